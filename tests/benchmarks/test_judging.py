@@ -22,7 +22,6 @@ from eyespot.types import (
     Answer,
     AnswerStream,
     EyespotError,
-    NothingFound,
     Pair,
     Qrels,
     Query,
@@ -119,16 +118,6 @@ def test_pictures_that_only_their_path_names_are_shown_too(tmp_path: Path, ledge
     assert words.text == "is black" and picture.image is not None and picture.image.stem.endswith("100")
 
 
-def test_captions_are_no_pictures(tmp_path: Path, ledger: Judgements) -> None:
-    tasks = tasks_of("recos", worlds.recos(tmp_path / "data"), "v0")
-    sitting = jury(ByName(lambda _: 1.0), ledger, gallery(tmp_path, "a"), tmp_path / "data")
-    run = sitting.searcher(tasks["t2i"])
-
-    assert sitting.plan(tasks["t2i"], run).pairs == 1
-    with pytest.raises(NothingFound, match="ranks captions"):
-        sitting.plan(tasks["i2t"], sitting.searcher(tasks["i2t"]))
-
-
 def test_what_failed_is_told_with_its_reason_once(tmp_path: Path, ledger: Judgements) -> None:
     task = tasks_of("own", worlds.own(tmp_path / "data"))["own"]
     sitting = jury(ByName(lambda n: None if n == "d" else 0.5), ledger, gallery(tmp_path, *"abcd"), tmp_path / "data")
@@ -136,7 +125,7 @@ def test_what_failed_is_told_with_its_reason_once(tmp_path: Path, ledger: Judgem
 
     notes = sitting.result(task, run, sitting.look(task, run)).notes
 
-    assert "3 pictures have no verdict (no idea); they go behind the judged" in notes
+    assert "3 hits have no verdict (no idea); they go behind the judged" in notes
     assert not any("no score in the second stage" in sentence for sentence in notes)
 
 

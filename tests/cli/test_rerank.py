@@ -152,7 +152,7 @@ def test_a_picture_that_is_gone_fails_alone_with_exit_code_3(tmp_path: Path) -> 
     found, shown = told(*words, code=3), said(*words)
 
     assert [item["probability"] is None for item in found["items"]] == [False, False, True]
-    assert "1 pictures have no verdict (cannot read the picture" in shown.stderr
+    assert "1 hits have no verdict (cannot read the picture" in shown.stderr
 
 
 # -- behind an endpoint -----------------------------------------------------------------------------------------
