@@ -27,6 +27,7 @@ from eyespot.types import (
     Encoder,
     Judge,
     Judgement,
+    Note,
     Qrels,
     Query,
     RankedImage,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
 
 BEHIND = "they go behind the judged"  # what has no verdict
+NO_PICTURE, NO_VERDICT, STOPPED = "no_picture", "no_verdict", "stopped"  # codes of notes
+OTHER_SCALE, STAND_IN = "other_scale", "stand_in"
 LISTED = 5  # names of pictures in a note
 STEP = 1e-7  # between equals: what sorts by score, in float32 too, keeps the order of the first stage
 
@@ -199,7 +202,7 @@ class JudgeRerank:
             f"{len(names)} hits were answered on another scale than the rest of their ranking, most often without "
             f"token probabilities ({listed}); {unsaid}; --judge answer=words asks for all in words"
         )
-        scales = [text] * bool(looked.unscored) + list(self._stand_ins(looked))
+        scales = [Note(OTHER_SCALE, text)] * bool(looked.unscored) + list(self._stand_ins(looked))
         return [*notes_of(looked, unsaid), *scales, *self.judge.notes]
 
     def _stand_ins(self, looked: JudgeResult) -> Iterator[str]:
@@ -214,7 +217,7 @@ class JudgeRerank:
             if not all(said):
                 lacking = f"gave no token probabilities for {sum(said)} of {len(said)} pictures"
             if said:
-                yield f"{self.judge.name} {lacking}; {sentence}"
+                yield Note(STAND_IN, f"{self.judge.name} {lacking}; {sentence}")
 
     def scores(self, run: Run, looked: JudgeResult) -> Run:
         """The judged hits alone, best first, with what the verdicts are worth, for measures: equals stay equal."""
@@ -251,8 +254,12 @@ def notes_of(looked: JudgeResult, unsaid: str = BEHIND) -> list[str]:
     """Why hits have no verdict; `unsaid` is what becomes of them."""
     lacking = f"{looked.pictureless} hits have no picture here and were not judged; {unsaid}"
     failed = f"{looked.asked.failed} hits have no verdict ({'; '.join(looked.failures[:2])}); {unsaid}"
-    told = ((looked.pictureless, lacking), (looked.asked.failed, failed), (looked.stopped, looked.stopped))
-    return [sentence for count, sentence in told if count]
+    notes = {
+        NO_PICTURE: (looked.pictureless, lacking),
+        NO_VERDICT: (looked.asked.failed, failed),
+        STOPPED: (looked.stopped, looked.stopped),
+    }
+    return [Note(code, sentence) for code, (count, sentence) in notes.items() if count]
 
 
 def _falling(hits: Iterable[RankedImage]) -> Iterator[RankedImage]:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from eyespot import rooms
-from eyespot.benchmarks import GallerySearcher, Jury, Rescored, Task, scored
+from eyespot.benchmarks import Evaluation, GallerySearcher, Jury, Rescored, Task, benchmark, scored
+from eyespot.benchmarks._rescoring import UNSCORED, two_stages
 from eyespot.gallery.indexing import index
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import BudgetSpent
@@ -17,11 +18,12 @@ from eyespot.metrics import names, parse
 from eyespot.runs import read_run, write_run
 from eyespot.runs.judged import JudgedQueries as Collected
 from eyespot.search.collection import Collection
-from eyespot.search.judge_rerank import JudgeRerank
+from eyespot.search.judge_rerank import NO_VERDICT, JudgeRerank
 from eyespot.types import (
     Answer,
     AnswerStream,
     EyespotError,
+    Note,
     Pair,
     Qrels,
     Query,
@@ -30,6 +32,7 @@ from eyespot.types import (
     SequentialAnswers,
     UsageError,
     Verdict,
+    codes_of,
 )
 from tests.benchmarks import worlds
 from tests.benchmarks.worlds import tasks_of
@@ -127,6 +130,23 @@ def test_what_failed_is_told_with_its_reason_once(tmp_path: Path, ledger: Judgem
 
     assert "3 hits have no verdict (no idea); they go behind the judged" in notes
     assert not any("no score in the second stage" in sentence for sentence in notes)
+
+
+def test_notes_are_left_out_by_their_code_and_not_by_their_words(tmp_path: Path, ledger: Judgements) -> None:
+    """The run brings the very sentence that the judge's notes replace: it has no code, so it stays."""
+    task = tasks_of("own", worlds.own(tmp_path / "data"))["own"]
+    sitting = jury(ByName(lambda n: None if n == "d" else 0.5), ledger, gallery(tmp_path, *"abcd"), tmp_path / "data")
+    run = sitting.searcher(task)
+    first = Rescored(Run({query: hits[:1] for query, hits in run.items()}), 4)
+    _, _, notes = two_stages(task, run.only(task.judged.qrels.grades), first)
+    (replaced,) = [note for note in notes if isinstance(note, Note) and note.code == UNSCORED]
+    run.notes = [str(replaced)]
+
+    result = sitting.result(task, run, sitting.look(task, run))
+
+    assert str(replaced) in result.notes and codes_of(result.notes) == [NO_VERDICT]
+    both = Evaluation(benchmark("own"), "test", "ours", [result, result])
+    assert codes_of(both.notes) == [NO_VERDICT] and "own: " in both.notes[0]
 
 
 def test_a_judge_without_one_verdict_is_no_number(tmp_path: Path, ledger: Judgements) -> None:
