@@ -126,6 +126,11 @@ class Task:
         own = self.judged.queries.get(query, {}).get("image") if self.exclude_input else None
         return left if own is None or grades.get(str(own), 0) > 0 else left | {str(own)}
 
+    @property
+    def image_facts(self) -> Mapping[str, Mapping[str, object]]:
+        """What is known of images. Captions may have numbers that images have too, so their facts are not among it."""
+        return self.judged.queries if self.way == "i2t" else {**self.judged.images, **self.pool}
+
     @classmethod
     def of(cls, name: str, judged: JudgedQueries, preset: Preset, **rest: object) -> Task:
         """A task with a preset's measures and rules."""

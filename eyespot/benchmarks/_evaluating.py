@@ -13,7 +13,7 @@ from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks._rescoring import RankingStage, two_stages
 from eyespot.metrics import Floor, Scores, aligned, evaluate, floor, labels_of
 from eyespot.search.rescored import Rescored
-from eyespot.types import NothingFound, Run, UsageError
+from eyespot.types import NothingFound, Run, UsageError, prefixed
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ class Evaluation:
     def notes(self) -> list[str]:
         """What should be known before the numbers are trusted, each sentence once."""
         several = len(self.results) > 1
-        told = [f"{result.task.name}: {note}" if several else note for result in self.results for note in result.notes]
+        told = [
+            prefixed(result.task.name, note) if several else note for result in self.results for note in result.notes
+        ]
         return list(dict.fromkeys(told))
 
 

@@ -1,7 +1,8 @@
-"""A judge as the second stage of a benchmark: it looks at the first pictures of every ranking that a task scores."""
+"""A judge as the second stage of a benchmark: it looks at the first hits of every ranking that a task scores."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eyespot.benchmarks._benchmark import Task
@@ -9,7 +10,9 @@ from eyespot.benchmarks._evaluating import Result, scored
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks._rescoring import UNSCORED
 from eyespot.benchmarks._searching import GallerySearcher
+from eyespot.judges import unknown
 from eyespot.llms.budget import BudgetSpent
+from eyespot.search.hit_pairs import CaptionPairs, HitPairs, JudgedPairs, first_hits
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, learned_blend
 from eyespot.search.rescored import Rescored
 from eyespot.types import EyespotError, NothingFound, Query, Run, without_code
@@ -22,9 +25,11 @@ class Jury:
     stage: JudgeRerank
     searcher: GallerySearcher
 
-    def plan(self, task: Task, run: Run) -> RerankEstimate:
-        """What looking would take, without looking."""
-        return self.stage.plan(*self._before(task, run))
+    def plan(self, asked: Sequence[JudgedPairs]) -> RerankEstimate:
+        """What looking at the pairs of these tasks would take, without looking; a pair of several counts once."""
+        every = {(pair.query.terms, pair.image): pair for its in asked for pair in its.pairs}
+        to_ask = unknown(self.stage.judge, list(every.values()), self.stage.ledger)
+        return RerankEstimate(len(every), len(to_ask), sum(its.pictureless for its in asked))
 
     def look(self, task: Task, run: Run) -> JudgeResult:
         """What the judge says; each answer is kept, so that a run that was cut goes on where it was.
@@ -32,7 +37,7 @@ class Jury:
         Raises `BudgetSpent` where the budget is not enough, for numbers of half the pictures would mean nothing, and
         `EyespotError` if there is not one verdict.
         """
-        looked = self.stage.look(*self._before(task, run))
+        looked = self.stage.look_pairs(self.pairs(task, run))
         if looked.stopped:
             raise BudgetSpent(f"{self.stage.judge.name}: {looked.asked}; {looked.stopped}")
         if not looked.asked.known and looked.asked.failed == looked.asked.asked:
@@ -61,9 +66,22 @@ class Jury:
         blend = learned_blend(self.stage, ranked, looked, task.judged.qrels, task.measures[0])
         return Jury(replace(self.stage, blend=blend), self.searcher)
 
-    def _before(self, task: Task, run: Run) -> tuple[list[Query], Run]:
-        if task.way == "i2t":
-            raise NothingFound("a judge looks at pictures, and this task ranks captions")
+    def pairs(self, task: Task, run: Run) -> JudgedPairs:
+        """What the judge is asked of a task; `NothingFound` if its captions have no text."""
         ranked, _ = fitted(task, run)
+        if task.way == "i2t":
+            return self._captions(task, ranked)
         asked = [query for query in self.searcher.runnable_queries(task) if query.id in ranked]
-        return asked, self.searcher.pictured(task, ranked, self.stage.depth)
+        pictured = self.searcher.pictured(task, ranked, self.stage.depth)
+        return HitPairs(first_hits(asked, pictured, self.stage.depth), pictured.facts)
+
+    def _captions(self, task: Task, ranked: Run) -> CaptionPairs:
+        """The first captions of every picture that is here."""
+        heads = {name: [hit.image for hit in hits[: self.stage.depth]] for name, hits in ranked.items()}
+        texts = {caption: task.pool.get(caption, {}).get("text") for each in heads.values() for caption in each}
+        if silent := [caption for caption, text in texts.items() if not text]:
+            raise NothingFound(f"{len(silent)} of its captions have no text here (such as {silent[0]!r})")
+        pictures = self.searcher.query_pictures(task)
+        queries = {caption: Query.words(str(text), caption) for caption, text in texts.items()}
+        asked = {name: [queries[caption] for caption in each] for name, each in heads.items() if name in pictures}
+        return CaptionPairs(asked, pictures)

@@ -19,6 +19,7 @@ from eyespot.benchmarks._asking import QueryVectors, VectorSource, task_queries
 from eyespot.benchmarks._benchmark import Task
 from eyespot.benchmarks._ranking import aliases
 from eyespot.benchmarks._reranking import reranked, unfit
+from eyespot.gallery.photos.pictures import id_of
 from eyespot.gallery.view import View
 from eyespot.runs.matrix import ranked_matrix
 from eyespot.search.adapted import IndexUnder, refuse_other_space, seen_by
@@ -125,7 +126,7 @@ class GallerySearcher:
 
     def ids_of(self, task: Task, names: Sequence[str]) -> dict[str, str]:
         """The gallery's id of each image that it has, by the names of a run."""
-        rows = self._rows_named(list(dict.fromkeys(names)), {**task.judged.images, **task.pool})
+        rows = self._rows_named(list(dict.fromkeys(names)), task.image_facts)
         return {name: str(its["id"]) for name, its in zip(rows, self.view.facts(list(rows.values())), strict=True)}
 
     def _queries(self, task: Task, matching: RowMatching, names: Sequence[str]) -> list[Query]:
@@ -182,14 +183,21 @@ class GallerySearcher:
     def runnable_queries(self, task: Task) -> list[Query]:
         """The task's queries in words and pictures; without those whose pictures are not here."""
         pictures = [image for _, image in task_queries(task).values() if image is not None]
-        matching = self._matched(pictures, {**task.judged.images, **task.pool}) if pictures else None
-        return self._asking.queries(task, matching)
+        return self._asking.queries(task, self._matched(pictures, task.image_facts) if pictures else None)
+
+    def query_pictures(self, task: Task) -> dict[str, tuple[str, Path]]:
+        """Of image→text, the id and the place of the picture of every query; without those that are not here."""
+        rows = self._rows_named(list(task.judged.queries), task.image_facts)
+        facts = zip(rows, self.view.facts(list(rows.values())), strict=True)
+        found = {name: (str(its["id"]), Path(its["path"])) for name, its in facts if its["path"]}
+        files = {query.id: query.terms[0].image for query in self.runnable_queries(task) if query.id not in found}
+        return found | {name: (id_of(file.read_bytes()), file) for name, file in files.items() if file is not None}
 
     def pictured(self, task: Task, run: Run, depth: int) -> Run:
         """The run with `id` and `path` of the first hits in its facts, as far as the gallery has them."""
         names = list(dict.fromkeys(hit.image for hits in run.values() for hit in hits[:depth]))
         unknown = [name for name in names if name not in run.facts]
-        found = self._rows_named(unknown, {**task.judged.images, **task.pool})
+        found = self._rows_named(unknown, task.image_facts)
         facts = zip(found, map(_picture, self.view.facts(list(found.values()))), strict=True)
         made = copy(run)
         made.facts = {**run.facts, **dict(facts)}
@@ -389,5 +397,4 @@ def _wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:
     pictures = [image for _, image in task_queries(task).values() if image is not None]
     handed = judged.candidates.images.tolist() if judged.candidates is not None else []
     named = [*judged.qrels.images.tolist(), *task.pool, *handed, *pictures, *task.apart]
-    # Captions have numbers that are images' numbers as well: what is known of queries is no fact of images.
-    return list(dict.fromkeys(named)), {**judged.images, **task.pool}
+    return list(dict.fromkeys(named)), task.image_facts

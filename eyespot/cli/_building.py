@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from eyespot.pipelines import Origin, PlannedStep, RunOptions, Step, StepResult
 
 
+def replace_option() -> Any:
+    """`--replace` of a builder."""
+    return typer.Option(False, "--replace", help="Overwrite an earlier set even if this run lost records that it has.")
+
+
 def carry_out(steps: Sequence[Step], work: Path, options: RunOptions) -> list[StepResult]:
     """Run the steps with a bar on a terminal; ends with exit code 3 once the budget is spent."""
     from eyespot.pipelines import run

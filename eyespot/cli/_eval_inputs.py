@@ -16,6 +16,7 @@ from eyespot.types import NothingFound, UsageError
 if TYPE_CHECKING:
     from eyespot.benchmarks import Benchmark, GallerySearcher, Jury, Result, Task
     from eyespot.search.adapted import SearchBackend
+    from eyespot.search.hit_pairs import JudgedPairs
     from eyespot.types import Run
 
 
@@ -293,15 +294,22 @@ def _learned(options: EvalOptions, jury: Jury) -> Jury:
 
 def tell_plan(options: EvalOptions, json: bool) -> None:
     """The requests that a judge would get; none is sent."""
-    from eyespot.search.judge_rerank import RerankEstimate
-
     second = second_of(options)
     if second is None:
         raise UsageError("--dry-run says what a judge would be asked; name one with --rerank, as in --rerank person")
     _, whole, tasks = tasks_of(options)
     runs, searched = rankings(options, whole, tasks)
     with _jury(replace(options, blend_from=None), second, searched) as jury:
-        plans = [jury.plan(task, runs[task.name]) for task in tasks if task.name in runs and task.way != "i2t"]
-        if not plans:
-            raise NothingFound("no task of this split ranks pictures; a judge looks at nothing else")
-        second.tell_plan(jury.stage, RerankEstimate(*map(sum, zip(*plans, strict=True))), json)
+        pairs = list(_pairs_of(jury, [task for task in tasks if task.name in runs], runs))
+        if not pairs:
+            raise NothingFound("no task of this split has hits that a judge can look at")
+        second.tell_plan(jury.stage, jury.plan(pairs), json)
+
+
+def _pairs_of(jury: Jury, tasks: Sequence[Task], runs: dict[str, Run]) -> Iterator[JudgedPairs]:
+    """What the judge would be asked of each task; a note for each that it cannot look at."""
+    for task in tasks:
+        try:
+            yield jury.pairs(task, runs[task.name])
+        except NothingFound as nothing:
+            note(f"{task.name} is left out: {nothing}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from eyespot.cli._building import replace_option
 from eyespot.cli._judge_options import calls_option, money_option
 from eyespot.cli.console import note, print_line, print_summary
 from eyespot.cli.settings import json_option
@@ -22,6 +23,7 @@ def recos(
     money: float | None = money_option(),
     positions: bool = typer.Option(False, "--positions", help="Keep the positions that photos tell in their metadata."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what failed in earlier runs."),
+    replace: bool = replace_option(),
     show: bool = typer.Option(False, "--show", help="Only print the recipe, as a start for your own."),
     json: bool = json_option(),
     dry_run: bool = typer.Option(
@@ -32,7 +34,8 @@ def recos(
     from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
     from eyespot.curate.recos.card import notes
     from eyespot.curate.recos.dry_run import plan_steps
-    from eyespot.curate.recos.making import SET, RecosJob, galleries_of, place_of, recipe_at
+    from eyespot.curate.recos.making import RecosJob, galleries_of, place_of, recipe_at
+    from eyespot.curate.set_folder import set_note
     from eyespot.gallery.positions import as_it_is, without_position
     from eyespot.pipelines import CostLimits
     from eyespot.storage.files import text_of
@@ -44,7 +47,7 @@ def recos(
     if out is None:
         raise UsageError("the set needs a folder; name one with --out")
     share = as_it_is if positions else without_position
-    making = RecosJob(recipe_at(recipe), out, galleries_of(gallery), limit, share)
+    making = RecosJob(recipe_at(recipe), out, galleries_of(gallery), limit, share, replace)
     own = making.recipe.limits
     limits = CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)
     how = making.running(limits, retry_failed)
@@ -53,9 +56,10 @@ def recos(
         return
     making.check(how.limits)
     done = carry_out(making.steps, making.pipeline.work, how)
+    place = making.place(done)
     made, counts = making.write(done)
-    for sentence in notes(made):
+    for sentence in filter(None, [*notes(made), set_note(out, place)]):
         note(sentence)
     tell_lapsed(making.pipeline.queues())
-    print_summary(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
-    tell_done(done, json, out=str(out / SET), versions=counts)
+    print_summary(f"the set is in {place}; look at {place / 'card.html'}")
+    tell_done(done, json, out=str(place), versions=counts)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from eyespot.cli._building import replace_option
 from eyespot.cli._judge_options import calls_option, money_option
 from eyespot.cli._ray import clustering_on, ray_option, workers_option
 from eyespot.cli.console import note, print_json, print_line, print_summary
@@ -30,6 +31,7 @@ def rmir(
     ),
     positions: bool = typer.Option(False, "--positions", help="Keep the positions that photos tell in their metadata."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what failed in earlier runs."),
+    replace: bool = replace_option(),
     ray: str | None = ray_option(),
     workers: int = workers_option(),
     json: bool = json_option(),
@@ -45,7 +47,8 @@ def rmir(
     from eyespot.curate.rmir.dry_run import plan_steps
     from eyespot.curate.rmir.finished import FinishedSteps
     from eyespot.curate.rmir.forecast import forecast
-    from eyespot.curate.rmir.making import AUDIT, SET, RmirJob, write_set
+    from eyespot.curate.rmir.making import AUDIT, RmirJob, size_of, write_set
+    from eyespot.curate.set_folder import set_folder, set_note
     from eyespot.pipelines import CostLimits, read_recipe
 
     clustering = context.with_resource(clustering_on(ray, workers))
@@ -62,18 +65,19 @@ def rmir(
     making.check(how.limits)
     made = FinishedSteps(pipe, carry_out(pipe.steps, pipe.work, how))
     show = (files.held_whole if positions else files.held) if pictures else files.unshown
-    cases = write_set(made, out, show, Sizes(audit, audit * 3 // 4))
-    for sentence in notes(made):
+    place = set_folder(out, size_of(made), replace)
+    cases = write_set(made, out, show, Sizes(audit, audit * 3 // 4), place)
+    for sentence in filter(None, [*notes(made), set_note(out, place)]):
         note(sentence)
     tell_lapsed(out / AUDIT / name for name in cases)
     more: dict[str, Any] = {}
     if limit is not None:
-        outlook = forecast(replace(making, limit=None).pipeline())
+        outlook = forecast(dataclasses.replace(making, limit=None).pipeline())
         more["forecast"] = outlook.fields()
         for sentence in outlook.sentences():
             note(f"without --limit: {sentence}")
-    print_summary(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
-    tell_done(made.done, json, out=str(out / SET), audit=cases, **summary(made), **more)
+    print_summary(f"the set is in {place}; look at {place / 'card.html'}")
+    tell_done(made.done, json, out=str(place), audit=cases, **summary(made), **more)
 
 
 def rmir_audit(

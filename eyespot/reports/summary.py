@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.benchmarks import Evaluation, Printed, Result, beside
-from eyespot.types import UsageError
+from eyespot.types import UsageError, codes_of
 
 FILE = "summary.json"
 
@@ -21,6 +21,7 @@ def summary_of(evaluation: Evaluation) -> dict[str, Any]:
         "system": evaluation.system,
         "tasks": [_task(evaluation, result) for result in evaluation.results],
         "notes": evaluation.notes,
+        "codes": codes_of(evaluation.notes),
         "citation": evaluation.benchmark.citation,
         "licence": evaluation.benchmark.licence,
         "made": evaluation.made,
@@ -76,6 +77,7 @@ def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
         "seconds": dict(result.run.header.get("seconds", {})),
         "missing": list(result.scores.missing),
         "notes": list(result.notes),
+        "codes": codes_of(result.notes),
     }
 
 

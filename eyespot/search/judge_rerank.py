@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot import rooms
 from eyespot.gallery.photos.pictures import open_picture
@@ -21,12 +21,13 @@ from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import Measure, evaluate, parse
 from eyespot.search.embedding import embed, embed_picture
 from eyespot.search.fused import STEPS, scaled
+from eyespot.search.hit_pairs import HitPairs, JudgedPairs, Key, first_hits, hits_at
 from eyespot.search.rescored import Rescored
 from eyespot.types import (
     Encoder,
     Judge,
     Judgement,
-    Pair,
+    Note,
     Qrels,
     Query,
     RankedImage,
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
 
     from eyespot.search.searchable import Searchable
 
-Key: TypeAlias = tuple[str, str]  # digest of the query, id of the picture
 BEHIND = "they go behind the judged"  # what has no verdict
+NO_PICTURE, NO_VERDICT, STOPPED = "no_picture", "no_verdict", "stopped"  # codes of notes
+OTHER_SCALE, STAND_IN = "other_scale", "stand_in"
 LISTED = 5  # names of pictures in a note
 STEP = 1e-7  # between equals: what sorts by score, in float32 too, keeps the order of the first stage
 
@@ -142,13 +144,13 @@ class JudgeRerank:
 
     def plan(self, queries: Sequence[Query], run: Run) -> RerankEstimate:
         """What asking would take, without asking."""
-        return self._planned(_PairNames(_first(queries, run, self.depth), run.facts))
+        return self._planned(HitPairs(first_hits(queries, run, self.depth), run.facts))
 
     def plan_at(self, query: Query, run: Run, ranks: Iterable[int]) -> RerankEstimate:
         """The same for the hits at these ranks, from 1, of one query."""
-        return self._planned(_PairNames(_at(query, run, ranks), run.facts))
+        return self._planned(HitPairs(hits_at(query, run, ranks), run.facts))
 
-    def _planned(self, named: _PairNames) -> RerankEstimate:
+    def _planned(self, named: JudgedPairs) -> RerankEstimate:
         to_ask = unknown(self.judge, named.pairs, self.ledger)
         return RerankEstimate(len(named.pairs), len(to_ask), named.pictureless)
 
@@ -157,13 +159,14 @@ class JudgeRerank:
 
         Each answer is in the ledger before the next one is waited for.
         """
-        return self._look(_PairNames(_first(queries, run, self.depth), run.facts))
+        return self.look_pairs(HitPairs(first_hits(queries, run, self.depth), run.facts))
 
     def look_at(self, query: Query, run: Run, ranks: Iterable[int]) -> JudgeResult:
         """The same on the hits at these ranks, from 1, of one query."""
-        return self._look(_PairNames(_at(query, run, ranks), run.facts))
+        return self.look_pairs(HitPairs(hits_at(query, run, ranks), run.facts))
 
-    def _look(self, named: _PairNames) -> JudgeResult:
+    def look_pairs(self, named: JudgedPairs) -> JudgeResult:
+        """The judge's word on pairs made elsewhere, under the names that they have there."""
         asking = ask(self.judge, named.pairs, self.ledger, named.ranks)
         found: dict[Key, Judgement] = {}
         stopped = ""
@@ -196,10 +199,10 @@ class JudgeRerank:
         names = [Path(run.facts.get(image, {}).get("path") or image).name for image in looked.unscored]
         listed = ", ".join([*names[:LISTED], "…"] if len(names) > LISTED else names)
         text = (
-            f"{len(names)} pictures were answered on another scale than the rest of their ranking, most often without "
+            f"{len(names)} hits were answered on another scale than the rest of their ranking, most often without "
             f"token probabilities ({listed}); {unsaid}; --judge answer=words asks for all in words"
         )
-        scales = [text] * bool(looked.unscored) + list(self._stand_ins(looked))
+        scales = [Note(OTHER_SCALE, text)] * bool(looked.unscored) + list(self._stand_ins(looked))
         return [*notes_of(looked, unsaid), *scales, *self.judge.notes]
 
     def _stand_ins(self, looked: JudgeResult) -> Iterator[str]:
@@ -214,7 +217,7 @@ class JudgeRerank:
             if not all(said):
                 lacking = f"gave no token probabilities for {sum(said)} of {len(said)} pictures"
             if said:
-                yield f"{self.judge.name} {lacking}; {sentence}"
+                yield Note(STAND_IN, f"{self.judge.name} {lacking}; {sentence}")
 
     def scores(self, run: Run, looked: JudgeResult) -> Run:
         """The judged hits alone, best first, with what the verdicts are worth, for measures: equals stay equal."""
@@ -250,9 +253,13 @@ def points(verdict: Verdict) -> float:
 def notes_of(looked: JudgeResult, unsaid: str = BEHIND) -> list[str]:
     """Why hits have no verdict; `unsaid` is what becomes of them."""
     lacking = f"{looked.pictureless} hits have no picture here and were not judged; {unsaid}"
-    failed = f"{looked.asked.failed} pictures have no verdict ({'; '.join(looked.failures[:2])}); {unsaid}"
-    told = ((looked.pictureless, lacking), (looked.asked.failed, failed), (looked.stopped, looked.stopped))
-    return [sentence for count, sentence in told if count]
+    failed = f"{looked.asked.failed} hits have no verdict ({'; '.join(looked.failures[:2])}); {unsaid}"
+    notes = {
+        NO_PICTURE: (looked.pictureless, lacking),
+        NO_VERDICT: (looked.asked.failed, failed),
+        STOPPED: (looked.stopped, looked.stopped),
+    }
+    return [Note(code, sentence) for code, (count, sentence) in notes.items() if count]
 
 
 def _falling(hits: Iterable[RankedImage]) -> Iterator[RankedImage]:
@@ -261,63 +268,6 @@ def _falling(hits: Iterable[RankedImage]) -> Iterator[RankedImage]:
     for hit in hits:
         lowest = min(hit.score, lowest - STEP)
         yield RankedImage(hit.image, lowest)
-
-
-# -- who is who -------------------------------------------------------------------------------------------------
-
-
-Heads: TypeAlias = Mapping[Query, Mapping[int, RankedImage]]  # by rank, from 1
-
-
-def _first(queries: Sequence[Query], run: Run, depth: int) -> Heads:
-    return {query: dict(enumerate(run[query.id][:depth], 1)) for query in queries if query.id in run}
-
-
-def _at(query: Query, run: Run, ranks: Iterable[int]) -> Heads:
-    hits = run[query.id]
-    return {query: {int(rank): hits[rank - 1] for rank in ranks}}
-
-
-class _PairNames:
-    """Hits of a run as pairs, and the way back from a judgement to the names that the run gives them."""
-
-    def __init__(self, heads: Heads, facts: Mapping[str, Mapping[str, Any]]) -> None:
-        self._heads, self._facts = heads, facts
-        every = [hit.image for hits in heads.values() for hit in hits.values()]
-        self.pictureless = sum(self._picture(image) is None for image in every)
-
-    def _picture(self, image: str) -> tuple[str, Path] | None:
-        """The id and the place of a picture."""
-        facts = self._facts.get(image, {})
-        return (facts["id"], Path(facts["path"])) if facts.get("path") else None
-
-    @cached_property
-    def pairs(self) -> list[Pair]:
-        """What can be judged, by query and rank."""
-        found = ((query, self._picture(hit.image)) for query, hits in self._heads.items() for hit in hits.values())
-        return [Pair(query, *picture) for query, picture in found if picture is not None]
-
-    @property
-    def ranks(self) -> dict[tuple[str, str], int]:
-        """Where a picture was seen, by query id and its own id."""
-        found: dict[tuple[str, str], int] = {}
-        for query, hits in self._heads.items():
-            for rank, hit in hits.items():
-                if (picture := self._picture(hit.image)) is not None:
-                    found.setdefault((query.id, picture[0]), rank)
-        return found
-
-    def by_name(self, found: Mapping[Key, Judgement], digests: Mapping[str, str]) -> dict[str, dict[str, Judgement]]:
-        """Judgements by query id and image name; one picture may have several names, and one question several ids."""
-        return {
-            query.id: {
-                hit.image: found[key]
-                for hit in hits.values()
-                if (picture := self._picture(hit.image)) is not None
-                and (key := (digests.get(query.id, ""), picture[0])) in found
-            }
-            for query, hits in self._heads.items()
-        }
 
 
 # -- weights ----------------------------------------------------------------------------------------------------

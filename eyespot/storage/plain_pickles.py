@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickletools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,9 +50,12 @@ class _NumberKind:
         return np.dtype(code)
 
 
-def read(data: bytes) -> Any:
-    """The value that a pickle describes; `NotPlain` names what it holds besides plain values, or that it is damaged."""
-    machine = _Machine()
+def read(data: bytes, calls: Mapping[str, Callable[..., Any]] | None = None) -> Any:
+    """The value that a pickle describes; `NotPlain` names what it holds besides plain values, or that it is damaged.
+
+    `calls` are further names that it may hold, each with the function of ours that stands for it.
+    """
+    machine = _Machine(calls or {})
     try:
         for opcode, argument, _ in pickletools.genops(data):
             machine.follow(opcode.name, argument)
@@ -67,7 +70,9 @@ def read(data: bytes) -> Any:
 class _Machine:
     """The stack and the memo of a pickle."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls: Mapping[str, Callable[..., Any]]) -> None:
+        self.calls = {**CALLS, **calls}
+        self.more = set(calls)
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
@@ -122,6 +127,9 @@ class _Machine:
         words = self.pop(2) if argument is None else str(argument).split(" ")
         name = ".".join(map(_text, words))
         short = NUMPY.sub("", name)
+        if name in self.more:
+            self.stack.append(_Name(name))
+            return
         if name != "_codecs.encode" and (short == name or short not in CALLS):
             raise NotPlain(name)
         self.stack.append(_Name(short))
@@ -130,7 +138,7 @@ class _Machine:
         function, arguments = self.pop(2)
         if not isinstance(function, _Name) or not isinstance(arguments, tuple):
             raise NotPlain("a call of what is no name")
-        self.stack.append(CALLS[function.name](*arguments))
+        self.stack.append(self.calls[function.name](*arguments))
 
     def build(self, _: Any) -> None:
         state = self.pop(1)[0]

@@ -16,7 +16,7 @@ from eyespot.types.language_models import (
     Reply,
     Token,
 )
-from eyespot.types.notes import Note, without_code
+from eyespot.types.notes import Note, codes_of, prefixed, without_code
 from eyespot.types.progress import Progress, no_progress
 from eyespot.types.queries import Query, Term
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
@@ -66,7 +66,9 @@ __all__ = [
     "UsageError",
     "Vectors",
     "Verdict",
+    "codes_of",
     "no_progress",
+    "prefixed",
     "repeated_row",
     "without_code",
 ]

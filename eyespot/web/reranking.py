@@ -10,8 +10,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from eyespot.search.judge_rerank import RerankEstimate
-from eyespot.types import UsageError
+from eyespot.search.judge_rerank import NO_PICTURE, NO_VERDICT, RerankEstimate
+from eyespot.types import Note, UsageError, codes_of
 from eyespot.web._allowed import Allowed, CostEstimate, Judges
 from eyespot.web._jobs import Job
 from eyespot.web._pages import page
@@ -24,6 +24,7 @@ from eyespot.web.found.judged import LedgerJudge, leave_out_changed, planned, qu
 from eyespot.web.found.results import RankedResult
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
+BUDGET_SPENT = "budget_spent"  # the code of a note
 TOGETHER = 24  # photos that a judge sees before another round has its turn
 
 
@@ -62,6 +63,7 @@ class RerankProgress(NamedTuple):
             "without_picture": self.planned.pictureless,
             "cost": self.cost._asdict(),
             "notes": self.notes,
+            "codes": codes_of(self.notes),
         }
 
 
@@ -109,9 +111,10 @@ def _looks(plain: RankedResult, judges: Judges, allowed: Allowed, heard: LedgerJ
         if looked.stopped:
             calls, money = judges.budget.calls, judges.budget.money
             limits = [f"{calls} calls"] * (calls is not None) + ([] if money is None else [f"${money:g}"])
-            yield f"the budget of {' or '.join(limits)} is spent; the owner can start the server with a larger one"
-        yield from looked.failures
-        gone = "some photos are gone or have changed since they were indexed, and were shown to no judge"
+            spent = f"the budget of {' or '.join(limits)} is spent; the owner can start the server with a larger one"
+            yield Note(BUDGET_SPENT, spent)
+        yield from (Note(NO_VERDICT, failure) for failure in looked.failures)
+        gone = Note(NO_PICTURE, "some photos are gone or have changed since they were indexed, and no judge saw them")
         yield gone if looked.pictureless else ""  # always once: a job stops between two notes
         if looked.stopped:
             return

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from eyespot import rooms
-from eyespot.benchmarks import GallerySearcher, Jury, Rescored, Task, scored
+from eyespot.benchmarks import Evaluation, GallerySearcher, Jury, Rescored, Task, benchmark, scored
+from eyespot.benchmarks._rescoring import UNSCORED, two_stages
 from eyespot.gallery.indexing import index
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import BudgetSpent
@@ -17,12 +18,12 @@ from eyespot.metrics import names, parse
 from eyespot.runs import read_run, write_run
 from eyespot.runs.judged import JudgedQueries as Collected
 from eyespot.search.collection import Collection
-from eyespot.search.judge_rerank import JudgeRerank
+from eyespot.search.judge_rerank import NO_VERDICT, JudgeRerank
 from eyespot.types import (
     Answer,
     AnswerStream,
     EyespotError,
-    NothingFound,
+    Note,
     Pair,
     Qrels,
     Query,
@@ -31,6 +32,7 @@ from eyespot.types import (
     SequentialAnswers,
     UsageError,
     Verdict,
+    codes_of,
 )
 from tests.benchmarks import worlds
 from tests.benchmarks.worlds import tasks_of
@@ -119,16 +121,6 @@ def test_pictures_that_only_their_path_names_are_shown_too(tmp_path: Path, ledge
     assert words.text == "is black" and picture.image is not None and picture.image.stem.endswith("100")
 
 
-def test_captions_are_no_pictures(tmp_path: Path, ledger: Judgements) -> None:
-    tasks = tasks_of("recos", worlds.recos(tmp_path / "data"), "v0")
-    sitting = jury(ByName(lambda _: 1.0), ledger, gallery(tmp_path, "a"), tmp_path / "data")
-    run = sitting.searcher(tasks["t2i"])
-
-    assert sitting.plan(tasks["t2i"], run).pairs == 1
-    with pytest.raises(NothingFound, match="ranks captions"):
-        sitting.plan(tasks["i2t"], sitting.searcher(tasks["i2t"]))
-
-
 def test_what_failed_is_told_with_its_reason_once(tmp_path: Path, ledger: Judgements) -> None:
     task = tasks_of("own", worlds.own(tmp_path / "data"))["own"]
     sitting = jury(ByName(lambda n: None if n == "d" else 0.5), ledger, gallery(tmp_path, *"abcd"), tmp_path / "data")
@@ -136,8 +128,25 @@ def test_what_failed_is_told_with_its_reason_once(tmp_path: Path, ledger: Judgem
 
     notes = sitting.result(task, run, sitting.look(task, run)).notes
 
-    assert "3 pictures have no verdict (no idea); they go behind the judged" in notes
+    assert "3 hits have no verdict (no idea); they go behind the judged" in notes
     assert not any("no score in the second stage" in sentence for sentence in notes)
+
+
+def test_notes_are_left_out_by_their_code_and_not_by_their_words(tmp_path: Path, ledger: Judgements) -> None:
+    """The run brings the very sentence that the judge's notes replace: it has no code, so it stays."""
+    task = tasks_of("own", worlds.own(tmp_path / "data"))["own"]
+    sitting = jury(ByName(lambda n: None if n == "d" else 0.5), ledger, gallery(tmp_path, *"abcd"), tmp_path / "data")
+    run = sitting.searcher(task)
+    first = Rescored(Run({query: hits[:1] for query, hits in run.items()}), 4)
+    _, _, notes = two_stages(task, run.only(task.judged.qrels.grades), first)
+    (replaced,) = [note for note in notes if isinstance(note, Note) and note.code == UNSCORED]
+    run.notes = [str(replaced)]
+
+    result = sitting.result(task, run, sitting.look(task, run))
+
+    assert str(replaced) in result.notes and codes_of(result.notes) == [NO_VERDICT]
+    both = Evaluation(benchmark("own"), "test", "ours", [result, result])
+    assert codes_of(both.notes) == [NO_VERDICT] and "own: " in both.notes[0]
 
 
 def test_a_judge_without_one_verdict_is_no_number(tmp_path: Path, ledger: Judgements) -> None:

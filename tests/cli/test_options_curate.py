@@ -402,6 +402,38 @@ def test_what_failed_is_asked_again_when_told_so(verb: str, photographed: dict[s
     assert 0 < counts[0] == counts[1] < counts[2]
 
 
+def table_of(verb: str) -> str:
+    return {"rmir": "queries", "recos": "captions"}[verb]
+
+
+@pytest.mark.usefixtures("paid")
+@pytest.mark.parametrize("verb", ["rmir", "recos"])
+def test_a_run_that_lost_records_leaves_the_earlier_set_unless_told_to_replace_it(
+    verb: str, photographed: dict[str, Path], tmp_path: Path
+) -> None:
+    """A whole set; then another seed, under which the model gives no answer, as of a server that is broken."""
+    out = tmp_path / "out"
+    with Double(then=script_of(verb)) as server:
+        line = line_of(verb, tmp_path, photographed[verb], server.url)
+        recipe = Path(str(line[2]))
+        recipe.write_text(recipe.read_text().replace("k = 4", "k = 2"))
+        told(*line)
+        before = (out / "set" / f"{table_of(verb)}.parquet").read_bytes()
+        recipe.write_text(recipe.read_text().replace("seed = 3", "seed = 4"))
+        server.then = script_of(verb, breaks=1.0)
+        lost = said(*line, "--json")
+        kept = (out / "set" / f"{table_of(verb)}.parquet").read_bytes()
+        beside = (out / "set-incomplete" / "card.html").is_file()
+        replaced = said(*line, "--replace", "--json")
+        after = (out / "set" / f"{table_of(verb)}.parquet").read_bytes()
+
+    assert kept == before != after and lost.exit_code != 0 and replaced.exit_code != 0
+    assert beside and not (out / "set-incomplete").exists()
+    # Without a caption the error names the card that says why
+    says = "the earlier set stays in" if verb == "rmir" else str(out / "set-incomplete")
+    assert says in lost.stderr + str(lost.exception)
+
+
 @pytest.mark.usefixtures("paid")
 def test_captions_by_a_model_end_when_the_money_is_spent(
     recos_photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

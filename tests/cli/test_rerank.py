@@ -152,7 +152,7 @@ def test_a_picture_that_is_gone_fails_alone_with_exit_code_3(tmp_path: Path) -> 
     found, shown = told(*words, code=3), said(*words)
 
     assert [item["probability"] is None for item in found["items"]] == [False, False, True]
-    assert "1 pictures have no verdict (cannot read the picture" in shown.stderr
+    assert "1 hits have no verdict (cannot read the picture" in shown.stderr
 
 
 # -- behind an endpoint -----------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_a_word_among_probabilities_is_told_and_its_way_out_works(made: Path, le
     assert first["verdicts"]["unscored"] == 1 and first["items"] == again["items"]
     assert first["items"][-1]["probability"] is None and again["verdicts"]["calls"] == 0
     assert {item["probability"] for item in in_words["items"]} == {1.0} and in_words["verdicts"]["unscored"] == 0
-    assert "1 pictures were answered on another scale" in shown.stderr and "--judge answer=words" in shown.stderr
+    assert "1 hits were answered on another scale" in shown.stderr and "--judge answer=words" in shown.stderr
 
 
 def test_the_price_of_a_dry_run_is_that_of_the_table(made: Path, ledger: Path, server: Double, tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ import pytest
 import eyespot
 from eyespot.runs import inquire_cache, read_judged, read_run
 from eyespot.storage import plain_pickles
-from eyespot.types import NothingFound, UsageError
-from tests.benchmarks.worlds import inquire_rerank
+from eyespot.types import NothingFound, Qrels, UsageError
+from tests.benchmarks.worlds import inquire, inquire_rerank
 from tests.cli.conftest import run_eyespot
+from tests.lazy_import import requires
 
 PROMPTS = {"P": "USER: a P?", "Q": "USER: a Q?"}
 CODE = """
@@ -167,6 +168,77 @@ def test_replies_of_openai_are_scored_as_released(top: dict[str, float], score: 
 
     assert inquire_cache.model_of(place) == "openai-gpt4o"
     assert inquire_cache.read(place, PROMPTS, {}).run["P"][0].score == pytest.approx(score)
+
+
+# -- lists of hits ------------------------------------------------------------------------------------------------
+
+HITS = {"a heron": {"train/x/b": 0.75, "train/x/z": 0.5, "train/x/a": 0.25}, "a wasp": {"train/x/z": 0.5}}
+
+
+def hits_of(tensor: Any) -> list[dict[str, Any]]:
+    """The lists of two queries as the released code pickles them, and one that nobody asks here."""
+    lists = {**HITS, "something else": {"train/x/a": 0.125}}
+    return [
+        {
+            "query": words,
+            "distances": tensor(list(hits.values())),
+            "indices": tensor(list(range(len(hits)))),
+            "matches": [{"image_path": image, "caption": None, "exif": float("nan")} for image in hits],
+        }
+        for words, hits in lists.items()
+    ]
+
+
+@requires("torch")
+@pytest.mark.parametrize("protocol", [4, pickle.HIGHEST_PROTOCOL])
+@pytest.mark.parametrize("kind", ["float32", "float16", "float64"])
+def test_lists_of_clip_models_are_scored_as_fullrank(kind: str, protocol: int, tmp_path: Path) -> None:
+    """Of two relevant photos b is first and a third; the tensors are views of larger ones, as slices are."""
+    torch = pytest.importorskip("torch")
+    inquire(tmp_path / "data")
+    lists = hits_of(lambda numbers: torch.tensor([9.0, *numbers, 9.0], dtype=getattr(torch, kind))[1:-1])
+    (tmp_path / "vit-l-14--top-1000.pkl").write_bytes(pickle.dumps(lists, protocol))
+
+    line = ("import", "inquire-cache", "vit-l-14--top-1000.pkl", "--data", "data", "--to", "run.parquet", "--json")
+    done = run_eyespot(*line, cwd=tmp_path)
+
+    assert json.loads(done.stdout) == {"run": "run.parquet", "queries": 2, "scores": 4, "left_out": 1}, done.stderr
+    run = read_run(tmp_path / "run.parquet")
+    assert [(hit.image, hit.score) for hit in run["q1"]] == [("b", 0.75), ("train/x/z.jpg", 0.5), ("a", 0.25)]
+    judged = read_judged(tmp_path / "data" / "inquire_annotations.csv")
+    means = eyespot.evaluate(run, Qrels({"q1": judged.qrels["q1"]}), "inquire").means
+    assert next(value for name, value in means.items() if str(name).startswith("AP")) == pytest.approx((1 + 2 / 3) / 2)
+
+
+@requires("torch")
+def test_lists_that_are_cut_or_damaged_are_a_sentence(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    place = tmp_path / "m--top-1000.pkl"
+    whole = pickle.dumps(hits_of(torch.tensor), 4)
+    texts = {"a heron": "q1"}
+    for length in range(0, len(whole), 7):
+        place.write_bytes(whole[:length])
+        with pytest.raises(UsageError):
+            inquire_cache.read_lists(place, texts, {})
+    place.write_bytes(whole)
+    with pytest.raises(NothingFound, match="has none of these queries"):
+        inquire_cache.read_lists(place, {"an owl": "q9"}, {})
+
+
+@pytest.mark.parametrize("lists", [[Evil()], {"query": 1}, [{"query": "a heron", "distances": 1, "matches": []}]])
+def test_lists_hold_nothing_but_plain_values(lists: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m--top-1000.pkl").write_bytes(pickle.dumps(lists))
+    with pytest.raises(UsageError):
+        inquire_cache.read_lists(Path("m--top-1000.pkl"), {"a heron": "q1"}, {})
+    assert not Path("was-run").exists()
+
+
+def test_scores_under_prompts_need_the_clone(tmp_path: Path) -> None:
+    cached(tmp_path, {entry("a", "P"): 0.5})
+    line = ("import", "inquire-cache", "made--up-7b--cache.npy", "--data", ".", "--to", "run.parquet")
+    done = run_eyespot(*line, cwd=tmp_path)
+    assert done.returncode == 2 and "name a clone of INQUIRE's code with --clone" in done.stderr
 
 
 # -- a published row --------------------------------------------------------------------------------------------

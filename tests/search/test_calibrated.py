@@ -124,7 +124,7 @@ def test_pictures_that_fail_are_asked_for_once_and_told(kept: Judgements) -> Non
     made = Calibrated(JudgeRerank(judge, kept, depth=HITS), verdicts=60)(HERON, ranking())
 
     assert len({pair.image for pair in judge.asked}) == len(judge.asked)
-    assert "pictures have no verdict" in made.run.notes[0] and made.probability["i1"] > 0.5
+    assert "hits have no verdict" in made.run.notes[0] and made.probability["i1"] > 0.5
 
 
 def test_what_a_plan_counts_is_never_less_than_what_is_asked(kept: Judgements) -> None:

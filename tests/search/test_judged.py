@@ -107,7 +107,7 @@ def test_what_has_no_verdict_keeps_its_order_below_the_judged(ledger: Judgements
 
     assert order(run) == "cdabe"
     assert run.notes == [
-        "2 pictures have no verdict (a.jpg cannot be read; b.jpg cannot be read); they go behind the judged"
+        "2 hits have no verdict (a.jpg cannot be read; b.jpg cannot be read); they go behind the judged"
     ]
 
 

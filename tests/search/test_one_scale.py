@@ -126,7 +126,7 @@ def test_a_reply_without_probabilities_costs_its_own_pair_alone(
     assert len(server.asked(CHAT)) == COUNT and run.header["verdicts"]["unscored"] == 2
     (note,) = run.notes
     assert note == (
-        "2 pictures were answered on another scale than the rest of their ranking, most often without token "
+        "2 hits were answered on another scale than the rest of their ranking, most often without token "
         "probabilities (03.png, 10.png); they go behind the judged; --judge answer=words asks for all in words"
     )
 

@@ -104,6 +104,17 @@ def test_a_token_names_its_annotator_whatever_the_cookie_says(settings: ServerSe
     assert 'You label as <strong dir="auto">annotator</strong>' in client.get("/annotate").text
 
 
+def test_the_first_marks_of_a_page_take_the_time_since_it_was_opened(ada: TestClient) -> None:
+    asked = {"params": {"query": "a heron"}}
+    marks = dict.fromkeys(images(ada)[:10], "n")
+
+    told = ada.post("/annotate/marks", json={"marks": marks, "opened": 45.5}, **asked).json()
+
+    assert told["seconds"] == pytest.approx(45.5, abs=3)
+    for wrong in (-1, 1e10, "long ago"):
+        assert ada.post("/annotate/marks", json={"marks": marks, "opened": wrong}, **asked).status_code == 422
+
+
 def test_another_sites_page_marks_nothing(ada: TestClient) -> None:
     asked = {"params": {"query": "a heron"}, "json": {"marks": {images(ada)[0]: "n"}}}
     assert ada.post("/annotate/marks", headers={"Origin": "http://evil.example"}, **asked).status_code == 403

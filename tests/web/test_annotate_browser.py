@@ -189,6 +189,17 @@ def test_a_key_held_down_marks_one_photo(visit: Open, gallery: Path) -> None:
     assert said(gallery, "a goose", "Ada") == ["n"]
 
 
+def test_the_page_says_once_when_it_was_opened(visit: Open, gallery: Path) -> None:
+    page = visit("Ada", "a stork")
+    for key in "yn":
+        page.keyboard.press(key)
+        saved(page)
+    with AnnotationStore(gallery / "ledger.sqlite") as store:
+        (opened,) = store.openings("a stork", "Ada")
+        marked = min(one.at for one in store.last_judgements("a stork", "Ada").values())
+    assert 0 < marked - opened < 60
+
+
 def test_nothing_is_marked_behind_the_help(visit: Open, gallery: Path) -> None:
     page = visit("Ada", "a moth")
     for key in ("?", "y", "x", "ArrowRight", "Escape", "d"):

@@ -179,6 +179,7 @@ def test_the_budget_is_that_of_all_searches_together(photos: Path, monkeypatch: 
 
     assert (first["judged"], second["judged"], len(double.seen)) == (10, 3, 13)
     assert "the budget of 13 calls is spent; the owner" in second["notes"][0]
+    assert (first["codes"], second["codes"]) == ([], ["budget_spent"])
     assert "13 of 13 calls" in page
 
 
@@ -189,7 +190,7 @@ def test_what_fails_is_told_and_can_be_asked_again(photos: Path, monkeypatch: py
         again = looked(client, "a boat", "dear")
 
     assert (first["judged"], first["to_ask"], again["judged"]) == (9, 1, 10)
-    assert "image too small" in first["notes"][0]
+    assert "image too small" in first["notes"][0] and first["codes"] == ["no_verdict"]
 
 
 def test_nobody_waits_for_a_judge_that_is_slow(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +272,7 @@ def test_a_photo_that_was_replaced_is_shown_to_no_judge(tmp_path: Path, monkeypa
         told = looked(client, "stripes", "dear")
 
     assert (told["judged"], told["to_ask"], len(double.seen)) == (2, 1, 2)
-    assert "have changed" in told["notes"][0]
+    assert "have changed" in told["notes"][0] and told["codes"] == ["no_picture"]
 
 
 # -- who may, and what is refused ------------------------------------------------------------------------------

@@ -31,6 +31,8 @@ CREATE TABLE IF NOT EXISTS desk(only INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS audits(annotated INTEGER NOT NULL, person TEXT NOT NULL, rest INTEGER NOT NULL,
     lot REAL NOT NULL, drawn TEXT NOT NULL, seen TEXT NOT NULL, at REAL NOT NULL, number INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS audit_designs(audit INTEGER PRIMARY KEY, even TEXT NOT NULL, bands TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS openings(annotated INTEGER NOT NULL, person TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY(annotated, person, at)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS narrowings(annotated INTEGER PRIMARY KEY, place INTEGER NOT NULL);
 """
 MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
@@ -153,7 +155,7 @@ class AnnotationStore:
             for table in ("audit_designs", "audit_people", "audit_shares", "audit_twice"):
                 own = "audit IN (SELECT number FROM audits WHERE annotated = ?)"
                 self._sql.execute(f"DELETE FROM {table} WHERE {own}", (number,))
-            for table in ("candidates", "audits", "narrowings"):
+            for table in ("candidates", "audits", "narrowings", "openings"):
                 self._sql.execute(f"DELETE FROM {table} WHERE annotated = ?", (number,))
             self._sql.execute("DELETE FROM annotated WHERE number = ?", (number,))
 
@@ -240,6 +242,17 @@ class AnnotationStore:
         return int(rows[0][0]) if rows else self._number(self.query(id).id)
 
     # -- marks ----------------------------------------------------------------------------------------------
+
+    def open_page(self, id: str, who: str, seconds_ago: float) -> None:
+        """Note that somebody opened the photos of a query so long ago: the time of their first marks begins there."""
+        row = self._number(id), judge_of(who), time.time() - seconds_ago
+        with self._lock, sqlite.transaction(self._sql):
+            self._sql.execute("INSERT OR IGNORE INTO openings VALUES (?, ?, ?)", row)
+
+    def openings(self, id: str, who: str) -> list[float]:
+        """When somebody opened the photos of a query, in seconds since 1970, from the first time on."""
+        whose = self._number(id), judge_of(who)
+        return [at for (at,) in self._select("SELECT at FROM openings WHERE annotated = ? AND person = ?", *whose)]
 
     def mark(self, id: str, who: str, marks: Mapping[str, str | None], kind: str = "") -> int:
         """Keep what somebody says of photos: y, n, d for doubt, None to take it back; gives how many changed.

@@ -120,25 +120,37 @@ def standing_of(
         sum(labels.values()),
         descent((labels.get(photo.image) for photo in listed), in_a_row),
         auditing.standing(store, id, who),
-        seconds(said.values()),
+        seconds(said.values(), store.openings(id, who)),
         store.ranked_depth(id),
     )
 
 
-def seconds(said: Iterable[Judgement]) -> float:
-    """How long somebody looked, from the moments of their marks.
+def seconds(said: Iterable[Judgement], openings: Sequence[float] = ()) -> float:
+    """How long somebody looked, from the moments of their marks and the moments at which they opened the photos.
 
-    Photos marked at the same moment, such as a page of them, took the gap before it. What follows a pause, and the
-    first marks, count at the pace of the rest, for when somebody began to look is not known; without a rest they count
-    as no time.
+    Photos marked at the same moment, such as a page of them, took the gap before it. The first marks, and those after a
+    pause, took the time since the photos were opened. If that is not known, or a pause as well, they count at the pace
+    of the rest; without a rest they count as no time.
     """
     photos = Counter(one.at for one in said)
-    gaps = [(after - before, photos[after]) for before, after in pairwise(sorted(photos))]
-    timed = [(gap, count) for gap, count in gaps if gap <= PAUSE + A_PHOTO * (count - 1)]
+    gaps = []
+    for before, after in pairwise([-math.inf, *sorted(photos)]):
+        count = photos[after]
+        if after - before <= _longest(count):
+            since = before
+        else:
+            since = max((at for at in openings if before < at <= after), default=before)
+        gaps.append((after - since, count))
+    timed = [(gap, count) for gap, count in gaps if gap <= _longest(count)]
     if not timed:
         return 0.0
     spent, looked = sum(gap for gap, _ in timed), sum(count for _, count in timed)
     return spent * photos.total() / looked
+
+
+def _longest(photos: int) -> float:
+    """The longest time, in seconds, in which somebody looks at so many photos; more is a pause."""
+    return PAUSE + A_PHOTO * (photos - 1)
 
 
 def percent(share: float) -> str:

@@ -10,7 +10,15 @@ from eyespot.curate.inat.collection import ATTRIBUTIONS, FUNNEL, LABELS, TAXONOM
 from eyespot.curate.inat.coverage import Cell, drawn_map
 from eyespot.curate.inat.settings import CollectionSettings
 from eyespot.pipelines import StepResult
-from eyespot.pipelines.data_card import CardContent, CardFigure, CardTable, card_of, write_card, write_croissant
+from eyespot.pipelines.data_card import (
+    CardContent,
+    CardFigure,
+    CardTable,
+    QualityCheck,
+    card_of,
+    write_card,
+    write_croissant,
+)
 
 
 class CollectionFacts(NamedTuple):
@@ -21,6 +29,7 @@ class CollectionFacts(NamedTuple):
     cells: Sequence[Cell]
     drawn: Mapping[str, Any]
     notes: Sequence[str]
+    checks: Sequence[QualityCheck]
 
 
 def write(out: Path, facts: CollectionFacts, inputs: CollectionInputs, settings: CollectionSettings) -> None:
@@ -37,6 +46,7 @@ def write(out: Path, facts: CollectionFacts, inputs: CollectionInputs, settings:
         tables=[licences, _evenness(facts.drawn)],
         drawings=[CardFigure("coverage", "Where it was seen, before and after the draw", drawn_map(facts.cells))],
         notes=facts.notes,
+        checks=facts.checks,
         citation=inputs.citation,
         licence="each picture under its own licence; attributions.csv names it with the holder",
     )

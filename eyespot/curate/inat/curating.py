@@ -16,6 +16,7 @@ from eyespot.curate.inat.leftovers import remove_leftovers, remove_old_tables
 from eyespot.curate.inat.naming import hidden_taxa, species_of, unmatched
 from eyespot.curate.inat.picture_step import PICTURES, TABLES, WORK, drawn_rows, picture_step, read_rows
 from eyespot.curate.inat.pictures import BAD, FLAGGED, NOT_THERE, REVIEW, flagged_photos
+from eyespot.curate.inat.quality import CollectionStanding, StandIns, quality_checks
 from eyespot.curate.inat.settings import CollectionSettings
 from eyespot.curate.inat.sources import source_of
 from eyespot.curate.inat.steps import ALIGNED, DRAWN, LISTED, PHOTOGRAPHED, READ, steps_of
@@ -148,13 +149,29 @@ class _Collecting:
         cells = covered(self.tables, parquet(self.done[PHOTOGRAPHED].folder / KEPT), after)
         write_coverage(cells, self.out)
         unseen = PICTURES not in self.done
-        results = [result for name, result in self.done.items() if name != LISTED]
-        facts = card.CollectionFacts(results, tally, cells, drawn, [*notes, UNSEEN] if unseen else notes)
-        card.write(self.out, facts, self.inputs, self.settings)
         lost = {} if unseen else steps[-1]["dropped"]
         waiting = sum(count for reason, count in lost.items() if reason.startswith(AWAITS))
+        stand_ins = self._stand_ins(after)
+        fields = (len(self.inputs.species), drawn, self.tables.number(f"SELECT count(*) FROM {listed}"), waiting)
+        odd = len(unmatched(self.inputs.species, self.settings.positions))
+        standing = CollectionStanding(tally, *fields, not unseen, stand_ins, odd)
+        results = [result for name, result in self.done.items() if name != LISTED]
+        told = [*notes, UNSEEN] if unseen else notes
+        checks = list(quality_checks(standing, self.settings))
+        card.write(
+            self.out, card.CollectionFacts(results, tally, cells, drawn, told, checks), self.inputs, self.settings
+        )
         failed = sum(lost.get(reason, 0) for reason in (NOT_THERE, BAD))
+        if note := stand_ins.note(len(tally.species)):
+            notes.append(note)
         return Curated(steps, drawn, len(tally.species), failed, waiting, notes)
+
+    def _stand_ins(self, pictures: str) -> StandIns:
+        """Photos of the collection that are not the first of their observation."""
+        ((later, unknown),) = self.tables.rows(
+            "SELECT count(*) FILTER (position > 0), count(*) FILTER (position IS NULL) FROM " + pictures
+        )
+        return StandIns(later, unknown)
 
     def _list_notes(self, steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         """Notes on lists and decisions without an effect: they name something else, or it has changed since."""

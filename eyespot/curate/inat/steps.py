@@ -57,9 +57,9 @@ def steps_of(
         about = _ABOUT.get(name, "")
         return Step(name, table_work(work, tables), settings=settings, needs=tuple(needs), about=about)
 
-    def reading(step: Step, more: Mapping[str, str] = {}) -> Step:
-        """A step that also reads the source: it runs again when the source's files change."""
-        return replace(step, version=source.version, inputs={**inputs, **more})
+    def reading(step: Step, more: Mapping[str, str] = {}, columns: int = 0) -> Step:
+        """A step that also reads the source: it runs again when the source's files change, or what it takes of them."""
+        return replace(step, version=source.version + columns, inputs={**inputs, **more})
 
     limit = "" if settings.first is None else f" LIMIT {settings.first}"
     return [
@@ -69,7 +69,7 @@ def steps_of(
         reading(step(PHOTOGRAPHED, partial(_photos, source, filters), licences)),
         step(GROUPED, partial(group_all, sampling), grouping),
         step(DRAWN, partial(draw_all, sampling), drawing),
-        reading(step(LISTED, partial(_list, source), {}, (READ, PHOTOGRAPHED))),
+        reading(step(LISTED, partial(_list, source), {}, (READ, PHOTOGRAPHED)), columns=1),  # the photo's position
     ]
 
 
@@ -176,7 +176,7 @@ def _list(source: ObservationSource, step: StepTables) -> Mapping[str, Any]:
         "SELECT row_number() OVER (ORDER BY d.target, d.turn) - 1 AS number, d.row, d.target, d.group, d.cluster, "
         "d.turn, o.id, o.latitude, o.longitude, o.accuracy, o.day, p.photo, p.licence, "
         f"{holder} AS holder, CASE WHEN n.name = p.file THEN {_NAME_OF_ITS_OWN} ELSE p.file END AS file, "
-        "n.name IS NOT NULL AS ambiguous, p.url, p.width, p.height "
+        "n.name IS NOT NULL AS ambiguous, p.position, p.url, p.width, p.height "
         f"FROM {step.rows(DRAWN)} d JOIN {step.rows(READ)} o ON o.row = d.row "
         f"JOIN {parquet(step.earlier[PHOTOGRAPHED] / PRIMARY)} p ON p.row = d.row {people} "
         f"LEFT JOIN ambiguous n ON n.name = {_LAST_PART} ORDER BY d.target, d.turn"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,6 +103,7 @@ def notes(made: RecosSteps) -> Iterator[str]:
     for name, count in made.pipe.collecting.counts().items():
         if collected[name] < count:
             yield f"Sub-task {name}: {collected[name]} of {count} pictures were found."
+    yield from _short(made, collected)
     # Pictures whose captions were all dropped: the steps count captions only
     for version, kind in (("v0", "collect"), ("v1", "pair")):
         steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
@@ -110,6 +112,20 @@ def notes(made: RecosSteps) -> Iterator[str]:
         lost = len(came - {record["image"] for record in made.captions(version)})
         if lost:
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
+
+
+def _short(made: RecosSteps, collected: Mapping[str, int]) -> Iterator[str]:
+    """How to get further pictures for sub-tasks of photos that lost some of theirs."""
+    images = {record["image"]: record["subtask"] for record in made.captions("v0") if record["source"] != DRAWN}
+    left = Counter(images.values())
+    for name, pictures in made.pipe.collecting.wanted().items():
+        count = made.pipe.collecting.counts()[name]
+        if 0 < left[name] < count <= collected[name]:
+            spare = math.ceil((count - left[name]) * collected[name] / left[name]) + pictures.spare
+            yield (
+                f"Sub-task {name}: {left[name]} of {count} pictures have captions; spare = {spare} in its table of the "
+                "recipe takes further ones, and asks for no caption twice."
+            )
 
 
 # -- tables -----------------------------------------------------------------------------------------------------

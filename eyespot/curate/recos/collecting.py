@@ -25,7 +25,8 @@ class SubtaskPictures:
     """Pictures of a sub-task: `count` of them, from these galleries (none named: all), for which `where` is true.
 
     With `words` those whose labels contain one of the words, else the results of `queries`. `stand_in` says what
-    these pictures stand in for, if they are not what the sub-task means.
+    these pictures stand in for, if they are not what the sub-task means. `spare` further photos are captioned as well,
+    and take the places of those that lose their captions.
     """
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
@@ -36,6 +37,11 @@ class SubtaskPictures:
     where: str | None = None
     galleries: tuple[str, ...] = ()
     stand_in: str = ""
+    spare: int = 0
+
+    def __post_init__(self) -> None:
+        if self.spare < 0:
+            raise UsageError(f"spare pictures are 0 or more, not {self.spare}")
 
 
 @dataclass(frozen=True)
@@ -55,13 +61,19 @@ class Collecting:
         """How many pictures of each sub-task are wanted."""
         return {name: subtask(name).count if it.count is None else it.count for name, it in self.wanted().items()}
 
+    def most(self) -> dict[str, int]:
+        """How many pictures of a sub-task v0 has at most, where spare ones are captioned too."""
+        counts = self.counts()
+        return {name: counts[name] for name, it in self.wanted().items() if it.spare}
+
     def shared(self, limit: int) -> Collecting:
         """The same with at most `limit` pictures in all, of which every sub-task gets its share."""
         counts = self.counts()
         while sum(counts.values()) > limit:
             most = max(counts, key=lambda name: counts[name])
             counts[most] -= 1
-        return replace(self, subtasks={name: replace(it, count=counts[name]) for name, it in self.wanted().items()})
+        wanted = self.wanted().items()
+        return replace(self, subtasks={name: replace(it, count=counts[name], spare=0) for name, it in wanted})
 
 
 def collected(records: Records, context: Context, sources: Sources, how: Collecting) -> Iterator[Outcome]:
@@ -74,16 +86,22 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
         chosen.update(context.chance(name).sample(ids, min(counts.get(name, 0), len(ids))))
     for record in records:
         yield Keep(record) if record["id"] in chosen else Drop(record, POOL)
-    taken = set[str]()  # a photo serves one sub-task alone, the first that takes it
+    if spared := [name for name in drawn if name in wanted and wanted[name].spare]:
+        raise UsageError(f"drawn pictures keep their captions, so {spared[0]} needs no spare ones; leave out its spare")
+    candidates: dict[str, list[Record]] = {}
     for name, pictures in wanted.items():
-        if name in drawn:
-            continue
-        galleries = pictures.galleries or sources.galleries
-        candidates = [_candidates(context, sources, subtask(name), pictures, gallery) for gallery in galleries]
-        fresh = [photo for photo in _alternating(candidates) if photo["image"] not in taken][: counts[name]]
-        taken.update(photo["image"] for photo in fresh)
-        fields = {"subtask": name, "version": "v0", "stand_in": pictures.stand_in}
-        yield from (Added({"id": photo["image"], **photo, **fields}) for photo in fresh)
+        if name not in drawn:
+            galleries = pictures.galleries or sources.galleries
+            lists = [_candidates(context, sources, subtask(name), pictures, gallery) for gallery in galleries]
+            candidates[name] = list(_alternating(lists))
+    taken = set[str]()  # a photo serves one sub-task alone, the first that takes it
+    # The spare ones come last, so that they take no photo of another sub-task
+    for share in (counts, {name: pictures.spare for name, pictures in wanted.items()}):
+        for name, photos in candidates.items():
+            fresh = [photo for photo in photos if photo["image"] not in taken][: share[name]]
+            taken.update(photo["image"] for photo in fresh)
+            fields = {"subtask": name, "version": "v0", "stand_in": wanted[name].stand_in}
+            yield from (Added({"id": photo["image"], **photo, **fields}) for photo in fresh)
 
 
 # -- photos -----------------------------------------------------------------------------------------------------
@@ -97,7 +115,7 @@ def _candidates(context: Context, sources: Sources, of: Subtask, wanted: Subtask
     if not queries:
         drawn = "name it in the step draw, or " if of.generator is not None else ""
         raise UsageError(f"nothing says which photos are for {of.name}; {drawn}give it queries or words of labels")
-    count = (of.count if wanted.count is None else wanted.count) * FURTHER
+    count = ((of.count if wanted.count is None else wanted.count) + wanted.spare) * FURTHER
     lists: list[Sequence[Record]] = []
     for query in queries:
         try:

@@ -20,7 +20,8 @@ def plan_steps(pipe: RecosPipeline, how: RunOptions) -> list[PlannedStep]:
     kinds = {step.name: step.step for step in pipe.recipe.steps}
     drawing: DrawnCounts = declared["draw"].fitted(DrawnCounts)
     drawn = {name: count for name, count in drawing.subtasks.items() if count}
-    wanted = pipe.collecting.counts()
+    spare = {name: it.spare for name, it in pipe.collecting.wanted().items()}
+    wanted = {name: count + spare[name] for name, count in pipe.collecting.counts().items()}
     pictures, photos = sum(wanted.values()), sum(count for name, count in wanted.items() if name not in drawn)
     similar = declared["expand"].fitted(Expanding).similar if "expand" in declared else 0
     added = {

@@ -2,7 +2,8 @@
 
 OUT/work     the steps with their records and dropped records, drawn pictures, answers, cost
 OUT/review   the captions that a person checks, and their decisions
-OUT/set      the set, replaced as a whole: images.parquet, captions.parquet, images/, README.md, card.html
+OUT/set      the set: images.parquet, captions.parquet, images/, README.md, card.html; replaced as a whole, unless the
+             new one has lost records
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from eyespot.curate.recos import demonstration
 from eyespot.curate.recos.card import RecosSteps
 from eyespot.curate.recos.files import TABLES, Share, write_set
 from eyespot.curate.recos.pipeline import RecosPipeline
+from eyespot.curate.set_folder import SetSize, set_folder, settle
 from eyespot.gallery.positions import without_position
 from eyespot.pipelines import CostLimits, Recipe, RunOptions, Step, StepResult, read_recipe
 from eyespot.pipelines.data_card import card_of, write_card, write_croissant, write_readme
 from eyespot.pipelines.prompts import Models
 from eyespot.types import NothingFound, UsageError
 
-SET = "set"
 SHIPPED = Path(__file__).parent / "demonstration.toml"
 
 
@@ -40,7 +41,7 @@ def place_of(recipe: Path) -> Path:
 class RecosJob:
     """A recipe and the output folder; `galleries` override the recipe's, `limit` is for a trial.
 
-    `share` decides what of a picture's metadata stays.
+    `share` decides what of a picture's metadata stays; `replace` overwrites an earlier set that is the better one.
     """
 
     recipe: Recipe
@@ -48,6 +49,7 @@ class RecosJob:
     galleries: Mapping[str, Path] = field(default_factory=dict)
     limit: int | None = None
     share: Share = without_position
+    replace: bool = False
 
     @cached_property
     def pipeline(self) -> RecosPipeline:
@@ -71,12 +73,19 @@ class RecosJob:
         models = {name: model for step in self.recipe.steps for name, model in step.models.items()}
         Models({demonstration.NAME: demonstration.writer}).check(models, limits or self.recipe.limits)
 
+    def place(self, done: Sequence[StepResult]) -> Path:
+        """The folder for the set that these steps made."""
+        return set_folder(self.out, self._size(done), self.replace)
+
+    def _size(self, done: Sequence[StepResult]) -> SetSize:
+        return SetSize.of("captions.parquet", len(RecosSteps(self.pipeline, done).captions()), done)
+
     def write(self, done: Sequence[StepResult]) -> tuple[RecosSteps, dict[str, dict[str, int]]]:
         """Write the set and its card under `out`; the finished steps, and the size of each version.
 
         `NothingFound` if there is no caption; the card, which says why, is written all the same.
         """
-        made, folder = RecosSteps(self.pipeline, done), self.out / SET
+        made, folder = RecosSteps(self.pipeline, done), self.place(done)
         counts, card = (
             write_set(made.records, self.pipeline.sources, folder, self.share),
             card_of(done, made.card_content()),
@@ -84,6 +93,7 @@ class RecosJob:
         write_card(card, folder)
         write_readme(card, TABLES, folder)
         write_croissant(card, TABLES, folder)
+        settle(self.out, folder, self._size(done))
         if not made.captions("v0"):
             raise NothingFound(f"no caption came through all steps; {folder / 'card.html'} says where they went")
         return made, counts

@@ -111,13 +111,6 @@ PLAIN = {
         "Writes five captions of each picture.",
         prompt="caption",
     ),
-    "complete": PlainStep(
-        checking.Completing,
-        lambda records, context, _sources, how: checking.completed(records, context, how),
-        "Keeps pictures of {how.version} with enough captions of their own (at least {how.least}).",
-        version=3,
-        needs=("render",),
-    ),
     "pair": PlainStep(
         confusing.Pairing,
         confusing.paired,
@@ -190,6 +183,15 @@ def _collect(pipe: RecosPipeline, declared: Declared) -> Step:
     return declared.made(work, 2, settings=settings, inputs=pipe.sources.digests, about=about)
 
 
+def _complete(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = declared.fitted(checking.Completing)
+    most = pipe.collecting.most() if how.version == "v0" else {}
+    work = BatchStep(lambda records, context: checking.completed(records, context, how, most))
+    settings = {**declared.settings, "most": most} if most else declared.settings
+    about = f"Keeps pictures of {how.version} with enough captions of their own (at least {how.least})."
+    return declared.made(work, 3, needs=("render",), settings=settings, about=about)
+
+
 def _discriminate(pipe: RecosPipeline, declared: Declared) -> Step:
     how: rewriting.Rewriting = declared.fitted(rewriting.Rewriting)
     writer, fields = _writer(pipe, declared, "rewrite")
@@ -225,7 +227,8 @@ MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {
     "discriminate": _discriminate,
     "grammar": _grammar,
     "review": _review,
-    **dict.fromkeys(("complete", "pair", "confuse", "expand", "hash", "distinct"), _plain),
+    "complete": _complete,
+    **dict.fromkeys(("pair", "confuse", "expand", "hash", "distinct"), _plain),
 }
 
 

@@ -16,7 +16,7 @@ from eyespot.curate.rmir.forms import CONSTRAINTS, KINDS
 from eyespot.curate.rmir.histogram import histogram
 from eyespot.curate.rmir.leaks import leaks
 from eyespot.curate.rmir.quality import audit_tables, quality_checks
-from eyespot.curate.rmir.shortcuts import CUTOFFS, shortcuts
+from eyespot.curate.rmir.shortcuts import CUTOFFS, Shortcut, shortcuts
 from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.curate.rmir.votes import ABSTAIN, FALSE, TRUE
 from eyespot.pipelines import drops
@@ -30,7 +30,7 @@ OWN = ("citation", "licence")  # of the recipe's [card], what is no part of the 
 
 def card_content(made: FinishedSteps, audit: Path | None = None) -> CardContent:
     """The pipeline's own part of the card; `audit` is the folder of a person's decisions."""
-    recipe = made.pipe.recipe
+    recipe, found = made.pipe.recipe, shortcuts(made, made.in_split(TEST) or made.queries)
     given = {name: part for name, part in recipe.card.items() if name not in OWN}
     texts = {f"questions, {kind}": [q["question"] for q in made.queries if q["kind"] == kind] for kind in KINDS}
     texts |= {"target descriptions": [query["target"] for query in made.queries]}
@@ -42,12 +42,12 @@ def card_content(made: FinishedSteps, audit: Path | None = None) -> CardContent:
         answers(made, given),
         texts,
         _samples(made),
-        [*audit_tables(made, audit), *tables(made)],
+        [*audit_tables(made, audit), *tables(made, found)],
         [reliability_drawing(made)],
         notes(made),
         closing["citation"] or f"The method is that of {CITATION}",
         closing["licence"],
-        list(quality_checks(made, audit)),
+        list(quality_checks(made, found, audit)),
     )
 
 
@@ -94,8 +94,8 @@ def _samples(made: FinishedSteps) -> list[SampleRecord]:
 # -- tables -------------------------------------------------------------------------------------------------------
 
 
-def tables(made: FinishedSteps) -> Iterator[CardTable]:
-    """All tables of the card."""
+def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable]:
+    """All tables of the card; `found` are the shortcuts of its queries."""
     rows = []
     for kind in KINDS:
         mine = [one for one in made.queries if one["kind"] == kind]
@@ -111,7 +111,7 @@ def tables(made: FinishedSteps) -> Iterator[CardTable]:
         yield _agreement(made)
     yield _thresholds(made)
     queries = made.in_split(TEST) or made.queries
-    shortcuts_rows = [[one.way, *(f"{one.recall[k]:.1%}" for k in CUTOFFS)] for one in shortcuts(made, queries)]
+    shortcuts_rows = [[one.way, *(f"{one.recall[k]:.1%}" for k in CUTOFFS)] for one in found]
     which = TEST if made.in_split(TEST) else "all"
     note = (
         f"By {made.pipe.lists.space}, over the pool of {len(made.pool):,}, on {len(queries):,} queries ({which}). "

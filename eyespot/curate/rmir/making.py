@@ -1,7 +1,7 @@
 """From a recipe to a set in a folder: the steps are run, the tables and the card written, the audit drawn.
 
 OUT/work    the steps with what they kept and dropped, answers, cost
-OUT/set     the set: tables, `mteb`, README.md, card.html; replaced as a whole
+OUT/set     the set: tables, `mteb`, README.md, card.html; replaced as a whole, unless the new one has lost records
 OUT/audit   what a person is to look at, and their decisions
 """
 
@@ -15,6 +15,7 @@ from eyespot.curate.rmir import audit, card, files
 from eyespot.curate.rmir.demonstration import NAME, teacher
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
+from eyespot.curate.set_folder import SetSize, set_folder, settle
 from eyespot.kernels.kmeans import cluster
 from eyespot.pipelines import CostLimits, Recipe, RunOptions, plan, run
 from eyespot.pipelines.data_card import card_of, write_card, write_croissant, write_head, write_readme
@@ -22,7 +23,7 @@ from eyespot.pipelines.prompts import Models
 from eyespot.storage.atomic import make_folder, new_folder
 from eyespot.types import UsageError
 
-WORK, SET, AUDIT = "work", "set", "audit"
+WORK, AUDIT = "work", "audit"
 FOR_MTEB = "Corpus, queries and qrels as MTEB loads them. The data card stands in the folder above.\n"
 
 
@@ -64,14 +65,24 @@ class RmirJob:
         return FinishedSteps(pipe, run(pipe.steps, pipe.work, self.running()))
 
 
+def size_of(made: FinishedSteps) -> SetSize:
+    """The size of a set, in queries."""
+    return SetSize.of("queries.parquet", len(made.queries), made.done)
+
+
 def write_set(
-    made: FinishedSteps, out: Path, show: files.Show = files.unshown, sizes: audit.Sizes = audit.Sizes()
+    made: FinishedSteps,
+    out: Path,
+    show: files.Show = files.unshown,
+    sizes: audit.Sizes = audit.Sizes(),
+    place: Path | None = None,
 ) -> dict[str, int]:
-    """The set in place of an earlier one, and the audit's queues; how many cases these have."""
+    """The set, and the audit's queues; how many cases these have. `place` is the folder of the set (`set_folder`)."""
     make_folder(out)
+    place = place or set_folder(out, size_of(made))
     cases = audit.write_queues(made, out / AUDIT, sizes)  # first, for the card counts what of them is decided
     data_card = card_of(made.done, card.card_content(made, out / AUDIT))
-    with new_folder(out / SET) as folder:
+    with new_folder(place) as folder:
         files.write_tables(made, folder)
         files.write_mteb(made, folder / files.MTEB, show)
         if made.queries:
@@ -79,4 +90,5 @@ def write_set(
         write_card(data_card, folder)
         write_readme(data_card, files.tables_of(made), folder)
         write_croissant(data_card, files.whole_tables(), folder)
+    settle(out, place, size_of(made))
     return cases

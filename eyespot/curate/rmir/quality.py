@@ -18,7 +18,7 @@ from eyespot.curate.rmir.confident import settle_votes
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forecast import LARGE, K
 from eyespot.curate.rmir.forms import KINDS
-from eyespot.curate.rmir.shortcuts import CHANCE, shortcuts
+from eyespot.curate.rmir.shortcuts import CHANCE, Shortcut
 from eyespot.curate.rmir.split import TEST
 from eyespot.curate.rmir.votes import ABSTAIN
 from eyespot.pipelines import Record
@@ -47,15 +47,15 @@ class Estimate(NamedTuple):
         return cls(mean, mean - half, mean + half)
 
 
-def quality_checks(made: FinishedSteps, audit: Path | None) -> Iterator[QualityCheck]:
-    """All of them; `audit` is the folder of a person's decisions."""
+def quality_checks(made: FinishedSteps, found: Sequence[Shortcut], audit: Path | None) -> Iterator[QualityCheck]:
+    """All of them; `found` are the shortcuts, `audit` is the folder of a person's decisions."""
     times = len(made.pool) / K
     text = f"{len(made.pool):,} photos, {times:.1f} times K = {K} (at least {LARGE})."
     yield QualityCheck("Size of the pool", level_of(times, LARGE * 0.4, LARGE), text)
     counts = {kind: sum(one["kind"] == kind for one in made.in_split(TEST)) for kind in KINDS}
     text = ", ".join(f"{kind} {count:,}" for kind, count in counts.items())
     yield QualityCheck("Test queries of each kind", level_of(min(counts.values()), 30, 100), f"{text} (at least 100).")
-    yield shortcut_check(made)
+    yield shortcut_check(found)
     yield from panel_checks(made.triplets, made.seats)
     yield order_check(made.hits, len(made.seats))
     yield audit_check(made, audit)
@@ -65,9 +65,9 @@ def quality_checks(made: FinishedSteps, audit: Path | None) -> Iterator[QualityC
 # -- shortcuts ------------------------------------------------------------------------------------------------------
 
 
-def shortcut_check(made: FinishedSteps) -> QualityCheck:
+def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
     """Whether half of a query finds more targets than a random order, and as many as both halves."""
-    found = {one.way: one.by_query[K] for one in shortcuts(made, made.in_split(TEST) or made.queries)}
+    found = {one.way: one.by_query[K] for one in shortcuts}
     if CHANCE not in found or len(found[CHANCE]) < 2:  # of one query no interval is known
         return QualityCheck("Shortcuts", "red", "There are too few queries to try them on.")
     chance, both, level, parts = found.pop(CHANCE), found.pop("both"), "green", []

@@ -37,9 +37,13 @@ MOST = 500  # marks or photos at once
 
 
 class Marks(BaseModel):
-    """What somebody says of photos: y, n, d for doubt, null to take it back."""
+    """What somebody says of photos: y, n, d for doubt, null to take it back.
+
+    `opened`, with the first marks of a page, is how many seconds ago the page was opened.
+    """
 
     marks: dict[str, Literal["y", "n", "d"] | None] = Field(max_length=MOST)
+    opened: float | None = Field(None, ge=0, le=1e9, allow_inf_nan=False)
 
 
 # -- pages ----------------------------------------------------------------------------------------------------------
@@ -189,6 +193,8 @@ def photos(at: Session, house: Served, asked: Annotated[Stretch, Query()]) -> Re
 def mark(at: Session, query: Id, given: Marks) -> Response:
     """Keep marks; they are on the disk when the answer comes, which says how the query stands."""
     _check(at, query, given.marks)
+    if given.opened is not None:
+        at.store.open_page(query, at.annotator_name(), given.opened)
     changed = at.store.mark(query, at.annotator_name(), given.marks)
     return JSONResponse({"changed": changed, **_stands(at, query)})
 

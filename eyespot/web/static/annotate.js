@@ -19,6 +19,7 @@ const unsaved = stored();    // image → mark, until the server has it
 const aside = [];             // what the server says to marks that it refuses
 const queued = [];           // keys that wait for photos that are on their way
 let here = 0, anchor = null, first = 0, total = 0, grows = false, loading = null, late = false, sending = false;
+let begun = performance.now();  // when the page was opened; null once the server knows
 
 const address = (path, more = {}) => `/annotate/${path}?${new URLSearchParams({ query, ...more })}`;
 const element = (id) => document.getElementById(id);
@@ -259,9 +260,12 @@ async function send() {
 
 // Photos of no list (409) are found half by half and hold the others up no longer; whatever else is wrong may pass.
 async function deliver(batch) {
-  const body = JSON.stringify({ marks: Object.fromEntries(batch) });
+  // The time of the first marks begins where the page was opened.
+  const opened = begun === null ? undefined : (performance.now() - begun) / 1000;
+  const body = JSON.stringify({ marks: Object.fromEntries(batch), opened });
   try {
     const told = await ask("marks", {}, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+    begun = null;
     confirmed(batch);
     standing(told);
   } catch (error) {

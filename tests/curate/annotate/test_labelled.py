@@ -188,8 +188,27 @@ def test_pages_that_are_marked_at_once_take_the_time_of_a_stop_watch() -> None:
     assert seconds(marks([at for at in pages for _ in range(120)])) == pytest.approx(6 * 90)
 
 
-def test_one_page_alone_has_no_time() -> None:
-    assert seconds(marks([10.0] * 120)) == 0
+def test_one_page_alone_takes_the_time_since_it_was_opened() -> None:
+    """Unknown without the opening, and a pause where the page stood open overnight."""
+    assert seconds(marks([100.0] * 120)) == 0
+    assert seconds(marks([100.0] * 120), [10.0]) == 90
+    assert seconds(marks([40_000.0] * 120), [10.0]) == 0
+    assert seconds(marks([40_000.0] * 120), [10.0, 39_940.0]) == 60
+
+
+def test_an_opening_counts_after_a_pause_and_not_between_marks() -> None:
+    """10 s for the first photo, 4 and 6 for the next two, reload or not; 8 after the night."""
+    openings = [0.0, 12.0, 9000.0]
+    assert seconds(marks([10.0, 14.0, 20.0, 9008.0]), openings) == pytest.approx(10 + 4 + 6 + 8)
+
+
+def test_the_standing_of_a_page_marked_at_once_has_its_time(at: AnnotationStore) -> None:
+    at.open_page("q", "ada", 90.0)
+    at.mark("q", "ada", {str(n): NO for n in range(20)})
+
+    assert standing(at, "q", "ada").seconds == pytest.approx(90, abs=1)
+    assert standing(at, "q", "ada").cost(36.0) == pytest.approx(0.9, abs=0.02)
+    assert at.openings("q", "bob") == []
 
 
 @given(

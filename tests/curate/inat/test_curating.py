@@ -114,6 +114,58 @@ def test_of_photos_at_one_position_the_first_listed_stands_for_the_observation(t
     assert chosen == {id: f"photo-{3 * at + 2}" for at, id in enumerate(ids)}
 
 
+def test_photos_that_stand_in_are_counted_and_the_card_says_so(tmp_path: Path) -> None:
+    """The export lacks the first photo of two observations, and the order of those of a third."""
+    observations = [seen(id) for id in ("whole", "later", "second", "unordered")]
+    photos = [
+        photo("whole", 1, position=1),
+        photo("whole", 2, position=0),
+        photo("later", 3, position=2),
+        photo("later", 4, position=1),
+        photo("second", 5, position=1),
+        photo("unordered", 6, position=None),
+    ]
+
+    done = curate(export(tmp_path / "export", observations, photos), tmp_path / "out", CollectionSettings(), silent)
+
+    assert done.notes == [
+        "of 4 pictures 2 have a later photo of their observation, as the source lacks the first and 1 have the photo "
+        "listed first, as the source gives no order"
+    ]
+    assert checks(tmp_path / "out")["The photo of an observation"] == "red"  # one in four is the first
+    files = {row["observation"].rpartition("/")[2]: row["photo"] for row in rows(tmp_path / "out" / "attributions.csv")}
+    assert files == {"whole": "photo-2", "later": "photo-4", "second": "photo-5", "unordered": "photo-6"}
+
+
+def checks(out: Path) -> dict[str, str]:
+    """The level of each check, as the card has it."""
+    lines = (out / "card.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return {row[1]: row[0] for row in cells if row[0] in ("green", "amber", "red")}
+
+
+def test_the_card_opens_with_checks(tmp_path: Path) -> None:
+    """Nobody saw the pictures, no list of taxa to coarsen was given; all else is as it should be."""
+    place = export(tmp_path / "export", [seen("a"), seen("b", taxon_id=TIT)])
+    (tmp_path / "list.csv").write_text("name\nPasser domesticus\nParus major\n")
+    curate(place, tmp_path / "out", CollectionSettings(species=Species(tmp_path / "list.csv")), silent)
+    assert checks(tmp_path / "out") == {
+        "Pictures": "red",
+        "Species": "green",
+        "The photo of an observation": "green",
+        "Positions of taxa at risk": "amber",
+        "Licences": "green",
+    }
+    assert "**Red: 1 red, 1 amber, 3 green.**" in (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
+
+
+def test_a_taxon_to_coarsen_that_matches_nothing_is_red(tmp_path: Path) -> None:
+    (tmp_path / "hidden.txt").write_text("Parus majr\n")
+    settings = CollectionSettings(positions=Positions(tmp_path / "hidden.txt"))
+    curate(export(tmp_path / "export", [seen("a", taxon_id=TIT)]), tmp_path / "out", settings, silent)
+    assert checks(tmp_path / "out")["Positions of taxa at risk"] == "red"
+
+
 def test_lines_that_are_no_rows_are_told(tmp_path: Path) -> None:
     place = export(tmp_path / "export", [seen("a"), seen("b")])
     text = gzip.decompress((place / "observations.csv.gz").read_bytes()) + b"broken\tline\n"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from eyespot.curate.recos import card
 from eyespot.curate.recos.card import RecosSteps
 from eyespot.pipelines import BudgetSpent, CostLimits, drops
-from tests.curate.recos.worlds import Rates, Scripted, behind, files, made, ran, recipe
+from tests.curate.recos.worlds import Rates, Scripted, behind, files, made, put, ran, recipe
 from tests.judges.servers import Double
 
 pytestmark = pytest.mark.long  # whole pipelines
@@ -82,6 +84,27 @@ def test_nothing_is_asked_twice_and_the_budget_holds(tmp_path: Path, gallery: Pa
 
         assert len(server.seen) == asked == len({str(one.body) for one in server.seen})
         assert files(tmp_path / "out") == before
+
+
+def test_a_sub_task_that_lost_pictures_is_filled_up_and_no_caption_is_asked_for_twice(
+    tmp_path: Path, gallery: Path
+) -> None:
+    """The note says how many spare pictures it takes; with them the sub-task has the wanted number."""
+    script, out = Scripted(Rates(abstains=0.4)), tmp_path / "out"
+    line = '[steps.subtasks.colour]\ncount = 6\nwords = ["red", "blue", "green", "white"]\n'
+    collect = {**ONLY_PHOTOS, "collect": f'galleries = {{ own = "{gallery}" }}\n{line}'}
+    with Double(then=script) as server:
+        first = made(recipe(tmp_path, gallery, behind(server.url), **collect), out)
+        (note,) = [note for note in card.notes(first) if "spare = " in note]
+        spare = int(note.partition("spare = ")[2].split()[0])
+        collect["collect"] += f"spare = {spare + 4}\n"
+        again = made(recipe(tmp_path, gallery, behind(server.url), **collect), out)
+        asked = Counter(put(seen) for seen in server.seen if '"Captions"' in str(seen.body).replace("'", '"'))
+
+    before, after = ({one["image"] for one in found.captions("v0")} for found in (first, again))
+    assert len(before) < len(after) == 6 and before < after
+    assert set(asked.values()) == {1}
+    assert not [note for note in card.notes(again) if "spare = " in note]
 
 
 def test_drawn_pictures_are_captioned_by_who_drew_them(tmp_path: Path, gallery: Path) -> None:

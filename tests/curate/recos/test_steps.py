@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,20 @@ from eyespot.curate.recos.confusing import token_edits
 from eyespot.curate.recos.making import RecosJob
 from eyespot.curate.recos.rewriting import Rewriting
 from eyespot.curate.recos.sources import Sources
-from eyespot.pipelines import BatchStep, Drop, Keep, MapStep, Outcome, Record, RunOptions, Step, read_recipe, run
+from eyespot.pipelines import (
+    BatchStep,
+    Context,
+    Drop,
+    Keep,
+    MapStep,
+    Outcome,
+    Record,
+    Records,
+    RunOptions,
+    Step,
+    read_recipe,
+    run,
+)
 from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
 from tests.curate.recos.worlds import DEMONSTRATION, SUBTASKS, photos, ran, recipe
@@ -110,6 +123,27 @@ def test_words_are_looked_for_in_what_labels_say_of_the_picture_alone(tmp_path: 
 
 
 # -- complete ---------------------------------------------------------------------------------------------------
+
+
+def test_spare_pictures_take_the_places_of_those_without_captions(tmp_path: Path) -> None:
+    """Two of colour are wanted: a has too few captions, so b and c count and d is spare; of objects all count."""
+    names = ("a/1", "b/1", "b/2", "c/1", "c/2", "d/1", "d/2")
+    records = [caption(id, f"Words of {id}.") for id in names]
+    records += [caption(f"{image}/{n}", f"Thing {image} {n}.", subtask="object") for image in "efg" for n in (1, 2)]
+
+    def work(found: Records, context: Context) -> Iterator[Outcome]:
+        return checking.completed(found, context, checking.Completing(2), {"colour": 2})
+
+    kept = dict(through(records, Step("complete", BatchStep(work), needs=("render",)), tmp_path))
+
+    assert [id for id, reason in kept.items() if not reason and id < "e"] == ["b/1", "b/2", "c/1", "c/2"]
+    assert [id for id, reason in kept.items() if reason == "spare"] == ["d/1", "d/2"]
+    assert kept["a/1"] == "its picture has too few captions" and not kept["g/2"]
+
+
+def test_a_number_of_spare_pictures_is_no_less_than_none() -> None:
+    with pytest.raises(UsageError, match="spare pictures are 0 or more, not -1"):
+        SubtaskPictures(spare=-1)
 
 
 def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path: Path) -> None:

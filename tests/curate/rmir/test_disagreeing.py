@@ -10,6 +10,7 @@ from eyespot.curate.rmir import card
 from eyespot.curate.rmir.dry_run import plan_steps
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob
+from eyespot.curate.rmir.shortcuts import shortcuts
 from eyespot.pipelines import read_recipe
 from eyespot.types import UsageError
 from tests.cli.conftest import run_eyespot
@@ -53,7 +54,8 @@ def rows(found: FinishedSteps, title: str) -> list[list[object]]:
 
 
 def table(found: FinishedSteps, title: str) -> card.CardTable:
-    return next(one for one in card.tables(found) if one.title == title)
+    shown = shortcuts(found, found.in_split("test") or found.queries)
+    return next(one for one in card.tables(found, shown) if one.title == title)
 
 
 def test_the_lists_are_those_that_the_votes_were_thought_of_for(retrieved: FinishedSteps) -> None:
