@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from eyespot.metrics import Measure, Preset, Rules, Scores
 from eyespot.runs.judged import JudgedQueries
-from eyespot.types import Run, UsageError
+from eyespot.types import Note, Run, UsageError
 
 
 class Needed(NamedTuple):
@@ -54,6 +54,8 @@ class Printed(NamedTuple):
     depth: int | None = None  # of a two-stage search
     split: str | None = None  # None: the benchmark's first
     images: int | None = None  # that each query ranked; None: those of the official set
+    wording: str | None = None  # of the prompt that its model answers
+    first_stage: str | None = None  # the row of the same table with the ranking that it re-ranks
 
 
 class Official(NamedTuple):
@@ -99,7 +101,8 @@ class Task:
     Of a gallery: pictures in `apart` are no part of the collection, and `called` names those that the files do not
     name, by their path (None: it cannot).
 
-    `unofficial` is why the data are not those that papers print numbers of, where that is known.
+    `unofficial` is why the data are not those that papers print numbers of, where that is known; `verified` names the
+    files of queries that are the official ones by their SHA-256.
     """
 
     name: str
@@ -115,7 +118,8 @@ class Task:
     exclude_unknown: bool = False
     apart: Sequence[str] = ()
     called: Callable[[str], str | None] | None = None
-    unofficial: str = ""
+    unofficial: Sequence[Note] = ()
+    verified: Sequence[str] = ()
 
     def excluded(self, query: str) -> set[str]:
         """The pictures that a query's ranking leaves out."""

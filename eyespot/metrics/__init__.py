@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from eyespot.metrics._parsing import names, parse
     from eyespot.metrics._presets import PRESETS, Preset, preset
     from eyespot.metrics._scores import Rules, Scores, bootstrap, labels_of
+    from eyespot.metrics._ties import tie_spread
     from eyespot.metrics.ap import AP
     from eyespot.metrics.hit import Hit
     from eyespot.metrics.ndcg import NDCG
@@ -69,6 +70,7 @@ __all__ = [
     "preset",
     "sign_flips",
     "simulated_floor",
+    "tie_spread",
 ]
 
 if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
@@ -107,5 +109,6 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "preset": "_presets",
             "sign_flips": "_comparing",
             "simulated_floor": "_floor",
+            "tie_spread": "_ties",
         },
     )

@@ -161,12 +161,14 @@ def test_three_queries_under_official_names_have_no_numbers_of_papers_anywhere(
     assert shown.exit_code == 0
     written = [(tmp_path / "out" / name).read_text() for name in ("tables.md", "tables.tex", "report.html")]
     for text in (shown.stdout, *written):
-        assert "Not beside INQUIRE, table 2; QuARI, table 2;" in text and "is not the official file." in text.replace(
-            r"\_", "_"
+        assert (
+            "Not beside INQUIRE, table 2; QuARI, table 2;" in text
+            and "is not the official file (SHA-256)" in text.replace(r"\_", "_")
         )
         assert "minus published" not in text and "WildCLIP" not in text
     (task,) = json.loads((tmp_path / "out/summary.json").read_text())["tasks"]
-    assert task["published"] == [] and "INQUIRE, table 2" in task["not_beside"]
+    codes = [why["code"] for why in task["not_beside"]["INQUIRE, table 2"]]
+    assert task["published"] == [] and codes == ["queries", "judgements", "queries", "queries"]
 
 
 def test_a_sample_has_no_numbers_of_papers(tmp_path: Path) -> None:
@@ -176,7 +178,7 @@ def test_a_sample_has_no_numbers_of_papers(tmp_path: Path) -> None:
 
     shown = evaluated("inquire-rerank", "--data", data, "--run", path, "--sample", 2)
 
-    assert "Not beside INQUIRE, table 4; INQUIRE, table 5: 2 of the paper's 160 queries." in shown.stdout
+    assert "Not beside INQUIRE, table 4; INQUIRE, table 5: 2 of the paper's 160 queries; 4 " in shown.stdout
 
 
 def test_queries_of_no_task_are_said(data: Path, tmp_path: Path) -> None:
