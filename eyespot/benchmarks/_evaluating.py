@@ -43,6 +43,7 @@ class Result:
         return {
             label: math.fsum(tie_spread(measure, rankings).tolist()) / len(self.scores.queries)
             for label, measure in self.scores.measures.items()
+            if not measure.needs_ids
         }
 
 

@@ -84,7 +84,8 @@ def _split(qrels: Qrels, group: set[str]) -> tuple[Qrels, Qrels]:
 
 
 def _scores(run: Run, task: Task, inside: Qrels, outside: Qrels) -> Scores:
-    return evaluate(aligned(run, inside, removed=outside), None, task.measures, task.rules)
+    measures = [measure for measure in task.measures if not measure.needs_ids]
+    return evaluate(aligned(run, inside, removed=outside), None, measures, task.rules)
 
 
 def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:

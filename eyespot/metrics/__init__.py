@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from eyespot.metrics._evaluating import evaluate
     from eyespot.metrics._floor import Floor, floor, simulated_floor
     from eyespot.metrics._measure import Measure
+    from eyespot.metrics._outside import OUTSIDE
     from eyespot.metrics._parsing import names, parse
     from eyespot.metrics._presets import PRESETS, Preset, preset
     from eyespot.metrics._scores import Rules, Scores, bootstrap, labels_of
@@ -41,6 +42,7 @@ __all__ = [
     "AP",
     "CORRECTIONS",
     "NDCG",
+    "OUTSIDE",
     "PRESETS",
     "RR",
     "Aligned",
@@ -87,6 +89,7 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "Measure": "_measure",
             "Move": "_comparing",
             "NDCG": "ndcg",
+            "OUTSIDE": "_outside",
             "PRESETS": "_presets",
             "Precision": "precision",
             "Preset": "_presets",

@@ -21,6 +21,7 @@ from eyespot.types import EyespotError, Run
 from tests.adapters.worlds import checkpoint
 from tests.benchmarks import worlds
 from tests.cli.conftest import run_eyespot
+from tests.lazy_import import requires
 from tests.metrics.conftest import conformance
 
 EXACT = {"rel": 0, "abs": 1e-9}
@@ -128,6 +129,24 @@ def test_the_pool_of_the_floor_may_be_said(data: Path, run: Path) -> None:
     # of three images q3's are all relevant, q1's two of three: RR 2/3 · 1 + 1/3 · 1/2, q2's one of three
     expected = (1 + (2 / 3 + 1 / 6) + (1 + 1 / 2 + 1 / 3) / 3) / 3
     assert task["pool"] == 3 and task["measures"]["RR@50"]["by_chance"]["mean"] == pytest.approx(expected)
+
+
+def test_further_measures_come_after_the_benchmark_s_own(data: Path, run: Path) -> None:
+    """P@1: q1 1, q2 and q3 0."""
+    (task,) = told("inquire-fullrank", "--data", data, "--run", run, "-m", "P@1", "--measure", "AP@50")["tasks"]
+
+    assert list(task["measures"])[-2:] == ["P@1", "AP@50"] and task["measures"]["P@1"]["mean"] == pytest.approx(1 / 3)
+    assert task["measures"]["AP@50"]["definition"]["norm"] == "all"
+
+
+@requires("ir_measures")
+def test_measures_of_ir_measures_are_evaluated_with_their_program(data: Path, run: Path) -> None:
+    """Nothing is judged not relevant: Bpref is the share of the relevant that is found."""
+    (task,) = told("inquire-fullrank", "--data", data, "--run", run, "-m", "Bpref")["tasks"]
+
+    assert task["measures"]["Bpref"]["mean"] == pytest.approx((1 + 1 + 0) / 3)
+    assert "pytrec_eval" in task["measures"]["Bpref"]["definition"]["program"]
+    assert task["measures"]["Bpref"]["by_chance"] is None
 
 
 def test_a_second_stage_shows_its_steps(data: Path, run: Path, tmp_path: Path) -> None:
