@@ -87,11 +87,19 @@ class Breakdown(Protocol):
         ...
 
 
+class Folds(NamedTuple):
+    """Parts of a set that are scored as if each were alone: in which of them each query and each image is."""
+
+    of_query: Mapping[str, int]
+    of_image: Mapping[str, int]
+
+
 @dataclass(frozen=True)
 class Task:
     """Queries of one kind against one pool, and the measures that count there.
 
-    `judged.candidates` is what a query may rank, where it may rank only that.
+    `judged.candidates` is what a query may rank, where it may rank only that; with `folds` it ranks its own fold, and
+    what a run ranks of others leaves.
 
     `pool` names what is ranked, with what is known of each (`text` for captions), where the benchmark says; `size` is
     how many images its full collection has. `composed`: a query asks with its picture and its text together;
@@ -120,6 +128,7 @@ class Task:
     called: Callable[[str], str | None] | None = None
     unofficial: Sequence[Note] = ()
     verified: Sequence[str] = ()
+    folds: Folds | None = None
 
     def excluded(self, query: str) -> set[str]:
         """The pictures that a query's ranking leaves out."""
