@@ -46,12 +46,12 @@ class Beside(NamedTuple):
     def below(self, rows: list[Printed]) -> list[str]:
         """What to say under a table of these rows: whether they may be compared, and why some may not."""
         grounds = self.grounds.get(rows[0].source, [])
-        told = [f"Comparable: {', '.join(grounds)}."] if any(row not in self.reasons for row in rows) else []
+        lines = [f"Comparable: {', '.join(grounds)}."] if any(row not in self.reasons for row in rows) else []
         cells: dict[str, list[Printed]] = {}
         for row in rows:
             for reason in self.reasons.get(row, ()):
                 cells.setdefault(str(reason), []).append(row)
-        return told + [f"Not compared{_which(few, rows)}: {why}." for why, few in cells.items()]
+        return lines + [f"Not compared{_which(few, rows)}: {why}." for why, few in cells.items()]
 
 
 def beside(evaluation: Evaluation, result: Result) -> Beside:
@@ -65,12 +65,12 @@ def beside(evaluation: Evaluation, result: Result) -> Beside:
     ]
     whys = [list(_differences(evaluation, result, one, about)) for one in about]
     rows = [one for one, why in zip(about, whys, strict=True) if not why]
-    shown = {one.source for one in rows}
-    without = {one.source: why for one, why in zip(about, whys, strict=True) if one.source not in shown}
+    sources = dict.fromkeys(one.source for one in rows)  # in their order: the same bytes each time
+    without = {one.source: why for one, why in zip(about, whys, strict=True) if one.source not in sources}
     reasons = reasons_of(evaluation, result, rows)
     official = bool(evaluation.benchmark.official)
     grounds = {}
-    for source in shown:
+    for source in sources:
         if compared := [row for row in rows if row.source == source and row not in reasons]:
             grounds[source] = grounds_of(result, compared, official)
     return Beside(rows, without, reasons, grounds)
