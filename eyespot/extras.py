@@ -24,6 +24,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     **dict.fromkeys(("mteb", "datasets"), "mteb"),
     **dict.fromkeys(("numba", "llvmlite"), "fast"),
     "ai_edge_litert": "inat",
+    "ir_measures": "ir",
     "harper": "recos",
     "h5py": "hdf5",
     "fsspec": "remote",

@@ -92,6 +92,7 @@ NEEDS = {
     r"\beyespot build recos\b": "recos",
     r" --map ": "plots",
     r"\beyespot\.bridges\.mteb\b": "mteb",
+    r"-m (Bpref|infAP|ERR|RBP)": "ir",
 }
 
 

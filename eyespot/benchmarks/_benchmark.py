@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from eyespot.metrics import Measure, Preset, Rules, Scores
 from eyespot.runs.judged import JudgedQueries
-from eyespot.types import Run, UsageError
+from eyespot.types import Note, Run, UsageError
 
 
 class Needed(NamedTuple):
@@ -54,6 +54,8 @@ class Printed(NamedTuple):
     depth: int | None = None  # of a two-stage search
     split: str | None = None  # None: the benchmark's first
     images: int | None = None  # that each query ranked; None: those of the official set
+    wording: str | None = None  # of the prompt that its model answers
+    first_stage: str | None = None  # the row of the same table with the ranking that it re-ranks
 
 
 class Official(NamedTuple):
@@ -85,11 +87,19 @@ class Breakdown(Protocol):
         ...
 
 
+class Folds(NamedTuple):
+    """Parts of a set that are scored as if each were alone: in which of them each query and each image is."""
+
+    of_query: Mapping[str, int]
+    of_image: Mapping[str, int]
+
+
 @dataclass(frozen=True)
 class Task:
     """Queries of one kind against one pool, and the measures that count there.
 
-    `judged.candidates` is what a query may rank, where it may rank only that.
+    `judged.candidates` is what a query may rank, where it may rank only that; with `folds` it ranks its own fold, and
+    what a run ranks of others leaves.
 
     `pool` names what is ranked, with what is known of each (`text` for captions), where the benchmark says; `size` is
     how many images its full collection has. `composed`: a query asks with its picture and its text together;
@@ -99,7 +109,8 @@ class Task:
     Of a gallery: pictures in `apart` are no part of the collection, and `called` names those that the files do not
     name, by their path (None: it cannot).
 
-    `unofficial` is why the data are not those that papers print numbers of, where that is known.
+    `unofficial` is why the data are not those that papers print numbers of, where that is known; `verified` names the
+    files of queries that are the official ones by their SHA-256.
     """
 
     name: str
@@ -115,7 +126,9 @@ class Task:
     exclude_unknown: bool = False
     apart: Sequence[str] = ()
     called: Callable[[str], str | None] | None = None
-    unofficial: str = ""
+    unofficial: Sequence[Note] = ()
+    verified: Sequence[str] = ()
+    folds: Folds | None = None
 
     def excluded(self, query: str) -> set[str]:
         """The pictures that a query's ranking leaves out."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed
 from eyespot.storage.digests import file_sha256
+from eyespot.types import Note
 
 
 class FileStatus(NamedTuple):
@@ -29,10 +30,12 @@ def check(benchmark: Benchmark, data: Path, split: str) -> list[FileStatus]:
     return [_status(needed, data) for needed in wanted]
 
 
-def unofficial(needed: Needed, data: Path) -> str:
-    """Why a file is not the one that papers measured on, where its digest is known."""
+def unofficial(needed: Needed, data: Path) -> list[Note]:
+    """Why a file of queries is not the one that papers measured on, where its digest is known."""
     status = _status(needed, data)
-    return f"{status.place.name} is not the official file" if status.place and status.state == "other" else ""
+    if status.place is None or status.state != "other":
+        return []
+    return [Note("queries", f"{status.place.name} is not the official file (SHA-256)")]
 
 
 def _status(needed: Needed, data: Path) -> FileStatus:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy as np
 from eyespot.benchmarks._benchmark import Benchmark, Group, Task
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks._rescoring import RankingStage, two_stages
-from eyespot.metrics import Floor, Scores, aligned, evaluate, floor, labels_of
+from eyespot.metrics import Floor, Scores, aligned, evaluate, floor, labels_of, tie_spread
 from eyespot.search.rescored import Rescored
 from eyespot.types import NothingFound, Run, UsageError, prefixed
 
@@ -33,6 +35,16 @@ class Result:
     notes: Sequence[str] = ()
     pool: int | None = None  # how many images each query ranked; None: its candidates, or not known
     ranked: int | None = None  # the same as far as the run or who asks says it, and not the size of a full collection
+
+    @cached_property
+    def tie_spread(self) -> dict[str, float]:
+        """How far the order of equal scores moves each mean: between their best and their worst order."""
+        rankings = aligned(self.run, self.task.judged.qrels)
+        return {
+            label: math.fsum(tie_spread(measure, rankings).tolist()) / len(self.scores.queries)
+            for label, measure in self.scores.measures.items()
+            if not measure.needs_ids
+        }
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task
 from eyespot.benchmarks._grouping import columns
-from eyespot.benchmarks._published import Column, table
+from eyespot.benchmarks._published import Column, prompted, rows, table
 from eyespot.benchmarks.inquire_fullrank import BREAKDOWNS, CITATION
 from eyespot.metrics import preset
 from eyespot.runs import PARQUETS, inquire
@@ -56,12 +56,12 @@ def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
 
 def printed() -> list[Printed]:
     """INQUIRE's tables 4 and 5."""
-    return list(
-        chain(
-            table("inquire_rerank", "INQUIRE, table 4", ("method",), TABLE),
-            table("inquire_rerank_groups", "INQUIRE, table 5", ("method",), GROUPS),
-        )
+    models = {row["method"] for row in rows("inquire_rerank") if row["group"] in ("proprietary", "open")}
+    tables = chain(
+        table("inquire_rerank", "INQUIRE, table 4", ("method",), TABLE),
+        table("inquire_rerank_groups", "INQUIRE, table 5", ("method",), GROUPS),
     )
+    return list(prompted(tables, models))
 
 
 def _needed(split: str, files: str, size: str) -> Needed:

@@ -11,11 +11,12 @@ from eyespot.benchmarks._captions import BY, both_ways, official, table_2
 from eyespot.benchmarks._published import Column, printed, rows
 from eyespot.metrics import preset
 from eyespot.runs import recos
+from eyespot.types import Note
 
 HOME = "https://github.com/Bruce-XJChen/ReCos"
 VERSIONS = ("v1", "v0", "v2")  # the usual one first
 OFFICIAL = {**official("v0", 500), **official("v1", 1000), ("v2", "t2i"): Official(5000, 15_982)}
-OWN = "the set is one of your own"
+OWN = Note("set", "the set is one of your own")
 CITATION = (
     "Chen, Lou, Huang, Wan, Zhang, Yang: ReCoS: A Novel Benchmark for Cross-Modal Image-Text Retrieval in Complex "
     "Real-Life Scenarios. ACM Multimedia 2024"
@@ -29,7 +30,7 @@ def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     pool = t2i.pool | found.others
     wider = replace(t2i, pool=pool, size=len(pool))
     of_split = [wider] if asked.split == "v2" else [i2t, wider]
-    own = "" if recos.is_released(data, asked.split) else OWN
+    own = () if recos.is_released(data, asked.split) else (OWN,)
     return [replace(task, unofficial=own) for task in of_split]
 
 

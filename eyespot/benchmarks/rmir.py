@@ -11,7 +11,7 @@ from eyespot.benchmarks._grouping import NONE, ByColumn, unweighted
 from eyespot.benchmarks._published import Column, table
 from eyespot.metrics import Scores, preset
 from eyespot.runs import rmir
-from eyespot.types import Run
+from eyespot.types import Note, Run
 
 KINDS = ("functional", "temporal", "causal")
 MEAN_OF_KINDS = "mean over kinds"
@@ -43,7 +43,7 @@ def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     if any(facts.get("split") for facts in judged.queries.values()):
         judged = judged.among("split", asked.split)
     task = Task.of("it2i", judged, preset("rmir"), by=(ByKind(),), pool=judged.images, size=len(judged.images))
-    own = "the set was built here" if rmir.is_home_made(data) else ""
+    own = (Note("set", "the set was built here"),) if rmir.is_home_made(data) else ()
     return [replace(task, composed=True, exclude_input=True, exclude_unknown=True, unofficial=own)]
 
 

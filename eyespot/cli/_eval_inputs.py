@@ -45,6 +45,7 @@ class EvalOptions:
     wording: str | None = None
     prices: Path | None = None
     ledger: Path | None = None
+    measure: Sequence[str] | None = None
     split: str | None = None
     ids: str | None = None
     match: str | None = None
@@ -83,10 +84,13 @@ def known(options: EvalOptions) -> tuple[Benchmark, Path, str]:
 def tasks_of(options: EvalOptions) -> tuple[Benchmark, Sequence[Task], Sequence[Task]]:
     """The benchmark, all its tasks, and those of them to evaluate, sampled if that is wanted."""
     from eyespot.benchmarks import BenchmarkRequest, sampled
+    from eyespot.metrics import parse
 
     found, data, split = known(options)
     _refuse_useless(options)
-    whole = found.tasks(data, BenchmarkRequest(split, options.ids))
+    more = [parse(spelling) for spelling in options.measure or ()]
+    tasks = found.tasks(data, BenchmarkRequest(split, options.ids))
+    whole = [replace(task, measures=[*task.measures, *more]) for task in tasks]
     return found, whole, sampled(whole, options.sample, options.seed) if options.sample else whole
 
 

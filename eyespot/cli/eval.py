@@ -90,6 +90,9 @@ def run(
     prices: Path = prices_option(),
     ledger: Path = ledger_option(),
     dry_run: bool = dry_run_option(),
+    measure: list[str] = typer.Option(
+        None, "-m", "--measure", help="A measure besides the benchmark's own, repeatable: P@10, RBP(p=0.5)."
+    ),
     split: str = typer.Option(None, help="The split to evaluate.", show_default="the benchmark's first"),
     ids: str = typer.Option(None, help="INQUIRE: the column with the names of images (image_id, image_path)."),
     match: str = typer.Option(None, metavar="COLUMN", help="The column of the gallery that identifies judged images."),

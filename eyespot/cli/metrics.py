@@ -92,13 +92,14 @@ def _text(definition: dict[str, Any]) -> str:
 
 
 def _list(word: Path, json: bool) -> None:
-    from eyespot.metrics import PRESETS, names
+    from eyespot.metrics import OUTSIDE, PRESETS, names
 
     if str(word) != "list":
         raise UsageError("a run is missing: eyespot metrics QRELS RUN, or eyespot metrics list")
     if json:
-        print_json({"measures": names(), "presets": PRESETS})
+        print_json({"measures": names(), "ir-measures": OUTSIDE, "presets": PRESETS})
         return
-    for kind, rows in (("measure", names()), ("preset", PRESETS)):
+    outside = {name: f"by ir-measures (extra [ir]): {sentence}" for name, sentence in OUTSIDE.items()}
+    for kind, rows in (("measure", names() | outside), ("preset", PRESETS)):
         for name, sentence in rows.items():
             typer.echo(f"{kind:<8} {name:<15} {sentence}")

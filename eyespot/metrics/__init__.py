@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from eyespot.metrics._evaluating import evaluate
     from eyespot.metrics._floor import Floor, floor, simulated_floor
     from eyespot.metrics._measure import Measure
+    from eyespot.metrics._outside import OUTSIDE
     from eyespot.metrics._parsing import names, parse
     from eyespot.metrics._presets import PRESETS, Preset, preset
     from eyespot.metrics._scores import Rules, Scores, bootstrap, labels_of
+    from eyespot.metrics._ties import tie_spread
     from eyespot.metrics.ap import AP
     from eyespot.metrics.hit import Hit
     from eyespot.metrics.ndcg import NDCG
@@ -40,6 +42,7 @@ __all__ = [
     "AP",
     "CORRECTIONS",
     "NDCG",
+    "OUTSIDE",
     "PRESETS",
     "RR",
     "Aligned",
@@ -69,6 +72,7 @@ __all__ = [
     "preset",
     "sign_flips",
     "simulated_floor",
+    "tie_spread",
 ]
 
 if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
@@ -85,6 +89,7 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "Measure": "_measure",
             "Move": "_comparing",
             "NDCG": "ndcg",
+            "OUTSIDE": "_outside",
             "PRESETS": "_presets",
             "Precision": "precision",
             "Preset": "_presets",
@@ -107,5 +112,6 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "preset": "_presets",
             "sign_flips": "_comparing",
             "simulated_floor": "_floor",
+            "tie_spread": "_ties",
         },
     )

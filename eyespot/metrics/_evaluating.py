@@ -8,6 +8,7 @@ import numpy as np
 
 from eyespot.metrics._aligned import UNJUDGED, Aligned, aligned
 from eyespot.metrics._measure import Measure
+from eyespot.metrics._outside import OutsideMeasure
 from eyespot.metrics._parsing import parse
 from eyespot.metrics._ragged import Reals
 from eyespot.metrics._scores import Rules, Scores, labels_of
@@ -46,9 +47,17 @@ def evaluate(
     skipped = set(rankings.missing if rules.missing == "skip" else ())
     skipped |= set(barren if rules.barren == "skip" else ())
     kept = [query for query in everyone if query not in skipped] if skipped else list(everyone)
-    values = {label: _placed(measure(rankings), rankings.queries, kept) for label, measure in labelled.items()}
+    columns = {label: _values(measure, rankings, run, qrels) for label, measure in labelled.items()}
+    values = {label: _placed(column, rankings.queries, kept) for label, column in columns.items()}
     found = list(rankings.missing), list(rankings.unjudged), barren
     return Scores(kept, values, labelled, rules, *found, notes=_notes(rankings, labelled, barren, rules))
+
+
+def _values(measure: Measure, rankings: Aligned, run: Run | Aligned, qrels: Qrels | None) -> Reals:
+    """A measure's value of each ranked query, (q,); those of other programs are given the ids."""
+    if isinstance(measure, OutsideMeasure) and qrels is not None and not isinstance(run, Aligned):
+        return measure.values(run, qrels, rankings.queries)
+    return measure(rankings)
 
 
 def _placed(values: Reals, queries: Sequence[str], kept: list[str]) -> Reals:

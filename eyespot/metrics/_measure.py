@@ -32,6 +32,7 @@ class Measure(ABC):
     aliases: ClassVar[tuple[str, ...]] = ()
     mteb: ClassVar[str]  # the first part of MTEB's key
     told: ClassVar[tuple[str, ...]] = ("rel", "judged_only")  # parameters that are part of the short spelling
+    needs_ids: ClassVar[bool] = False  # whether it takes a run and its qrels, and no rankings without names
 
     def __post_init__(self) -> None:
         if self.cutoff is not None and (type(self.cutoff) is not int or self.cutoff < 1):

@@ -49,6 +49,7 @@ _MEASURES: dict[str, tuple[list[str], Rules, str]] = {
     "coco": (["Hit@1", "Hit@5", "Hit@10"], _GIVEN, "COCO 5k (Karpathy split): what papers call R@K is Hit@K"),
     "flickr": (["Hit@1", "Hit@5", "Hit@10"], _GIVEN, "Flickr30K 1k (Karpathy split): what papers call R@K is Hit@K"),
     "eccv": (["mAP@R", "Rprec", "Hit@1"], _GIVEN, "ECCV Caption (Chun et al. 2022) and its released package"),
+    "pmrp": (["Rprec"], _GIVEN, "PMRP (Chun et al. 2021) as in the package eccv-caption: R plausible matches"),
     "circo": (
         [f"AP(norm='min-k')@{k}" for k in (5, 10, 25, 50)],
         _GIVEN,

@@ -141,7 +141,7 @@ def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: s
             if summary["system"] == method and label in task["measures"]:
                 found = task["measures"][label]
                 return [_bar(QUERIES_MEAN, label, found["mean"], found["interval"], task["queries"])]
-    wanted = (one for task in _tasks(summaries[0], result.task.name) for one in task["published"])
+    wanted = (one for task in _tasks(summaries[0], result.task.name) for one in _comparable(task))
     printed = [one for one in wanted if (_name(one, summaries), one["measure"]) == (method, label)]
     return [Bar(QUERIES_MEAN, one["value"] * _scale(label)) for one in printed if "column" not in one]
 
@@ -168,7 +168,7 @@ def _methods(
                 found[summary["system"]] = bars
     spelled = {bar.name.casefold(): bar.name for bars in found.values() for bar in bars}
     printed: dict[str, list[Bar]] = {}
-    for one in (each for each_task in _tasks(summaries[0], task) for each in each_task["published"]):
+    for one in (each for each_task in _tasks(summaries[0], task) for each in _comparable(each_task)):
         group = spelled.get(str(one.get("group")).casefold())
         if one.get("column") == column and one["measure"] == label and group is not None:
             printed.setdefault(_name(one, summaries), []).append(Bar(group, one["value"] * _scale(label)))
@@ -179,6 +179,11 @@ def _methods(
         f" Of {len(printed)} published methods the best {len(chosen)} are drawn." if len(chosen) < len(printed) else ""
     )
     return Methods({**found, **{method: printed[method] for method in chosen}}, chosen, told)
+
+
+def _comparable(task: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """What papers print, as far as it may be compared."""
+    return (one for one in task["published"] if one["comparable"])
 
 
 def _name(one: Mapping[str, Any], summaries: Sequence[Summary]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from eyespot.benchmarks import Evaluation, Printed, Result, beside
-from eyespot.types import UsageError, codes_of
+from eyespot.types import Note, UsageError, codes_of
 
 FILE = "summary.json"
 
@@ -72,8 +73,9 @@ def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
             for name, groups in result.groups.items()
         },
         "stages": [{"stage": stage.name, "means": stage.scores.means} for stage in result.stages],
-        "published": [_printed(result, one) for one in papers.rows],
-        "not_beside": papers.without,
+        "published": [_printed(result, one, papers.reasons.get(one, [])) for one in papers.rows],
+        "comparable": {source: _coded(notes) for source, notes in papers.grounds.items()},
+        "not_beside": {source: _coded(notes) for source, notes in papers.without.items()},
         "seconds": dict(result.run.header.get("seconds", {})),
         "missing": list(result.scores.missing),
         "notes": list(result.notes),
@@ -81,12 +83,18 @@ def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
     }
 
 
-def _printed(result: Result, one: Printed) -> dict[str, Any]:
-    """A published number with ours of the same queries, where there is one."""
+def _printed(result: Result, one: Printed, reasons: Sequence[Note]) -> dict[str, Any]:
+    """A published number with ours of the same queries, where there is one; a difference where it may be compared."""
     means = result.scores.means
     if one.column is not None:
         groups = {group.value.casefold(): group.means for group in result.groups.get(one.column, ())}
         means = groups.get(str(one.group).casefold(), {})
     ours = means.get(one.measure)
     about = {name: value for name, value in one._asdict().items() if value is not None and name != "percent"}
-    return {**about, "measured": ours, "difference": None if ours is None else ours - one.value}
+    difference = None if ours is None or reasons else ours - one.value
+    whether = {"comparable": not reasons, "reasons": _coded(reasons)}
+    return {**about, "measured": ours, "difference": difference, **whether}
+
+
+def _coded(notes: Sequence[Note]) -> list[dict[str, str]]:
+    return [{"code": note.code, "text": str(note)} for note in notes]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from eyespot.benchmarks import Evaluation, Printed, Result
+from eyespot.benchmarks import Beside, Evaluation, Printed, Result
 from eyespot.benchmarks import beside as beside_papers
 from eyespot.html import tidy
 
@@ -154,18 +154,19 @@ def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary])
             rows.append([s.name, f"{s.queries:,}", *means])
         note = "In brackets: the 95% interval. Whether a difference is more than chance says eyespot compare."
         yield _table(_titled(evaluation, result, "side by side"), ("system", "queries", *labels), rows, note)
-    printed = beside_papers(evaluation, result).rows
+    papers = beside_papers(evaluation, result)
+    printed = papers.rows
     for source in dict.fromkeys(one.source for one in printed if one.column is None):
         mine = [one for one in printed if one.source == source and one.column is None]
         title = _titled(evaluation, result, f"beside {source}")
         labels = [label for label in result.scores.values if any(one.measure == label for one in mine)]
-        yield _beside(title, {label: (label, None, None) for label in labels}, systems, mine)
+        yield _beside(title, {label: (label, None, None) for label in labels}, systems, (mine, papers))
     for source, label in dict.fromkeys((one.source, one.measure) for one in printed if one.column is not None):
         mine = [one for one in printed if (one.source, one.measure) == (source, label) and one.column is not None]
         if any(one.column in result.groups for one in mine):
             columns = dict.fromkeys(str(one.column) for one in mine)
             title = _titled(evaluation, result, f"{label} by {' and '.join(columns)}, beside {source}")
-            yield _beside(title, _headings(mine), systems, mine)
+            yield _beside(title, _headings(mine), systems, (mine, papers))
 
 
 def _others(result: Result, beside: Sequence[Summary]) -> Iterator[System]:
@@ -193,9 +194,10 @@ def _headings(printed: Sequence[Printed]) -> dict[str, _Place]:
 
 
 def _beside(
-    title: str, headings: Mapping[str, _Place], systems: Sequence[System], printed: Sequence[Printed]
+    title: str, headings: Mapping[str, _Place], systems: Sequence[System], papers: tuple[list[Printed], Beside]
 ) -> ReportTable:
-    """The measured systems, ours first, then the paper's rows, each number with ours minus published behind it."""
+    """The measured systems, ours first, then the paper's rows, with ours minus published where that may be compared."""
+    printed, compared = papers
     ours = [_mean(systems[0], place) for place in headings.values()]
     digits = {}
     for label in {one.measure for one in printed}:
@@ -209,14 +211,32 @@ def _beside(
         [f"{one.name} ({MEASURED})", *(_printed(p[0], _mean(one, p), digits[p[0]]) for p in headings.values())]
         for one in systems
     ]
-    at = {(one.method, (one.measure, one.column, one.group)): one.value for one in printed}
+    rows += _published(headings, ours, papers, digits)
+    differences = f"In brackets: {systems[0].name} minus published."
+    notes = [differences] * any(one not in compared.reasons for one in printed) + compared.below(printed)
+    if unknown := [name for name, value in zip(headings, ours, strict=True) if math.isnan(value)]:
+        notes.append(f"Not available in the data given: {', '.join(unknown)}.")
+    return _table(title, ("method", *headings), rows, " ".join(notes))
+
+
+def _published(
+    headings: Mapping[str, _Place],
+    ours: Sequence[float],
+    papers: tuple[list[Printed], Beside],
+    digits: Mapping[str, int],
+) -> Iterator[list[str]]:
+    """A row for each method of a paper; cells that contradict each other are marked."""
+    printed, compared = papers
+    at = {(one.method, (one.measure, one.column, one.group)): one for one in printed}
     for method in dict.fromkeys(one.method for one in printed):
-        cells = zip(headings.values(), ours, strict=True)
-        rows.append([method, *(_against(p[0], at.get((method, p)), value, digits[p[0]]) for p, value in cells)])
-    note = f"In brackets: {systems[0].name} minus published."
-    unknown = [name for name, value in zip(headings, ours, strict=True) if math.isnan(value)]
-    note += f" Not available in the data given: {', '.join(unknown)}." if unknown else ""
-    return _table(title, ("method", *headings), rows, note)
+        texts = []
+        for place, measured in zip(headings.values(), ours, strict=True):
+            one = at.get((method, place))
+            reasons = compared.reasons.get(one, []) if one else []
+            mark = " (impossible)" if any(reason.code == "cell" for reason in reasons) else ""
+            value = math.nan if reasons else measured
+            texts.append(_against(place[0], one and one.value, value, digits[place[0]]) + mark)
+        yield [method, *texts]
 
 
 def _mean(system: System, place: _Place) -> float:

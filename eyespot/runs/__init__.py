@@ -39,6 +39,7 @@ QRELS_FORMATS = {
     "karpathy": "COCO's or Flickr30K's split JSON, or FG captions; karpathy:t2i, karpathy:i2t",
     "eccv": "eccv-caption's folder of JSON; eccv:t2i, eccv:i2t",
     "cxc": "the same for CxC",
+    "pm": "the same for the plausible matches of PMRP",
     "coco": "the same for COCO 5k's own pairs",
     "circo": "CIRCO's annotations",
     "rmir": "an RMIR folder",
@@ -80,7 +81,7 @@ def read_qrels(path: Path | str, format: str | None = None) -> Qrels:
         "inquire": lambda: _room("inquire").read_qrels(path, part or "image_id"),
         "eccv": lambda: _room("eccv").read_qrels(path, name, part or "t2i"),
     }
-    readers |= dict.fromkeys(("cxc", "coco"), readers["eccv"])
+    readers |= dict.fromkeys(("cxc", "coco", "pm"), readers["eccv"])
     collections = _collections(path, part)
     if name in collections:
         return collections[name]().qrels
@@ -98,7 +99,7 @@ def read_judged(path: Path | str, format: str | None = None) -> JudgedQueries:
     collections = _collections(path, part)
     if path.is_dir():
         collections["beir"] = lambda: _room("beir").read(path, part or "test")
-        for truth in ("eccv", "cxc", "coco"):
+        for truth in ("eccv", "cxc", "coco", "pm"):
             collections[truth] = lambda: _room("eccv").read(path, name, part or "t2i")
     return collections[name]() if name in collections else JudgedQueries({}, read_qrels(path, stated))
 

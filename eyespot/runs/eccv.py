@@ -1,8 +1,8 @@
 """ECCV Caption, CxC and COCO 5k: the JSON files of the package eccv-caption, {caption: [image, …]} and back.
 
-Three sets of truths over the same 5,000 images and 25,000 captions: `coco` (each caption's own image), `cxc`, and
-`eccv`, which judges 1,332 captions and 1,261 images only. Captions are named by COCO's annotation ids, not by
-Karpathy's sentence ids.
+Sets of truths over the same 5,000 images and 25,000 captions: `coco` (each caption's own image), `cxc`, `eccv`, which
+judges 1,332 captions and 1,261 images only, and `pm`, the plausible matches, whose files come apart. Captions are named
+by COCO's annotation ids, not by Karpathy's sentence ids.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from eyespot.runs.judged import JudgedQueries
 from eyespot.storage.files import json_of, refuse
 from eyespot.types import Qrels, UsageError
 
-FILES = {"coco": "original", "cxc": "cxc", "eccv": "eccv"}
+FILES = {"coco": "original", "cxc": "cxc", "eccv": "eccv", "pm": "pm"}
 WAYS = {"t2i": "caption_to_image", "i2t": "image_to_caption"}
 
 
@@ -38,9 +38,12 @@ def read_qrels(folder: Path, truth: str = "eccv", direction: str = "t2i") -> Qre
     return Qrels(grades, {"source": str(path), "truth": truth, "direction": direction})
 
 
-def read(folder: Path, truth: str = "eccv", direction: str = "t2i") -> JudgedQueries:
-    """The truths, and the pool that was searched: COCO's 5,000 images, or its 25,000 captions."""
-    qrels = read_qrels(folder, truth, direction)
+def read(folder: Path, truth: str = "eccv", direction: str = "t2i", truths: Path | None = None) -> JudgedQueries:
+    """The truths, and the pool that was searched: COCO's 5,000 images, or its 25,000 captions.
+
+    `truths` is the folder of the truths, if it is another.
+    """
+    qrels = read_qrels(truths or folder, truth, direction)
     pool = caption_ids(folder) if direction == "i2t" else list(read_qrels(folder, "coco", "i2t"))
     return JudgedQueries({query: {} for query in qrels}, qrels, {image: {} for image in pool})
 

@@ -21,6 +21,7 @@ from eyespot.types import EyespotError, Run
 from tests.adapters.worlds import checkpoint
 from tests.benchmarks import worlds
 from tests.cli.conftest import run_eyespot
+from tests.lazy_import import requires
 from tests.metrics.conftest import conformance
 
 EXACT = {"rel": 0, "abs": 1e-9}
@@ -130,6 +131,24 @@ def test_the_pool_of_the_floor_may_be_said(data: Path, run: Path) -> None:
     assert task["pool"] == 3 and task["measures"]["RR@50"]["by_chance"]["mean"] == pytest.approx(expected)
 
 
+def test_further_measures_come_after_the_benchmark_s_own(data: Path, run: Path) -> None:
+    """P@1: q1 1, q2 and q3 0."""
+    (task,) = told("inquire-fullrank", "--data", data, "--run", run, "-m", "P@1", "--measure", "AP@50")["tasks"]
+
+    assert list(task["measures"])[-2:] == ["P@1", "AP@50"] and task["measures"]["P@1"]["mean"] == pytest.approx(1 / 3)
+    assert task["measures"]["AP@50"]["definition"]["norm"] == "all"
+
+
+@requires("ir_measures")
+def test_measures_of_ir_measures_are_evaluated_with_their_program(data: Path, run: Path) -> None:
+    """Nothing is judged not relevant: Bpref is the share of the relevant that is found."""
+    (task,) = told("inquire-fullrank", "--data", data, "--run", run, "-m", "Bpref")["tasks"]
+
+    assert task["measures"]["Bpref"]["mean"] == pytest.approx((1 + 1 + 0) / 3)
+    assert "pytrec_eval" in task["measures"]["Bpref"]["definition"]["program"]
+    assert task["measures"]["Bpref"]["by_chance"] is None
+
+
 def test_a_second_stage_shows_its_steps(data: Path, run: Path, tmp_path: Path) -> None:
     second = tmp_path / "second.txt"
     write_run(worlds.orders(q1="ba", q2="cx"), second)
@@ -161,12 +180,14 @@ def test_three_queries_under_official_names_have_no_numbers_of_papers_anywhere(
     assert shown.exit_code == 0
     written = [(tmp_path / "out" / name).read_text() for name in ("tables.md", "tables.tex", "report.html")]
     for text in (shown.stdout, *written):
-        assert "Not beside INQUIRE, table 2; QuARI, table 2;" in text and "is not the official file." in text.replace(
-            r"\_", "_"
+        assert (
+            "Not beside INQUIRE, table 2; QuARI, table 2;" in text
+            and "is not the official file (SHA-256)" in text.replace(r"\_", "_")
         )
         assert "minus published" not in text and "WildCLIP" not in text
     (task,) = json.loads((tmp_path / "out/summary.json").read_text())["tasks"]
-    assert task["published"] == [] and "INQUIRE, table 2" in task["not_beside"]
+    codes = [why["code"] for why in task["not_beside"]["INQUIRE, table 2"]]
+    assert task["published"] == [] and codes == ["queries", "judgements", "queries", "queries"]
 
 
 def test_a_sample_has_no_numbers_of_papers(tmp_path: Path) -> None:
@@ -176,7 +197,7 @@ def test_a_sample_has_no_numbers_of_papers(tmp_path: Path) -> None:
 
     shown = evaluated("inquire-rerank", "--data", data, "--run", path, "--sample", 2)
 
-    assert "Not beside INQUIRE, table 4; INQUIRE, table 5: 2 of the paper's 160 queries." in shown.stdout
+    assert "Not beside INQUIRE, table 4; INQUIRE, table 5: 2 of the paper's 160 queries; 4 " in shown.stdout
 
 
 def test_queries_of_no_task_are_said(data: Path, tmp_path: Path) -> None:
@@ -372,10 +393,15 @@ def test_eccv_s_own_numbers(tmp_path: Path) -> None:
     arrays = np.load(folder / "tfidf_run.npz", allow_pickle=False)
     for way, queries in (("t2i", "caption_ids"), ("i2t", "image_ids")):
         np.savez(tmp_path / f"{way}.npz", queries=arrays[queries], ids=arrays[f"{way}_top100"])
-    named = [f"{truth}-{way}={tmp_path / way}.npz" for truth in ("eccv", "cxc", "coco") for way in ("t2i", "i2t")]
+    truths, ways = ("eccv", "cxc", "coco", "coco1k"), ("t2i", "i2t")
+    named = [f"{truth}-{way}={tmp_path / way}.npz" for truth in truths for way in ways]
     runs = [word for one in named for word in ("--run", one)]
 
     found = means(told("eccv", "--data", folder / "data", *runs))
+
+    # what the package eccv-caption 0.1.0 gives for the same rankings
+    assert found["coco1k-t2i"] == pytest.approx({"Hit@1": 0.40844, "Hit@5": 0.58528, "Hit@10": 0.6682}, **EXACT)
+    assert found["coco1k-i2t"] == pytest.approx({"Hit@1": 0.9972, "Hit@5": 1, "Hit@10": 1}, **EXACT)
 
     official = {"map_at_r": "mAP@R", "rprecision": "Rprec", "r1": "Hit@1", "r5": "Hit@5", "r10": "Hit@10"}
     checked = 0
@@ -399,7 +425,7 @@ def test_a_file_of_one_way_is_not_taken_for_the_other_way_though_coco_s_numbers_
 
     found = runs_of(tasks, [str(tmp_path / "run.npz")])
 
-    assert list(found) == [f"{truth}-{way}" for truth in ("eccv", "cxc", "coco")]
+    assert list(found) == [f"{truth}-{way}" for truth in ("eccv", "cxc", "coco", "coco1k")]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import run_eyespot
+from tests.lazy_import import requires
 
 
 @pytest.fixture
@@ -61,8 +62,17 @@ def test_the_list_names_every_measure_and_preset(tmp_path: Path) -> None:
     lines = run_eyespot("metrics", "list", cwd=tmp_path).stdout.splitlines()
     told = json.loads(run_eyespot("metrics", "list", "--json", cwd=tmp_path).stdout)
 
-    assert [line.split()[1] for line in lines] == [*told["measures"], *told["presets"]]
+    assert [line.split()[1] for line in lines] == [*told["measures"], *told["ir-measures"], *told["presets"]]
     assert {"AP", "Hit", "mAP@R"} <= set(told["measures"]) and {"inquire", "circo"} <= set(told["presets"])
+
+
+@requires("ir_measures")
+def test_measures_of_others_come_with_their_program(files: tuple[Path, Path]) -> None:
+    """q1 has one judged other before its relevant image, q2 none, and one relevant image that is not found."""
+    shown = run_eyespot("metrics", *files, "-m", "Bpref", "-m", "RR")
+    (bpref, rr) = shown.stdout.splitlines()
+
+    assert bpref.split()[:2] == ["Bpref", "0.2500"] and "program='ir-measures" in bpref and "program" not in rr
 
 
 @pytest.mark.parametrize(

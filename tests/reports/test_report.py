@@ -185,6 +185,20 @@ def test_a_breakdown_is_drawn_in_percent_with_what_papers_print() -> None:
     assert {"Hit@1, percent", "CLIP (published)", "n = 3"} <= set(words)
 
 
+def test_a_published_number_that_is_not_compared_is_not_drawn() -> None:
+    about = {"column": "category", "group": "causal"}
+    printed = [
+        Printed(PAPER, "CLIP", "t2i", "Hit@1", 0.3, **about),
+        Printed(PAPER, "GPT", "t2i", "Hit@1", 0.4, **about, wording="inquire"),
+    ]
+    made = evaluation(printed=printed)
+    made.results[0].run.header["judge"] = "openai:gpt-4o"
+
+    words = texts(drawn(made)["by-category"])
+
+    assert "CLIP (published)" in words and "GPT (published)" not in words
+
+
 def test_of_many_published_methods_the_best_are_drawn_and_the_rest_counted() -> None:
     printed = [
         Printed(PAPER, f"model {number}", "t2i", "Hit@1", number / 10, column="category", group="causal")

@@ -193,7 +193,7 @@ def test_eccv_folder(tmp_path: Path) -> None:
     assert read_qrels(tmp_path, "cxc:i2t").grades == {"1": {"7": 1}, "2": {"7": 1, "8": 1}}
     assert list(eccv.read(tmp_path, "coco", "i2t").images) == ["8", "7"]
     assert list(eccv.read(tmp_path).images) == ["1", "2"]
-    with pytest.raises(UsageError, match="no truths eccv:up; there are: coco, cxc, eccv, each with :t2i and :i2t"):
+    with pytest.raises(UsageError, match="no truths eccv:up; there are: coco, cxc, eccv, pm, each with :t2i and :i2t"):
         read_qrels(tmp_path, "eccv:up")
     np.save(tmp_path / "coco_test_ids.npy", np.array([{}], dtype=object))
     with pytest.raises(UsageError, match="is no array of ids"):

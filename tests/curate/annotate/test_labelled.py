@@ -337,6 +337,23 @@ def test_every_row_of_the_annotations_is_a_match(out: Path) -> None:
     assert lines == ["query_id,image_id,image_path", "q,50,50.jpg", "q,100,100.jpg"]
 
 
+def test_inquires_own_code_finds_the_relevant_and_no_others(out: Path) -> None:
+    """Its matches: the vectors' tables name photos by path without .jpg; those among a query's rows are relevant."""
+    with (out / "queries.csv").open() as file:
+        asked = [row["query_id"] for row in csv.DictReader(file)]
+    with (out / "annotations.csv").open() as file:
+        notes = list(csv.DictReader(file))
+    with (out / "labels.csv").open() as file:
+        labels = {(row["query_id"], row["image_path"]): row["relevant"] == "1" for row in csv.DictReader(file)}
+
+    for query in asked:
+        positive = {row["image_path"] for row in notes if row["query_id"] == query}
+        vectors = [str(photo) for photo in range(500)]
+        matches = [f"{name}.jpg" for name in vectors if f"{name}.jpg" in positive]
+
+        assert matches == ["50.jpg", "100.jpg"] == [path for (of, path), yes in labels.items() if yes and of == query]
+
+
 def test_judged_negatives_stay(out: Path) -> None:
     with (out / "labels.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -1,0 +1,154 @@
+"""Measures that are not ours, computed by ir-measures and the programs behind it: Bpref, infAP, RBP, ERR and others.
+
+Their values are those of the program, with its order of equal scores; the definition names it. Queries and images go
+there under numbers, in the order of their names: some of the programs take no other names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, ClassVar
+
+import numpy as np
+
+from eyespot.extras import install_line, needed
+from eyespot.metrics._aligned import Aligned
+from eyespot.metrics._found import RelevantHits
+from eyespot.metrics._measure import Measure
+from eyespot.metrics._ragged import Reals
+from eyespot.types import Qrels, Run, UsageError
+
+PROGRAMS = {"pytrec_eval": "pytrec_eval-terrier", "cwl_eval": "cwl-eval"}  # the packages of providers
+GRADES = 4  # gdeval's highest
+# What the extra brings; ir-measures knows more where further programs are installed
+OUTSIDE = {
+    "Bpref": "how seldom judged images that are not relevant stand before relevant ones (trec_eval)",
+    "ERR": "expected reciprocal rank; grades up to 4 (gdeval, in Perl)",
+    "RBP": "rank-biased precision; p is the persistence (cwl_eval)",
+    "infAP": "average precision inferred from a sample of judgements (trec_eval)",
+}
+
+
+@dataclass(frozen=True)
+class OutsideMeasure(Measure):
+    """A measure of ir-measures with its parameters there."""
+
+    called: str = ""
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+    name: ClassVar[str] = "outside"
+    says: ClassVar[str] = "a measure of ir-measures"
+    mteb: ClassVar[str] = "outside"
+    needs_ids: ClassVar[bool] = True
+
+    def __call__(self, rankings: Aligned) -> Reals:
+        raise UsageError(f"{self} is computed from a run and its qrels; rankings without ids of images do not do")
+
+    def score(self, found: RelevantHits) -> Reals:
+        raise NotImplementedError(f"{self} needs a run and its qrels")
+
+    def values(self, run: Run, qrels: Qrels, queries: Sequence[str]) -> Reals:
+        """The value of each of these queries, all of them in the run and in the qrels, (q,)."""
+        import ir_measures
+
+        if self.called == "ERR" and qrels.grade.max(initial=0) > GRADES:
+            raise UsageError(
+                f"{self} takes grades up to {GRADES}, and the qrels have {qrels.grade.max()}; leave it out"
+            )
+        images = sorted({*run.images.tolist(), *qrels.images.tolist()})
+        numbers = {image: f"{at:012}" for at, image in enumerate(images)}
+        numbered = {query: str(at) for at, query in enumerate(queries)}
+        judged = {numbered[q]: {numbers[image]: int(grade) for image, grade in qrels[q].items()} for q in queries}
+        ranked = {numbered[q]: {numbers[hit.image]: float(hit.score) for hit in run[q]} for q in queries}
+        values = np.zeros(len(queries))  # (q,)
+        theirs = _theirs(self.called, dict(self.parameters), self.cutoff)
+        try:
+            for metric in ir_measures.iter_calc([theirs], judged, ranked):
+                if metric.query_id in judged:
+                    values[int(metric.query_id)] = metric.value
+        except Exception as error:  # whatever the programs behind it raise
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise UsageError(f"{_program(theirs)} cannot compute {self} here ({reason}); leave it out") from None
+        return values
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The parameters there, and which program computes it."""
+        named = {"measure": self.called, "cutoff": self.cutoff, "norm": None, "ties": None}
+        return {**named, **dict(self.parameters), "program": _program(self._measure)}
+
+    @property
+    def key(self) -> str:
+        """Its spelling: MTEB has no key for it."""
+        return str(self)
+
+    @property
+    def _measure(self) -> Any:
+        return _theirs(self.called, dict(self.parameters), self.cutoff)
+
+    def _spelled(self, shown: tuple[str, ...]) -> str:
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.parameters)
+        return self.called + f"({inside})" * bool(inside) + ("" if self.cutoff is None else f"@{self.cutoff}")
+
+
+def outside(name: str, parameters: Mapping[str, Any], cutoff: int | None) -> OutsideMeasure | None:
+    """The measure of ir-measures that is called so, whatever its case; None where it has none.
+
+    Raises `UsageError` without the extra, for parameters it does not take, and where no program here computes it.
+    """
+    try:
+        import ir_measures
+    except ModuleNotFoundError:
+        known = {each.casefold(): each for each in OUTSIDE}
+        if name.casefold() not in known:
+            return None
+        raise UsageError(needed(f"the measure {known[name.casefold()]}", "ir_measures")) from None
+    known = {each.casefold(): each for each in ir_measures.measures.registry}
+    if name.casefold() not in known:
+        return None
+    called = ir_measures.measures.registry[known[name.casefold()]].NAME
+    given = {"rel": 1, **parameters} if called == "RBP" else dict(parameters)
+    theirs = _theirs(called, given, cutoff)
+    _program(theirs)
+    return OutsideMeasure(cutoff, called=called, parameters=tuple(sorted(given.items())))
+
+
+def _theirs(called: str, parameters: dict[str, Any], cutoff: int | None) -> Any:
+    """Their object; `UsageError` for parameters that it does not take."""
+    import ir_measures
+
+    given = parameters if cutoff is None else {**parameters, "cutoff": cutoff}
+    kind = ir_measures.measures.registry[called]
+    if strange := sorted(set(given) - set(kind.SUPPORTED_PARAMS)):
+        there = ", ".join(kind.SUPPORTED_PARAMS) or "none"
+        raise UsageError(f"{called} of ir-measures has no parameter {strange[0]!r}; it has: {there}")
+    return kind(**given)
+
+
+def _program(theirs: Any) -> str:
+    """ir-measures and the program behind it, with their versions; `UsageError` where none is installed."""
+    import ir_measures
+
+    missing = ""
+    for provider in ir_measures.DefaultPipeline.providers:
+        try:
+            fits = provider.supports(theirs)
+        except AssertionError:  # a parameter that is wanted is not given, or not of its kind
+            break
+        if fits and provider.is_available():
+            package = PROGRAMS.get(provider.NAME, provider.NAME)
+            return f"ir-measures {version('ir-measures')} ({provider.NAME}{_version(package)})"
+        if fits:
+            brought = provider.NAME in PROGRAMS  # by the extra
+            missing = missing or (install_line("ir") if brought else str(provider.install_instructions()))
+    wanted = f"state its parameters ({', '.join(theirs.SUPPORTED_PARAMS)}), as in ERR@10 or RBP(p=0.5)"
+    raise UsageError(f"ir-measures has no program here for {theirs}; {f'get it: {missing}' if missing else wanted}")
+
+
+def _version(package: str) -> str:
+    try:
+        return f" {version(package)}"
+    except PackageNotFoundError:  # a script that ir-measures brings
+        return ""

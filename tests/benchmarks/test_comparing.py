@@ -1,0 +1,259 @@
+"""Numbers of papers that stand beside measured ones, but are not compared: each for a reason with a code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eyespot.benchmarks import Beside, Evaluation, Printed, Rescored, Task, benchmark, beside, scored
+from eyespot.metrics import aligned, parse, tie_spread
+from eyespot.reports.summary import summary_of
+from eyespot.reports.tables import comparisons_of
+from eyespot.runs.judged import JudgedQueries
+from eyespot.types import Qrels, RankedImage, Run
+from tests.benchmarks import worlds
+from tests.reports.worlds import PAPER, PRINTED
+from tests.reports.worlds import benchmark as heron
+
+FIRST = "Initial ranking"
+TWO_STAGES = (
+    Printed(PAPER, FIRST, "t2i", "Hit@1", 0.5),
+    Printed(PAPER, "GPT", "t2i", "Hit@1", 0.9, wording="inquire", first_stage=FIRST),
+)
+
+
+def task(*measures: str) -> Task:
+    """Two queries, each with the relevant image a."""
+    judged = JudgedQueries({"q1": {}, "q2": {}}, Qrels({"q1": {"a": 1}, "q2": {"a": 1}}))
+    return Task("t2i", judged, [parse(measure) for measure in measures or ("Hit@1",)])
+
+
+def evaluated(
+    run: Run, made: Task, printed: Sequence[Printed] = PRINTED, second: Run | None = None, **arguments: str
+) -> Evaluation:
+    result = scored(made, run, Rescored(second, 2) if second is not None else None)
+    return Evaluation(heron(printed), "test", "ours", [result], {"arguments": arguments})
+
+
+def papers(evaluation: Evaluation) -> Beside:
+    return beside(evaluation, evaluation.results[0])
+
+
+def reasons(evaluation: Evaluation) -> dict[str, list[tuple[str, str]]]:
+    """Why a method's number is not compared, by the name of the method."""
+    return {row.method: [(why.code, str(why)) for why in whys] for row, whys in papers(evaluation).reasons.items()}
+
+
+def text(evaluation: Evaluation) -> str:
+    tables = comparisons_of(evaluation)
+    return "\n".join(" ".join([*(" | ".join(row) for row in table.rows), table.note]) for table in tables)
+
+
+def scores(**rankings: str) -> Run:
+    """Images of one letter; `=` gives the next one the same score: scores(q1="a=bc")."""
+    made: dict[str, list[RankedImage]] = {}
+    for query, letters in rankings.items():
+        score, hits = 9.0, []
+        for letter in letters:
+            score -= letter != "="
+            hits += [RankedImage(letter, score)] if letter != "=" else []
+            score += letter == "="
+        made[query] = hits
+    return Run(made)
+
+
+# -- equal scores -------------------------------------------------------------------------------------------------
+
+
+def test_equal_scores_spread_as_counted_by_hand() -> None:
+    """q1 has a among the first two equals, q2 has it alone on top, q3 behind the cut with an equal before it."""
+    run = scores(q1="b=ac", q2="abc", q3="bc=a")
+    rankings = aligned(run, Qrels({query: {"a": 1} for query in run}))
+
+    assert tie_spread(parse("Hit@1"), rankings).tolist() == [1, 0, 0]
+    assert tie_spread(parse("Hit@2"), rankings).tolist() == [0, 0, 1]
+    assert tie_spread(parse("RR"), rankings).tolist() == pytest.approx([1 / 2, 0, 1 / 2 - 1 / 3])
+    assert tie_spread(parse("AP(ties='average')"), rankings).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("measure", ["AP@5", "RR", "Hit@3", "R@4", "nDCG(ties='average')@5"])
+def test_no_order_of_equals_leaves_the_spread(measure: str) -> None:
+    rng = np.random.default_rng(3)
+    qrels = Qrels({f"q{at}": {f"i{image}": 1 for image in range(0, 12, 3)} for at in range(20)})
+    level = {query: rng.integers(0, 3, 12).tolist() for query in qrels}
+    score = parse(measure)
+
+    def values(seed: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        shuffled = np.random.default_rng(seed).permutation(12).tolist()
+        hits = {q: [RankedImage(f"i{image}", float(level[q][image])) for image in shuffled] for q in level}
+        return score(aligned(Run({q: sorted(its, key=lambda hit: -hit.score) for q, its in hits.items()}), qrels))
+
+    drawn = np.stack([values(seed) for seed in range(30)])  # (orders, queries)
+    rankings = aligned(Run({q: [RankedImage(f"i{i}", float(s)) for i, s in _falling(level[q])] for q in level}), qrels)
+    assert (np.ptp(drawn, axis=0) <= tie_spread(score, rankings) + 1e-12).all() and np.ptp(drawn) > 0
+
+
+def _falling(levels: list[int]) -> list[tuple[int, int]]:
+    return sorted(enumerate(levels), key=lambda pair: -pair[1])
+
+
+def test_a_number_that_equal_scores_decide_is_not_compared() -> None:
+    made = evaluated(scores(q1="b=a", q2="ab"), task())
+
+    assert reasons(made)["CLIP"] == [
+        ("ties", "the order of equal scores moves Hit@1 by up to 50.0 %; give scores with more digits")
+    ]
+    assert "minus published" not in text(made) and "CLIP | 34.2" in text(made)
+    assert "Not compared: the order of equal scores moves Hit@1 by up to 50.0 %" in text(made)
+
+
+def test_equal_scores_that_decide_nothing_keep_the_difference() -> None:
+    made = evaluated(scores(q1="ab=c", q2="abc"), task())
+
+    assert reasons(made) == {} and "CLIP | 34.2 (+65.8)" in text(made)
+    assert "Comparable: 2 queries, images not counted, no equal scores that count, rankings to the cut." in text(made)
+
+
+# -- the cut ------------------------------------------------------------------------------------------------------
+
+
+def test_rankings_that_end_before_the_cut_are_not_compared() -> None:
+    printed = [Printed(PAPER, "CLIP", "t2i", "Hit@3", 0.5)]
+
+    short = evaluated(scores(q1="bc", q2="abc"), task("Hit@3"), printed)
+    whole = evaluated(scores(q1="bcd", q2="abc"), task("Hit@3"), printed)
+
+    assert reasons(short)["CLIP"] == [("cut", "Hit@3 looks at 3 ranks; 1 of 2 rankings are shorter")]
+    assert reasons(whole) == {} and "CLIP | 50.0 (0.0)" in text(whole)
+
+
+def test_queries_without_a_ranking_keep_all_numbers_away() -> None:
+    found = papers(evaluated(scores(q1="abc"), task()))
+
+    assert found.rows == [] and found.sentences == [f"Not beside {PAPER}: 1 of 2 queries without a ranking."]
+    assert [why.code for why in found.without[PAPER]] == ["queries"]
+
+
+# -- what re-ranks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("judge", "wording"), [("openai:gpt-4o", ""), ("transformers:vila", "plain")])
+def test_a_model_that_answers_another_prompt_is_another_system(judge: str, wording: str) -> None:
+    run = scores(q1="ab", q2="ba")
+    run.header["judge"] = judge
+    made = evaluated(run, task(), TWO_STAGES, wording=wording)
+
+    assert reasons(made) == {
+        "GPT": [
+            (
+                "wording",
+                f"the paper's models answer its own prompts, {judge} another; --wording inquire:CLONE asks theirs",
+            )
+        ]
+    }
+    assert "GPT | 90.0 " in text(made) + " " and "Not compared (GPT):" in text(made)
+
+
+@pytest.mark.parametrize(("judge", "wording"), [("openai:gpt-4o", "inquire:clone"), ("encoder:starter", ""), ("", "")])
+def test_the_paper_s_own_prompt_and_systems_without_a_prompt_are_compared(judge: str, wording: str) -> None:
+    run = scores(q1="ab", q2="ba")
+    run.header["judge"] = judge
+
+    assert reasons(evaluated(run, task(), TWO_STAGES, wording=wording)) == {}
+
+
+def test_re_ranking_another_first_stage_is_not_compared_with_re_ranking_the_paper_s() -> None:
+    second = scores(q1="ab", q2="ab")
+
+    same = evaluated(scores(q1="ab", q2="ba"), task(), TWO_STAGES, second)  # 50 % before, as printed
+    other = evaluated(scores(q1="ba", q2="ba"), task(), TWO_STAGES, second)
+
+    assert reasons(same) == {}
+    assert reasons(other) == {
+        "GPT": [
+            (
+                "first-stage",
+                "another ranking is re-ranked: Initial ranking has Hit@1 50, the first stage here 0",
+            )
+        ]
+    }
+
+
+def test_inquire_s_tables_say_what_answers_a_prompt_and_what_is_re_ranked() -> None:
+    full, rerank = (benchmark(name).printed() for name in ("inquire-fullrank", "inquire-rerank"))
+    third = [row for row in full if row.source == "INQUIRE, table 3"]
+
+    assert {row.method for row in third if row.wording is None} == {
+        "Initial ranking (ViT-H/14)",
+        "Best possible rerank",
+    }
+    assert {row.first_stage for row in third} == {None, "Initial ranking (ViT-H/14)"}
+    assert {row.method for row in rerank if row.wording and row.source == "INQUIRE, table 5"} == {
+        "LLaVA-v1.6-34B",
+        "VILA-13B",
+        "VILA-40B",
+        "GPT-4V",
+        "GPT-4o",
+    }
+    assert {row.method for row in rerank if not row.wording} >= {"Random", "CLIP ViT-H-14", "SigLIP SO400M-14"}
+
+
+# -- cells --------------------------------------------------------------------------------------------------------
+
+
+def test_cells_that_contradict_each_other_are_marked_and_not_compared() -> None:
+    printed = [
+        Printed(PAPER, "X2-VLM", "t2i", "Hit@1", 0.7),
+        Printed(PAPER, "X2-VLM", "t2i", "Hit@2", 0.898),
+        Printed(PAPER, "X2-VLM", "t2i", "Hit@3", 0.89),
+    ]
+    made = evaluated(scores(q1="abc", q2="abc"), task("Hit@1", "Hit@2", "Hit@3"), printed)
+
+    assert "X2-VLM | 70.0 (+30.0) | 89.8 (impossible) | 89.0 (impossible)" in text(made)
+    assert "Not compared (X2-VLM Hit@2, Hit@3): Hit@3 cannot be below Hit@2." in text(made)
+
+
+def test_the_papers_impossible_cells_are_those_that_were_found_by_reading() -> None:
+    from eyespot.benchmarks._published import impossible
+
+    recos, flickr, every = (
+        {(row.source, row.method, row.task, row.measure) for row in impossible(benchmark(name).printed())}
+        for name in ("recos", "flickr30k", "coco5k")
+    )
+
+    assert recos == {("ReCoS, table 2 (ReCoS v1)", "X2-VLM", "i2t", measure) for measure in ("Hit@5", "Hit@10")}
+    assert {method for _, method, _, _ in flickr} == {"ALBEF"} and len(flickr) == 6
+    assert every == set()
+
+
+# -- JSON ---------------------------------------------------------------------------------------------------------
+
+
+def test_json_has_the_code_beside_the_sentence() -> None:
+    (made,) = summary_of(evaluated(scores(q1="b=a", q2="ab"), task()))["tasks"]
+    (row, *_) = made["published"]
+
+    assert (row["comparable"], row["difference"], row["measured"]) == (False, None, 0.5)
+    assert [reason["code"] for reason in row["reasons"]] == ["ties"] and made["comparable"] == {}
+
+    (compared,) = summary_of(evaluated(scores(q1="ab", q2="ab"), task()))["tasks"]
+    assert compared["published"][0]["comparable"] and compared["published"][0]["difference"] == pytest.approx(0.658)
+    assert [ground["code"] for ground in compared["comparable"][PAPER]] == ["queries", "images", "ties", "cut"]
+
+    (away,) = summary_of(evaluated(scores(q1="ab"), task()))["tasks"]
+    assert away["published"] == [] and away["not_beside"][PAPER] == [
+        {"code": "queries", "text": "1 of 2 queries without a ranking"}
+    ]
+
+
+def test_three_queries_under_official_names_are_refused_with_every_reason(tmp_path: Path) -> None:
+    made = worlds.tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
+    result = scored(made, worlds.orders(q1="ab", q2="c", q3="d"))
+
+    found = beside(Evaluation(benchmark("inquire-fullrank"), "test", "ours", [result]), result)
+
+    assert [why.code for why in found.without["INQUIRE, table 2"]] == ["queries", "judgements", "queries"]
+    assert "inquire_annotations.csv has 6 relevant pairs and not the paper's 32,696" in found.sentences[0]

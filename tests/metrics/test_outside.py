@@ -1,0 +1,138 @@
+"""Measures that ir-measures computes: its values for our runs and qrels, and a sentence where it cannot."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from eyespot.extras import install_line
+from eyespot.metrics import OUTSIDE, aligned, evaluate, parse, preset
+from eyespot.types import Qrels, Run, UsageError
+from tests.lazy_import import lazy_import, requires
+from tests.metrics.test_agreement import ranked, world
+from tests.test_docs import ROOT
+
+ir_measures = lazy_import("ir_measures")
+needs_it = requires("ir_measures")
+HAND = Qrels({"q 1": {"a b": 1, "b": 0, "c": 0, "d": 1}, "q2": {"a b": 2}})
+RUN = Run.from_orders({"q 1": ["b", "a b", "x", "d", "c"], "q2": ["x", "a b"], "odd": ["a b"]})
+
+
+# -- values -------------------------------------------------------------------------------------------------------
+
+
+@needs_it
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_values_are_those_of_ir_measures(seed: int, ties: bool) -> None:
+    run, qrels = world(seed, ties)
+    names = ["Bpref", "infAP", "Bpref(rel=2)", "SetF", "NumRet", "ERR@10"]
+    numbered = [{query[1:]: found for query, found in every.items()} for every in (qrels, run)]  # as gdeval wants them
+    theirs = {
+        (str(found.measure), f"q{found.query_id}"): found.value
+        for found in ir_measures.iter_calc([ir_measures.parse_measure(name) for name in names], *numbered)
+    }
+
+    scores = evaluate(ranked(run), Qrels(qrels), names, preset("trec").rules)
+
+    for name, label in zip(names, scores.values, strict=True):
+        spelled = str(ir_measures.parse_measure(name))
+        expected = [theirs[spelled, query] for query in scores.queries]
+        assert scores.values[label].tolist() == pytest.approx(expected, abs=1e-9) and sum(expected) > 0
+
+
+@needs_it
+def test_bpref_and_err_by_hand_over_names_that_no_trec_file_could_hold() -> None:
+    """q 1: R = 2, N = 2; one judged other stands before each relevant: (1 − 1/2) twice over 2. q2: nothing before it.
+
+    ERR of one image of grade g at rank r, grades to 4: (2^g − 1) / 16 / r.
+    """
+    scores = evaluate(RUN, HAND, ["bpref", "ERR@5"])
+
+    assert scores.values["Bpref"].tolist() == pytest.approx([0.5, 1])
+    first, second = (1 / 16) / 2, (1 - 1 / 16) * (1 / 16) / 4
+    assert scores.values["ERR@5"].tolist() == pytest.approx([first + second, 3 / 16 / 2], abs=1e-5)  # it prints five
+
+
+@requires("ir_measures", "cwl")
+def test_rbp_by_hand() -> None:
+    """(1 − p) Σ p^(rank − 1) over the relevant."""
+    scores = evaluate(RUN, HAND, ["RBP(p=0.5)"])
+
+    assert scores.values["RBP(p=0.5, rel=1)"].tolist() == pytest.approx([0.5 * (0.5 + 0.5**3), 0.5 * 0.5])
+
+
+@needs_it
+def test_queries_that_the_run_lacks_score_0_like_everywhere() -> None:
+    run = Run.from_orders({"q2": ["a b"]})
+
+    assert evaluate(run, HAND, ["Bpref", "RR"]).means == {"Bpref": 0.5, "RR": 0.5}
+    assert evaluate(run, HAND, ["Bpref"], preset("trec").rules).queries == ["q2"]
+
+
+# -- what it says -------------------------------------------------------------------------------------------------
+
+
+@needs_it
+def test_the_definition_names_the_program() -> None:
+    bpref, err = parse("BPref(rel=2)"), parse("ERR@5")
+
+    assert (str(bpref), str(err), err.key) == ("Bpref(rel=2)", "ERR@5", "ERR@5")
+    assert bpref.definition["rel"] == 2 and err.definition["cutoff"] == 5
+    programs = f"ir-measures {version('ir-measures')} (pytrec_eval {version('pytrec-eval-terrier')})"
+    assert bpref.definition["program"] == programs
+    assert err.definition["program"] == f"ir-measures {version('ir-measures')} (gdeval)"
+
+
+@needs_it
+@pytest.mark.parametrize(
+    ("spelling", "part"),
+    [
+        ("Bpref@5", "Bpref of ir-measures has no parameter 'cutoff'; it has: rel"),
+        ("ERR", "no program here for ERR; state its parameters (cutoff)"),
+        ("ERR@x", "no number of 1 or more"),
+        ("Bpref(rel)", "has parameters that do not read"),
+        ("Foo", "no measure 'Foo'; there are: AP,"),
+    ],
+)
+def test_what_it_cannot_compute_is_refused_before_anything_is_read(spelling: str, part: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse(spelling)
+
+    assert part in str(raised.value) and "\n" not in str(raised.value)
+
+
+@needs_it
+def test_what_its_program_refuses_is_one_sentence() -> None:
+    with pytest.raises(UsageError, match="ERR@5 takes grades up to 4, and the qrels have 9; leave it out"):
+        evaluate(RUN, Qrels({"q2": {"a b": 9}}), ["ERR@5"])
+
+
+@needs_it
+def test_rankings_without_names_are_refused() -> None:
+    with pytest.raises(UsageError, match="Bpref is computed from a run and its qrels"):
+        evaluate(aligned(RUN, HAND), None, ["Bpref"])
+
+
+def test_without_the_extra_each_says_how_to_get_it() -> None:
+    code = (
+        "import sys; sys.modules['ir_measures'] = None\n"
+        "from eyespot.metrics import OUTSIDE, parse\n"
+        "for name in [*OUTSIDE, 'bpref', 'Foo']:\n"
+        "    try: parse(name)\n"
+        "    except Exception as error: print(type(error).__name__, error)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+    line = install_line("ir")
+    *known, bpref, foo = told.splitlines()
+    assert known == [f"UsageError the measure {name} needs the extra [ir]: {line}" for name in OUTSIDE]
+    assert bpref == f"UsageError the measure Bpref needs the extra [ir]: {line}" and "no measure 'Foo'" in foo
+
+
+@needs_it
+def test_what_the_list_promises_is_in_ir_measures() -> None:
+    assert set(OUTSIDE) <= set(ir_measures.measures.registry)
