@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.pipelines import StepResult
+from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
 
 SET, INCOMPLETE = "set", "set-incomplete"
@@ -48,6 +49,7 @@ def set_folder(out: Path, size: SetSize, replace: bool = False) -> Path:
 def settle(out: Path, folder: Path, size: SetSize) -> None:
     """Note the state of a set that was written in place, and remove an incomplete one beside it."""
     if folder == out / SET:
+        make_folder((out / STATE).parent)
         write_whole(out / STATE, lambda file: file.write(json.dumps({"failed": size.failed}).encode()))
         shutil.rmtree(out / INCOMPLETE, ignore_errors=True)
 

@@ -13,6 +13,7 @@ from eyespot.curate.rmir.confident import settle_votes
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import write_set
 from eyespot.curate.rmir.quality import effective_judges, order_check, panel_checks, shortcut_check
+from eyespot.curate.rmir.shortcuts import shortcuts
 from eyespot.pipelines import Record
 from eyespot.pipelines.data_card import CardContent, QualityCheck, worst
 from eyespot.pipelines.human_review import Queue
@@ -100,7 +101,7 @@ def test_one_query_tells_nothing_of_shortcuts(demonstrated: FinishedSteps) -> No
     alone = FinishedSteps(demonstrated.pipe, demonstrated.done)
     alone.__dict__["queries"] = demonstrated.queries[:1]
 
-    check = shortcut_check(alone)
+    check = shortcut_check(shortcuts(alone, alone.queries))
     assert (check.level, check.text) == ("red", "There are too few queries to try them on.")
 
 
