@@ -35,7 +35,8 @@ def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[SheetPanel
         for rank, hit in enumerate(run[query], 1):
             facts = run.facts[hit.image]
             title = facts.get("title") or (Path(facts["path"]).stem if facts["path"] else facts["id"])
-            caption = " · ".join(str(facts[name]) for name in captions if facts.get(name))
+            more = [f"+{facts['others']}"] if facts.get("others") else []  # of its group
+            caption = " · ".join([*more, *(str(facts[name]) for name in captions if facts.get(name))])
             score = None if run.header.get("by_date") else hit.score
             tiles.append(Tile(thumbnail_of(facts["path"]), rank, score, str(title), caption))
         heading = run.header.get("heading", run.header["query"])

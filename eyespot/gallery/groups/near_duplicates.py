@@ -8,6 +8,7 @@ that was cropped, tilted or written on; with a low limit it takes pictures of on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -107,11 +108,29 @@ def first_of_family(pairs: list[DuplicatePair], pictures: int) -> Ids:
 
     The rows where `first_of_family(pairs, n) == arange(n)` are one of each family.
     """
-    first = np.arange(pictures)
-    for low, high in ((pair.first, pair.second) for pair in pairs):
-        ends = sorted((_root(first, low), _root(first, high)))
-        first[ends[1]] = ends[0]
-    return np.array([_root(first, row) for row in range(pictures)], np.int64)
+    families = Families(pictures)
+    families.join(np.array([(pair.first, pair.second) for pair in pairs], np.int64).reshape(-1, 2))
+    return families.first()
+
+
+class Families:
+    """Rows that are joined over any number of pairs; the lowest row of a family stands for it."""
+
+    def __init__(self, rows: int) -> None:
+        self._above = np.arange(rows)  # a row of the same family that is no higher, its own at the top
+
+    def join(self, pairs: Ids) -> None:
+        """Put the families of the two rows of each pair together; (pairs, 2), in any order, repeated or not."""
+        tops = np.sort(self.first()[pairs], axis=1)
+        for low, high in np.unique(tops[tops[:, 0] < tops[:, 1]], axis=0).tolist():
+            ends = sorted((_top(self._above, low), _top(self._above, high)))
+            self._above[ends[1]] = ends[0]
+
+    def first(self) -> Ids:
+        """For each row the lowest row of its family, (rows,)."""
+        while not np.array_equal(higher := self._above[self._above], self._above):
+            self._above = higher
+        return self._above.copy()
 
 
 def close_hashes(hashes: Hashes, bits: int) -> Ids:
@@ -120,13 +139,18 @@ def close_hashes(hashes: Hashes, bits: int) -> Ids:
     None is missed: hashes that differ in at most `bits` have a quarter that differs in at most a quarter of `bits`.
     A hash of 0 says that there is no pattern, and is close to nothing.
     """
+    pairs: Ids = np.unique(np.concatenate([np.empty((0, 2), np.int64), *hash_pairs(hashes, bits)]), axis=0)
+    return pairs
+
+
+def hash_pairs(hashes: Hashes, bits: int) -> Iterator[Ids]:
+    """The same pairs some at a time, in no order, and each once or more often: thousands of frames may be alike."""
     patterned = np.flatnonzero(hashes[:, 0])
     hashes = hashes[patterned]
     upright = np.ascontiguousarray(hashes[:, 0])
     # All numbers of a band's width with at most a quarter of `bits` set
     sets = (some for count in range(bits // _BANDS + 1) for some in combinations(range(_BAND), count))
     flips = [sum(1 << bit for bit in some) for some in sets]
-    found = [np.empty((0, 2), np.int64)]
     for shift in range(0, BITS, _BAND):
         keys = _band(upright, shift)
         ordered = np.argsort(keys, kind="stable")  # rows by their keys
@@ -144,28 +168,29 @@ def close_hashes(hashes: Hashes, bits: int) -> Ids:
                 rows, others = form // hashes.shape[1], ordered[place]
                 near = np.bitwise_count(hashes.ravel()[form] ^ upright[others]) <= bits
                 near &= rows != others
-                found.append(np.sort(np.stack([rows[near], others[near]], axis=1), axis=1))
-    pairs: Ids = patterned[np.unique(np.concatenate(found), axis=0)]
-    return pairs
+                yield patterned[np.sort(np.stack([rows[near], others[near]], axis=1), axis=1)]
 
 
 def close_vectors(vectors: Vectors, cosine: float) -> Ids:
     """Pairs of rows, the lower first, whose unit vectors (n, dim) have at least this cosine, (pairs, 2)."""
+    return np.concatenate([np.empty((0, 2), np.int64), *vector_pairs(vectors, cosine)])
+
+
+def vector_pairs(vectors: Vectors, cosine: float) -> Iterator[Ids]:
+    """The same pairs, some at a time and each once."""
     step = max(1, _AT_ONCE // max(1, len(vectors)))
-    found = [np.empty((0, 2), np.int64)]
     for start in range(0, len(vectors), step):
         cosines = vectors[start : start + step] @ vectors[start:].T  # (some, rest)
         rows, others = np.nonzero(cosines >= cosine)
-        found.append(np.stack([rows, others], axis=1)[rows < others] + start)
-    return np.concatenate(found)
+        yield np.stack([rows, others], axis=1)[rows < others] + start
 
 
 def _band(hashes: NDArray[np.uint64], shift: int) -> NDArray[np.int64]:
     return ((hashes >> np.uint64(shift)) & np.uint64(2**_BAND - 1)).astype(np.int64)
 
 
-def _root(first: NDArray[Any], row: int) -> int:
-    while first[row] != row:
-        first[row] = first[first[row]]
-        row = int(first[row])
+def _top(above: NDArray[Any], row: int) -> int:
+    while above[row] != row:
+        above[row] = above[above[row]]
+        row = int(above[row])
     return row
