@@ -18,12 +18,17 @@ SIDE = 320  # of a thumbnail's longer side, in pixels
 
 def write_html(place: Path, runs: Sequence[Run], title: str = "eyespot", captions: Sequence[str] = ()) -> None:
     """One self-contained page; `captions` are the columns shown under each title (author, licence, …)."""
-    _write(place, as_html(title, panels(runs, captions)).encode())
+    write_page(place, as_html(title, panels(runs, captions)))
 
 
 def write_png(place: Path, runs: Sequence[Run], title: str = "eyespot", captions: Sequence[str] = ()) -> None:
     """The same sheet as a picture."""
     _write(place, as_png(title, panels(runs, captions)))
+
+
+def write_page(place: Path, page: str) -> None:
+    """A page that is made already."""
+    _write(place, page.encode())
 
 
 def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[SheetPanel]:

@@ -1,4 +1,4 @@
-"""The perceptual hashes of a shard's pictures, `hashes.u64` beside its vectors: eight numbers for each row of the facts.
+"""The perceptual hashes of the pictures of a shard, `hashes.u64` beside its vectors: eight numbers for each row.
 
 The file is plain numbers of 64 bits, little-endian, row after row.
 """
