@@ -30,7 +30,7 @@ from PIL import ExifTags, Image, ImageEnhance, ImageOps
 from bench.harness import Command, Measurement, metadata, say, shared
 from eyespot import rooms
 from eyespot.gallery.groups.near_duplicates import Hashes
-from eyespot.gallery.groups.rule import CLOSE_BITS, groups_of
+from eyespot.gallery.groups.rule import CLOSE_BITS, links_of
 from eyespot.gallery.groups.stored import Groups, frames_of
 from eyespot.gallery.indexing import index
 from eyespot.gallery.view import Gallery
@@ -176,7 +176,7 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     yield from missed(names, numbers.tolist())
     look = frames_of(view)
     before, begun = peak(), time.perf_counter()
-    groups_of(look)
+    links_of(look, 0)
     ours = time.perf_counter() - begun
     say(f"the rule alone: {ours:.2f} s, {peak() - before:.0f} MB above the {before:.0f} MB that were in use")
     begun = time.perf_counter()

@@ -21,7 +21,7 @@ from eyespot.gallery import disk, int8_codes, integrity, recovery
 from eyespot.gallery.decode_workers import Reader, ThreadedReader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
-from eyespot.gallery.groups.stored import write_groups
+from eyespot.gallery.groups.stored import write_links
 from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, StoredRow
 from eyespot.gallery.looked import Looked
 from eyespot.gallery.making import Batches, ShardInMaking, hashes_again
@@ -145,7 +145,7 @@ class _IndexJob:
         self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress, look)
         self._fill_hashes(look)
         integrity.add_missing_digests(self.gallery)
-        self.summary.notes += write_groups(self.gallery, self.options.progress, look)
+        self.summary.notes += write_links(self.gallery, self.options.progress, look)
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)

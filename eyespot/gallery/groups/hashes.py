@@ -37,10 +37,13 @@ def read_hashes(shard: Path, rows: int) -> Hashes:
 
 
 def read_numbers(place: Path, shape: tuple[int, int], other: NDArray[Any]) -> NDArray[Any]:
-    """The numbers of a file of a shard in this shape and of the type of `other`, which fills it where they are not."""
+    """The numbers of a file of a shard in this shape and of the type of `other`, which fills it where they are not.
+
+    A shape that begins with -1 is of as many rows as there are.
+    """
     if place.exists() and not damaged_at_a_glance(place.parent, [place.name]):
         with suppress(OSError):
             numbers = np.fromfile(place, other.dtype)
-            if numbers.size == shape[0] * shape[1]:
+            if (shape[0] < 0 and not numbers.size % shape[1]) or numbers.size == shape[0] * shape[1]:
                 return numbers.reshape(shape)
-    return np.full(shape, other)
+    return np.full((max(shape[0], 0), shape[1]), other)

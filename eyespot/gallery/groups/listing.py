@@ -56,7 +56,7 @@ def file_groups(view: View) -> list[FileGroup]:
     groups = Groups(view)
     rows = np.flatnonzero(view.live & ((groups.numbers >= 0) | _several_paths(view)))
     own = np.where(groups.numbers[rows] < 0, -1 - np.arange(len(rows)), groups.numbers[rows])
-    kinds, every = groups.stored[rows, 1].tolist(), view.facts(rows.tolist())
+    kinds, every = groups.bursts[rows].astype(int).tolist(), view.facts(rows.tolist())
     files: dict[int, list[GroupFile]] = {}
     kind_of: dict[int, str] = {}
     for number, kind, facts in zip(own.tolist(), kinds, every, strict=True):

@@ -5,16 +5,15 @@ The limits are measured by `bench/groups.py`; docs/duplicates.md has the error r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.groups.near_duplicates import Families, Hashes, Ids, hash_pairs, vector_pairs
-from eyespot.kernels.kmeans import KMeans, cluster
-from eyespot.types import Mask, Progress, Vectors, no_progress
+from eyespot.gallery.groups.near_duplicates import Families, Hashes, Ids, hash_pairs, likely_pairs
+from eyespot.types import Mask, Vectors
 
 ALONE = -1
 KINDS = ("copies", "burst")
@@ -23,7 +22,6 @@ CLOSE_BITS = 6  # of a copy's hash differ, turned or mirrored where that is clos
 FAR_BITS, FAR_COSINE = 16, 0.93  # or more do, and the vectors say the same: a copy that was cropped
 FRAME_SECONDS, FRAME_COSINE, FRAME_BITS = 3.0, 0.75, 10  # frames of a burst: so soon, and alike by either sign
 NEXT = 3  # frames after it that a frame is compared with
-CELL = 2_000  # rows whose vectors are compared with each other, where there are many more
 _PAIRS = 1 << 15  # whose vectors are multiplied at once
 
 
@@ -31,19 +29,22 @@ _PAIRS = 1 << 15  # whose vectors are multiplied at once
 class Frames:
     """Photos by row: blocks of vectors, perceptual hashes (rows, 8), when taken in seconds, and with which camera.
 
-    seconds: NaN where it is not known. live: the rows that count, (rows,).
+    seconds: NaN where it is not known.
     """
 
     blocks: Sequence[Vectors]
     hashes: Hashes
     seconds: NDArray[np.float64]
     cameras: Sequence[str | None]
-    live: Mask
 
     @cached_property
     def starts(self) -> Ids:
         """The first row of each block, and the count of all at the end."""
         return np.cumsum([0, *(len(block) for block in self.blocks)])
+
+    def until(self, row: int) -> Frames:
+        """The rows before this one."""
+        return Frames(self.blocks, self.hashes[:row], self.seconds[:row], self.cameras[:row])
 
     def vectors(self, rows: Ids) -> Vectors:
         """The vectors of these rows in float32 and of unit length, (rows asked for, dim)."""
@@ -61,40 +62,33 @@ class Frames:
         each = [np.einsum("nd,nd->n", self.vectors(part[:, 0]), self.vectors(part[:, 1])) for part in parts]
         return np.concatenate(each)
 
-    def apart(self, pairs: Ids) -> NDArray[np.int64]:
+    def bits(self, pairs: Ids) -> NDArray[np.int64]:
         """In how many bits the hashes of each pair differ, turned and mirrored where that is closer, (pairs,)."""
         turned = self.hashes[pairs[:, 0]] ^ self.hashes[pairs[:, 1], :1]
         both: Mask = self.hashes[pairs, 0].all(axis=1)  # a hash of 0 says that there is no pattern
         return np.where(both, np.bitwise_count(turned).min(axis=1), 64)
 
 
-def groups_of(frames: Frames, progress: Progress = no_progress) -> Ids:
-    """For each row the lowest row of its group and its kind, (rows, 2); -1 for a row that is in no group.
+def links_of(frames: Frames, since: int) -> Ids:
+    """Which rows from `since` on belong to another, or make two others belong together: (links, 3).
 
-    Copies are found first. A group is a burst if anything but copies joins it.
+    Each link is a row, a higher one, and the kind: 0 for copies, 1 for frames of a burst. Links over links make a
+    group. They depend on nothing that comes after these rows.
     """
-    families = Families(len(frames.live))
-    for done, pairs in enumerate(_copies(frames)):
-        families.join(pairs)
-        progress("looking for copies", done, 0)
+    families = Families(len(frames.hashes))
+    for pairs in hash_pairs(frames.hashes, CLOSE_BITS, since):
+        families.join(_may_be_copies(frames, pairs))
+    for found in likely_pairs(frames.hashes, FAR_BITS, since):
+        pairs = _may_be_copies(frames, families.apart(np.unique(found, axis=0)))
+        families.join(pairs[frames.cosines(pairs) >= FAR_COSINE])
     copies = families.first()
-    families.join(_burst_frames(frames))
+    families.join(_burst_frames(frames, since))
     first = families.first()
-    lowest, counts = np.unique(first, return_counts=True)
-    grouped = np.isin(first, lowest[counts > 1]) & frames.live
-    kinds = np.isin(first, first[copies != first]).astype(np.int64)
-    return np.where(grouped[:, None], np.stack([first, kinds], axis=1), ALONE)
-
-
-def _copies(frames: Frames) -> Iterator[Ids]:
-    """Pairs of copies, some at a time, each once or more often."""
-    live = np.flatnonzero(frames.live)
-    for found in hash_pairs(np.where(frames.live[:, None], frames.hashes, np.uint64(0)), CLOSE_BITS):
-        yield _may_be_copies(frames, found)
-    for rows in _cells(frames, live):
-        for found in vector_pairs(frames.vectors(rows), FAR_COSINE):
-            pairs = _may_be_copies(frames, rows[found])
-            yield pairs[frames.apart(pairs) <= FAR_BITS]
+    rows = np.arange(len(first))
+    parts = [np.stack([copies, rows, np.zeros_like(rows)], axis=1)[copies != rows]]
+    joined = (first != copies) & (copies == rows)  # the first of a family of copies that a burst joins to another
+    parts.append(np.stack([first, rows, np.ones_like(rows)], axis=1)[joined])
+    return np.concatenate(parts)
 
 
 def _may_be_copies(frames: Frames, pairs: Ids) -> Ids:
@@ -103,25 +97,15 @@ def _may_be_copies(frames: Frames, pairs: Ids) -> Ids:
     return pairs[~(np.abs(taken[:, 0] - taken[:, 1]) > FRAME_SECONDS)]
 
 
-def _cells(frames: Frames, live: Ids) -> Iterator[Ids]:
-    """Rows to compare with each other: all, or of many rows those that lie near the same centroid."""
-    if len(live) <= 10 * CELL:
-        yield live
-        return
-    vectors = frames.vectors(live)
-    made = cluster(vectors, KMeans(len(live) // CELL, iterations=4, unit=True, sample=64 * (len(live) // CELL)))
-    order = np.argsort(made.labels, kind="stable")
-    yield from np.split(live[order], np.flatnonzero(np.diff(made.labels[order])) + 1)
-
-
-def _burst_frames(frames: Frames) -> Ids:
+def _burst_frames(frames: Frames, since: int) -> Ids:
     """Pairs of frames of one camera, taken soon one after the other and alike, (pairs, 2)."""
-    codes = {camera: code for code, camera in enumerate(sorted({c for c in frames.cameras if c}))}
-    camera = np.array([codes.get(name or "", ALONE) for name in frames.cameras], np.int64)
-    rows = np.flatnonzero(frames.live & (camera >= 0) & np.isfinite(frames.seconds))
+    codes = {camera: code for code, camera in enumerate(sorted({str(name) for name in frames.cameras if name}))}
+    camera = np.array([codes.get(str(name), ALONE) for name in frames.cameras], np.int64)
+    rows = np.flatnonzero((camera >= 0) & np.isfinite(frames.seconds))
     rows = rows[np.lexsort((rows, frames.seconds[rows], camera[rows]))]
     pairs = np.concatenate([np.stack([rows[:-step], rows[step:]], axis=1) for step in range(1, NEXT + 1)])
     soon = np.abs(np.diff(frames.seconds[pairs], axis=1)[:, 0]) <= FRAME_SECONDS
     pairs = np.sort(pairs[soon & (camera[pairs[:, 0]] == camera[pairs[:, 1]])], axis=1)
-    alike = (frames.cosines(pairs) >= FRAME_COSINE) | (frames.apart(pairs) <= FRAME_BITS)
+    pairs = pairs[pairs[:, 1] >= since]
+    alike = (frames.cosines(pairs) >= FRAME_COSINE) | (frames.bits(pairs) <= FRAME_BITS)
     return pairs[alike]

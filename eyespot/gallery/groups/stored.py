@@ -1,11 +1,11 @@
-"""The groups of a gallery on disk: `groups.i64` beside the vectors of each shard, made again when a shard changed.
+"""The groups of a gallery on disk: `links.i64` beside the vectors of each shard, made again when the shard changed.
 
-Two numbers for each row of the facts: its group, by the lowest row of that, and the kind of the group; -1 for none.
+Each link is three numbers: two rows that belong together, as shard and row of it, the later one last, and the kind. A
+shard's links depend on no later shard, so what was written of a gallery stays as it grows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,81 +15,67 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk
 from eyespot.gallery.groups.hashes import FORMS, HASHES, read_hashes, read_numbers
-from eyespot.gallery.groups.near_duplicates import Hashes
-from eyespot.gallery.groups.rule import ALONE, Frames, groups_of
+from eyespot.gallery.groups.near_duplicates import Families, Hashes
+from eyespot.gallery.groups.rule import ALONE, Frames, links_of
 from eyespot.gallery.int8_codes import LookAtFiles
 from eyespot.gallery.view import Gallery, View
 from eyespot.storage.digests import damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
 
-GROUPS = "groups.i64"
+LINKS = "links.i64"
 Numbers = NDArray[np.int64]
 _EPOCH = datetime(1970, 1, 1)
-_SHARD = 1 << 32  # a group's number is its lowest row, plus so much for each shard before it
+_SHARD = 1 << 32  # the number of a row is its place in its shard, plus so much for each shard number
 
 
-def write_groups(
-    gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance, every: bool = False
-) -> list[str]:
-    """Find the groups of a gallery anew where a shard changed since, or for `every` one; notes on why not."""
+def write_links(gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance) -> list[str]:
+    """Look for copies and bursts among the pictures of shards that are new or have changed; notes on why not."""
     opened = Gallery(gallery)
-    shards = disk.shard_paths(gallery)
-    if not opened.header.spaces or not shards:
-        return []
-    if not every and not any(look(shard, [GROUPS]) for shard in shards) and _is_current(shards, opened.stem()):
+    if not opened.header.spaces:
         return []
     try:
         view = opened.view(opened.stem())
-        made = groups_of(frames_of(view), progress)
+        stale = [at for at, shard in enumerate(view.shards) if look(shard, [LINKS]) or _is_stale(shard, view.stem)]
+        frames = frames_of(view, stale[-1] + 1) if stale else None
     except EyespotError as error:  # the source of imported vectors is away, say
         return [f"copies and bursts were not looked for: {error}"]
-    for shard, part in zip(shards, _by_shard(view, made, shards), strict=True):
-        if shard == shards[-1] or look(shard, [GROUPS]) or not np.array_equal(_read(shard, len(part)), part):
-            with new_digested(shard / GROUPS) as file:  # the last one always, and last: by its date all are current
-                file.write(part.astype("<i8").tobytes())
+    numbers = _numbers(view)
+    for done, at in enumerate(stale):
+        assert frames is not None
+        progress("looking for copies", done, len(stale))
+        links = links_of(frames.until(int(view.starts[at + 1])), int(view.starts[at]))
+        links[:, :2] = numbers[links[:, :2]]
+        with new_digested(view.shards[at] / LINKS) as file:
+            file.write(links.astype("<i8").tobytes())
     return []
 
 
-def _is_current(shards: Sequence[Path], stem: str) -> bool:
-    names = (disk.ITEMS, HASHES, f"{stem}.npy")
-    try:
-        made = (shards[-1] / GROUPS).stat().st_mtime_ns
-    except OSError:
-        return False
-    files = (place for shard in shards for name in names if (place := shard / name).exists())
-    return all((shard / GROUPS).exists() for shard in shards) and all(f.stat().st_mtime_ns <= made for f in files)
+def _is_stale(shard: Path, stem: str) -> bool:
+    files = (place for name in (disk.ITEMS, HASHES, f"{stem}.npy") if (place := shard / name).exists())
+    made = shard / LINKS
+    return not made.exists() or any(place.stat().st_mtime_ns > made.stat().st_mtime_ns for place in files)
 
 
-def _by_shard(view: View, made: Numbers, shards: Sequence[Path]) -> list[Numbers]:
-    """What is written for each shard, (rows, 2): numbers of groups and kinds; -1 for what is in none."""
-    parts: dict[Path, Numbers] = {}
-    place = np.searchsorted(view.starts, made[:, 0], side="right") - 1
-    numbers = np.array([int(shard.name) for shard in view.shards], np.int64)[place] * _SHARD
-    numbers += made[:, 0] - view.starts[place]
-    both = np.where(made[:, :1] < 0, ALONE, np.stack([numbers, made[:, 1]], axis=1))
-    for shard, start, stop in zip(view.shards, view.starts, view.starts[1:], strict=False):
-        parts[shard] = np.ascontiguousarray(both[start:stop])
-    return [parts[s] if s in parts else np.full((disk.count_items(s), 2), ALONE, np.int64) for s in shards]
+def _numbers(view: View) -> Numbers:
+    """What each row of a view is called on disk, (rows,)."""
+    sizes = np.diff(view.starts).tolist()
+    parts = [int(shard.name) * _SHARD + np.arange(rows) for shard, rows in zip(view.shards, sizes, strict=True)]
+    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def _read(shard: Path, rows: int) -> Numbers:
-    """The groups of a shard as stored, (rows, 2); all alone where there are none or they are damaged."""
-    return read_numbers(shard / GROUPS, (rows, 2), np.array(ALONE, "<i8"))
-
-
-def frames_of(view: View) -> Frames:
-    """What the rule looks at, for each row of a view."""
+def frames_of(view: View, shards: int | None = None) -> Frames:
+    """What the rule looks at, for each row of a view, or of its first shards."""
     hashes: list[Hashes] = [np.empty((0, FORMS), np.uint64)]
     seconds: list[float] = []
     cameras: list[str | None] = []
-    for shard, block in zip(view.shards, view.blocks, strict=True):
+    for shard, block in zip(view.shards[:shards], view.blocks, strict=False):
         hashes.append(read_hashes(shard, len(block)))
         facts = disk.read_items(shard)
         known = {name: facts[name].to_pylist() for name in ("taken", "camera") if name in facts.column_names}
         none = [None] * len(block)  # imported facts may have neither
         seconds += [np.nan if when is None else (when - _EPOCH).total_seconds() for when in known.get("taken", none)]
         cameras += known.get("camera", none)
-    return Frames(view.blocks, np.concatenate(hashes), np.array(seconds, np.float64), cameras, view.live)
+    return Frames(view.blocks[:shards], np.concatenate(hashes), np.array(seconds, np.float64), cameras)
 
 
 class Groups:
@@ -99,17 +85,34 @@ class Groups:
         self._view = view
 
     @cached_property
-    def stored(self) -> Numbers:
-        """For each row its group by its lowest row's number, and the kind, (rows, 2); -1 for what is in none."""
-        sizes = np.diff(self._view.starts).tolist()
-        parts = [_read(shard, rows) for shard, rows in zip(self._view.shards, sizes, strict=True)]
-        return np.concatenate([np.empty((0, 2), np.int64), *parts])
+    def _families(self) -> tuple[Numbers, Numbers]:
+        """For each row the lowest row of its copies, and of its group, (rows,) each."""
+        parts = [read_numbers(shard / LINKS, (-1, 3), np.array(ALONE, "<i8")) for shard in self._view.shards]
+        links = np.concatenate([np.empty((0, 3), np.int64), *parts])
+        numbers = _numbers(self._view)
+        rows = np.searchsorted(numbers, links[:, :2])
+        known = np.flatnonzero((rows < len(numbers)).all(axis=1))
+        known = known[(numbers[rows[known]] == links[known, :2]).all(axis=1)]
+        rows, kinds = rows[known], links[known, 2]
+        families = Families(len(numbers))
+        families.join(rows[kinds == 0])
+        copies = families.first()
+        families.join(rows[kinds != 0])
+        return copies, families.first()
 
     @cached_property
     def numbers(self) -> Numbers:
-        """For each row a number that it shares with its group alone, (rows,); -1 for what is in none."""
-        numbers: Numbers = np.unique(self.stored[:, 0], return_inverse=True)[1].astype(np.int64)
-        return np.where(self.stored[:, 0] < 0, ALONE, numbers)
+        """For each row a number that it shares with its group alone, (rows,); -1 for what is in no group."""
+        _, first = self._families
+        sizes = np.bincount(first[self._view.live], minlength=len(first))
+        return np.where(self._view.live & (sizes[first] > 1), first, ALONE)
+
+    @cached_property
+    def bursts(self) -> Mask:
+        """Whether anything but copies joins the group of each row, (rows,)."""
+        copies, first = self._families
+        burst: Mask = np.isin(first, first[copies != first])
+        return burst
 
     def first(self, rows: Numbers) -> Mask:
         """Which of these rows come before all others of their group, in the order that they have here, (rows,)."""
