@@ -94,7 +94,7 @@ def links_of(frames: Frames, since: int) -> Ids:
 def _may_be_copies(frames: Frames, pairs: Ids) -> Ids:
     """The pairs without those that say two times: pictures of a fixed camera are alike for hours."""
     taken = frames.seconds[pairs]  # (pairs, 2)
-    return pairs[~(np.abs(taken[:, 0] - taken[:, 1]) > FRAME_SECONDS)]
+    return pairs[~(np.abs(taken[:, 0] - taken[:, 1]) > 0)]  # a time that is not known, NaN, speaks against nothing
 
 
 def _burst_frames(frames: Frames, since: int) -> Ids:
