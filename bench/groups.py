@@ -180,7 +180,7 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     ours = time.perf_counter() - begun
     say(f"the rule alone: {ours:.2f} s, {peak() - before:.0f} MB above the {before:.0f} MB that were in use")
     begun = time.perf_counter()
-    all_pairs(look.hashes)
+    all_pairs(look.signs.hashes)
     theirs = time.perf_counter() - begun
     yield Measurement.from_mean("time", ours / theirs, f"all pairs of hashes in numpy, {theirs:.1f} s", 1.0)
 

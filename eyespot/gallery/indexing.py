@@ -120,6 +120,7 @@ class _IndexJob:
         self.summary = Summary()
         self.fingerprints: dict[str, list[list[float]]] = {}
         self.dtypes: dict[str, str] = {}  # of new vectors, by space
+        self.gone: set[int] = set()  # shards whose folder was away and is made again
         self.complete: set[tuple[str, int]] = set()  # space and shard of vectors that this run wrote for every row
 
     def run(self, roots: list[Root]) -> Summary:
@@ -289,6 +290,7 @@ class _IndexJob:
             folder = disk.shard_path(self.gallery, shard)
             look = integrity.look_at_facts if self._must_read(folder) else integrity.glance_at_facts
             if why := integrity.why_damaged(look, folder, "", rows):
+                self.gone |= set() if folder.is_dir() else {shard}
                 make_folder(folder)
                 self._write_items(folder, shard)
                 self.summary.notes.append(f"{folder} had lost its facts ({why}); they are written again")
@@ -323,7 +325,7 @@ class _IndexJob:
         """Perceptual hashes that are damaged; a repair also makes those that an older eyespot did not."""
         for shard in self.ledger.shard_rows():
             folder = disk.shard_path(self.gallery, shard)
-            if look(folder, [HASHES]) or (self.options.repair and lacks_hashes(folder)):
+            if look(folder, [HASHES]) or (lacks_hashes(folder) and (self.options.repair or shard in self.gone)):
                 rows = list(self.ledger.rows_of(shard))
                 if self._can_repair(folder, rows, "no sound perceptual hashes"):
                     with self._reader(None, self.encoders) as reader:

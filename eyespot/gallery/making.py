@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from eyespot.gallery.decode_workers import Later, Reader, ReadPicture
-from eyespot.gallery.groups.hashes import FORMS
+from eyespot.gallery.groups.hashes import COLUMNS
 from eyespot.gallery.index_db import Ledger, PlannedPicture, ReadResult, StoredRow
 from eyespot.types import Encoder, Pixels, Vectors
 
@@ -71,4 +71,4 @@ def hashes_again(ledger: Ledger, shard: int, rows: Sequence[StoredRow], reader: 
     places = (place for row in rows for place in zip(row.roots, row.paths, strict=True))
     planned = [PlannedPicture(shard, root, ledger.seen(root, path)) for root, path in places]
     found = {read.id: read.hashes for read in reader.read_all(planned, ledger.roots()) if read.hashes}
-    return [found.get(row.id, (0,) * FORMS) for row in rows]
+    return [found.get(row.id, (0,) * COLUMNS) for row in rows]

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
+from eyespot.gallery.groups.colours import SIGNS
 from eyespot.gallery.groups.hashes import FORMS, HASHES, read_hashes, read_numbers
 from eyespot.gallery.groups.near_duplicates import Families, Hashes
-from eyespot.gallery.groups.rule import ALONE, Frames, links_of
+from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
 from eyespot.gallery.int8_codes import LookAtFiles
 from eyespot.gallery.view import Gallery, View
 from eyespot.storage.digests import damaged_at_a_glance, new_digested
@@ -66,16 +67,20 @@ def _numbers(view: View) -> Numbers:
 def frames_of(view: View, shards: int | None = None) -> Frames:
     """What the rule looks at, for each row of a view, or of its first shards."""
     hashes: list[Hashes] = [np.empty((0, FORMS), np.uint64)]
+    colours: list[NDArray[np.uint8]] = [np.empty((0, SIGNS), np.uint8)]
     seconds: list[float] = []
     cameras: list[str | None] = []
     for shard, block in zip(view.shards[:shards], view.blocks, strict=False):
-        hashes.append(read_hashes(shard, len(block)))
+        of_rows = read_hashes(shard, len(block))
+        hashes.append(of_rows[0])
+        colours.append(of_rows[1])
         facts = disk.read_items(shard)
         known = {name: facts[name].to_pylist() for name in ("taken", "camera") if name in facts.column_names}
         none = [None] * len(block)  # imported facts may have neither
         seconds += [np.nan if when is None else (when - _EPOCH).total_seconds() for when in known.get("taken", none)]
         cameras += known.get("camera", none)
-    return Frames(view.blocks[:shards], np.concatenate(hashes), np.array(seconds, np.float64), cameras)
+    signs = Signs(np.concatenate(hashes), np.concatenate(colours))
+    return Frames(view.blocks[:shards], signs, np.array(seconds, np.float64), cameras)
 
 
 class Groups:
