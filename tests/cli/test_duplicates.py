@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from PIL import Image
 
 from eyespot import sample
 from eyespot.web._settings import ServerSettings
-from tests.cli.conftest import run_eyespot
+from tests.cli.conftest import copy_of_sample_gallery, run_eyespot
+from tests.test_docs import blocks, tools
 from tests.web.conftest import at_this_machine
 
+ROOT = Path(__file__).resolve().parents[2]
 FISH = "categorization__fish1"
 
 
@@ -103,3 +106,13 @@ def test_the_server_shows_one_of_a_group_too(client: TestClient) -> None:
     assert (found["total"], len(found["items"])) == (12, 12) and (every["total"], len(every["items"])) == (16, 16)
     assert sum(item["others"] for item in found["items"]) == 4 and ">+4<" in page
     assert "ungrouped=true" in every["link"].lower() and "ungrouped" not in found["link"]
+
+
+@pytest.mark.long
+def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
+    copy_of_sample_gallery(tmp_path / ".eyespot")
+    script = "set -e\n" + "\n".join(blocks(ROOT / "docs" / "duplicates.md", "sh"))
+    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
+
+    assert shell.returncode == 0, shell.stderr
+    assert json.loads((tmp_path / "duplicates.json").read_text())["totals"]["copies"]["groups"] == 3

@@ -74,7 +74,7 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
     assert line.startswith(
         "5 pictures from 24 files: 5 embedded now, 2 exact copies, 16 skipped (2 .mp4 + 1 .mov video,"
     )
-    assert "; 1 .cr2 RAW, export them as JPEG;" in line
+    assert "; 1 .cr2 RAW, export them as JPEG, or add the extra [raw];" in line
     assert line.endswith(f"), 2 hidden left out, 1 failed; {tmp_path / '.eyespot'} holds 5 pictures")
     assert "eyespot failures" in failed
     assert again.stderr.splitlines()[0] == line.replace("5 embedded now, ", "")
