@@ -64,6 +64,7 @@ _KINDS = (  # files that are no pictures to eyespot: a name, their endings, and 
     ),
 )
 KIND_OF: Mapping[str, str] = {ending: name for name, endings, _ in _KINDS for ending in endings.split()}
+PICTORIAL = ("video", "RAW", "layered or vector", "other picture formats")  # kinds that show something
 _WAYS_OUT: Mapping[str, str] = {name: way_out for name, _, way_out in _KINDS}
 
 """What files with an ending (`.mp4`, in lower case) are; without the endings that do not say."""
@@ -116,6 +117,10 @@ class SkippedFiles:
     def files(self) -> int:
         """All files that are no pictures; what was left out does not count."""
         return self.counts.total()
+
+    def files_of(self, kind: str) -> int:
+        """How many files of one kind."""
+        return sum(count for (of, _), count in self.counts.items() if of == kind)
 
     @property
     def hidden(self) -> int:
