@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,9 +144,8 @@ def run(
     wanted = collection.query(words, image)
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
-    allowed = collection.allowed(filters)
-    options = StageOptions(deep, allowed, adapt, neighbours, rerank_local, rewriting=rewriting, grouped=groups)
-    results = collection.answered(wanted, chain_of(collection, options))
+    options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
+    results = collection.answered(wanted, chain_of(collection, replace(options, grouped=groups)))
     if expand is not None:
         _note_wordings(expand, wanted, results)
     look = RerankView(second, curve, collection.gallery.path)
