@@ -28,6 +28,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     "harper": "recos",
     "h5py": "hdf5",
     "fsspec": "remote",
+    "rawpy": "raw",
     "sentence_transformers": "rerank",
 }
 

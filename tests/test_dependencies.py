@@ -34,6 +34,7 @@ PLACES = {
     "local": ("descriptors/sift.py", "search/local/spatial.py"),
     "mteb": ("bridges/mteb.py",),
     "plots": ("cli/tune.py", "reports/drawing.py", "reports/figures/"),
+    "raw": ("gallery/photos/raw.py",),
     "ray": ("cluster/",),
     "recos": ("curate/recos/grammar.py",),
     "remote": ("gallery/remote.py",),

@@ -90,6 +90,7 @@ NEEDS = {
     r"\beyespot describe\b|--rerank-local": "local",
     r"--check face": "inat",
     r"\beyespot build recos\b": "recos",
+    r"\beyespot index .*\.(cr2|dng|nef)\b": "raw",
     r" --map ": "plots",
     r"\beyespot\.bridges\.mteb\b": "mteb",
     r"-m (Bpref|infAP|ERR|RBP)": "ir",

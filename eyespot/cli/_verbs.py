@@ -15,8 +15,8 @@ from eyespot.cli.console import escaped
 
 # A module with `run`, or a group of commands as `app`; the order is that of the help.
 VERBS = (
-    "demo", "index", "failures", "search", "tag", "serve", "metrics", "eval", "compare", "convert", "fuse", "stats",
-    "adapt", "describe", "tune", "doctor", "plan", "publish", "import", "export", "encoders", "judges", "build",
+    "demo", "index", "failures", "duplicates", "search", "tag", "serve", "metrics", "eval", "compare", "convert",
+    "fuse", "stats", "adapt", "describe", "tune", "doctor", "plan", "publish", "import", "export", "encoders", "judges", "build",
     "annotate", "train", "mine",
 )  # fmt: skip
 

@@ -20,6 +20,7 @@ from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options, Summary
+    from eyespot.gallery.looked import Looked
     from eyespot.gallery.photos.kinds import SkippedFiles
     from eyespot.gallery.photos.sources import Root
     from eyespot.types import Encoder
@@ -205,6 +206,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
             "pictures": looked.pictures,
             "copies": looked.copies,
             "failed": looked.failures,
+            "searchable": {"files": looked.paths, "of": looked.pictorial, "extras": looked.by_extra},
         }
         fields = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(looked.skipped)}
         damaged = [fault._asdict() for fault in summary.damaged]
@@ -220,6 +222,8 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
     if any(parts):
         account += f": {', '.join(filter(None, parts))}"
     conclude(f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}")
+    if looked.paths < looked.pictorial:
+        note(_share(looked))
     for fault in summary.damaged:
         note(f"still damaged: {fault}")
     if summary.failures:
@@ -227,6 +231,17 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         note(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
     if summary.failures or summary.damaged:
         raise typer.Exit(SOME_FAILED)
+
+
+def _share(looked: Looked) -> str:
+    """Which share of what shows something can be searched, and which extras would bring more."""
+    from eyespot.extras import install_line
+
+    share = (
+        f"{looked.paths:,} of {looked.pictorial:,} photos, videos and drawings ({looked.paths / looked.pictorial:.0%})"
+    )
+    more = [f"; {files:,} more with {install_line(extra)}" for extra, files in looked.by_extra.items()]
+    return f"{share} can be searched{''.join(more)}"
 
 
 # -- what was taken and what not ----------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -113,6 +114,12 @@ def run(
     prices: Path = prices_option(),
     ledger: Path = ledger_option(),
     dry_run: bool = dry_run_option(),
+    grouped: bool = typer.Option(
+        None,
+        "--grouped/--ungrouped",
+        help="Show the best of each group of copies or burst frames with the number of others, or all of them.",
+        show_default="grouped; ungrouped with --calibrate",
+    ),
     json: bool = json_option(),
     paths: bool = typer.Option(False, "--paths", help="Print only paths, one per line."),
     print0: bool = typer.Option(False, "--print0", help="Print only paths, each followed by a NUL (for xargs -0)."),
@@ -135,6 +142,7 @@ def run(
         needing = {"--rerank": rerank, "--adapt": adapt, "--neighbours": neighbours, "--expand": expand}
         _refuse_without_words(needing | {"--rerank-local": rerank_local})
     curve = calibrating(calibrate, likely, accuracy, blend)
+    groups = curve is None if grouped is None else grouped
     # A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it looks.
     judged = depth if calibrate is None else depth or max(k or FEW, DEPTH)
     about = JudgeArguments(
@@ -147,13 +155,13 @@ def run(
         collection.means = context.with_resource(means_on(ray, workers))
     filters = Selection(where, after, before, near, label or ()).condition(collection.view.tables)
     if without_query and filters is not None:
-        listed = collection.by_date(collection.allowed(filters), k or FEW)
+        listed = collection.by_date(collection.allowed(filters), k or FEW, groups)
         return _show(SearchOutput(listed, {}, {}, listed, column="taken"), started, output)
     wanted = collection.query(words, image)
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
     options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
-    results = collection.answered(wanted, chain_of(collection, options))
+    results = collection.answered(wanted, chain_of(collection, replace(options, grouped=groups)))
     if expand is not None:
         _note_wordings(expand, wanted, results)
     look = RerankView(second, curve, collection.gallery.path)
@@ -229,6 +237,7 @@ def _print(items: Sequence[dict[str, Any]], column: str, path_end: bytes | None)
     if path_end is None:
         for item in items:
             title = f"  {escaped(item['title'])}" if item.get("title") else ""
+            title += f"  +{item['others']}" if item.get("others") else ""
             place = escaped(item["path"] or item["id"])
             print_line(f"{item['rank']:>4}  {_value_text(item.get(column), column)}  {place}{title}")
         return

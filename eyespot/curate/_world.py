@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
-from eyespot.curate._near_duplicates import picture_hashes
 from eyespot.gallery.disk import read_items
+from eyespot.gallery.groups.near_duplicates import picture_hashes
 from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import Clusters, KMeans, cluster

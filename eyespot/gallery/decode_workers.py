@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from eyespot.gallery.groups.hashes import signature
 from eyespot.gallery.index_db import MEASURED, PlannedPicture
 from eyespot.gallery.photos.found import MAX_FILE_BYTES
 from eyespot.gallery.photos.memory import MemoryBudget
@@ -33,6 +34,7 @@ class ReadPicture:
     failed: str | None = None
     out_of_reach: bool = False
     measured: dict[str, Any] = field(default_factory=dict)
+    hashes: tuple[int, ...] = ()  # what copies of it are known by: `groups/hashes.py`
     pixels: dict[str, Pixels] = field(default_factory=dict)  # by space; what the `embed` of the same reader takes
 
 
@@ -110,11 +112,12 @@ def read_one(
             side = None if None in sides else max((side for side in sides if side), default=None)
             with picture_in_memory(data, side) as picture:
                 pixels = {stem: encoder.read(picture.image) for stem, encoder in encoders.items()}
+                hashes = signature(picture.image)
                 picture.image.close()  # here, while its memory is counted
             facts = {name: value for name, value in asdict(picture.facts).items() if value is not None}
             if "taken" in facts:
                 facts["taken"] = facts["taken"].isoformat()
-            return replace(read, measured=facts, pixels=pixels)
+            return replace(read, measured=facts, hashes=hashes, pixels=pixels)
     except BadPicture as bad:
         return ReadPicture(planned, failed=bad.reason, out_of_reach=isinstance(bad, TooLarge))
     except OSError as error:

@@ -14,15 +14,17 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 import numpy as np
 
 from eyespot.gallery import disk, int8_codes, integrity, recovery
-from eyespot.gallery.decode_workers import Later, Reader, ReadPicture, ThreadedReader
+from eyespot.gallery.decode_workers import Reader, ThreadedReader
 from eyespot.gallery.fingerprints import fingerprints
-from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, ReadResult, StoredRow
+from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
+from eyespot.gallery.groups.stored import write_links
+from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, StoredRow
 from eyespot.gallery.looked import Looked
+from eyespot.gallery.making import Batches, ShardInMaking, hashes_again
 from eyespot.gallery.photos.places import numbers_of
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
 from eyespot.storage import sqlite
@@ -34,7 +36,6 @@ from eyespot.types import (
     EncoderWithNotes,
     EyespotError,
     Mask,
-    Pixels,
     Progress,
     Vectors,
     no_progress,
@@ -119,6 +120,7 @@ class _IndexJob:
         self.summary = Summary()
         self.fingerprints: dict[str, list[list[float]]] = {}
         self.dtypes: dict[str, str] = {}  # of new vectors, by space
+        self.gone: set[int] = set()  # shards whose folder was away and is made again
         self.complete: set[tuple[str, int]] = set()  # space and shard of vectors that this run wrote for every row
 
     def run(self, roots: list[Root]) -> Summary:
@@ -142,7 +144,9 @@ class _IndexJob:
         disk.write_header(self.gallery, self._header())  # also if it says nothing new: who serves it looks at its date
         look = damaged_files if self.options.repair else damaged_at_a_glance
         self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress, look)
+        self._fill_hashes(look)
         integrity.add_missing_digests(self.gallery)
+        self.summary.notes += write_links(self.gallery, self.options.progress, look)
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
@@ -227,7 +231,9 @@ class _IndexJob:
         with self._reader(self.gallery, self.encoders) as reader:
             reads = reader.read_all(planned, roots)
             for shard, group in groupby(reads, key=lambda read: read.planned.shard):
-                building = _Building({stem: _Batches(stem, encoder, reader) for stem, encoder in self.encoders.items()})
+                building = ShardInMaking(
+                    {stem: Batches(stem, encoder, reader) for stem, encoder in self.encoders.items()}
+                )
                 for read in group:
                     building.add(read, self.ledger.is_known)
                     done += 1
@@ -240,7 +246,7 @@ class _IndexJob:
             return self.options.hands(encoders)
         return ThreadedReader(gallery, encoders, self.options.workers)
 
-    def _commit(self, shard: int, building: _Building) -> None:
+    def _commit(self, shard: int, building: ShardInMaking) -> None:
         vectors = {stem: batches.vectors() for stem, batches in building.batches.items()}
         self.summary.embedded += len(building.measured)
         with sqlite.transaction(self.ledger.sql):
@@ -251,6 +257,7 @@ class _IndexJob:
                 return
             with new_folder(disk.shard_path(self.gallery, shard)) as folder:
                 self._write_items(folder, shard)
+                write_hashes(folder, building.hashes)
                 for stem, rows in vectors.items():
                     if not self._write_vectors(folder, stem, rows):
                         self.complete.add((stem, shard))
@@ -283,6 +290,7 @@ class _IndexJob:
             folder = disk.shard_path(self.gallery, shard)
             look = integrity.look_at_facts if self._must_read(folder) else integrity.glance_at_facts
             if why := integrity.why_damaged(look, folder, "", rows):
+                self.gone |= set() if folder.is_dir() else {shard}
                 make_folder(folder)
                 self._write_items(folder, shard)
                 self.summary.notes.append(f"{folder} had lost its facts ({why}); they are written again")
@@ -310,16 +318,26 @@ class _IndexJob:
             note = None if why else disk.read_note(folder, stem)
             if note is None or note.missing:
                 rows = list(self.ledger.rows_of(shard))
-                if not why or self._can_repair(folder, rows, why):
+                if not why or self._can_repair(folder, rows, f"damaged vectors ({why})"):
                     self._fill(shard, stem, rows, note)
 
-    def _can_repair(self, folder: Path, rows: Sequence[StoredRow], why: str) -> bool:
-        """Whether no disk with pictures of the shard is away, for then it would lose their vectors; notes say which."""
+    def _fill_hashes(self, look: int8_codes.LookAtFiles) -> None:
+        """Perceptual hashes that are damaged; a repair also makes those that an older eyespot did not."""
+        for shard in self.ledger.shard_rows():
+            folder = disk.shard_path(self.gallery, shard)
+            if look(folder, [HASHES]) or (lacks_hashes(folder) and (self.options.repair or shard in self.gone)):
+                rows = list(self.ledger.rows_of(shard))
+                if self._can_repair(folder, rows, "no sound perceptual hashes"):
+                    with self._reader(None, self.encoders) as reader:
+                        write_hashes(folder, hashes_again(self.ledger, shard, rows, reader))
+
+    def _can_repair(self, folder: Path, rows: Sequence[StoredRow], what: str) -> bool:
+        """Whether no disk with pictures of the shard is away, for then it would lose some; notes say which."""
         roots = self.ledger.roots()
         there = {number for number, root in roots.items() if is_there(root)}
         away = next((roots[row.roots[0]].place for row in rows if row.roots and there.isdisjoint(row.roots)), None)
-        tail = "its pictures are embedded again" if away is None else f"it is repaired when {away} is there again"
-        self.summary.notes.append(f"{folder} has damaged vectors ({why}); {tail}")
+        tail = "its pictures are read again" if away is None else f"it is repaired when {away} is there again"
+        self.summary.notes.append(f"{folder} has {what}; {tail}")
         return away is None
 
     def _fill(self, shard: int, stem: str, rows: Sequence[StoredRow], note: disk.SpaceNote | None) -> None:
@@ -334,7 +352,7 @@ class _IndexJob:
         row_of = {rows[row].id: row for row in lacking}
         filled: list[int] = []
         with self._reader(None, {stem: encoder}) as reader:
-            batches = _Batches(stem, encoder, reader)
+            batches = Batches(stem, encoder, reader)
             for read in reader.read_all(planned, self.ledger.roots()):
                 self.options.progress(f"adding {encoder.space.encoder}", self.summary.embedded + len(filled), 0)
                 if (row := row_of.pop(read.id or "", None)) is not None:
@@ -344,53 +362,3 @@ class _IndexJob:
         if filled or note is None:
             self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
         self.summary.embedded += len(filled)
-
-
-@dataclass
-class _Batches:
-    """Pixels of one encoder, embedded a full batch at a time."""
-
-    stem: str
-    encoder: Encoder
-    reader: Reader
-    waiting: list[Pixels] = field(default_factory=list)
-    pending: list[Later] = field(default_factory=list)
-
-    def add(self, pixels: Pixels) -> None:
-        self.waiting.append(pixels)
-        if len(self.waiting) == self.encoder.batch:
-            self._embed()
-
-    def vectors(self) -> Vectors:
-        """All of them, (n, dim)."""
-        if self.waiting:
-            self._embed()
-        return np.concatenate(
-            [np.zeros((0, self.encoder.space.dim), np.float32), *(result() for result in self.pending)]
-        )
-
-    def _embed(self) -> None:
-        self.pending.append(self.reader.embed(self.stem, self.waiting))
-        self.waiting = []
-
-
-@dataclass
-class _Building:
-    """A shard in the making: outcomes of all its pictures, and rows for those that are good and new."""
-
-    batches: Mapping[str, _Batches]  # by the stems of their spaces
-    outcomes: list[ReadResult] = field(default_factory=list)
-    measured: dict[str, dict[str, Any]] = field(default_factory=dict)
-    measured_again: dict[str, dict[str, Any]] = field(default_factory=dict)  # of rows that are in other shards
-
-    def add(self, read: ReadPicture, is_known: Callable[[str], bool]) -> None:
-        self.outcomes.append(ReadResult(read.planned, read.id, read.failed, read.out_of_reach))
-        # Asked again here: a shard that was committed since the picture was read ahead may hold the same bytes.
-        if read.id is None or not read.measured or read.id in self.measured:
-            return
-        if is_known(read.id):
-            self.measured_again[read.id] = read.measured
-            return
-        self.measured[read.id] = read.measured
-        for stem, batches in self.batches.items():
-            batches.add(read.pixels[stem])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,6 +83,7 @@ class StageOptions:
     `adapt` is a QuARI adapter or its checkpoint, `neighbours` the N of query expansion, `rerank_local` a method that
     compares local descriptors of the first `depth` hits, `rewriting` gives a query other terms. Where `reranks` is set
     the chain starts with a run of its caller: the adapter re-ranks the first `reranks` hits of it.
+    With `grouped` only the best of each group of copies or frames remains.
     """
 
     k: int = 20
@@ -93,6 +94,7 @@ class StageOptions:
     depth: int = DEPTH
     rewriting: Callable[[Query], Query] | None = None
     reranks: int | None = None
+    grouped: bool = False
 
     @property
     def plain(self) -> bool:
@@ -107,6 +109,12 @@ def chain_of(collection: Searchable, options: StageOptions, vectors: KnownVector
     """
     encoder = vectors or collection.encoder
     mask = collection.allowed() if options.mask is None else options.mask
+    if options.grouped:
+        from eyespot.search.grouped import Grouped
+
+        plain = replace(options, mask=mask, grouped=False, rewriting=None)
+        best = Grouped(lambda k: chain_of(collection, replace(plain, k=k), vectors), collection.view, mask, options.k)
+        return best if options.rewriting is None else RewordedStage(options.rewriting, best)
     wide = max(options.k, options.depth) if options.rerank_local else options.k
     k = wide if options.neighbours is None else max(1, options.neighbours)
     stages: list[Stage] = []

@@ -132,11 +132,22 @@ class Collection:
         run.notes = [*run.notes, *self._notes(query, run)]
         return run
 
-    def by_date(self, allowed: Mask, k: int) -> Run:
-        """The k newest of these pictures, those without a date last; a score is minus the rank, and says no more."""
-        newest = self.view.newest(np.flatnonzero(allowed), k)
+    def by_date(self, allowed: Mask, k: int, grouped: bool = False) -> Run:
+        """The k newest of these pictures, those without a date last; a score is minus the rank, and says no more.
+
+        With `grouped` only the newest of each group of copies or frames.
+        """
+        newest = self.view.newest(np.flatnonzero(allowed), int(allowed.sum()) if grouped else k)
+        if grouped:
+            from eyespot.gallery.groups.stored import Groups
+
+            groups = Groups(self.view)
+            newest = newest[groups.first(newest)][:k]
         listed = NearestRows(newest[None], -np.arange(1, len(newest) + 1, dtype=np.float32)[None])
         run = as_run([Query("q", ())], listed, self.view)
+        if grouped:
+            for hit, others in zip(run[Query("q", ()).id], groups.others(newest, allowed).tolist(), strict=True):
+                run.facts[hit.image]["others"] = others
         run.notes = self._notes(Query("q", ()), run)
         run.header |= {"query": "", "heading": "Newest first", "pictures": [], "by_date": True}
         return run

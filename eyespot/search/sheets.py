@@ -18,12 +18,17 @@ SIDE = 320  # of a thumbnail's longer side, in pixels
 
 def write_html(place: Path, runs: Sequence[Run], title: str = "eyespot", captions: Sequence[str] = ()) -> None:
     """One self-contained page; `captions` are the columns shown under each title (author, licence, …)."""
-    _write(place, as_html(title, panels(runs, captions)).encode())
+    write_page(place, as_html(title, panels(runs, captions)))
 
 
 def write_png(place: Path, runs: Sequence[Run], title: str = "eyespot", captions: Sequence[str] = ()) -> None:
     """The same sheet as a picture."""
     _write(place, as_png(title, panels(runs, captions)))
+
+
+def write_page(place: Path, page: str) -> None:
+    """A page that is made already."""
+    _write(place, page.encode())
 
 
 def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[SheetPanel]:
@@ -35,7 +40,8 @@ def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[SheetPanel
         for rank, hit in enumerate(run[query], 1):
             facts = run.facts[hit.image]
             title = facts.get("title") or (Path(facts["path"]).stem if facts["path"] else facts["id"])
-            caption = " · ".join(str(facts[name]) for name in captions if facts.get(name))
+            more = [f"+{facts['others']}"] if facts.get("others") else []  # of its group
+            caption = " · ".join([*more, *(str(facts[name]) for name in captions if facts.get(name))])
             score = None if run.header.get("by_date") else hit.score
             tiles.append(Tile(thumbnail_of(facts["path"]), rank, score, str(title), caption))
         heading = run.header.get("heading", run.header["query"])

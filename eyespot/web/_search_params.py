@@ -45,6 +45,7 @@ Name = Annotated[Annotated[str, Field(max_length=300), AfterValidator(_is_text)]
 Where = Annotated[Annotated[str, Field(max_length=2000), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
 Share = Annotated[Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None, BeforeValidator(_filled)]
 Neighbours = Annotated[Annotated[int, Field(ge=0, le=100)] | None, BeforeValidator(_filled)]
+Flag = Annotated[bool | None, BeforeValidator(_filled)]
 Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled)]
 Names = Annotated[
     tuple[Annotated[str, Field(max_length=1000), AfterValidator(_is_text)], ...],
@@ -72,6 +73,7 @@ class SearchParams(BaseModel):
     box: Name = Field(default=None, description="Taken within SOUTH,WEST,NORTH,EAST in degrees.")
     label: Names = Field(default=(), description="COLUMN=VALUE; those of one column are alternatives; repeatable.")
     where: Where = Field(default=None, description="A SQL condition over the gallery's columns.")
+    ungrouped: Flag = Field(default=None, description="All copies and burst frames, not the best of each group alone.")
     rerank: Name = Field(default=None, description="The judge in whose order hits stand, by its name here.")
     likely: Share = Field(default=None, description="Only hits down to this expected precision, where it is known.")
 

@@ -25,7 +25,7 @@ from eyespot.gallery.photos.signatures import HEAD, is_picture
 from tests.cli.conftest import confined, run_eyespot
 from tests.gallery.conftest import draw
 
-ENDINGS = {"MOV.MOV": "video", "a.mp4": "video", "b.mp4": "video", "raw.CR2": "RAW", "layers.psd": "layered or vector",
+ENDINGS = {"MOV.MOV": "video", "a.mp4": "video", "b.mp4": "video", "raw.GPR": "RAW", "layers.psd": "layered or vector",
            "icon.ico": "other picture formats", "a.xmp": "sidecars and data", "a.json": "sidecars and data",
            "read.me.txt": "documents", "all.zip": "archives", "x.mp3": "sound", "x.py": "programs",
            "odd.xyz": "with an unknown ending",
@@ -60,6 +60,12 @@ def kinds(rows: list[dict[str, Any]]) -> dict[str, int]:
     return {row["kind"]: row["files"] for row in rows}
 
 
+def searchable(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Seven paths of five pictures, out of these, one failure and what else shows something."""
+    shows = ("video", "RAW", "layered or vector", "other picture formats")
+    return {"files": 7, "of": 8 + sum(row["files"] for row in rows if row["kind"] in shows), "extras": {}}
+
+
 def expected() -> dict[str, int]:
     wanted = [*ENDINGS.values(), "pipes and devices"]
     return {kind: wanted.count(kind) for kind in wanted}
@@ -69,14 +75,15 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
     indexed = run_eyespot("index", mess, cwd=tmp_path)
     again = run_eyespot("index", cwd=tmp_path)
 
-    line, failed = indexed.stderr.splitlines()
+    line, share, failed = indexed.stderr.splitlines()
     assert (indexed.returncode, indexed.stdout) == (3, "")
     assert line.startswith(
         "5 pictures from 24 files: 5 embedded now, 2 exact copies, 16 skipped (2 .mp4 + 1 .mov video,"
     )
-    assert "; 1 .cr2 RAW, export them as JPEG;" in line
+    assert "; 1 .gpr RAW, export them as JPEG, or add the extra [raw];" in line
     assert line.endswith(f"), 2 hidden left out, 1 failed; {tmp_path / '.eyespot'} holds 5 pictures")
     assert "eyespot failures" in failed
+    assert "7 of " in share and " photos, videos and drawings (" in share and share.endswith("can be searched")
     assert again.stderr.splitlines()[0] == line.replace("5 embedded now, ", "")
 
 
@@ -85,6 +92,7 @@ def test_json_counts_by_kind_and_names_examples(mess: Path, tmp_path: Path) -> N
 
     rows = first["looked"].pop("skipped")
     assert kinds(rows) == expected()
+    assert first["looked"].pop("searchable") == again["looked"].pop("searchable") == searchable(rows)
     assert first["looked"] == {"files": 24, "pictures": 5, "copies": 2, "failed": 1, "hidden": 2, "left_out": []}
     assert rows[0] == {
         "kind": "video",

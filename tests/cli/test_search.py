@@ -56,7 +56,7 @@ def test_words_and_a_picture_and_minus_work_together(search: Search) -> None:
 
 
 def test_a_filter_gives_every_row_it_lets_through_and_no_other(search: Search) -> None:
-    everything = search("sun", "-k", 500)
+    everything = search("sun", "-k", 500, "--ungrouped")
     fishes = search("sun", "-k", 500, "--where", "category = 'categorization/fishes'")
     labelled = search("sun", "-k", 500, "--label", "category=categorization/fishes")
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.curate._near_duplicates import Hashes, Near, picture_hashes
 from eyespot.curate.recos.captioning import DECLINED, EMPTY, UNSUITABLE, CaptionWriter
 from eyespot.curate.recos.drawn import generator_of
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import subtask
+from eyespot.gallery.groups.near_duplicates import Hashes, Near, picture_hashes
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.pipelines import Added, Context, Drop, Keep, Outcome, Record, Records

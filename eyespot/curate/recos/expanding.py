@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eyespot.curate._near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.curate.recos.confusing import NOTHING, LookalikeSearch, drawn_by_image, hashes_of
 from eyespot.curate.recos.sources import DRAWN, Sources
+from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record, Records
 
 COPY, UNREADABLE = "near-duplicate", "cannot be read"

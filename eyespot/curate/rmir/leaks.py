@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eyespot.curate._near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.split import TEST, TRAIN
+from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 
 NEAR = Near()
 

@@ -6,9 +6,15 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from PIL import ExifTags, Image
+
+
+class Tagged(Protocol):
+    """What has EXIF tags, as Pillow's images have them."""
+
+    def getexif(self) -> Image.Exif: ...
 
 
 @dataclass(frozen=True)
@@ -46,8 +52,8 @@ class Exif:
     orientation: int  # 1 to 8, of the pixels as Pillow gives them: some of its readers turn the picture themselves
 
     @classmethod
-    def of(cls, image: Image.Image) -> Exif:
-        """The tags of each block that can be read."""
+    def of(cls, image: Tagged) -> Exif:
+        """The tags of each block that can be read, of a picture or of a RAW file."""
         main: dict[int, Any] = {}
         photo: dict[int, Any] = {}
         position: dict[int, Any] = {}

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from eyespot.gallery.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, reason
 from eyespot.gallery.photos.kinds import KIND_OF, ending_of, skipped_by_head
 from eyespot.gallery.photos.labels import LabelError, label_rows
-from eyespot.gallery.photos.left_out import HIDDEN, LINKED, files_below, why_left_out, why_left_out_below
+from eyespot.gallery.photos.left_out import HIDDEN, LINKED, PAIRED, files_below, why_left_out, why_left_out_below
 from eyespot.gallery.photos.names import real_name, stored_name
+from eyespot.gallery.photos.pairs import BESIDE, pairs_in
 from eyespot.gallery.photos.pictures import SUFFIXES
 from eyespot.gallery.photos.places import stat_of
 from eyespot.gallery.photos.signatures import HEAD
@@ -33,6 +34,7 @@ class _Open(NamedTuple):
     identity: _Identity
     prefix: str
     entries: Iterator[os.DirEntry[str]]
+    pairs: dict[str, str]  # files that belong to a photo beside them, and that photo
 
 
 class FolderWalk:
@@ -58,7 +60,7 @@ class FolderWalk:
                 yield from self._look_at(entry, self.way[-1].prefix + stored_name(entry.name))
 
     def _look_at(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
-        is_folder, ending = False, ending_of(entry.name)
+        is_folder = False
         with suppress(OSError):  # a link that leads nowhere
             is_folder = entry.is_dir()
         if entry.name.startswith("."):
@@ -67,6 +69,14 @@ class FolderWalk:
             yield from self._look_at_folder(entry, path)
         elif entry.name in LABEL_FILES:
             yield from self._scan_labels(entry.path, path)
+        else:
+            yield from self._look_at_file(entry, path)
+
+    def _look_at_file(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
+        ending = ending_of(entry.name)
+        if photo := self.way[-1].pairs.get(entry.name):
+            yield Excluded(path, PAIRED)
+            yield Labels(self.way[-1].prefix + stored_name(photo), {BESIDE: stored_name(entry.name)})
         elif ending in SUFFIXES:
             yield seen_at(entry.path, path)
         elif entry.is_symlink() and not os.path.exists(entry.path):
@@ -108,7 +118,7 @@ class FolderWalk:
             yield Excluded(prefix, LINKED)
         elif not any(entry.name == "gallery.toml" for entry in entries):  # a gallery holds no photos of the user's
             self.entered.add(identity)
-            self.way.append(_Open(identity, prefix, iter(entries)))
+            self.way.append(_Open(identity, prefix, iter(entries), pairs_in(entries)))
 
     def _below_root(self, real: str) -> str | None:
         """A real path relative to the root, if the walk comes to it without a link; None if it does not."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eyespot.gallery.photos.found import Excluded, Skipped
-from eyespot.gallery.photos.left_out import HIDDEN, LINKED
+from eyespot.gallery.photos.left_out import HIDDEN, LINKED, PAIRED
 from eyespot.gallery.photos.signatures import is_picture
 
 UNKNOWN, NO_ENDING, NO_FILE = "with an unknown ending", "without an ending", "pipes and devices"
@@ -30,7 +30,7 @@ _KINDS = (  # files that are no pictures to eyespot: a name, their endings, and 
         "RAW",
         ".3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .gpr .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw"
         " .rw2 .rwl .sr2 .srf .srw .x3f",
-        "export them as JPEG",
+        "export them as JPEG, or add the extra [raw]",
     ),
     (
         "layered or vector",
@@ -64,6 +64,7 @@ _KINDS = (  # files that are no pictures to eyespot: a name, their endings, and 
     ),
 )
 KIND_OF: Mapping[str, str] = {ending: name for name, endings, _ in _KINDS for ending in endings.split()}
+PICTORIAL = ("video", "RAW", "layered or vector", "other picture formats")  # kinds that show something
 _WAYS_OUT: Mapping[str, str] = {name: way_out for name, _, way_out in _KINDS}
 
 """What files with an ending (`.mp4`, in lower case) are; without the endings that do not say."""
@@ -117,6 +118,10 @@ class SkippedFiles:
         """All files that are no pictures; what was left out does not count."""
         return self.counts.total()
 
+    def files_of(self, kind: str) -> int:
+        """How many files of one kind."""
+        return sum(count for (of, _), count in self.counts.items() if of == kind)
+
     @property
     def hidden(self) -> int:
         """Hidden files, and hidden folders, each of which counts once."""
@@ -130,10 +135,9 @@ class SkippedFiles:
     def left_out_texts(self) -> list[str]:
         """`2 hidden left out`, `31 thumbnails left out`, …"""
         own = [(HIDDEN, self.hidden), *((row["kind"], row["files"]) for row in self.left_out_rows())]
-        named = [
-            (files, kind.removesuffix("s") if files == 1 else kind, kind == LINKED) for kind, files in own if files
-        ]
-        return [f"{files:,} {kind} {'not entered again' if again else 'left out'}" for files, kind, again in named]
+        named = [(files, kind.removesuffix("s") if files == 1 else kind, kind) for kind, files in own if files]
+        ends = {LINKED: " not entered again", PAIRED: ""}
+        return [f"{files:,} {name}{ends.get(kind, ' left out')}" for files, name, kind in named]
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each kind, the most frequent first, with endings, examples and a way out."""

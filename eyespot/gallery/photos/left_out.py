@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-HIDDEN, LINKED = "hidden", "linked folders"
+HIDDEN, LINKED, PAIRED = "hidden", "linked folders", "beside their photo"
 _THUMBNAILS, _FORKS, _PROGRAM, _DELETED = "thumbnails", "resource forks", "program files", "deleted files"
 
 _FOLDERS = (  # a folder's name in lower case, a name above it ("" for any), and what it holds

@@ -31,6 +31,7 @@ from eyespot.gallery.photos.memory import (
     bytes_to_read,
     decode_limit,
 )
+from eyespot.gallery.photos.raw import RAW_SUFFIXES, is_raw, raw_preview, reads_raw
 from eyespot.gallery.photos.signatures import HEAD, is_picture
 from eyespot.types import EyespotError, UsageError
 
@@ -129,6 +130,8 @@ def _draft(image: Image.Image, min_side: int | None) -> int:
 
 
 def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPicture:
+    raw = raw_preview(data, _pixel_limit()) if is_raw(data) and reads_raw() else None
+    data = raw.data if raw else data
     image = _recognised(data)
     size = _checked_size(image)
     factor = _draft(image, min_side)
@@ -143,10 +146,12 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
         )
     memory.enter_context(_DECODING.reserve(need, limit))
     image.load()
-    exif = Exif.of(image)
+    # A preview lies as the sensor did; when and how the photo was taken, its file says
+    exif = Exif.of(raw if raw and raw.exif else image)
     rgb = to_rgb(image, factor)
     image.close()  # frees its pixels, for turning makes another copy
-    return DecodedPicture(exif.upright(rgb), exif.facts(size, str(image.format)))
+    kind = ("RAW", raw.size) if raw else (str(image.format), size)
+    return DecodedPicture(exif.upright(rgb), exif.facts(kind[1], kind[0]))
 
 
 # -- which formats ------------------------------------------------------------------------------------------
@@ -166,6 +171,7 @@ _PLUGINS = {  # all that may be tried; never EPS, PSD, ...; MPO comes through JP
 SUFFIXES: frozenset[str] = frozenset(
     {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
     | {".avif", ".avifs", ".heic", ".heics", ".heif", ".heifs", ".hif"}
+    | (RAW_SUFFIXES if reads_raw() else frozenset())
 )
 """Endings of file names worth opening, in lower case; what a file is, its bytes decide."""
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.gallery.groups.stored import Groups
 from eyespot.search import query_log
 from eyespot.search.chain import StageOptions
 from eyespot.types import Adapter, Mask, NothingFound, Query, UsageError, Vectors
@@ -74,7 +75,9 @@ class RankedResult:
     @cached_property
     def total(self) -> int:
         """How many pictures this ranking has in all."""
-        found = int(np.count_nonzero(self.mask)) - sum(bool(self.mask[row]) for row in self.without)
+        left = self.mask.copy()
+        left[list(self.without)] = False
+        found = int(np.count_nonzero(left)) - (self.groups.lost(left) if self.grouped else 0)
         return found if self.most is None else min(found, self.most)
 
     def slice(self, start: int, count: int) -> Slice:
@@ -82,19 +85,39 @@ class RankedResult:
         stop = min(start + count, self.total, DEEPEST)
         with self._ranking:
             if stop > len(self.rows):
-                # Rank further. What was shown stays: what comes after it is what the deeper search
-                # has beyond it.
-                k = min(max(FIRST, stop * 3 // 2) + len(self.without), int(np.count_nonzero(self.mask)))
-                options = replace(self.options, k=k, mask=self.mask)
-                run = self.snapshot.ranked(self.query, self.vector, options)
-                rows = run.image.astype(np.int64)
-                fresh = ~np.isin(rows, [*self.rows.tolist(), *self.without])
-                self.rows = np.concatenate([self.rows, rows[fresh]])
-                self.scores = np.concatenate([self.scores, run.score[fresh].astype(np.float32)])
-                self.exact = bool(run.header["exact"])
-                self.notes += [note for note in run.notes if note not in self.notes]
+                self._rank(stop)
             rows, scores = self.rows[start:stop], self.scores[start:stop]
         return Slice(start + 1, rows, scores, stop < min(self.total, DEEPEST))
+
+    def _rank(self, stop: int) -> None:
+        """Rank further. What was shown stays: what comes after it is what the deeper search has beyond it."""
+        every = int(np.count_nonzero(self.mask))
+        k = min(max(FIRST, stop * 3 // 2) + len(self.without), every)
+        while True:
+            options = replace(self.options, k=k, mask=self.mask)
+            run = self.snapshot.ranked(self.query, self.vector, options)
+            rows = run.image.astype(np.int64)
+            fresh = ~np.isin(rows, [*self.rows.tolist(), *self.without])
+            if self.grouped:
+                known = self.groups.first(np.concatenate([self.rows, rows[fresh]]))[len(self.rows) :]
+                fresh[fresh] = known
+            self.rows = np.concatenate([self.rows, rows[fresh]])
+            self.scores = np.concatenate([self.scores, run.score[fresh].astype(np.float32)])
+            self.exact = bool(run.header["exact"])
+            self.notes += [note for note in run.notes if note not in self.notes]
+            if len(self.rows) >= stop or k == every or not self.grouped:
+                return
+            k = min(4 * k, every)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether only the best of each group of copies or burst frames is shown."""
+        return not self.asked.ungrouped
+
+    @property
+    def groups(self) -> Groups:
+        """The groups of the gallery."""
+        return self.snapshot.groups
 
     def cut(self, asked: SearchParams, most: int) -> RankedResult:
         """The first `most` hits alone, as a result of its own."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk, filters
 from eyespot.gallery.filters import Condition
+from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.photos.names import shown_name
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import View, place_of
@@ -246,6 +247,11 @@ class Snapshot:
         if without := self.without_vector:
             told.append(f"{without} pictures have no vectors of {self.view.space.encoder} and were not searched")
         return told
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Which rows are copies of one picture, or frames of one burst."""
+        return Groups(self.view)
 
     @cached_property
     def without_vector(self) -> int:

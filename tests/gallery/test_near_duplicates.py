@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageEnhance, ImageOps
 
 from eyespot import sample
-from eyespot.curate._near_duplicates import (
+from eyespot.gallery.groups.near_duplicates import (
     DuplicatePair,
     Hashes,
     Near,

@@ -8,6 +8,7 @@ that was cropped, tilted or written on; with a low limit it takes pictures of on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,6 +28,7 @@ BITS = 64
 _SIDE, _LOW = 32, 8  # pixels a side that are looked at, frequencies of each direction that count
 _BANDS, _BAND = 4, 16  # a hash is looked up by its quarters
 _MOST_BITS = 11  # with more, quarters would be looked up at 3 bits' distance, 697 times each
+_TABLES = 16
 _AT_ONCE = 1 << 22  # pairs, or cosines
 _SMOOTH = 1e-3  # grey levels; what varies less than this has no pattern
 
@@ -107,11 +109,35 @@ def first_of_family(pairs: list[DuplicatePair], pictures: int) -> Ids:
 
     The rows where `first_of_family(pairs, n) == arange(n)` are one of each family.
     """
-    first = np.arange(pictures)
-    for low, high in ((pair.first, pair.second) for pair in pairs):
-        ends = sorted((_root(first, low), _root(first, high)))
-        first[ends[1]] = ends[0]
-    return np.array([_root(first, row) for row in range(pictures)], np.int64)
+    families = Families(pictures)
+    families.join(np.array([(pair.first, pair.second) for pair in pairs], np.int64).reshape(-1, 2))
+    return families.first()
+
+
+class Families:
+    """Rows that are joined over any number of pairs; the lowest row of a family stands for it."""
+
+    def __init__(self, rows: int) -> None:
+        self._above = np.arange(rows)  # a row of the same family that is no higher, its own at the top
+
+    def join(self, pairs: Ids) -> None:
+        """Put the families of the two rows of each pair together; (pairs, 2), in any order, repeated or not."""
+        tops = np.sort(self.first()[pairs], axis=1)
+        for low, high in np.unique(tops[tops[:, 0] < tops[:, 1]], axis=0).tolist():
+            ends = sorted((_top(self._above, low), _top(self._above, high)))
+            self._above[ends[1]] = ends[0]
+
+    def apart(self, pairs: Ids) -> Ids:
+        """The pairs whose rows are in two families so far."""
+        first = self.first()
+        apart: Ids = pairs[first[pairs[:, 0]] != first[pairs[:, 1]]]
+        return apart
+
+    def first(self) -> Ids:
+        """For each row the lowest row of its family, (rows,)."""
+        while not np.array_equal(higher := self._above[self._above], self._above):
+            self._above = higher
+        return self._above.copy()
 
 
 def close_hashes(hashes: Hashes, bits: int) -> Ids:
@@ -120,33 +146,66 @@ def close_hashes(hashes: Hashes, bits: int) -> Ids:
     None is missed: hashes that differ in at most `bits` have a quarter that differs in at most a quarter of `bits`.
     A hash of 0 says that there is no pattern, and is close to nothing.
     """
-    patterned = np.flatnonzero(hashes[:, 0])
-    hashes = hashes[patterned]
-    upright = np.ascontiguousarray(hashes[:, 0])
+    pairs: Ids = np.unique(np.concatenate([np.empty((0, 2), np.int64), *hash_pairs(hashes, bits)]), axis=0)
+    return pairs
+
+
+def hash_pairs(hashes: Hashes, bits: int, since: int = 0) -> Iterator[Ids]:
+    """The same pairs some at a time, in no order, and each once or more often: thousands of frames may be alike.
+
+    The higher row of each pair is `since` or above.
+    """
+    rows, upright = _patterned(hashes)
+    asked = np.flatnonzero(rows >= since)
+    forms = hashes[rows[asked]]
     # All numbers of a band's width with at most a quarter of `bits` set
     sets = (some for count in range(bits // _BANDS + 1) for some in combinations(range(_BAND), count))
     flips = [sum(1 << bit for bit in some) for some in sets]
-    found = [np.empty((0, 2), np.int64)]
     for shift in range(0, BITS, _BAND):
-        keys = _band(upright, shift)
-        ordered = np.argsort(keys, kind="stable")  # rows by their keys
-        starts = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=2**_BAND))])  # of each key among them
-        for flipped in flips:
-            wanted = _band(hashes.ravel(), shift) ^ flipped  # (8 · pictures,)
-            # Which of the wanted keys stands at which places, some millions of pairs at a time
-            counts = starts[wanted + 1] - starts[wanted]
-            there = np.flatnonzero(counts)
-            share = np.cumsum(counts[there]) // _AT_ONCE
-            for some in np.split(there, np.flatnonzero(np.diff(share)) + 1):
-                many = counts[some]
-                within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-                form, place = np.repeat(some, many), np.repeat(starts[wanted[some]], many) + within
-                rows, others = form // hashes.shape[1], ordered[place]
-                near = np.bitwise_count(hashes.ravel()[form] ^ upright[others]) <= bits
-                near &= rows != others
-                found.append(np.sort(np.stack([rows[near], others[near]], axis=1), axis=1))
-    pairs: Ids = patterned[np.unique(np.concatenate(found), axis=0)]
-    return pairs
+        for form, others in _same_keys([_band(forms.ravel(), shift) ^ flip for flip in flips], _band(upright, shift)):
+            near = np.bitwise_count(forms.ravel()[form] ^ upright[others]) <= bits
+            yield _ordered(rows[asked[form[near] // forms.shape[1]]], rows[others[near]])
+
+
+def likely_pairs(hashes: Hashes, bits: int, since: int = 0) -> Iterator[Ids]:
+    """As `hash_pairs` of upright forms alone, for more bits; most pairs are found, and fewer the more they differ.
+
+    Each of some tables finds the pairs that agree in 8 drawn bits.
+    """
+    rows, upright = _patterned(hashes)
+    asked = np.flatnonzero(rows >= since)
+    every = np.unpackbits(upright.astype(">u8").view(np.uint8).reshape(-1, 8), axis=1)[:, 1:]  # (patterned, 63)
+    draw = np.random.Generator(np.random.PCG64(0))
+    for _ in range(_TABLES):
+        keys = np.packbits(every[:, draw.permutation(BITS - 1)[:8]], axis=1)[:, 0].astype(np.int64)
+        for form, others in _same_keys([keys[asked]], keys):
+            near = np.bitwise_count(upright[asked[form]] ^ upright[others]) <= bits
+            yield _ordered(rows[asked[form[near]]], rows[others[near]])
+
+
+def _patterned(hashes: Hashes) -> tuple[Ids, NDArray[np.uint64]]:
+    """The rows whose hash says something, and their upright hashes."""
+    rows = np.flatnonzero(hashes[:, 0])
+    return rows, np.ascontiguousarray(hashes[rows, 0])
+
+
+def _same_keys(wanted: list[Ids], keys: Ids) -> Iterator[tuple[Ids, Ids]]:
+    """Places in each list of wanted keys with places of the same key, some millions of pairs at a time."""
+    ordered = np.argsort(keys.astype(np.uint16), kind="stable")  # places by their keys
+    starts = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=2**_BAND))])  # of each key among them
+    for some_wanted in wanted:
+        counts = starts[some_wanted + 1] - starts[some_wanted]
+        there = np.flatnonzero(counts)
+        share = np.cumsum(counts[there]) // _AT_ONCE
+        for some in np.split(there, np.flatnonzero(np.diff(share)) + 1):
+            many = counts[some]
+            within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+            yield np.repeat(some, many), ordered[np.repeat(starts[some_wanted[some]], many) + within]
+
+
+def _ordered(rows: Ids, others: Ids) -> Ids:
+    pairs: Ids = np.sort(np.stack([rows, others], axis=1), axis=1)
+    return pairs[pairs[:, 0] < pairs[:, 1]]
 
 
 def close_vectors(vectors: Vectors, cosine: float) -> Ids:
@@ -164,8 +223,8 @@ def _band(hashes: NDArray[np.uint64], shift: int) -> NDArray[np.int64]:
     return ((hashes >> np.uint64(shift)) & np.uint64(2**_BAND - 1)).astype(np.int64)
 
 
-def _root(first: NDArray[Any], row: int) -> int:
-    while first[row] != row:
-        first[row] = first[first[row]]
-        row = int(first[row])
+def _top(above: NDArray[Any], row: int) -> int:
+    while above[row] != row:
+        above[row] = above[above[row]]
+        row = int(above[row])
     return row

@@ -1,0 +1,92 @@
+"""`eyespot duplicates`: copies and bursts, what they take, and which file of each would stay. Nothing is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli.console import escaped, note, print_json, print_line
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.types import NothingFound
+
+if TYPE_CHECKING:
+    from eyespot.gallery.groups.listing import FileGroup
+    from eyespot.gallery.view import View
+
+PANELS = 200  # groups of a contact sheet
+HEADINGS = {"exact": "exact copies", "copies": "near-duplicates", "burst": "frames of a burst"}
+
+
+def run(
+    gallery: Path = gallery_option("The gallery to look through."),
+    json: bool = json_option(),
+    html: Path = typer.Option(None, "--html", help="Write a contact sheet of the groups that take most."),
+) -> None:
+    """List copies and bursts, how much they take, and which file of each would stay; nothing is deleted."""
+    from eyespot.gallery.groups.listing import GROUP_KINDS, file_groups
+    from eyespot.gallery.view import Gallery
+
+    opened = Gallery(gallery_here(gallery))
+    view = opened.view(opened.stem())
+    groups = file_groups(view)
+    _note_unhashed(view)
+    totals = {kind: _total([group for group in groups if group.kind == kind]) for kind in GROUP_KINDS}
+    if html:
+        _write_sheet(html, groups)
+    if json:
+        print_json({"groups": [_fields(group) for group in groups], "totals": totals})
+        return
+    if not groups:
+        raise NothingFound("no copies and no bursts were found; every picture shows something of its own")
+    for group in groups:
+        print_line(f"{len(group.files)} {HEADINGS[group.kind]}, {_size(group.freed)} would be freed")
+        for at, file in enumerate(group.files):
+            about = f"{file.width} x {file.height}, {_size(file.size)}"
+            print_line(f"  {'-' if at else 'stays'}  {escaped(file.path)}  ({about if at else group.why})")
+    for kind, total in totals.items():
+        if total["groups"]:
+            print_line(f"{total['groups']:,} groups of {HEADINGS[kind]}: {_size(total['freed'])} would be freed")
+
+
+def _note_unhashed(view: View) -> None:
+    """Pictures that were indexed before there were perceptual hashes have only their vectors to be found by."""
+    from eyespot.gallery import disk
+    from eyespot.gallery.groups.hashes import lacks_hashes
+
+    without = sum(disk.count_items(s) for s in view.shards if lacks_hashes(s) and not disk.is_imported(s))
+    if without:
+        line = f"eyespot index --repair -g {quote(str(view.gallery.path))}"
+        note(f"{without} pictures have no perceptual hashes, so copies of them are missed; make them with: {line}")
+
+
+def _fields(group: FileGroup) -> dict[str, Any]:
+    files = [{**file._asdict(), "stays": not at} for at, file in enumerate(group.files)]
+    return {"kind": group.kind, "freed": group.freed, "why": group.why, "files": files}
+
+
+def _total(groups: Sequence[FileGroup]) -> dict[str, int]:
+    files = sum(len(group.files) for group in groups)
+    return {"groups": len(groups), "files": files, "freed": sum(group.freed for group in groups)}
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
+
+
+def _write_sheet(place: Path, groups: Sequence[FileGroup]) -> None:
+    from eyespot.search.contact_sheet import SheetPanel, Tile, as_html
+    from eyespot.search.sheets import thumbnail_of, write_page
+
+    panels = []
+    for group in groups[:PANELS]:
+        files = enumerate(group.files, 1)
+        tiles = [Tile(thumbnail_of(f.path), at, None, Path(f.path).name, f"{f.width} x {f.height}") for at, f in files]
+        heading = f"{len(tiles)} {HEADINGS[group.kind]}, {_size(group.freed)} would be freed"
+        panels.append(SheetPanel(heading, f"The first would stay: {group.why}.", tiles))
+    if len(groups) > PANELS:
+        note(f"{place} shows the {PANELS} groups that take most; --json lists all {len(groups):,}")
+    write_page(place, as_html("Copies and bursts", panels))

@@ -1,0 +1,1 @@
+"""Groups of a gallery: near-duplicates, bursts, and what of them is kept on disk."""

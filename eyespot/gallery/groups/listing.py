@@ -1,0 +1,86 @@
+"""The groups of a gallery as lists of files: which one would stay and why, and how many bytes the others take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eyespot.gallery import disk
+from eyespot.gallery.groups.rule import KINDS
+from eyespot.gallery.groups.stored import Groups
+from eyespot.gallery.view import View
+
+EXACT = "exact"  # files of the same bytes
+GROUP_KINDS = (EXACT, *KINDS)
+
+
+class GroupFile(NamedTuple):
+    """One file of a group; its size in bytes, its width and height in pixels, 0 where they are not known."""
+
+    id: str
+    path: str
+    width: int
+    height: int
+    size: int
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Files that show the same: exact copies, near-duplicates or a burst; the one that would stay is the first."""
+
+    kind: str
+    files: list[GroupFile]
+
+    @property
+    def freed(self) -> int:
+        """The bytes of all files but the one that would stay."""
+        return sum(file.size for file in self.files[1:])
+
+    @property
+    def why(self) -> str:
+        """Why the first one would stay."""
+        first, *others = self.files
+        if first.width * first.height > max(file.width * file.height for file in others):
+            return f"the largest, {first.width} x {first.height} pixels"
+        if first.size > max(file.size for file in others):
+            return "as many pixels, and the largest file"
+        return "as large as another, and the first by its path"
+
+
+def file_groups(view: View) -> list[FileGroup]:
+    """All groups of a view with more than one file, those that take most first."""
+    groups = Groups(view)
+    rows = np.flatnonzero(view.live & ((groups.numbers >= 0) | _several_paths(view)))
+    own = np.where(groups.numbers[rows] < 0, -1 - np.arange(len(rows)), groups.numbers[rows])
+    kinds, every = groups.bursts[rows].astype(int).tolist(), view.facts(rows.tolist())
+    files: dict[int, list[GroupFile]] = {}
+    kind_of: dict[int, str] = {}
+    for number, kind, facts in zip(own.tolist(), kinds, every, strict=True):
+        files.setdefault(number, []).extend(_files_of(facts))
+        kind_of[number] = EXACT if number < 0 else KINDS[kind]
+    made = (FileGroup(kind_of[number], sorted(some, key=_best_first)) for number, some in files.items())
+    return sorted((g for g in made if len(g.files) > 1), key=lambda group: (-group.freed, group.files[0].path))
+
+
+def _several_paths(view: View) -> Any:
+    import pyarrow.compute as pc
+
+    counts = [pc.list_value_length(disk.read_items(shard, ["paths"])["paths"]) for shard in view.shards]
+    return np.concatenate([np.zeros(0, bool), *(np.array(count.to_pylist(), float) > 1 for count in counts)])
+
+
+def _files_of(facts: dict[str, Any]) -> Iterator[GroupFile]:
+    places = facts["paths"]
+    # A file that was moved is known at its old path, too, until that is forgotten
+    there = [place for place in places if os.path.exists(place) or ".tar/" in place] if len(places) > 1 else places
+    numbers = [facts.get(name) or 0 for name in ("width", "height", "size")]
+    for place in there:
+        yield GroupFile(facts["id"], place, *numbers)
+
+
+def _best_first(file: GroupFile) -> tuple[int, int, str]:
+    return -file.width * file.height, -file.size, file.path

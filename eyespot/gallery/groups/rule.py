@@ -1,0 +1,128 @@
+"""When photos belong together: as copies of one picture, or as frames of one burst.
+
+The limits are measured by `bench/groups.py`; docs/duplicates.md has the error rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery.groups.near_duplicates import Families, Hashes, Ids, hash_pairs, likely_pairs
+from eyespot.types import Mask, Vectors
+
+ALONE = -1
+KINDS = ("copies", "burst")
+
+CLOSE_BITS = 6  # of a copy's hash differ, turned or mirrored where that is closer
+COLOURS = 12  # of 255: what a copy's colours may differ by
+FAR_BITS, FAR_COSINE = 16, 0.93  # or more do, and the vectors say the same: a copy that was cropped
+FRAME_SECONDS, FRAME_COSINE, FRAME_BITS = 3.0, 0.75, 10  # frames of a burst: so soon, and alike by either sign
+NEXT = 3  # frames after it that a frame is compared with
+_PAIRS = 1 << 15  # whose vectors are multiplied at once
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What pictures are compared by besides their vectors: perceptual hashes and colours, (rows, 8) each."""
+
+    hashes: Hashes
+    colours: NDArray[np.uint8]
+
+    def bits(self, pairs: Ids) -> NDArray[np.int64]:
+        """In how many bits the hashes of each pair differ, turned and mirrored where that is closer, (pairs,)."""
+        turned = self.hashes[pairs[:, 0]] ^ self.hashes[pairs[:, 1], :1]
+        both: Mask = self.hashes[pairs, 0].all(axis=1)  # a hash of 0 says that there is no pattern
+        return np.where(both, np.bitwise_count(turned).min(axis=1), 64)
+
+    def one_colour(self, pairs: Ids) -> Mask:
+        """Whether the two of each pair have the same colours in the same places, (pairs,)."""
+        colours = self.colours.astype(np.int16)
+        same: Mask = np.abs(colours[pairs[:, 0]] - colours[pairs[:, 1]]).max(axis=1) <= COLOURS
+        return same
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Photos by row: blocks of vectors, what their pictures look like, when taken in seconds, with which camera.
+
+    seconds: NaN where it is not known.
+    """
+
+    blocks: Sequence[Vectors]
+    signs: Signs
+    seconds: NDArray[np.float64]
+    cameras: Sequence[str | None]
+
+    @cached_property
+    def starts(self) -> Ids:
+        """The first row of each block, and the count of all at the end."""
+        return np.cumsum([0, *(len(block) for block in self.blocks)])
+
+    def until(self, row: int) -> Frames:
+        """The rows before this one."""
+        signs = Signs(self.signs.hashes[:row], self.signs.colours[:row])
+        return Frames(self.blocks, signs, self.seconds[:row], self.cameras[:row])
+
+    def vectors(self, rows: Ids) -> Vectors:
+        """The vectors of these rows in float32 and of unit length, (rows asked for, dim)."""
+        dim = self.blocks[0].shape[1] if self.blocks else 0
+        found: Vectors = np.zeros((len(rows), dim), np.float32)
+        where = np.searchsorted(self.starts, rows, side="right") - 1
+        for block in np.unique(where).tolist():
+            found[where == block] = self.blocks[block][rows[where == block] - self.starts[block]]
+        unit: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        return unit
+
+    def cosines(self, pairs: Ids) -> NDArray[np.float32]:
+        """The cosine of each pair, (pairs,)."""
+        parts = np.array_split(pairs, len(pairs) // _PAIRS + 1)
+        each = [np.einsum("nd,nd->n", self.vectors(part[:, 0]), self.vectors(part[:, 1])) for part in parts]
+        return np.concatenate(each)
+
+
+def links_of(frames: Frames, since: int) -> Ids:
+    """Which rows from `since` on belong to another, or make two others belong together: (links, 3).
+
+    Each link is a row, a higher one, and the kind: 0 for copies, 1 for frames of a burst. Links over links make a
+    group. They depend on nothing that comes after these rows.
+    """
+    families, hashes = Families(len(frames.seconds)), frames.signs.hashes
+    for pairs in hash_pairs(hashes, CLOSE_BITS, since):
+        families.join(_may_be_copies(frames, pairs))
+    for found in likely_pairs(hashes, FAR_BITS, since):
+        pairs = _may_be_copies(frames, families.apart(np.unique(found, axis=0)))
+        families.join(pairs[frames.cosines(pairs) >= FAR_COSINE])
+    copies = families.first()
+    families.join(_burst_frames(frames, since))
+    first = families.first()
+    rows = np.arange(len(first))
+    parts = [np.stack([copies, rows, np.zeros_like(rows)], axis=1)[copies != rows]]
+    joined = (first != copies) & (copies == rows)  # the first of a family of copies that a burst joins to another
+    parts.append(np.stack([first, rows, np.ones_like(rows)], axis=1)[joined])
+    return np.concatenate(parts)
+
+
+def _may_be_copies(frames: Frames, pairs: Ids) -> Ids:
+    """The pairs of one colour, without those that say two times: pictures of a fixed camera are alike for hours."""
+    pairs = pairs[frames.signs.one_colour(pairs)] if len(pairs) else pairs
+    taken = frames.seconds[pairs]  # (pairs, 2)
+    return pairs[~(np.abs(taken[:, 0] - taken[:, 1]) > 0)]  # a time that is not known, NaN, speaks against nothing
+
+
+def _burst_frames(frames: Frames, since: int) -> Ids:
+    """Pairs of frames of one camera, taken soon one after the other and alike, (pairs, 2)."""
+    codes = {camera: code for code, camera in enumerate(sorted({str(name) for name in frames.cameras if name}))}
+    camera = np.array([codes.get(str(name), ALONE) for name in frames.cameras], np.int64)
+    rows = np.flatnonzero((camera >= 0) & np.isfinite(frames.seconds))
+    rows = rows[np.lexsort((rows, frames.seconds[rows], camera[rows]))]
+    pairs = np.concatenate([np.stack([rows[:-step], rows[step:]], axis=1) for step in range(1, NEXT + 1)])
+    soon = np.abs(np.diff(frames.seconds[pairs], axis=1)[:, 0]) <= FRAME_SECONDS
+    pairs = np.sort(pairs[soon & (camera[pairs[:, 0]] == camera[pairs[:, 1]])], axis=1)
+    pairs = pairs[pairs[:, 1] >= since]
+    alike = (frames.cosines(pairs) >= FRAME_COSINE) | (frames.signs.bits(pairs) <= FRAME_BITS)
+    return pairs[alike]

@@ -1,0 +1,139 @@
+"""The groups of a gallery on disk: `links.i64` beside the vectors of each shard, made again when the shard changed.
+
+Each link is three numbers: two rows that belong together, as shard and row of it, the later one last, and the kind. A
+shard's links depend on no later shard, so what was written of a gallery stays as it grows.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery import disk
+from eyespot.gallery.groups.colours import SIGNS
+from eyespot.gallery.groups.hashes import FORMS, HASHES, read_hashes, read_numbers
+from eyespot.gallery.groups.near_duplicates import Families, Hashes
+from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
+from eyespot.gallery.int8_codes import LookAtFiles
+from eyespot.gallery.view import Gallery, View
+from eyespot.storage.digests import damaged_at_a_glance, new_digested
+from eyespot.types import EyespotError, Mask, Progress, no_progress
+
+LINKS = "links.i64"
+Numbers = NDArray[np.int64]
+_EPOCH = datetime(1970, 1, 1)
+_SHARD = 1 << 32  # the number of a row is its place in its shard, plus so much for each shard number
+
+
+def write_links(gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance) -> list[str]:
+    """Look for copies and bursts among the pictures of shards that are new or have changed; notes on why not."""
+    opened = Gallery(gallery)
+    if not opened.header.spaces:
+        return []
+    try:
+        view = opened.view(opened.stem())
+        stale = [at for at, shard in enumerate(view.shards) if look(shard, [LINKS]) or _is_stale(shard, view.stem)]
+        frames = frames_of(view, stale[-1] + 1) if stale else None
+    except EyespotError as error:  # the source of imported vectors is away, say
+        return [f"copies and bursts were not looked for: {error}"]
+    numbers = _numbers(view)
+    for done, at in enumerate(stale):
+        assert frames is not None
+        progress("looking for copies", done, len(stale))
+        links = links_of(frames.until(int(view.starts[at + 1])), int(view.starts[at]))
+        links[:, :2] = numbers[links[:, :2]]
+        with new_digested(view.shards[at] / LINKS) as file:
+            file.write(links.astype("<i8").tobytes())
+    return []
+
+
+def _is_stale(shard: Path, stem: str) -> bool:
+    files = (place for name in (disk.ITEMS, HASHES, f"{stem}.npy") if (place := shard / name).exists())
+    made = shard / LINKS
+    return not made.exists() or any(place.stat().st_mtime_ns > made.stat().st_mtime_ns for place in files)
+
+
+def _numbers(view: View) -> Numbers:
+    """What each row of a view is called on disk, (rows,)."""
+    sizes = np.diff(view.starts).tolist()
+    parts = [int(shard.name) * _SHARD + np.arange(rows) for shard, rows in zip(view.shards, sizes, strict=True)]
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def frames_of(view: View, shards: int | None = None) -> Frames:
+    """What the rule looks at, for each row of a view, or of its first shards."""
+    hashes: list[Hashes] = [np.empty((0, FORMS), np.uint64)]
+    colours: list[NDArray[np.uint8]] = [np.empty((0, SIGNS), np.uint8)]
+    seconds: list[float] = []
+    cameras: list[str | None] = []
+    for shard, block in zip(view.shards[:shards], view.blocks, strict=False):
+        of_rows = read_hashes(shard, len(block))
+        hashes.append(of_rows[0])
+        colours.append(of_rows[1])
+        facts = disk.read_items(shard)
+        known = {name: facts[name].to_pylist() for name in ("taken", "camera") if name in facts.column_names}
+        none = [None] * len(block)  # imported facts may have neither
+        seconds += [np.nan if when is None else (when - _EPOCH).total_seconds() for when in known.get("taken", none)]
+        cameras += known.get("camera", none)
+    signs = Signs(np.concatenate(hashes), np.concatenate(colours))
+    return Frames(view.blocks[:shards], signs, np.array(seconds, np.float64), cameras)
+
+
+class Groups:
+    """The groups among the rows of a view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    @cached_property
+    def _families(self) -> tuple[Numbers, Numbers]:
+        """For each row the lowest row of its copies, and of its group, (rows,) each."""
+        parts = [read_numbers(shard / LINKS, (-1, 3), np.array(ALONE, "<i8")) for shard in self._view.shards]
+        links = np.concatenate([np.empty((0, 3), np.int64), *parts])
+        numbers = _numbers(self._view)
+        rows = np.searchsorted(numbers, links[:, :2])
+        known = np.flatnonzero((rows < len(numbers)).all(axis=1))
+        known = known[(numbers[rows[known]] == links[known, :2]).all(axis=1)]
+        rows, kinds = rows[known], links[known, 2]
+        families = Families(len(numbers))
+        families.join(rows[kinds == 0])
+        copies = families.first()
+        families.join(rows[kinds != 0])
+        return copies, families.first()
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """For each row a number that it shares with its group alone, (rows,); -1 for what is in no group."""
+        _, first = self._families
+        sizes = np.bincount(first[self._view.live], minlength=len(first))
+        return np.where(self._view.live & (sizes[first] > 1), first, ALONE)
+
+    @cached_property
+    def bursts(self) -> Mask:
+        """Whether anything but copies joins the group of each row, (rows,)."""
+        copies, first = self._families
+        burst: Mask = np.isin(first, first[copies != first])
+        return burst
+
+    def first(self, rows: Numbers) -> Mask:
+        """Which of these rows come before all others of their group, in the order that they have here, (rows,)."""
+        own = self.numbers[rows]
+        keys = np.where(own < 0, -1 - np.arange(len(own)), own)  # what is in no group is one of its own
+        first: Mask = np.zeros(len(rows), bool)
+        first[np.unique(keys, return_index=True)[1]] = True
+        return first
+
+    def others(self, rows: Numbers, mask: Mask) -> Numbers:
+        """How many others of the group of each row the mask lets through, (rows asked for,)."""
+        counts = np.bincount(self.numbers[mask & (self.numbers >= 0)], minlength=1 + self.numbers.max(initial=0))
+        own = self.numbers[rows]
+        return np.where(own < 0, 0, counts[own] - mask[rows])
+
+    def lost(self, mask: Mask) -> int:
+        """How many of the rows that the mask lets through stand behind another of their group."""
+        among = self.numbers[mask & (self.numbers >= 0)]
+        return len(among) - len(np.unique(among))

@@ -1,0 +1,105 @@
+"""RAW photos of cameras, through the preview that the camera put into the file; the extra [raw] brings the reader.
+
+Most RAW files are TIFF files by their first bytes. The preview is what the camera showed; a file without one is
+developed at half its size.
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import ExitStack, suppress
+from importlib.util import find_spec
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from PIL import ExifTags, Image
+
+_ENDINGS = """.3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .rw2
+    .rwl .sr2 .srf .srw .x3f"""
+RAW_SUFFIXES = frozenset(_ENDINGS.split())
+SMALLEST = 160  # pixels of a preview's shorter side; a smaller one shows nothing
+_MARKS = (b"FUJIFILMCCD-RAW", b"IIU\0", b"IIRO", b"IIRS", b"MMOR", b"FOVb")
+_DNG_VERSION, _SUB_IFDS = 50706, 330
+_ENTRIES = 512  # of a directory that are looked at
+
+
+class RawPreview(NamedTuple):
+    """The preview of a RAW photo as the bytes of a picture, the size of the photo itself, and the tags of the file."""
+
+    data: bytes
+    size: tuple[int, int]
+    exif: Image.Exif
+
+    def getexif(self) -> Image.Exif:
+        """As a picture of Pillow does."""
+        return self.exif
+
+
+def reads_raw() -> bool:
+    """Whether the reader is installed."""
+    return find_spec("rawpy") is not None
+
+
+def is_raw(data: bytes) -> bool:
+    """Whether a file is a RAW photo, by its first bytes and, where these are those of a TIFF file, by its tags."""
+    if data.startswith(_MARKS) or data[8:10] == b"CR" or data[4:12] == b"ftypcrx ":
+        return True
+    tags = _first_tags(data)
+    return _DNG_VERSION in tags or {_SUB_IFDS, ExifTags.Base.Make} <= tags
+
+
+def _first_tags(data: bytes) -> set[int]:
+    """The tags of the first directory of a TIFF file; none of another file."""
+    order = {b"II*\0": "<", b"MM\0*": ">"}.get(data[:4])
+    if order is None or len(data) < 8:
+        return set()
+    (at,) = struct.unpack_from(f"{order}I", data, 4)
+    if at + 2 > len(data):
+        return set()
+    (count,) = struct.unpack_from(f"{order}H", data, at)
+    places = range(at + 2, min(at + 2 + 12 * min(count, _ENTRIES), len(data) - 1), 12)
+    return {struct.unpack_from(f"{order}H", data, place)[0] for place in places}
+
+
+def raw_preview(data: bytes, most_pixels: int) -> RawPreview | None:
+    """The preview of a RAW photo; None for what LibRaw does not know. Raises what it says of a damaged file.
+
+    most_pixels: of a photo without a preview that is developed.
+    """
+    import rawpy
+
+    with ExitStack() as opened:
+        try:
+            raw = opened.enter_context(rawpy.imread(BytesIO(data)))
+        except rawpy.LibRawFileUnsupportedError:  # a TIFF file of several pictures, say
+            return None
+        size = raw.sizes.width, raw.sizes.height
+        found = _thumbnail(raw)
+        if found is None:
+            if size[0] * size[1] > most_pixels:
+                raise ValueError(f"{size[0]} x {size[1]} pixels without a preview, over the limit")
+            found = _as_png(raw.postprocess(half_size=True, use_camera_wb=True, user_flip=0))
+    exif = Image.Exif()
+    if data[:4] in (b"II*\0", b"MM\0*"):
+        with suppress(Exception):  # of damaged tags Pillow raises anything; the preview may have its own
+            exif.load(data)
+    return RawPreview(found, size, exif)
+
+
+def _thumbnail(raw: Any) -> bytes | None:
+    """The bytes of the embedded preview as a picture; None if there is none of use."""
+    import rawpy
+
+    try:
+        found = raw.extract_thumb()
+    except (rawpy.LibRawNoThumbnailError, rawpy.LibRawUnsupportedThumbnailError):
+        return None
+    data: bytes = found.data if found.format == rawpy.ThumbFormat.JPEG else _as_png(found.data)
+    with Image.open(BytesIO(data)) as picture:
+        return data if min(picture.size) >= SMALLEST else None
+
+
+def _as_png(pixels: Any) -> bytes:
+    made = BytesIO()
+    Image.fromarray(pixels).save(made, "PNG", compress_level=1)
+    return made.getvalue()

@@ -1,0 +1,70 @@
+"""One picture of each group: a ranking in which copies and frames of one burst stand behind the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from eyespot.gallery import disk
+from eyespot.gallery.groups.stored import Groups
+from eyespot.gallery.view import View
+from eyespot.types import Mask, Query, RankedImage, Run, Stage
+
+OTHERS = "others"  # the fact of a hit: how many more of its group the search could have shown
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The k best of a ranking, without what belongs to the group of a better one.
+
+    search: the stage that ranks this many; it is asked again for more where groups leave too few. mask: the rows that
+    it may find.
+    """
+
+    search: Callable[[int], Stage]
+    view: View
+    mask: Mask
+    k: int
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """A run of the best of each group; its facts say how many others a group has."""
+        deep = 2 * self.k if self.groups.numbers.max(initial=-1) >= 0 else self.k
+        while True:
+            made = self.search(deep)(queries, run)
+            best = self._best(made)
+            if all(len(best[query]) >= self.k or len(made[query]) < deep for query in made):
+                cut = Run({query: hits[: self.k] for query, hits in best.items()})
+                cut.facts, cut.header, cut.notes = self._facts(made), made.header, made.notes
+                return cut
+            deep *= 4
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The groups of the gallery."""
+        return Groups(self.view)
+
+    def _best(self, run: Run) -> dict[str, list[RankedImage]]:
+        number_of = dict(zip(run.facts, self.groups.numbers[self._rows(run.facts)].tolist(), strict=True))
+        best = {}
+        for query, hits in run.items():
+            first: dict[object, RankedImage] = {}
+            for hit in hits:
+                number = number_of[hit.image]
+                first.setdefault(hit.image if number < 0 else number, hit)
+            best[query] = list(first.values())
+        return best
+
+    def _facts(self, run: Run) -> dict[str, dict[str, object]]:
+        others = self.groups.others(self._rows(run.facts), self.mask).tolist()
+        return {id: facts | {OTHERS: more} for (id, facts), more in zip(run.facts.items(), others, strict=True)}
+
+    def _rows(self, ids: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        wanted = dict.fromkeys(ids, 0)
+        for start, shard in zip(self.view.starts.tolist(), self.view.shards, strict=False):
+            # `View.rows_of` would load pandas, where it is installed, which takes longer than the search
+            names = disk.read_items(shard, ["id"])["id"].to_pylist()
+            wanted |= {name: start + row for row, name in enumerate(names) if name in wanted}
+        return np.array(list(wanted.values()), np.int64)

@@ -1,0 +1,197 @@
+"""Copies and bursts are grouped as they lie on disk, the same however a gallery grew, and other photos stay apart."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import ExifTags, Image
+
+from eyespot import sample
+from eyespot.gallery.groups.listing import file_groups
+from eyespot.gallery.groups.near_duplicates import Families, likely_pairs
+from eyespot.gallery.groups.stored import LINKS, Groups
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.integrity import faults
+from eyespot.gallery.view import Gallery, View
+from eyespot.types import Encoder, no_progress
+from tests.examples import examples
+
+HERONS = Path(__file__).parents[3] / "shared" / "data" / "open_wildlife"
+BEGUN = datetime(2024, 5, 1, 6)
+
+
+def save(photo: Image.Image, place: Path, when: datetime | None = None, camera: str = "Trap 1") -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    exif = Image.Exif()
+    if when is not None:
+        exif[ExifTags.Base.Model] = camera
+        exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.DateTimeOriginal] = when.strftime("%Y:%m:%d %H:%M:%S")
+    photo.save(place, "JPEG", quality=85, exif=exif)
+
+
+def originals(count: int) -> list[Image.Image]:
+    places = sorted(sample.photos().glob("explore_world*.jpg"))[:count]
+    return [Image.open(place).convert("RGB") for place in places]
+
+
+def opened(gallery: Path) -> View:
+    return Gallery(gallery).view(Gallery(gallery).stem())
+
+
+def grouped(gallery: Path) -> list[list[str]]:
+    view = opened(gallery)
+    numbers = Groups(view).numbers.tolist()
+    names: dict[int, list[str]] = {}
+    for number, facts in zip(numbers, view.facts(range(len(numbers))), strict=True):
+        if number >= 0:
+            names.setdefault(number, []).append(Path(facts["path"]).name)
+    return sorted(sorted(some) for some in names.values())
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six photos; two have copies, one a burst, and one stands before a fixed camera for an hour."""
+    folder = tmp_path_factory.mktemp("groups") / "photos"
+    first, second, third, fourth, *others = originals(6)
+    save(first, folder / "a.jpg")
+    save(first.transpose(Image.Transpose.ROTATE_90), folder / "a-turned.jpg")
+    save(first.resize((first.width // 2, first.height // 2)), folder / "late" / "a-small.jpg")
+    width, height = second.size
+    save(second, folder / "b.jpg")
+    save(second.crop((width // 30, height // 30, width, height)), folder / "late" / "b-cropped.jpg")
+    for at in range(3):
+        save(third.crop((at, at, width - 9 + at, height - 9)), folder / f"c{at}.jpg", BEGUN + timedelta(seconds=at))
+    for hour in range(3):
+        save(fourth, folder / f"d{hour}.jpg", BEGUN + timedelta(hours=hour))
+    for at, photo in enumerate(others):
+        save(photo, folder / f"other{at}.jpg", BEGUN, camera=f"Phone {at}")
+    return folder
+
+
+GROUPED = [["a-small.jpg", "a-turned.jpg", "a.jpg"], ["b-cropped.jpg", "b.jpg"], ["c0.jpg", "c1.jpg", "c2.jpg"]]
+
+
+def test_copies_and_bursts_are_grouped_and_what_says_other_times_is_not(
+    photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
+    index(tmp_path / "gallery", [str(photos)], [starter], Options(shard_rows=4))
+
+    assert grouped(tmp_path / "gallery") == GROUPED
+    view = opened(tmp_path / "gallery")
+    assert Groups(view).lost(view.live) == 5
+
+
+def test_a_gallery_that_grew_has_the_groups_of_one_made_at_once_and_old_shards_stay(
+    photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
+    gallery, folder = tmp_path / "gallery", tmp_path / "photos"
+    shutil.copytree(photos, folder, ignore=lambda _, names: [name for name in names if name == "late"])
+    index(gallery, [str(folder)], [starter])
+    before = {place: place.read_bytes() for place in gallery.glob("shards/*/*.?64")}
+    shutil.copytree(photos / "late", folder / "late")
+    index(gallery, [], [starter])
+
+    assert grouped(gallery) == GROUPED
+    assert len(before) == 2 and {place: place.read_bytes() for place in before} == before
+
+
+def test_links_and_hashes_that_are_lost_or_changed_are_noticed_and_made_again(
+    photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
+    gallery = tmp_path / "gallery"
+    index(gallery, [str(photos)], [starter])
+    files = sorted(gallery.glob("shards/*/*.?64"))
+    before = [place.read_bytes() for place in files]
+    os.truncate(files[0], 8)
+    files[1].unlink()
+
+    assert {fault.file for fault in faults(gallery, no_progress)} == {place.name for place in files}
+    index(gallery, [], [starter])
+
+    assert [place.read_bytes() for place in files] == before
+    assert faults(gallery, no_progress) == []
+
+
+def test_an_older_gallery_gets_its_groups_by_a_repair(photos: Path, starter: Encoder, tmp_path: Path) -> None:
+    gallery = tmp_path / "gallery"
+    index(gallery, [str(photos)], [starter])
+    for place in gallery.glob("shards/*/*.?64"):
+        place.unlink()
+    for place in gallery.glob("shards/*/digests.txt"):
+        place.unlink()
+    index(gallery, [], [starter])
+    assert ["a-small.jpg", "a-turned.jpg", "a.jpg"] not in grouped(gallery)
+
+    index(gallery, [], [starter], Options(repair=True))
+
+    assert grouped(gallery) == GROUPED and all(place.exists() for place in gallery.glob(f"shards/*/{LINKS}"))
+
+
+def test_the_largest_stays_and_the_others_bytes_are_counted(photos: Path, starter: Encoder, tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    shutil.copytree(photos, folder)
+    shutil.copy(folder / "other0.jpg", folder / "same bytes.jpg")
+    index(tmp_path / "gallery", [str(folder)], [starter])
+    groups = {Path(group.files[0].path).name: group for group in file_groups(opened(tmp_path / "gallery"))}
+
+    assert {name: group.kind for name, group in groups.items()} == {
+        min("a.jpg", "a-turned.jpg", key=lambda name: -(folder / name).stat().st_size): "copies",
+        "b.jpg": "copies",
+        "c0.jpg": "burst",
+        "other0.jpg": "exact",
+    }
+    assert groups["b.jpg"].why.startswith("the largest, ")
+    assert groups["b.jpg"].freed == (folder / "late" / "b-cropped.jpg").stat().st_size
+    assert groups["other0.jpg"].freed == (folder / "other0.jpg").stat().st_size
+
+
+@pytest.mark.skipif(not HERONS.is_dir(), reason="needs the shared photos")
+def test_the_ten_frames_of_one_heron_are_one_burst(starter: Encoder, tmp_path: Path) -> None:
+    with (HERONS / "metadata.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if "camera-trap sequence" in row["text"]]
+    for row in rows:
+        when = datetime.fromisoformat(row["text"].split()[-1]).replace(tzinfo=None)
+        save(Image.open(HERONS / row["file"]), tmp_path / "photos" / Path(row["file"]).name, when)
+    index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
+
+    (group,) = file_groups(opened(tmp_path / "gallery"))
+    assert group.kind == "burst" and len(group.files) == len(rows) == 10
+
+
+# -- laws -------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(st.integers(0, 20), st.integers(0, 2**32 - 1), st.integers(0, 40))
+def test_likely_pairs_are_close_and_begin_where_they_are_asked_to(bits: int, seed: int, since: int) -> None:
+    rng = np.random.default_rng(seed)
+    hashes = np.repeat(rng.integers(1, 2**63, (10, 1), np.uint64), 4, axis=0)
+    hashes ^= np.bitwise_or.reduce(np.uint64(1) << rng.integers(0, 63, (40, 6), np.uint64), axis=1)[:, None]
+    pairs = np.concatenate([np.empty((0, 2), np.int64), *likely_pairs(np.repeat(hashes, 8, axis=1), bits, since)])
+    apart = np.bitwise_count(hashes[pairs[:, 0], 0] ^ hashes[pairs[:, 1], 0])
+
+    assert (apart <= bits).all() and (pairs[:, 0] < pairs[:, 1]).all() and (pairs[:, 1] >= since).all()
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=40), st.integers(1, 7))
+def test_families_are_the_same_however_their_pairs_come(pairs: list[tuple[int, int]], step: int) -> None:
+    at_once, in_parts = Families(20), Families(20)
+    at_once.join(np.array(pairs, np.int64).reshape(-1, 2))
+    for start in range(0, len(pairs), step):
+        in_parts.join(np.array(pairs[start : start + step][::-1], np.int64).reshape(-1, 2))
+    reached = {row: {row} for row in range(20)}
+    for _ in range(20):
+        for a, b in pairs:
+            both = reached[a] | reached[b]
+            reached |= dict.fromkeys(both, both)
+
+    assert at_once.first().tolist() == in_parts.first().tolist() == [min(reached[row]) for row in range(20)]
