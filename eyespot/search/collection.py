@@ -30,6 +30,7 @@ from eyespot.types import (
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
+    from eyespot.gallery.word_index import WordIndex
     from eyespot.search.adapted import SearchBackend
     from eyespot.search.searchable import Scan
 
@@ -79,6 +80,13 @@ class Collection:
         from eyespot.search.index_choice import open_index
 
         return open_index(self.view, self._searched_by, self.means)
+
+    @cached_property
+    def words(self) -> WordIndex:
+        """Labels, titles and names beside the photos."""
+        from eyespot.gallery.word_index import WordIndex
+
+        return WordIndex(self.gallery.path)
 
     @cached_property
     def scan(self) -> Scan:
