@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, U
 if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
 
-WAYS = ("look", "words", "both")
 WEIGHT = 6.0  # of all words of a query, in standard deviations of its cosines
 SAMPLE = 512  # photos that the standard deviation is taken over
 RESCORED = 4096  # photos with words whose cosines are computed one by one
@@ -52,8 +51,8 @@ class ByWords:
     teach: bool = True
 
     def __post_init__(self) -> None:
-        if self.by not in WAYS[1:]:
-            raise UsageError(f"no way {self.by!r} to search; there are: {', '.join(WAYS)}")
+        if self.by not in ("words", "both"):
+            raise UsageError(f"no way {self.by!r} to search here; there are words and both, and Nearest goes by look")
 
     @classmethod
     def of(cls, collection: Searchable, k: int = 100, mask: Mask | None = None, by: str = "both") -> ByWords:
@@ -79,7 +78,9 @@ class ByWords:
         made = _joined(queries, fused, self.view)
         tell_recall(made, nearest)
         made.header |= {"by": "both", "worded": [q.id for q, m in zip(queries, matches, strict=True) if len(m.rows)]}
-        made.header |= {"taught": {id: its._asdict() for id, its in teachings.items() if its.weight}} if teachings else {}
+        made.header |= (
+            {"taught": {id: its._asdict() for id, its in teachings.items() if its.weight}} if teachings else {}
+        )
         made.notes += [Note("taught", its.sentence) for its in teachings.values() if its.weight]
         return made
 
@@ -102,7 +103,7 @@ class ByWords:
         order = np.argsort(-shares, kind="stable")[: self.k]
         return NearestRows(rows[order], shares[order].astype(np.float32))
 
-    def _fused(self, vector: Vectors, near: Vectors, scores: Vectors, matches: WordMatches) -> NearestRows:
+    def _fused(self, vector: Vectors, near: Any, scores: Any, matches: WordMatches) -> NearestRows:
         """The k best rows by words and look, out of the nearest and those with words."""
         if not len(matches.rows):
             return NearestRows(near, scores)
@@ -114,7 +115,9 @@ class ByWords:
         order = np.lexsort((rows, -total))[: len(near)]
         return NearestRows(rows[order], total[order].astype(np.float32))
 
-    def _with_words(self, vector: Vectors, near: Vectors, scores: Vectors, matches: WordMatches) -> tuple[Vectors, Vectors]:
+    def _with_words(
+        self, vector: Vectors, near: Vectors, scores: Vectors, matches: WordMatches
+    ) -> tuple[Vectors, Vectors]:
         """Candidates and their cosines: the nearest, and the rows with words, of very many the best by both."""
         more = matches.rows[matches.shares > 0]
         if len(more) > RESCORED:
@@ -129,8 +132,10 @@ class ByWords:
 
 def _joined(queries: Sequence[Query], found: Sequence[NearestRows], view: View) -> Run:
     """Rows of each query, however many, as one run."""
-    runs = [as_run([query], NearestRows(near.rows[None], near.scores[None]), view) for query, near in zip(queries, found, strict=True)]
+    runs = []
+    for query, near in zip(queries, found, strict=True):
+        runs.append(as_run([query], NearestRows(near.rows[None], near.scores[None]), view))
     made = Run({query: hits for run in runs for query, hits in run.items()})
     made.facts = {image: facts for run in runs for image, facts in run.facts.items()}
-    made.header = dict(runs[0].header) if runs else {}
+    made.header = {"space": view.space.digest, "encoder": view.space.encoder}
     return made

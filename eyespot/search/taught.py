@@ -36,8 +36,8 @@ class Teaching(NamedTuple):
         """What the user should know."""
         photos = "1 photo bears these words" if self.photos == 1 else f"{self.photos:,} photos bear these words"
         return (
-            f"{photos}, and what they look like counts {self.weight:.2f} as much as the words themselves; search without"
-            " that with --no-teach"
+            f"{photos}, and what they look like counts {self.weight:.2f} times as much as the words themselves; leave"
+            " it out with --no-teach"
         )
 
 

@@ -42,6 +42,7 @@ SUMMED = 500  # hits of the summary
 # What a large view does not list: shown elsewhere on it, or of no use to a reader.
 UNLISTED = frozenset(
     {"id", "path", "thumbnail", "rank", "score", "size", "mtime", "width", "height", "title", "verdict", "probability"}
+    | {"why"}
 )
 
 

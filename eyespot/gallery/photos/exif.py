@@ -49,7 +49,7 @@ class Exif:
     photo: dict[int, Any]
     position: dict[int, Any]
     orientation: int  # 1 to 8, of the pixels as Pillow gives them: some of its readers turn the picture themselves
-    texts: EmbeddedTexts = EmbeddedTexts()
+    texts: EmbeddedTexts
 
     @classmethod
     def of(cls, image: Image.Image) -> Exif:
