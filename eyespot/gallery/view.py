@@ -197,8 +197,9 @@ class View:
 
         wanted, at = pa.array(ids, pa.string()), np.full(len(ids), -1, np.int64)
         for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
-            found = pa.compute.index_in(wanted, value_set=disk.read_items(shard, ["id"])["id"]).to_numpy(False)
-            there = ~np.isnan(found.astype(np.float64)) & (at < 0)
+            places = pa.compute.index_in(wanted, value_set=disk.read_items(shard, ["id"])["id"])
+            found = np.array(places.to_pylist(), np.float64)  # to_numpy would load pandas where it is installed
+            there = ~np.isnan(found) & (at < 0)
             at[there] = found[there].astype(np.int64) + int(start)
         if (lacking := np.flatnonzero(at < 0)).size:
             raise UsageError(f"the gallery has no picture {ids[lacking[0]]!r} with vectors of {self.space.encoder}")

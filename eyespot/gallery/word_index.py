@@ -27,7 +27,6 @@ from eyespot.gallery.photos.embedded_texts import EMBEDDED
 from eyespot.gallery.photos.names import shown_name
 from eyespot.gallery.photos.places import Root
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import is_forbidden
 
 VERSION = "1"  # of the table; another one makes it again
 NAME = "words.sqlite"
@@ -63,13 +62,10 @@ class WordIndex:
             if _read_stamp(place) == stamp:
                 return place
         for place in places:
-            try:
-                with sqlite.new_database(place) as table:
-                    _fill(table, self.gallery, stamp)
+            with suppress(OSError), sqlite.new_database(place) as table:
+                _fill(table, self.gallery, stamp)
+            if _read_stamp(place) == stamp:
                 return place
-            except OSError as error:
-                if not is_forbidden(error) and not isinstance(error, FileNotFoundError | NotADirectoryError):
-                    raise
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
             _fill(table, self.gallery, stamp)
             return table.serialize()
@@ -229,7 +225,8 @@ def _said(value: Any) -> str | None:
 
 def _names(numbers: Sequence[int], paths: Sequence[str], roots: Mapping[int, Root]) -> tuple[str, str]:
     """The words of all names of a picture's files, and of the folders from the root down."""
-    files, folders = [], []
+    files: list[str] = []
+    folders: list[str] = []
     for number, path in zip(numbers, paths, strict=True):
         *above, name = re.split(r"[/\\]", shown_name(path))
         files.append(_parted(os.path.splitext(name)[0]))

@@ -29,7 +29,7 @@ from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, U
 if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
 
-WEIGHT = 6.0  # of all words of a query, in standard deviations of its cosines
+WEIGHT = 8.0  # of all words of a query, in standard deviations of its cosines
 SAMPLE = 512  # photos that the standard deviation is taken over
 RESCORED = 4096  # photos with words whose cosines are computed one by one
 
@@ -72,8 +72,10 @@ class ByWords:
         for at, (query, mine) in enumerate(zip(queries, matches, strict=True)):
             if self.teach and len(mine.whole):
                 vectors[at], teachings[query.id] = self._taught(vectors[at], mine)
+        # Photos with words to avoid go down, and so many others move up
+        avoided = max((int((mine.shares < 0).sum()) for mine in matches), default=0)
         with naming_damage(self.view):
-            nearest = self.index.search(vectors, self.k, self.mask)
+            nearest = self.index.search(vectors, self.k + min(avoided, RESCORED), self.mask)
         fused = [self._fused(*each) for each in zip(vectors, nearest.rows, nearest.scores, matches, strict=True)]
         made = _joined(queries, fused, self.view)
         tell_recall(made, nearest)
@@ -101,19 +103,19 @@ class ByWords:
         wanted = matches.shares > 0
         rows, shares = matches.rows[wanted], matches.shares[wanted]
         order = np.argsort(-shares, kind="stable")[: self.k]
-        return NearestRows(rows[order], shares[order].astype(np.float32))
+        return NearestRows(rows[order].astype(np.int64), shares[order].astype(np.float32))
 
     def _fused(self, vector: Vectors, near: Any, scores: Any, matches: WordMatches) -> NearestRows:
         """The k best rows by words and look, out of the nearest and those with words."""
         if not len(matches.rows):
-            return NearestRows(near, scores)
+            return NearestRows(near[: self.k], scores[: self.k])
         unit = WEIGHT * float((self._background @ vector).std())
         rows, cosines = self._with_words(vector, near, scores, matches)
         shares = np.zeros(len(self.mask))
         shares[matches.rows] = matches.shares
         total = cosines + unit * shares[rows]
-        order = np.lexsort((rows, -total))[: len(near)]
-        return NearestRows(rows[order], total[order].astype(np.float32))
+        order = np.lexsort((rows, -total))[: self.k]
+        return NearestRows(rows[order].astype(np.int64), total[order].astype(np.float32))
 
     def _with_words(
         self, vector: Vectors, near: Vectors, scores: Vectors, matches: WordMatches
