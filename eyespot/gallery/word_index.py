@@ -214,11 +214,11 @@ def _texts(shard: Path, columns: Sequence[str], roots: Mapping[int, Root]) -> It
     there = [name for name in _text_columns(shard) if name in set(columns)]
     for row, facts in enumerate(disk.read_items(shard, ["live", "roots", "paths", *there]).to_pylist()):
         if facts["live"]:
-            texts: list[str | None] = [_worth_reading(facts.get(name)) for name in columns]
+            texts: list[str | None] = [_label_text(facts.get(name)) for name in columns]
             yield row, [*texts, *_names(facts["roots"], facts["paths"], roots)]
 
 
-def _worth_reading(value: Any) -> str | None:
+def _label_text(value: Any) -> str | None:
     """A text; an address says nothing."""
     return str(value) if value and not re.match(r"\w+://\S+$", str(value)) else None
 

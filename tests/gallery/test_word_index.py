@@ -22,6 +22,7 @@ Chile/brandenburgGate2.jpg,Ardea cocoi,Garza en el cañón,CC0,https://example.o
 Chile/b.jpg,Ardea alba,,CC0,https://example.org/b,4
 c.jpg,,the OR of "NEAR",CC0,,5
 """
+HOSTILE = ['"', "* OR *", "c0 : x", "NEAR(a b)", "^ardea", "a AND NOT b", "-", "\0", "ard*", "'"]
 
 
 def make(folder: Path, starter: Encoder) -> Path:
@@ -73,7 +74,9 @@ def test_a_row_says_which_words_it_holds(words: WordIndex) -> None:
 
 
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text() | st.sampled_from(['"', "* OR *", "c0 : x", "NEAR(a b)", "^ardea", "a AND NOT b", "-", "\0", "ard*", "'"]))
+@given(
+    st.text() | st.sampled_from(['"', "* OR *", "c0 : x", "NEAR(a b)", "^ardea", "a AND NOT b", "-", "\0", "ard*", "'"])
+)
 def test_no_text_is_a_query_in_a_language_of_its_own(words: WordIndex, text: str) -> None:
     """Operators of FTS5 are words like any others: they find what holds them, and nothing fails."""
     asked = words_of(text)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from xml.etree import ElementTree
 
-from PIL import ExifTags, Image, IptcImagePlugin
+from PIL import ExifTags, Image, ImageFile, IptcImagePlugin
 
 EMBEDDED = ("embedded_title", "embedded_description", "embedded_keywords")  # names of their columns
 MOST = 5_000  # characters of each text
@@ -90,7 +90,7 @@ def _user_comment(value: bytes) -> str:
 
 def _iptc(image: Image.Image) -> dict[tuple[int, int], list[str]]:
     with suppress(Exception):
-        found = IptcImagePlugin.getiptcinfo(image) or {}
+        found = IptcImagePlugin.getiptcinfo(cast(ImageFile.ImageFile, image)) or {}
         lists = {key: value if isinstance(value, list) else [value] for key, value in found.items()}
         return {key: [_decoded(text) for text in texts if isinstance(text, bytes)] for key, texts in lists.items()}
     return {}

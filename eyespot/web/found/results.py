@@ -265,14 +265,15 @@ def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     usual = "both" if query is not None and options.reads_words else "look"
     options = replace(options, by=asked.by or usual, teach=asked.teach)
     made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], options)
+    if options.by == "words":  # which ends where no label holds a word
+        found = snapshot.ranked(query, vector, replace(options, k=int(mask.sum()), mask=mask)).image.astype(np.int64)
+        made.most = int((~np.isin(found, unlike)).sum())
+        if not made.most:
+            raise NothingFound("no label, title or name holds a word of the query; search by look")
     if not made.total:
         raise NothingFound("nothing is left; take back some of what is not it")
     with query_log.logged(query):
         made.slice(0, 1)
-    if options.by == "words":
-        made.most = len(snapshot.ranked(query, vector, replace(options, k=int(mask.sum()), mask=mask)).image)
-        if not made.most:
-            raise NothingFound("no label, title or name holds a word of the query; search by look")
     worded = options.by == "words" or made.header.get("worded")
     alone = not (worded or asked.like or asked.unlike or asked.adapter or asked.neighbours is not None)
     made.notes += snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
