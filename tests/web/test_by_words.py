@@ -18,7 +18,7 @@ def test_a_label_puts_its_photos_first_and_each_hit_says_why(search: Ask) -> Non
     assert found["by"] == "both" and herons == sorted(herons, reverse=True) and sum(herons) == PHOTOS // 3
     first, last = found["items"][0], found["items"][-1]
     assert [why["code"] for why in first["why"]][:2] == ["label kind", "look"]
-    assert [why["code"] for why in last["why"]][0] == "look" and last["why"][0]["sentence"]
+    assert last["why"][0]["code"] == "look" and last["why"][0]["sentence"]
 
 
 def test_words_alone_end_where_no_label_holds_them(client: TestClient, search: Ask) -> None:
