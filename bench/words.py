@@ -15,6 +15,7 @@ Unknown words: queries of which no word stands beside a photo; the share that lo
 from __future__ import annotations
 
 import csv
+import hashlib
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -111,11 +112,16 @@ def resampled(values: Reals, draws: int) -> Reals:
 # -- labels teach ---------------------------------------------------------------------------------------------------
 
 
+def file_name(row: Row) -> str:
+    """A name that says nothing: the photos' own hold the Latin name."""
+    return hashlib.sha256(row["file"].encode()).hexdigest()[:12] + Path(row["file"]).suffix
+
+
 def bird_photos(photos: PhotoSet) -> list[Row]:
     """The rows of the birds; they and the photos that are no birds stand in the set."""
     table = metadata(shared("data/chilean_birds"))
     for row in table:
-        photos.add(f"b{Path(row['file']).name}", shared("data/chilean_birds") / row["file"])
+        photos.add(file_name(row), shared("data/chilean_birds") / row["file"])
     others = [*sorted(sample.photos().glob("*.jpg")), *sorted((shared("data/open_wildlife") / "images").iterdir())]
     for number, place in enumerate(others):
         photos.add(f"o{number:04d}{place.suffix}", place)
@@ -129,9 +135,7 @@ def birds(photos: PhotoSet, quick: bool) -> Iterator[Measurement]:
     for seed in range(2 if quick else SEEDS):
         labelled = set(np.random.default_rng(seed).permutation(len(table))[: len(table) // 2].tolist())
         bearing = [row for number, row in enumerate(table) if number in labelled]
-        photos.label(
-            [{"file_name": f"b{Path(row['file']).name}", **{name: row[name] for name in NAMES}} for row in bearing]
-        )
+        photos.label([{"file_name": file_name(row), **{name: row[name] for name in NAMES}} for row in bearing])
         for (name, by), found in values.items():
             groups = {word: species(table, name, word, labelled) for word in sorted({row[name] for row in table})}
             asked = {word: word for word, parts in groups.items() if all(parts)}
@@ -152,7 +156,7 @@ def species(table: Sequence[Row], column: str, name: str, labelled: set[int]) ->
     parts: tuple[set[str], set[str]] = (set(), set())
     for number, row in enumerate(table):
         if row[column] == name:
-            parts[number not in labelled].add(f"b{Path(row['file']).name}")
+            parts[number not in labelled].add(file_name(row))
     return parts
 
 

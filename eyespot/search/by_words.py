@@ -23,7 +23,7 @@ from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
 from eyespot.search.taught import MOST, Teaching, taught
-from eyespot.search.word_matches import WordMatches, under, word_matches
+from eyespot.search.word_matches import WordMatches, under, without_parts, word_matches
 from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class ByWords:
             made = _joined(queries, [self._read(mine) for mine in matches], self.view)
             made.header |= {"by": "words", "exact": True}
             return made
+        matches = [without_parts(mine) for mine in matches]
         vectors = embed(queries, self.encoder)
         teachings = {}
         for at, (query, mine) in enumerate(zip(queries, matches, strict=True)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eyespot.search.word_matches import keys_of, label_words
+from eyespot.search.word_matches import keys_of, label_words, without_parts, word_matches
 from eyespot.types import Note, Query
 
 if TYPE_CHECKING:
@@ -24,12 +24,14 @@ def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], row
         return [[] for _ in rows]
     texts = [term.text for term in query.terms if term.text is not None and term.weight > 0]
     words = list(dict.fromkeys(word for text in texts for word in label_words(text)))
+    matches = word_matches(collection.words, collection.view, query)
+    counted = np.isin(rows, (matches if by == "words" else without_parts(matches)).rows).tolist()
     keys = keys_of(collection.view, np.array(rows, np.int64)).tolist()
-    sources = collection.words.sources(words, keys)
+    sources = collection.words.sources(words, [key for key, counts in zip(keys, counted, strict=True) if counts])
     look = [] if by == "words" else [Note("look", "it looks like the query")]
     if query.id in header.get("taught", {}):
         look += [Note("taught", "it looks like photos that bear these words")]
-    return [[*(_of_source(name) for name in dict.fromkeys(sources[key])), *look] for key in keys]
+    return [[*(_of_source(name) for name in dict.fromkeys(sources.get(key, ()))), *look] for key in keys]
 
 
 def as_fields(notes: Sequence[Note]) -> list[dict[str, str]]:

@@ -45,9 +45,10 @@ def word_matches(index: WordIndex, view: View, query: Query) -> WordMatches:
         rows, there = _rows_of(matching, view)
         mine = _shares(index, words, matching)[there]
         best = shares.setdefault(term.weight > 0, np.zeros(len(view.live)))
+        all_words = matching.holds[there].all(axis=1)
         best[rows] = np.maximum(best[rows], mine)
         if term.weight > 0:
-            whole[rows[matching.holds[there].all(axis=1)]] = True
+            whole[rows[all_words]] = True
     if not shares:
         return WordMatches(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
     total = shares.get(True, 0.0) - shares.get(False, np.zeros(len(view.live)))
@@ -59,6 +60,17 @@ def under(matches: WordMatches, mask: Mask) -> WordMatches:
     """The matches that a filter lets through; photos outside of it still show what words look like."""
     there = mask[matches.rows]
     return WordMatches(matches.rows[there], matches.shares[there], matches.whole)
+
+
+def without_parts(matches: WordMatches) -> WordMatches:
+    """The matches that count beside looks.
+
+    Where some photo bears all words, they are a name, and a photo that bears a part of them has another one.
+    """
+    if not len(matches.whole):
+        return matches
+    counts = np.isin(matches.rows, matches.whole) | (matches.shares < 0)
+    return WordMatches(matches.rows[counts], matches.shares[counts], matches.whole)
 
 
 def keys_of(view: View, rows: NDArray[np.int64]) -> NDArray[np.int64]:
