@@ -198,7 +198,7 @@ class View:
         # Made of its buffers, for pa.array would load pandas where it is installed
         texts = [str(id).encode() for id in ids]
         offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
-        wanted = pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(b"".join(texts)))
+        wanted = pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets.tobytes()), pa.py_buffer(b"".join(texts)))
         at = np.full(len(ids), -1, np.int64)
         for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
             places = pa.compute.index_in(wanted, value_set=disk.read_items(shard, ["id"])["id"])
