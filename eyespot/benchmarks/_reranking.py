@@ -25,9 +25,9 @@ class HitSearcher(Protocol):
 
 def unfit(task: Task, stages: StageOptions) -> str:
     """Why the stages cannot rank a task, in one sentence with the way out; empty where they can."""
-    if stages.neighbours is None and stages.rerank_local is None:
+    if stages.neighbours is None and stages.rerank_local is None and stages.by == "look":
         return ""
-    option = "--neighbours" if stages.rerank_local is None else "--rerank-local"
+    option = "--by" if stages.by != "look" else "--neighbours" if stages.rerank_local is None else "--rerank-local"
     if task.way == "i2t":
         return f"{task.name} ranks captions, and {option} needs pictures of the gallery; leave it out"
     if task.judged.candidates is not None:

@@ -130,7 +130,10 @@ class GallerySearcher:
         return {name: str(its["id"]) for name, its in zip(rows, self.view.facts(list(rows.values())), strict=True)}
 
     def _queries(self, task: Task, matching: RowMatching, names: Sequence[str]) -> list[Query]:
-        """Queries whose vectors are known; with their pictures, where local descriptors compare those."""
+        """Queries whose vectors are known; with words and pictures, where a stage reads those."""
+        if self.stages.by != "look":
+            texts = task_queries(task)
+            return [Query.words(text, name) if (text := texts[name][0]) else Query(name, ()) for name in names]
         if self.stages.rerank_local is None:
             return [Query(name, ()) for name in names]
         pictured = {query.id: query for query in self._asking.queries(task, matching)}

@@ -32,6 +32,7 @@ class EvalOptions:
     encoder: str | None = None
     index: str | None = None
     adapt: str | None = None
+    by: str = "look"
     neighbours: int | None = None
     rerank_local: str | None = None
     expand: str | None = None
@@ -102,7 +103,8 @@ def _refuse_useless(options: EvalOptions) -> None:
         return
     if options.map:
         raise UsageError("a map needs the vectors of a gallery; give one with -g in place of --run")
-    for option, value in (("--expand", options.expand), ("--neighbours", options.neighbours)):
+    by = None if options.by == "look" else options.by
+    for option, value in (("--expand", options.expand), ("--neighbours", options.neighbours), ("--by", by)):
         if value is not None:
             raise UsageError(f"{option} changes how a gallery is searched; give one with -g in place of --run")
     needs = (("an adapter needs the vectors", options.adapt), ("--rerank-local needs pictures", options.rerank_local))
@@ -191,7 +193,7 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
         looked_at=depth,
         reword=reword,
         adapter=rooms.load("adapters", f"quari:{options.adapt}") if options.adapt else None,
-        stages=StageOptions(neighbours=options.neighbours, rerank_local=options.rerank_local),
+        stages=StageOptions(neighbours=options.neighbours, rerank_local=options.rerank_local, by=options.by),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eyespot.search.calibrated import Calibrated, Calibration
     from eyespot.search.calibration import Accuracy, Cut
     from eyespot.search.judge_rerank import JudgeRerank, JudgeResult
-    from eyespot.types import Judgement, Query
+    from eyespot.types import Judgement, Note, Query
 
 FEW = 20  # pictures by default
 
@@ -25,7 +25,8 @@ FEW = 20  # pictures by default
 class SearchOutput(NamedTuple):
     """What is printed: the hits, what a judge said of each by its image, and more fields of the JSON.
 
-    `sheet` holds the same hits with the numbers of a contact sheet; `column` names the numbers of a table.
+    `sheet` holds the same hits with the numbers of a contact sheet; `column` names the numbers of a table; `why` says
+    what put a hit there, by its image.
     """
 
     run: Run
@@ -34,6 +35,7 @@ class SearchOutput(NamedTuple):
     sheet: Run
     looked: JudgeResult | None = None
     column: str = "score"
+    why: Mapping[str, Sequence[Note]] = {}
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,7 @@ def run(
     neighbours: int = typer.Option(
         None, metavar="N", min=0, help="Search again with the N nearest pictures added (query expansion, QE-N)."
     ),
+    by: str = typer.Option("look", metavar="WAY", help="By look, by words (labels, titles, names) or both."),
     rerank_local: str = typer.Option(
         None, "--rerank-local", metavar="METHOD", help="Re-rank by local descriptors: chamfer or spatial."
     ),
@@ -240,6 +241,7 @@ def _evaluation(
     # The first stage, and what re-ranks it or changes how it searches
     first = files[0].name if files or searched is None else searched.view.space.encoder
     parts = [first, Path(options.adapt).name if options.adapt else "", options.rerank_local or ""]
+    parts += [] if options.by == "look" else ["words" if options.by == "words" else "words and look"]
     parts += [f"QE-{options.neighbours}"] if options.neighbours is not None else []
     system = options.system or " + ".join(filter(None, parts))
     return Evaluation(benchmark, split, system, results, made, options.depth if options.rerank else None)

@@ -61,7 +61,8 @@ from eyespot.cli.settings import gallery_here, gallery_option, index_option, jso
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.types import Query, Run
+    from eyespot.search.collection import Collection
+    from eyespot.types import Note, Query, Run
 
 
 class Command(TyperCommand):
@@ -90,6 +91,10 @@ def run(
     rerank_local: str = typer.Option(
         None, "--rerank-local", metavar="METHOD", help="Re-rank by local descriptors: chamfer or spatial."
     ),
+    by: str = typer.Option(
+        None, metavar="WAY", help="By look, by words (labels, titles, names) or both.", show_default="both"
+    ),
+    teach: bool = typer.Option(True, "--teach/--no-teach", help="Go by what photos with these words look like, too."),
     image: Path = typer.Option(None, "--image", help="A picture to search with, alone or with words."),
     where: str = where_option(),
     after: str = after_option(),
@@ -161,16 +166,28 @@ def run(
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
     options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
-    results = collection.answered(wanted, chain_of(collection, replace(options, grouped=groups)))
+    options = replace(options, by=by or ("both" if options.reads_words else "look"), teach=teach, grouped=groups)
+    results = collection.answered(wanted, chain_of(collection, options))
     if expand is not None:
         _note_wordings(expand, wanted, results)
     look = RerankView(second, curve, collection.gallery.path)
     if dry_run:
         return look.tell_plan(results, wanted, json)
     shown = look.output(results, wanted, k)
-    _show(shown, started, output)
+    _show(shown._replace(why=_why(collection, wanted, shown.run)), started, output)
     if shown.looked:
         end(shown.looked)
+
+
+def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]]:
+    """For each hit by its image, what put it there."""
+    from eyespot.search.reasons import reasons
+
+    images = [hit.image for hit in run[query.id]]
+    if run.header.get("by", "look") == "look" or not images:
+        return {}
+    found = reasons(collection, query, run.header, collection.view.rows_of(images))
+    return dict(zip(images, found, strict=True))
 
 
 def _path_end(json: bool, paths: bool, print0: bool) -> bytes | None:
@@ -224,7 +241,7 @@ def _show(shown: SearchOutput, started: float, output: Printing) -> None:
     items = _items(shown)
     if output.json:
         header = shown.run.header
-        own = {name: header[name] for name in ("query", "exact", "recall") if name in header}
+        own = {name: header[name] for name in ("query", "by", "exact", "recall") if name in header}
         print_json({**own, **shown.header, "took_ms": took_ms, "items": items})
     else:
         _print(items, shown.column, output.path_end)
@@ -239,7 +256,11 @@ def _print(items: Sequence[dict[str, Any]], column: str, path_end: bytes | None)
             title = f"  {escaped(item['title'])}" if item.get("title") else ""
             title += f"  +{item['others']}" if item.get("others") else ""
             place = escaped(item["path"] or item["id"])
-            print_line(f"{item['rank']:>4}  {_value_text(item.get(column), column)}  {place}{title}")
+            why = ", ".join(
+                reason["code"] for reason in item.get("why", ()) if reason["code"] not in ("look", "taught")
+            )
+            value = _value_text(item.get(column), column)
+            print_line(f"{item['rank']:>4}  {value}  {place}{title}{escaped(f'  [{why}]') if why else ''}")
         return
     paths = [item["path"] for item in items if item["path"]]
     if len(paths) < len(items):
@@ -257,7 +278,11 @@ def _value_text(value: Any, column: str) -> str:
 
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     """What is printed of each hit; `NothingFound` without any."""
+    from eyespot.search.reasons import as_fields
+
     ((_, hits),) = shown.run.items()
+    if not hits and shown.run.header.get("by") == "words":
+        raise NothingFound("no label, title or name holds a word of the query; search by look with --by look")
     if not hits:
         raise NothingFound("no picture was found; widen the filter or index more photos")
     items = []
@@ -268,5 +293,6 @@ def _items(shown: SearchOutput) -> list[dict[str, Any]]:
         score = None if shown.column == "taken" else round(hit.score, 6)
         own = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": score}
         own |= (shown.verdicts or {}).get(hit.image, {})
+        own |= {"why": as_fields(shown.why[hit.image])} if hit.image in shown.why else {}
         items.append(own | {name: value for name, value in facts.items() if name not in own})
     return items

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from eyespot.gallery.index_db import StoredRow
+from eyespot.gallery.photos.embedded_texts import EMBEDDED
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
@@ -39,7 +40,14 @@ def schema_of(columns: Mapping[str, str]) -> pa.Schema:
 
 def table_of(rows: Iterable[StoredRow], columns: Mapping[str, str]) -> pa.Table:
     """The table of a shard's rows; `columns` maps label columns to their kinds."""
-    return pa.Table.from_pylist([_row(stored, columns) for stored in rows], schema=schema_of(columns))
+    # Texts of the files themselves are columns only of shards whose pictures have some
+    dicts = [_row(stored, columns) for stored in rows]
+    schema = schema_of(columns)
+    named = {name.casefold() for name in schema.names}  # a label column of the user's goes first
+    for name in EMBEDDED:
+        if name not in named and any(row.get(name) for row in dicts):
+            schema = schema.append(pa.field(name, pa.string()))
+    return pa.Table.from_pylist(dicts, schema=schema)
 
 
 def _row(stored: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
@@ -51,7 +59,8 @@ def _row(stored: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
     for name in _FILLED:
         value = stored.measured.get(name)
         values[name] = _fitting(name, labels.get(name) if value is None else value)
-    return row | own | {"size": stored.size, "mtime": stored.mtime} | values
+    texts = {name: text for name in EMBEDDED if (text := stored.measured.get(name)) is not None}
+    return texts | row | own | {"size": stored.size, "mtime": stored.mtime} | values
 
 
 def _fitting(name: str, value: Any) -> Any:

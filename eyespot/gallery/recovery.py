@@ -19,6 +19,7 @@ from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import RETRY, SCHEMA, Ledger
+from eyespot.gallery.photos.embedded_texts import EMBEDDED
 from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import new_file
 from eyespot.storage.digests import DIGESTS, damaged_files, sound_digests
@@ -26,7 +27,7 @@ from eyespot.storage.write_ahead_log import log_damage
 from eyespot.types import Encoder, EyespotError
 
 LEDGER = "ledger.sqlite"
-_MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera")
+_MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *EMBEDDED)
 
 
 def ready_ledger(gallery: Path, read_all: bool) -> list[str]:

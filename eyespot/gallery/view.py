@@ -195,10 +195,15 @@ class View:
         """The rows of pictures by their ids; `UsageError` for an id that is not here."""
         import pyarrow as pa
 
-        wanted, at = pa.array(ids, pa.string()), np.full(len(ids), -1, np.int64)
+        # Made of its buffers, for pa.array would load pandas where it is installed
+        texts = [str(id).encode() for id in ids]
+        offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+        wanted = pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets.tobytes()), pa.py_buffer(b"".join(texts)))
+        at = np.full(len(ids), -1, np.int64)
         for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
-            found = pa.compute.index_in(wanted, value_set=disk.read_items(shard, ["id"])["id"]).to_numpy(False)
-            there = ~np.isnan(found.astype(np.float64)) & (at < 0)
+            places = pa.compute.index_in(wanted, value_set=disk.read_items(shard, ["id"])["id"])
+            found = np.array(places.to_pylist(), np.float64)  # to_numpy would load pandas where it is installed
+            there = ~np.isnan(found) & (at < 0)
             at[there] = found[there].astype(np.int64) + int(start)
         if (lacking := np.flatnonzero(at < 0)).size:
             raise UsageError(f"the gallery has no picture {ids[lacking[0]]!r} with vectors of {self.space.encoder}")

@@ -23,6 +23,8 @@ from eyespot.types import Adapter, Mask, Query, Run, Stage, UsageError
 if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
 
+WAYS = ("look", "words", "both")
+
 
 @dataclass(frozen=True, init=False)
 class Chain:
@@ -82,8 +84,9 @@ class StageOptions:
 
     `adapt` is a QuARI adapter or its checkpoint, `neighbours` the N of query expansion, `rerank_local` a method that
     compares local descriptors of the first `depth` hits, `rewriting` gives a query other terms. Where `reranks` is set
-    the chain starts with a run of its caller: the adapter re-ranks the first `reranks` hits of it.
-    With `grouped` only the best of each group of copies or frames remains.
+    the chain starts with a run of its caller: the adapter re-ranks the first `reranks` hits of it. `by` is look, words
+    or both; with `teach`, both also goes by what photos with the query's words look like. With `grouped` only the best
+    of each group of copies or frames remains.
     """
 
     k: int = 20
@@ -95,6 +98,22 @@ class StageOptions:
     rewriting: Callable[[Query], Query] | None = None
     reranks: int | None = None
     grouped: bool = False
+    by: str = "look"
+    teach: bool = True
+
+    def __post_init__(self) -> None:
+        if self.by not in WAYS:
+            raise UsageError(f"no way {self.by!r} to search; there are: {', '.join(WAYS)}")
+        if self.by != "look" and not self.reads_words:
+            raise UsageError(
+                f"an adapter, query expansion and local descriptors compare looks, and words have none; leave out --by"
+                f" {self.by}, or search --by look"
+            )
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether these stages can also search the words beside the photos."""
+        return self.adapt is None and self.plain and self.reranks is None
 
     @property
     def plain(self) -> bool:
@@ -126,6 +145,11 @@ def chain_of(collection: Searchable, options: StageOptions, vectors: KnownVector
         if isinstance(adapter, str | Path):
             adapter = rooms.load("adapters", f"quari:{adapter}")
         stages.append(Adapted(collection.view, encoder, adapter, k, mask, options.reranks, collection.scan))
+    elif options.by != "look":
+        from eyespot.search.by_words import ByWords
+
+        view, index, words = collection.view, collection.index, collection.words
+        stages.append(ByWords(view, encoder, index, words, k, mask, options.by, options.teach))
     elif options.reranks is None:
         from eyespot.search.nearest import Nearest
 

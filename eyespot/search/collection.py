@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
@@ -30,11 +31,25 @@ from eyespot.types import (
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
+    from eyespot.gallery.word_index import WordIndex
     from eyespot.search.adapted import SearchBackend
     from eyespot.search.searchable import Scan
 
 MANY_ROWS = 200_000  # from here on, waiting for a search without compiled kernels is worth a word
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
+
+
+class SearchOptions(TypedDict, total=False):
+    """How a search ranks.
+
+    `adapt` is a QuARI checkpoint that gives the query its own view of the space. `by` is look, words (labels, titles
+    and names beside the photos) or both, which is usual without a checkpoint. Unless `teach` is False, both also goes
+    by what photos that bear the query's words look like.
+    """
+
+    adapt: Path | str | None
+    by: str | None
+    teach: bool
 
 
 class Collection:
@@ -81,6 +96,13 @@ class Collection:
         return open_index(self.view, self._searched_by, self.means)
 
     @cached_property
+    def words(self) -> WordIndex:
+        """Labels, titles and names beside the photos."""
+        from eyespot.gallery.word_index import WordIndex
+
+        return WordIndex(self.gallery.path)
+
+    @cached_property
     def scan(self) -> Scan:
         """Exact search under adapted queries."""
         if self.means is not None:
@@ -107,21 +129,22 @@ class Collection:
         image: Path | str | None = None,
         k: int = 20,
         where: str | Condition | None = None,
-        adapt: Path | str | None = None,
+        **how: Unpack[SearchOptions],
     ) -> Run:
         """The k nearest pictures to words, a picture, or both; the run holds the items' facts and notes.
 
         `query` may use weights, pictures and minus (`2:heron + ./pool.jpg - people`). `where` is a SQL condition over
-        the gallery's columns, which alone lists pictures by date, newest first; `adapt` a QuARI checkpoint that gives
-        the query its own view of the space. Raises
-        `UsageError` for what cannot be searched and `NothingFound` if no picture is left.
+        the gallery's columns, which alone lists pictures by date, newest first. `adapt`, `by` and `teach` are those of
+        `SearchOptions`. Raises `UsageError` for what cannot be searched and `NothingFound` if no picture is left.
         """
         from eyespot.search.chain import StageOptions, chain_of  # which takes a collection
 
-        if query is None and image is None and where is not None and adapt is None:
+        if query is None and image is None and where is not None and how.get("adapt") is None:
             return self.by_date(self.allowed(where), k)
         query = self.query(query, image)
-        return self.answered(query, chain_of(self, StageOptions(k, self.allowed(where), adapt)))
+        options = StageOptions(k, self.allowed(where), how.get("adapt"), teach=how.get("teach", True))
+        options = replace(options, by=how.get("by") or ("both" if options.reads_words else "look"))
+        return self.answered(query, chain_of(self, options))
 
     def answered(self, query: Query, stage: Stage) -> Run:
         """The run of a stage, or of a chain of them, for one query, with notes for the user."""
@@ -175,6 +198,7 @@ class Collection:
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
         # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
         plain = texts == own and not run.header.keys() & {"adapted", "expanded", "rerank_local"}
+        plain = plain and run.header.get("by") != "words" and query.id not in run.header.get("worded", ())
         if plain and len(own) == len(query.terms) == 1 and query.terms[0].weight > 0:
             weakest = self.encoder.weakest_match(own[0])
             if weakest is not None and (best := run.score.max()) < weakest:

@@ -44,6 +44,7 @@ class Nearest:
             nearest = self.index.search(vectors, self.k, self.mask)
         made = as_run(queries, nearest, self.view)
         tell_recall(made, nearest)
+        made.header["by"] = "look"
         return made
 
 

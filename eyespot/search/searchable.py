@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from eyespot.gallery.filters import Condition
     from eyespot.gallery.view import Gallery, View
+    from eyespot.gallery.word_index import WordIndex
     from eyespot.types import AdaptedQuery, Encoder, Index, Mask, NearestRows
 
 
@@ -47,6 +48,11 @@ class Searchable(Protocol):
     @property
     def scan(self) -> Scan:
         """Exact search under adapted queries."""
+        ...
+
+    @property
+    def words(self) -> WordIndex:
+        """Words to rows."""
         ...
 
     def allowed(self, where: str | Condition | None = None) -> Mask:

@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from eyespot.types import Judgement, UsageError
+from eyespot.search.reasons import as_fields, reasons
+from eyespot.types import Judgement, Query, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web.found.calibrated import CalibrationSummary
 from eyespot.web.found.results import RankedResult, Slice
@@ -16,11 +17,14 @@ from eyespot.web.found.results import RankedResult, Slice
 def items_of(frozen: RankedResult, found: Slice) -> list[dict[str, Any]]:
     """The hits of a stretch of a ranking, best first; those that a judge put elsewhere with what it said of them."""
     rows = found.rows.tolist()
+    query = frozen.query or Query("q", ())
+    why = reasons(frozen.snapshot.collection, query, frozen.header, rows)
     others = frozen.groups.others(found.rows, frozen.mask).tolist() if frozen.grouped else [0] * len(rows)
-    hits = zip(rows, frozen.snapshot.facts(rows), found.scores.tolist(), others, strict=True)
+    hits = zip(rows, frozen.snapshot.facts(rows), found.scores.tolist(), others, why, strict=True)
     items = []
-    for rank, (row, facts, score, more) in enumerate(hits, found.first):
+    for rank, (row, facts, score, more, notes) in enumerate(hits, found.first):
         item: dict[str, Any] = {"rank": rank, "score": round(score, 6), "others": more}
+        item |= {"why": as_fields(notes)} if notes else {}
         if (placed := frozen.judged.get(row)) is not None:
             item |= {"first_rank": placed.rank, "judge_says": _rounded(placed.probability)}
         items.append(item | item_of(facts))
@@ -42,7 +46,7 @@ def _rounded(probability: float | None) -> float | None:
 def item_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """One picture; a label that has the name of something promised does not replace it."""
     promised = {"id": facts["id"], "path": facts["path"], "thumbnail": thumbnail_address(facts["id"])}
-    reserved = {*promised, "rank", "score", "others", "first_rank", "judge_says", "probability"}
+    reserved = {*promised, "rank", "score", "others", "why", "first_rank", "judge_says", "probability"}
     return promised | {name: value for name, value in facts.items() if name not in reserved}
 
 

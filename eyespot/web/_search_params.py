@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import Depends, Query
@@ -46,6 +46,7 @@ Where = Annotated[Annotated[str, Field(max_length=2000), AfterValidator(_is_text
 Share = Annotated[Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None, BeforeValidator(_filled)]
 Neighbours = Annotated[Annotated[int, Field(ge=0, le=100)] | None, BeforeValidator(_filled)]
 Flag = Annotated[bool | None, BeforeValidator(_filled)]
+By = Annotated[Literal["look", "words", "both"] | None, BeforeValidator(_filled)]
 Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled)]
 Names = Annotated[
     tuple[Annotated[str, Field(max_length=1000), AfterValidator(_is_text)], ...],
@@ -68,6 +69,8 @@ class SearchParams(BaseModel):
     neighbours: Neighbours = Field(
         default=None, description="Search again with this many nearest pictures added (query expansion)."
     )
+    by: By = Field(default=None, description="By look, by words (labels, titles, names), or both, which is usual.")
+    teach: bool = Field(default=True, description="Whether both also goes by what photos with these words look like.")
     after: Name = Field(default=None, description="Taken at or after: 2021, 2021-05, 2021-05-31.")
     before: Name = Field(default=None, description="Taken before.")
     box: Name = Field(default=None, description="Taken within SOUTH,WEST,NORTH,EAST in degrees.")
@@ -92,6 +95,8 @@ class SearchParams(BaseModel):
     def address(self, **others: Any) -> str:
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""
         given = {name: value for name, value in {**self.model_dump(), **others}.items() if value is not None}
+        if given.pop("teach", True) is False:
+            given["teach"] = "false"
         return urlencode(given, doseq=True)
 
 

@@ -46,6 +46,7 @@ def search(house: Served, person: Reader, given: Given, cursor: Cursor = None, l
     told = {
         "query": frozen.heading,
         "encoder": frozen.snapshot.view.space.encoder,
+        "by": frozen.options.by,
         "exact": frozen.exact,
         "total": frozen.total,
         "notes": frozen.notes,

@@ -55,6 +55,7 @@ UNLISTED = frozenset(
         "verdict",
         "probability",
         "others",
+        "why",
     }
 )
 

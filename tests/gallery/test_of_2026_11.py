@@ -65,7 +65,7 @@ def check_items(items: list[dict[str, Any]], recorded: dict[str, list[Any]]) -> 
 
 
 def test_search_gives_the_recorded_ids_and_scores(moved: Path) -> None:
-    items = printed(moved, "search", "a windmill")["items"]
+    items = printed(moved, "search", "a windmill", "--by", "look")["items"]
 
     check_items(items, RECORDED["a windmill"])
     assert {Path(item["path"]).name: item["legs"] for item in items if item["kind"] == "animal"} == {
@@ -73,6 +73,12 @@ def test_search_gives_the_recorded_ids_and_scores(moved: Path) -> None:
         "cow.jpg": 4,
         "panda.jpg": 4,
     }
+
+
+def test_its_words_are_found(moved: Path) -> None:
+    items = printed(moved, "search", "owl", "--by", "words")["items"]
+
+    assert [Path(item["path"]).name for item in items] == ["owl.jpg"]
 
 
 def test_index_embeds_nothing_again(moved: Path) -> None:
@@ -83,7 +89,7 @@ def test_index_embeds_nothing_again(moved: Path) -> None:
     assert (summary["embedded"], summary["pictures"], summary["failures"]) == (0, 6, 1)
     assert len(vectors) == 6
     assert {path: path.read_bytes() for path in (moved / "gallery" / "shards").rglob("*.npy")} == vectors
-    check_items(printed(moved, "search", "a windmill")["items"], RECORDED["a windmill"])
+    check_items(printed(moved, "search", "a windmill", "--by", "look")["items"], RECORDED["a windmill"])
 
 
 def test_failures_names_the_broken_file(moved: Path) -> None:

@@ -42,7 +42,7 @@ def list_nearest(store: AnnotationStore, id: str, collection: Collection, count:
 
 def nearest(collection: Collection, query: Query, count: int) -> list[Candidate]:
     """The photos that a search of the whole gallery finds first."""
-    return list(_photos(collection.search(query, k=max(count, 1)), collection.view))
+    return list(_photos(collection.search(query, k=max(count, 1), by="look"), collection.view))
 
 
 def grow_by_rows(store: AnnotationStore, id: str, view: View, rows: Sequence[int]) -> int:

@@ -119,7 +119,7 @@ def _candidates(context: Context, sources: Sources, of: Subtask, wanted: Subtask
     lists: list[Sequence[Record]] = []
     for query in queries:
         try:
-            run = sources.world(gallery).collection(sources.named).search(query, k=count, where=wanted.where)
+            run = sources.world(gallery).collection(sources.named).search(query, k=count, where=wanted.where, by="look")
         except NothingFound:
             continue
         rows = sources.rows(gallery)

@@ -1,4 +1,4 @@
-"""What a file says about its picture: when, where and with which camera it was taken, and which side is up."""
+"""What a file says about its picture: when, where and with which camera it was taken, which side is up, and texts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from PIL import ExifTags, Image
+
+from eyespot.gallery.photos.embedded_texts import EmbeddedTexts
 
 
 class Tagged(Protocol):
@@ -28,6 +30,9 @@ class PictureFacts:
     longitude: float | None  # degrees, east positive; there only together with the latitude
     camera: str | None
     format: str  # Pillow's name: "JPEG", "PNG", ...
+    embedded_title: str | None = None  # these three by EXIF, IPTC or XMP
+    embedded_description: str | None = None
+    embedded_keywords: str | None = None  # joined by semicolons
 
 
 _TURNS = {  # what undoes each EXIF orientation; 1 and anything unknown is upright
@@ -50,6 +55,7 @@ class Exif:
     photo: dict[int, Any]
     position: dict[int, Any]
     orientation: int  # 1 to 8, of the pixels as Pillow gives them: some of its readers turn the picture themselves
+    texts: EmbeddedTexts
 
     @classmethod
     def of(cls, image: Tagged) -> Exif:
@@ -64,7 +70,7 @@ class Exif:
         orientation = main.get(ExifTags.Base.Orientation)
         if not isinstance(orientation, int) or orientation not in _TURNS:
             orientation = 1
-        return cls(main, photo, position, orientation)
+        return cls(main, photo, position, orientation, EmbeddedTexts.of(image, main, photo))
 
     def upright(self, image: Image.Image) -> Image.Image:
         """The picture these tags belong to, turned and flipped as they say, without any metadata."""
@@ -84,7 +90,7 @@ class Exif:
         make, model = _clean(self.main.get(ExifTags.Base.Make)), _clean(self.main.get(ExifTags.Base.Model))
         named = bool(make) and model.lower().startswith(make.lower().split()[0])  # "NIKON CORPORATION", "NIKON D90"
         camera = (model if named else f"{make} {model}".strip()) or None
-        return PictureFacts(width, height, taken, latitude, longitude, camera, format)
+        return PictureFacts(width, height, taken, latitude, longitude, camera, format, *self.texts)
 
 
 def _clean(text: Any) -> str:

@@ -65,6 +65,7 @@ class RankedResult:
     notes: list[str]
     options: StageOptions
     exact: bool = True  # whether this is the ranking of all scores
+    header: Mapping[str, Any] = field(default_factory=dict)  # of the run that it is made of
     most: int | None = None
     judged: Mapping[int, JudgedPlace] = field(default_factory=dict)
     origin: RankedResult | None = None  # what this was cut from or reordered
@@ -103,7 +104,7 @@ class RankedResult:
                 fresh[fresh] = known
             self.rows = np.concatenate([self.rows, rows[fresh]])
             self.scores = np.concatenate([self.scores, run.score[fresh].astype(np.float32)])
-            self.exact = bool(run.header["exact"])
+            self.exact, self.header = bool(run.header["exact"]), run.header
             self.notes += [note for note in run.notes if note not in self.notes]
             if len(self.rows) >= stop or k == every or not self.grouped:
                 return
@@ -284,12 +285,20 @@ def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
         raise UsageError("what is asked for and what is not it cancel out; take some of it back")
     vector = (drawn / length)[None]
     options = StageOptions(adapt=world.adapter, neighbours=asked.neighbours)
+    usual = "both" if query is not None and options.reads_words else "look"
+    options = replace(options, by=asked.by or usual, teach=asked.teach)
     made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], options)
+    if options.by == "words":  # which ends where no label holds a word
+        found = snapshot.ranked(query, vector, replace(options, k=int(mask.sum()), mask=mask)).image.astype(np.int64)
+        made.most = int((~np.isin(found, unlike)).sum())
+        if not made.most:
+            raise NothingFound("no label, title or name holds a word of the query; search by look")
     if not made.total:
         raise NothingFound("nothing is left; take back some of what is not it")
     with query_log.logged(query):
         made.slice(0, 1)
-    alone = not (asked.like or asked.unlike or asked.adapter or asked.neighbours is not None)
+    worded = options.by == "words" or made.header.get("worded")
+    alone = not (worded or asked.like or asked.unlike or asked.adapter or asked.neighbours is not None)
     made.notes += snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
     return made
 

@@ -1,0 +1,242 @@
+"""Words beside the photos, to be searched: labels, titles, texts inside the files, names of files and folders.
+
+An SQLite FTS5 table whose rows are the rows of the gallery's shards. It is a copy of what the shards say and is made
+again when they have changed: beside them, else in the user's cache, else in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sqlite3
+import tempfile
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery import disk
+from eyespot.gallery.attribution import ADDRESSES, LICENCES, plain_name
+from eyespot.gallery.photos.embedded_texts import EMBEDDED
+from eyespot.gallery.photos.names import shown_name
+from eyespot.gallery.photos.places import Root
+from eyespot.storage import sqlite
+
+VERSION = "1"  # of the table; another one makes it again
+NAME = "words.sqlite"
+ROWS = 1 << 32  # rows of a shard: the row of the table is shard · ROWS + row
+FILE, FOLDER = "file name", "folder name"
+COLUMNS = 1_900  # SQLite takes 2,000
+OWN_NAMES = {"title": "title", "caption": "caption", "description": "description", "text": "text"}
+OWN_NAMES |= {name: name.replace("_", " ") for name in EMBEDDED}
+_SKIPPED = frozenset({"id", "camera", *map(plain_name, (*LICENCES, *ADDRESSES))})
+_HUMP = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
+
+
+class MatchingRows(NamedTuple):
+    """Rows of the table that hold any of some words: their keys in order (n,), which words (n, words), BM25 (n,)."""
+
+    keys: NDArray[np.int64]
+    holds: NDArray[np.bool_]
+    bm25: NDArray[np.float64]
+
+
+class WordIndex:
+    """The words of one gallery; opening makes the table if it is missing or out of date."""
+
+    def __init__(self, gallery: Path) -> None:
+        self.gallery = gallery
+
+    @cached_property
+    def _source(self) -> Path | bytes:
+        """The file of the table, or its bytes where no folder may be written."""
+        stamp = _stamp(self.gallery)
+        places = [self.gallery / NAME, _cached(self.gallery)]
+        for place in places:
+            if _read_stamp(place) == stamp:
+                return place
+        for place in places:
+            with suppress(OSError), sqlite.new_database(place) as table:
+                _fill(table, self.gallery, stamp)
+            if _read_stamp(place) == stamp:
+                return place
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
+            _fill(table, self.gallery, stamp)
+            return table.serialize()
+
+    def _open(self) -> sqlite3.Connection:
+        """A connection of its own for each question, so that threads may ask at once."""
+        if isinstance(self._source, Path):
+            return sqlite.connect_to_read(self._source)
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        connection.deserialize(self._source)
+        return connection
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """What the words come from, such as "label species", "title" or "file name"."""
+        with closing(self._open()) as table:
+            return [name for (name,) in table.execute("SELECT name FROM sources ORDER BY number")]
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows the table has."""
+        with closing(self._open()) as table:
+            return int(table.execute("SELECT value FROM about WHERE name = 'rows'").fetchone()[0])
+
+    def counts(self, words: Sequence[str]) -> list[int]:
+        """How many rows hold each word."""
+        with closing(self._open()) as table:
+            return [table.execute(_COUNT, (_either(word),)).fetchone()[0] for word in words]
+
+    def matching(self, words: Sequence[str]) -> MatchingRows:
+        """The rows that hold any of these words; none without a word."""
+        if not words:
+            return MatchingRows(np.zeros(0, np.int64), np.zeros((0, 0), bool), np.zeros(0))
+        with closing(self._open()) as table:
+            found = table.execute(_SCORED, (" OR ".join(map(_either, words)),)).fetchall()
+            keys = np.array([key for key, _ in found], np.int64)  # (n,), in order
+            holds = np.zeros((len(keys), len(words)), bool)
+            for at, word in enumerate(words):
+                its = np.array([key for (key,) in table.execute(_KEYS, (_either(word),))], np.int64)
+                holds[np.searchsorted(keys, its), at] = True
+        return MatchingRows(keys, holds, np.array([score for _, score in found]))
+
+    def sources(self, words: Sequence[str], keys: Sequence[int]) -> dict[int, list[str]]:
+        """For each of these rows the columns that hold any of the words."""
+        found: dict[int, list[str]] = {key: [] for key in keys}
+        if not (words and keys):
+            return found
+        any_word = " OR ".join(map(_either, words))
+        with closing(self._open()) as table:
+            marks = ", ".join("?" * len(keys))
+            for number, name in enumerate(self.columns):
+                query = f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({marks})"
+                for (key,) in table.execute(query, (f"{{c{number}}} : ({any_word})", *keys)):
+                    found[key].append(name)
+        return found
+
+
+_COUNT = "SELECT count(*) FROM words WHERE words MATCH ?"
+_KEYS = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid"
+_SCORED = "SELECT rowid, -bm25(words) FROM words WHERE words MATCH ? ORDER BY rowid"
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, each once: letters, digits and the marks on them, and nothing else.
+
+    No sign of FTS5's own query language is left.
+    """
+    letters = unicodedata.normalize("NFC", text).lower()
+    kept = "".join(letter if unicodedata.category(letter)[0] in "LNM" else " " for letter in letters)
+    return list(dict.fromkeys(kept.split()))
+
+
+def _either(word: str) -> str:
+    """A word in FTS5's language: itself, or its singular or plural where it has the form of one in English."""
+    forms = {word, f"{word}s", f"{word}es"} if len(word) > 2 and word.isalpha() else {word}
+    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        forms |= {word[:-1], *([word[:-2]] if word.endswith(("ches", "shes", "xes", "sses")) else [])}
+    quoted = [f'"{form}"' for form in sorted(forms)]
+    return f"({' OR '.join(quoted)})"
+
+
+# -- making it ------------------------------------------------------------------------------------------------
+
+
+def _stamp(gallery: Path) -> str:
+    """What changes whenever a shard's facts or the names of the roots do."""
+    parts = [VERSION, repr(sorted(disk.read_header(gallery).roots.items()))]
+    for shard in disk.shard_paths(gallery):
+        status = (shard / disk.ITEMS).stat()
+        parts.append(f"{shard.name} {status.st_mtime_ns} {status.st_size}")
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _read_stamp(place: Path) -> str | None:
+    """The stamp of a table that can be read; a damaged one is made again."""
+    if place.is_file():
+        with suppress(sqlite3.Error, OSError), closing(sqlite.connect_to_read(place)) as table:
+            found = table.execute("SELECT value FROM about WHERE name = 'stamp'").fetchone()
+            return str(found[0]) if found else None
+    return None
+
+
+def _cached(gallery: Path) -> Path:
+    """A place in the user's cache; in the folder for temporary files where there is no home."""
+    digest = hashlib.sha256(os.fsencode(gallery.absolute())).hexdigest()[:16]
+    with suppress(RuntimeError):
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+        return cache / "eyespot" / "words" / f"{digest}.sqlite"
+    return Path(tempfile.gettempdir()) / f"eyespot-words-{digest}.sqlite"
+
+
+def _fill(table: sqlite3.Connection, gallery: Path, stamp: str) -> None:
+    shards = disk.shard_paths(gallery)
+    roots = disk.read_header(gallery).roots
+    columns = list(dict.fromkeys(name for shard in shards for name in _text_columns(shard)))[:COLUMNS]
+    sources = [*(OWN_NAMES.get(name.casefold(), f"label {name}") for name in columns), FILE, FOLDER]
+    fields = [f"c{number}" for number in range(len(sources))]
+    table.executescript(
+        "CREATE TABLE about(name TEXT PRIMARY KEY, value); CREATE TABLE sources(number INTEGER PRIMARY KEY, name TEXT);"
+        f"CREATE VIRTUAL TABLE words USING fts5({', '.join(fields)}, content='',"
+        " tokenize='unicode61 remove_diacritics 2');"
+    )
+    table.executemany("INSERT INTO sources VALUES (?, ?)", enumerate(sources))
+    marks = ", ".join("?" * (len(fields) + 1))
+    table.execute("BEGIN")
+    rows = 0
+    for shard in shards:
+        first = int(shard.name) * ROWS
+        lines = [(first + row, *texts) for row, texts in _texts(shard, columns, roots)]
+        table.executemany(f"INSERT INTO words(rowid, {', '.join(fields)}) VALUES ({marks})", lines)
+        rows += len(lines)
+    table.executemany("INSERT INTO about VALUES (?, ?)", [("stamp", stamp), ("rows", rows)])
+    table.execute("COMMIT")
+
+
+def _text_columns(shard: Path) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(shard / disk.ITEMS)
+    return [field.name for field in schema if pa.types.is_string(field.type) and plain_name(field.name) not in _SKIPPED]
+
+
+def _texts(shard: Path, columns: Sequence[str], roots: Mapping[int, Root]) -> Iterator[tuple[int, list[str | None]]]:
+    """The texts of each live row of a shard, in the order of the columns, then file and folder names."""
+    there = [name for name in _text_columns(shard) if name in set(columns)]
+    for row, facts in enumerate(disk.read_items(shard, ["live", "roots", "paths", *there]).to_pylist()):
+        if facts["live"]:
+            texts: list[str | None] = [_label_text(facts.get(name)) for name in columns]
+            yield row, [*texts, *_names(facts["roots"], facts["paths"], roots)]
+
+
+def _label_text(value: Any) -> str | None:
+    """A text; an address says nothing."""
+    return str(value) if value and not re.match(r"\w+://\S+$", str(value)) else None
+
+
+def _names(numbers: Sequence[int], paths: Sequence[str], roots: Mapping[int, Root]) -> tuple[str, str]:
+    """The words of all names of a picture's files, and of the folders from the root down."""
+    files: list[str] = []
+    folders: list[str] = []
+    for number, path in zip(numbers, paths, strict=True):
+        *above, name = re.split(r"[/\\]", shown_name(path))
+        files.append(_parted(os.path.splitext(name)[0]))
+        root = roots.get(number)
+        top = [os.path.basename(root.path.rstrip("/"))] if root is not None and "://" not in root.path else []
+        folders += [] if "://" in path else map(_parted, [*top, *above])
+    return " ".join(dict.fromkeys(files)), " ".join(dict.fromkeys(folders))
+
+
+def _parted(name: str) -> str:
+    """A name, and its parts where they are written together: `brandenburgGate2` is also brandenburg, Gate and 2."""
+    parts = _HUMP.sub(" ", name)
+    return name if parts == name else f"{name} {parts}"

@@ -1,0 +1,144 @@
+"""The first stage that also reads: labels, titles and names beside the photos are searched together with their look.
+
+    ByWords.of(collection, k=20)([Query.words("Ardea cocoi")])
+
+The fused score of a photo is its cosine plus `WEIGHT` · spread · share: the share of the query's words that stand
+beside it, times the standard deviation of this query's cosines over the gallery, which brings both to one scale (a
+convex combination of calibrated scores, as in Bruch, Gai and Ingber, An analysis of fusion functions for hybrid
+retrieval, TOIS 2023). A photo without such words keeps its cosine, so that a query whose words stand nowhere is ranked
+as by look alone; and the first 10 hits are those of the first 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eyespot.gallery.view import View
+from eyespot.gallery.word_index import WordIndex
+from eyespot.search.embedding import KnownVectors, embed
+from eyespot.search.nearest import as_run, naming_damage, tell_recall
+from eyespot.search.taught import MOST, Teaching, taught
+from eyespot.search.word_matches import WordMatches, under, without_parts, word_matches
+from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, UsageError, Vectors
+
+if TYPE_CHECKING:
+    from eyespot.search.searchable import Searchable
+
+WEIGHT = 8.0  # of all words of a query, in standard deviations of its cosines
+SAMPLE = 512  # photos that the standard deviation is taken over
+RESCORED = 4096  # photos with words whose cosines are computed one by one
+
+
+@dataclass(frozen=True)
+class ByWords:
+    """The k best rows for each query by words alone, or by words and look, among those that `mask` lets through.
+
+    teach: words that photos bear are also answered by what those photos look like.
+    """
+
+    view: View
+    encoder: Encoder | KnownVectors
+    index: Index
+    words: WordIndex
+    k: int
+    mask: Mask
+    by: str = "both"
+    teach: bool = True
+
+    def __post_init__(self) -> None:
+        if self.by not in ("words", "both"):
+            raise UsageError(f"no way {self.by!r} to search here; there are words and both, and Nearest goes by look")
+
+    @classmethod
+    def of(cls, collection: Searchable, k: int = 100, mask: Mask | None = None, by: str = "both") -> ByWords:
+        """The stage for a collection: over all its pictures if `mask` is None."""
+        mask = collection.allowed() if mask is None else mask
+        return cls(collection.view, collection.encoder, collection.index, collection.words, k, mask, by)
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """A new run; a run that came before does not count, because this is a first stage."""
+        matches = [under(word_matches(self.words, self.view, query), self.mask) for query in queries]
+        if self.by == "words":
+            made = _joined(queries, [self._read(mine) for mine in matches], self.view)
+            made.header |= {"by": "words", "exact": True}
+            return made
+        matches = [without_parts(mine) for mine in matches]
+        vectors = embed(queries, self.encoder)
+        teachings = {}
+        for at, (query, mine) in enumerate(zip(queries, matches, strict=True)):
+            if self.teach and len(mine.whole):
+                vectors[at], teachings[query.id] = self._taught(vectors[at], mine)
+        # Photos with words to avoid go down, and so many others move up
+        avoided = max((int((mine.shares < 0).sum()) for mine in matches), default=0)
+        with naming_damage(self.view):
+            nearest = self.index.search(vectors, self.k + min(avoided, RESCORED), self.mask)
+        fused = [self._fused(*each) for each in zip(vectors, nearest.rows, nearest.scores, matches, strict=True)]
+        made = _joined(queries, fused, self.view)
+        tell_recall(made, nearest)
+        made.header |= {"by": "both", "worded": [q.id for q, m in zip(queries, matches, strict=True) if len(m.rows)]}
+        made.header |= (
+            {"taught": {id: its._asdict() for id, its in teachings.items() if its.weight}} if teachings else {}
+        )
+        made.notes += [Note("taught", its.sentence) for its in teachings.values() if its.weight]
+        return made
+
+    @cached_property
+    def _background(self) -> Vectors:
+        """A sample of the gallery, the same for every filter, (at most SAMPLE, dim)."""
+        live = np.flatnonzero(self.view.live)
+        return self.view.vectors(live[np.linspace(0, len(live) - 1, min(SAMPLE, len(live))).astype(np.int64)].tolist())
+
+    def _taught(self, vector: Vectors, matches: WordMatches) -> tuple[Vectors, Teaching]:
+        count = len(matches.whole)
+        rows = matches.whole[np.linspace(0, count - 1, min(MOST, count)).astype(np.int64)]
+        mixed, teaching = taught(vector, self.view.vectors(rows.tolist()), self._background)
+        return mixed, teaching._replace(photos=count)
+
+    def _read(self, matches: WordMatches) -> NearestRows:
+        """The first rows by words alone."""
+        wanted = matches.shares > 0
+        rows, shares = matches.rows[wanted], matches.shares[wanted]
+        order = np.argsort(-shares, kind="stable")[: self.k]
+        return NearestRows(rows[order].astype(np.int64), shares[order].astype(np.float32))
+
+    def _fused(self, vector: Vectors, near: Any, scores: Any, matches: WordMatches) -> NearestRows:
+        """The k best rows by words and look, out of the nearest and those with words."""
+        if not len(matches.rows):
+            return NearestRows(near[: self.k], scores[: self.k])
+        unit = WEIGHT * float((self._background @ vector).std())
+        rows, cosines = self._with_words(vector, near, scores, matches)
+        shares = np.zeros(len(self.mask))
+        shares[matches.rows] = matches.shares
+        total = cosines + unit * shares[rows]
+        order = np.lexsort((rows, -total))[: self.k]
+        return NearestRows(rows[order].astype(np.int64), total[order].astype(np.float32))
+
+    def _with_words(
+        self, vector: Vectors, near: Vectors, scores: Vectors, matches: WordMatches
+    ) -> tuple[Vectors, Vectors]:
+        """Candidates and their cosines: the nearest, and the rows with words, of very many the best by both."""
+        more = matches.rows[matches.shares > 0]
+        if len(more) > RESCORED:
+            first = more[np.argsort(-matches.shares[matches.shares > 0], kind="stable")[: max(RESCORED, self.k)]]
+            worded = np.zeros(len(self.mask), bool)
+            worded[more] = True
+            more = np.union1d(first, self.index.search(vector[None], max(RESCORED, self.k), worded).rows[0])
+        more = np.setdiff1d(more, near)
+        rows = np.concatenate([near, more])
+        return rows, np.concatenate([scores, self.view.vectors(more.tolist()) @ vector])
+
+
+def _joined(queries: Sequence[Query], found: Sequence[NearestRows], view: View) -> Run:
+    """Rows of each query, however many, as one run."""
+    runs = []
+    for query, near in zip(queries, found, strict=True):
+        runs.append(as_run([query], NearestRows(near.rows[None], near.scores[None]), view))
+    made = Run({query: hits for run in runs for query, hits in run.items()})
+    made.facts = {image: facts for run in runs for image, facts in run.facts.items()}
+    made.header = {"space": view.space.digest, "encoder": view.space.encoder}
+    return made

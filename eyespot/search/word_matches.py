@@ -1,0 +1,107 @@
+"""What the words beside the photos say to a query: which rows hold its words, and how much of it each holds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery.view import View
+from eyespot.gallery.word_index import ROWS, MatchingRows, WordIndex, words_of
+from eyespot.search.stop_words import STOP_WORDS
+from eyespot.types import Mask, Query
+
+BM25_PART = 0.1  # of a match; the rest is the share of the query's words
+
+
+class WordMatches(NamedTuple):
+    """Rows of a view that hold words of a query, (n,), and how much of it, (n,): 1 is all, below 0 a word to avoid.
+
+    `whole` are the rows that hold every word of a term that is wanted, (m,).
+    """
+
+    rows: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    whole: NDArray[np.int64]
+
+
+def label_words(text: str) -> list[str]:
+    """The words of a text by which labels are found: without function words, single letters and single digits."""
+    return [word for word in words_of(text) if word not in STOP_WORDS and (len(word) > 1 or not word.isascii())]
+
+
+def word_matches(index: WordIndex, view: View, query: Query) -> WordMatches:
+    """The live rows of a view that hold words of the query's texts.
+
+    Of several texts the one that fits best counts, whatever its weight; texts that are to be avoided count against it.
+    """
+    shares: dict[bool, NDArray[np.float64]] = {}
+    whole = np.zeros(len(view.live), bool)  # (rows,)
+    for term in query.terms:
+        if term.text is None or not (words := label_words(term.text)):
+            continue
+        matching = index.matching(words)
+        rows, there = _rows_of(matching, view)
+        mine = _shares(index, words, matching)[there]
+        best = shares.setdefault(term.weight > 0, np.zeros(len(view.live)))
+        all_words = matching.holds[there].all(axis=1)
+        best[rows] = np.maximum(best[rows], mine)
+        if term.weight > 0:
+            whole[rows[all_words]] = True
+    if not shares:
+        return WordMatches(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
+    total = shares.get(True, 0.0) - shares.get(False, np.zeros(len(view.live)))
+    rows = np.flatnonzero(np.where(view.live, total, 0))
+    return WordMatches(rows, total[rows], np.flatnonzero(whole & view.live))
+
+
+def under(matches: WordMatches, mask: Mask) -> WordMatches:
+    """The matches that a filter lets through; photos outside of it still show what words look like."""
+    there = mask[matches.rows]
+    return WordMatches(matches.rows[there], matches.shares[there], matches.whole)
+
+
+def without_parts(matches: WordMatches) -> WordMatches:
+    """The matches that count beside looks.
+
+    Where some photo bears all words, they are a name, and a photo that bears a part of them has another one.
+    """
+    if not len(matches.whole):
+        return matches
+    counts = np.isin(matches.rows, matches.whole) | (matches.shares < 0)
+    return WordMatches(matches.rows[counts], matches.shares[counts], matches.whole)
+
+
+def keys_of(view: View, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The keys of rows in the table of words, (n,)."""
+    shards = np.searchsorted(view.starts, rows, side="right") - 1
+    numbers = np.array([int(shard.name) for shard in view.shards], np.int64)
+    keys: NDArray[np.int64] = numbers[shards] * ROWS + rows - np.asarray(view.starts)[shards]
+    return keys
+
+
+def _rows_of(matching: MatchingRows, view: View) -> tuple[NDArray[np.int64], Mask]:
+    """Rows of the view, and which of the matching rows they are: shards without vectors in its space are left out."""
+    numbers = np.array([int(shard.name) for shard in view.shards], np.int64)  # ascending
+    shard, row = matching.keys // ROWS, matching.keys % ROWS
+    place = np.minimum(np.searchsorted(numbers, shard), max(len(numbers) - 1, 0))
+    if not len(numbers):
+        return np.zeros(0, np.int64), np.zeros(len(shard), bool)
+    starts = np.asarray(view.starts, np.int64)
+    there: Mask = (numbers[place] == shard) & (row < starts[place + 1] - starts[place])
+    return (starts[place] + row)[there], there
+
+
+def _shares(index: WordIndex, words: list[str], matching: MatchingRows) -> NDArray[np.float64]:
+    """How much of a text each row holds, (n,): of the words by how rare they are (BM25's own weights), in (0, 1].
+
+    A tenth of it is BM25 itself, so that among rows with the same words those go first that say little else.
+    """
+    counts = np.array(index.counts(words), np.float64)
+    rarity = np.log1p((index.rows - counts + 0.5) / (counts + 0.5))  # (words,)
+    part = matching.holds @ rarity / rarity.sum()
+    top = matching.bm25.max(initial=0.0)
+    bm25 = np.clip(matching.bm25 / top, 0, 1) if top > 0 else np.ones(len(part))
+    shares: NDArray[np.float64] = part * (1 - BM25_PART + BM25_PART * bm25)
+    return shares

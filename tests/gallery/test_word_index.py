@@ -1,0 +1,142 @@
+"""Words beside the photos: what is found by them, whatever is typed, and when the table is made again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eyespot.gallery.indexing import index
+from eyespot.gallery.word_index import NAME, WordIndex, words_of
+from eyespot.types import Encoder
+from tests.examples import examples
+from tests.gallery.conftest import draw
+
+TABLE = """file_name,species,title,licence,source,count
+Chile/brandenburgGate2.jpg,Ardea cocoi,Garza en el cañón,CC0,https://example.org/heron,3
+Chile/b.jpg,Ardea alba,,CC0,https://example.org/b,4
+c.jpg,,the OR of "NEAR",CC0,,5
+"""
+HOSTILE = ['"', "* OR *", "c0 : x", "NEAR(a b)", "^ardea", "a AND NOT b", "-", "\0", "ard*", "'"]
+
+
+def make(folder: Path, starter: Encoder) -> Path:
+    for seed, name in enumerate(("Chile/brandenburgGate2.jpg", "Chile/b.jpg", "c.jpg")):
+        draw(folder / "trip" / name, seed)
+    (folder / "trip" / "metadata.csv").write_text(TABLE, encoding="utf-8")
+    index(folder / "gallery", [str(folder / "trip")], [starter])
+    return folder / "gallery"
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory, starter: Encoder) -> Path:
+    return make(tmp_path_factory.mktemp("words"), starter)
+
+
+@pytest.fixture(scope="module")
+def words(gallery: Path) -> WordIndex:
+    return WordIndex(gallery)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "sources"),
+    [
+        ("ardea", 2, {"label species"}),
+        ("CAÑON", 1, {"title"}),
+        ("cañón", 1, {"title"}),
+        ("canons", 1, {"title"}),
+        ("brandenburg", 1, {"file name"}),
+        ("brandenburggate2", 1, {"file name"}),
+        ("chile", 2, {"folder name"}),
+        ("trip", 3, {"folder name"}),
+        ("heron", 0, set()),  # it stands in an address alone
+        ("cc0", 0, set()),  # of every second photo of the web
+        ("jpg", 0, set()),
+    ],
+)
+def test_words_find_rows_and_say_where_they_stand(words: WordIndex, text: str, rows: int, sources: set[str]) -> None:
+    found = words.matching(words_of(text))
+
+    assert len(found.keys) == rows == words.counts(words_of(text))[0]
+    assert {name for its in words.sources(words_of(text), found.keys.tolist()).values() for name in its} == sources
+
+
+def test_a_row_says_which_words_it_holds(words: WordIndex) -> None:
+    found = words.matching(["ardea", "cocoi", "alba"])
+
+    assert sorted(map(tuple, found.holds.tolist())) == [(True, False, True), (True, True, False)]
+    assert (found.bm25 > 0).all()
+
+
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.text() | st.sampled_from(['"', "* OR *", "c0 : x", "NEAR(a b)", "^ardea", "a AND NOT b", "-", "\0", "ard*", "'"])
+)
+def test_no_text_is_a_query_in_a_language_of_its_own(words: WordIndex, text: str) -> None:
+    """Operators of FTS5 are words like any others: they find what holds them, and nothing fails."""
+    asked = words_of(text)
+    found = words.matching(asked)
+
+    assert found.holds.shape == (len(found.keys), len(asked))
+    assert found.holds.any(axis=1).all()
+
+
+def test_operators_are_words(words: WordIndex) -> None:
+    assert len(words.matching(words_of("NEAR(x)")).keys) == 1
+    assert len(words.matching(words_of("ardea NOT cocoi")).keys) == 2
+    assert len(words.matching(words_of("ard*")).keys) == 0
+
+
+def test_it_lies_beside_the_gallery_and_is_made_again_when_labels_change(tmp_path: Path, starter: Encoder) -> None:
+    gallery = make(tmp_path, starter)
+    assert WordIndex(gallery).counts(["thula"]) == [0]
+    made = (gallery / NAME).stat().st_mtime_ns
+
+    assert WordIndex(gallery).counts(["thula"]) == [0]
+    assert (gallery / NAME).stat().st_mtime_ns == made
+    (tmp_path / "trip" / "metadata.csv").write_text("file_name,species\nc.jpg,Egretta thula\n")
+    index(gallery, [], [starter])
+
+    assert WordIndex(gallery).counts(["thula", "cocoi"]) == [1, 0]
+
+
+def test_a_damaged_table_is_made_again(tmp_path: Path, starter: Encoder) -> None:
+    gallery = make(tmp_path, starter)
+    (gallery / NAME).write_bytes(b"no database at all" * 100)
+
+    assert WordIndex(gallery).counts(["ardea"]) == [2]
+    with sqlite3.connect(gallery / NAME) as table:
+        assert table.execute("SELECT count(*) FROM sources").fetchone()[0] > 2
+
+
+def test_a_gallery_that_may_not_be_written_has_it_in_the_cache_or_in_memory(
+    tmp_path: Path, starter: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder in the place of the file cannot be written either, by root neither."""
+    gallery = make(tmp_path, starter)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (gallery / NAME / "blocked").mkdir(parents=True)
+
+    assert WordIndex(gallery).counts(["ardea"]) == [2]
+    (made,) = (tmp_path / "cache").rglob("*.sqlite")
+    shutil.rmtree(tmp_path / "cache")
+    (tmp_path / "cache").write_text("a file, no folder")
+    in_memory = WordIndex(gallery)
+
+    assert in_memory.counts(["ardea", "garza"]) == [2, 1]
+    assert not os.path.exists(made)
+
+
+def test_photos_that_are_gone_have_no_words(tmp_path: Path, starter: Encoder) -> None:
+    gallery = make(tmp_path, starter)
+    from eyespot.gallery.indexing import Options
+
+    (tmp_path / "trip" / "c.jpg").unlink()
+    index(gallery, [str(tmp_path / "trip")], [starter], Options(forget=True))
+
+    assert WordIndex(gallery).counts(["near"]) == [0]

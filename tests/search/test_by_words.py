@@ -1,0 +1,251 @@
+"""Searching by words and look: a small world checked by hand, and the laws of the fusion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import eyespot
+from eyespot.gallery.indexing import index
+from eyespot.search.by_words import WEIGHT, ByWords
+from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.collection import Collection
+from eyespot.search.reasons import reasons
+from eyespot.search.taught import taught
+from eyespot.search.word_matches import label_words, word_matches
+from eyespot.types import Encoder, Query, Run, Term, UsageError
+from tests.examples import examples
+from tests.gallery.conftest import draw
+
+LABELS = {0: "Ardea cocoi", 1: "Ardea cocoi", 2: "Ardea alba", 3: "Egretta thula", 4: "heron"}
+KNOWN = ["ardea", "cocoi", "alba", "thula", "heron"]
+WORDS = st.lists(st.sampled_from([*KNOWN, "a", "the", "stripes", "zzz"]), max_size=5)
+LAW = settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory, starter: Encoder) -> Collection:
+    """24 drawn photos in shards of 7; five of them bear a species; 00 and 01 look alike."""
+    folder = tmp_path_factory.mktemp("by_words")
+    for seed in range(24):
+        draw(folder / "x" / f"{seed:02d}.png", seed)
+    darker = Image.open(folder / "x" / "00.png").point(lambda value: value * 9 // 10)
+    darker.save(folder / "x" / "01.png")
+    rows = "".join(f"{seed:02d}.png,{name}\n" for seed, name in LABELS.items())
+    (folder / "x" / "metadata.csv").write_text("file_name,species\n" + rows)
+    from eyespot.gallery.indexing import Options
+
+    index(folder / "gallery", [str(folder / "x")], [starter], Options(shard_rows=7))
+    return eyespot.open(folder / "gallery")
+
+
+@pytest.fixture(scope="module")
+def starter() -> Encoder:
+    encoder: Encoder = eyespot.load_encoder("starter")
+    return encoder
+
+
+def searched(collection: Collection, text: str | Query, **how: object) -> Run:
+    query = Query.words(text) if isinstance(text, str) else text
+    options = replace(StageOptions(24, collection.allowed()), **how)  # type: ignore[arg-type]
+    return chain_of(collection, options)([query])
+
+
+def names(run: Run, first: int = 30) -> list[str]:
+    return [Path(run.facts[hit.image]["path"]).stem for hit in run["q"][:first]]
+
+
+# -- by hand --------------------------------------------------------------------------------------------------
+
+
+def test_words_alone_rank_by_the_share_of_the_query_that_a_photo_bears(collection: Collection) -> None:
+    run = searched(collection, "ardea cocoi", by="words")
+
+    assert names(run) == ["00", "01", "02"]
+    assert run["q"][0].score == pytest.approx(1)
+    assert 0 < run["q"][2].score < 0.9
+    assert run.header["by"] == "words"
+
+
+def test_function_words_name_nothing() -> None:
+    assert label_words("a photo of the Ardea, 5 m from a lake") == ["ardea", "lake"]
+    assert label_words("鹭") == ["鹭"]
+
+
+def test_both_puts_photos_with_all_words_first_and_says_so(collection: Collection) -> None:
+    run = searched(collection, "ardea cocoi", by="both")
+
+    assert {*names(run, 2)} == {"00", "01"}
+    assert len(run["q"]) == 24 and run.header["by"] == "both" and run.header["worded"] == ["q"]
+    rows = collection.view.rows_of([hit.image for hit in run["q"]])
+    why = [[note.code for note in its] for its in reasons(collection, Query.words("ardea cocoi"), run.header, rows)]
+    assert why[0][:2] == ["label species", "look"] and why[-1][0] == "look"
+
+
+def test_a_part_of_a_name_counts_where_no_photo_bears_the_whole(collection: Collection) -> None:
+    """Ardea alba is no Ardea cocoi; but of Ardea and something unheard of it is the first that comes to mind."""
+    query = Query.words("ardea cocoi")
+    run = searched(collection, query, by="both")
+    (alba,) = [at for at, name in enumerate(names(run)) if name == "02"]
+    rows = collection.view.rows_of([run["q"][alba].image])
+
+    assert reasons(collection, query, run.header, rows)[0][0].code == "look"
+    assert {*names(searched(collection, "ardea zzz", by="both"), 3)} == {"00", "01", "02"}
+
+
+def test_the_score_is_the_cosine_and_the_share_on_the_scale_of_the_cosines(collection: Collection) -> None:
+    look = {hit.image: hit.score for hit in searched(collection, "thula", by="look")["q"]}
+    both = {hit.image: hit.score for hit in searched(collection, "thula", by="both", teach=False)["q"]}
+
+    raised = {image: both[image] - look[image] for image in look}
+    (egret,) = [image for image, more in raised.items() if more > 1e-4]
+    assert raised[egret] == pytest.approx(WEIGHT * np.std(list(look.values())), rel=0.01)
+
+
+def test_a_word_to_avoid_pushes_its_photos_away(collection: Collection) -> None:
+    query = Query("q", (Term(1.0, text="ardea"), Term(-1.0, text="cocoi")))
+
+    assert names(searched(collection, query, by="both"), 1) == ["02"]
+    assert names(searched(collection, query, by="words"))[0] == "02"
+    pushed = Query("q", (Term(1.0, text="stripes"), Term(-0.01, text="cocoi")))
+    assert {*names(searched(collection, pushed, by="both"))[-2:]} == {"00", "01"}
+    look = names(searched(collection, pushed, by="look"))
+    assert names(searched(collection, pushed, by="both", k=9)) == [name for name in look if name > "01"][:9]
+
+
+def test_a_filter_holds_and_photos_outside_of_it_still_teach(collection: Collection) -> None:
+    allowed = collection.allowed("species IS NULL")
+    run = searched(collection, "ardea cocoi", by="both", mask=allowed)
+
+    assert len(run["q"]) == 19 and not {"00", "01", "02"} & {*names(run)}
+    assert run.header["taught"]["q"]["photos"] == 2
+    assert names(searched(collection, "ardea", by="words", mask=allowed)) == []
+
+
+def test_words_need_a_first_stage_of_their_own(collection: Collection) -> None:
+    with pytest.raises(UsageError, match="--by look"):
+        StageOptions(neighbours=3, by="both")
+    with pytest.raises(UsageError, match="look, words, both"):
+        StageOptions(by="smell")
+    assert ByWords.of(collection, 3)([Query.words("thula")])["q"]
+
+
+# -- laws -----------------------------------------------------------------------------------------------------
+
+
+@LAW
+@given(words=WORDS)
+def test_a_query_whose_words_stand_nowhere_is_ranked_as_by_look(collection: Collection, words: list[str]) -> None:
+    text = " ".join(["stripes", *words])
+    matched = word_matches(collection.words, collection.view, Query.words(text)).rows
+    look, both = searched(collection, text, by="look"), searched(collection, text, by="both")
+
+    assert bool(len(matched)) == bool({*words} & {*KNOWN})
+    if not len(matched):
+        assert both["q"] == look["q"]
+        assert both.header["worded"] == []
+
+
+@LAW
+@given(words=WORDS, k=st.integers(1, 24))
+def test_the_first_hits_do_not_depend_on_how_many_are_wanted(collection: Collection, words: list[str], k: int) -> None:
+    text = " ".join(["stripes", *words])
+
+    whole, cut = searched(collection, text, by="both"), searched(collection, text, by="both", k=k)
+
+    assert [hit.image for hit in cut["q"]] == [hit.image for hit in whole["q"][:k]]
+
+
+@LAW
+@given(words=WORDS)
+def test_a_photo_with_words_never_stands_lower_than_by_look(collection: Collection, words: list[str]) -> None:
+    text = " ".join(["stripes", *words])
+    look, both = ([hit.image for hit in searched(collection, text, by=by, teach=False)["q"]] for by in ("look", "both"))
+    rows = word_matches(collection.words, collection.view, Query.words(text)).rows.tolist()
+
+    best = {fact["id"] for fact in collection.view.facts(rows)}
+    without = [image for image in look if image not in best]
+    assert [image for image in both if image not in best] == without
+    assert all(both.index(image) <= look.index(image) + len(best) for image in best)
+
+
+@LAW
+@given(order=st.permutations(["ardea", "alba", "stripes"]))
+def test_the_order_of_words_does_not_matter(collection: Collection, order: list[str]) -> None:
+    one = searched(collection, " ".join(order), by="words")
+
+    assert one["q"] == searched(collection, "ardea alba stripes", by="words")["q"]
+
+
+# -- labels teach ---------------------------------------------------------------------------------------------
+
+
+def unit(rows: object) -> np.ndarray:
+    made = np.asarray(rows, np.float32)
+    return made / np.linalg.norm(made, axis=-1, keepdims=True)
+
+
+def test_what_the_encoder_does_not_know_is_learned_from_photos_that_agree() -> None:
+    """The words point along z, the labelled photos along x, the others along y."""
+    rng = np.random.default_rng(0)
+    background = unit(np.array([0, 1, 0]) + rng.normal(0, 0.1, (50, 3)))
+    labelled = unit([[1, 0.1, 0], [1, 0, 0.05], [1, 0, -0.1]])
+
+    mixed, teaching = taught(unit([0, 0, 1]), labelled, background)
+
+    assert teaching.photos == 3 and teaching.agreed > 0.95
+    assert mixed[0] > 0.3 and np.linalg.norm(mixed) == pytest.approx(1)
+    assert "3 photos bear these words" in teaching.sentence
+
+
+def test_what_the_encoder_knows_is_taught_less() -> None:
+    """Photos on both sides of an axis: one vector of words points along it, the other along another."""
+    rng, axes = np.random.default_rng(0), np.eye(8)
+    background = unit(rng.normal(0, 1, (400, 8)))
+    labelled = unit([axes[0] + 0.5 * axes[1], axes[0] - 0.5 * axes[1]])
+
+    known, unknown = (taught(unit(axes[at]), labelled, background)[1].weight for at in (0, 5))
+
+    assert 0 < known < unknown <= 1
+
+
+def test_photos_that_have_nothing_in_common_teach_nothing() -> None:
+    background = unit(np.random.default_rng(0).normal(0, 1, (400, 8)))
+    words = unit(np.eye(8)[0])
+
+    mixed, teaching = taught(words, unit([np.eye(8)[1], -np.eye(8)[1], np.eye(8)[2], -np.eye(8)[2]]), background)
+
+    assert teaching.weight == 0
+    np.testing.assert_array_equal(mixed, words)
+
+
+@LAW
+@given(seed=st.integers(0, 500), photos=st.integers(1, 6))
+def test_a_taught_query_has_unit_length_and_comes_closer_to_the_photos(seed: int, photos: int) -> None:
+    rng = np.random.default_rng(seed)
+    words, labelled, background = (unit(rng.normal(0, 1, shape)) for shape in ((16,), (photos, 16), (60, 16)))
+
+    mixed, teaching = taught(words, labelled, background)
+
+    assert np.linalg.norm(mixed) == pytest.approx(1, abs=1e-5) and 0 <= teaching.weight <= 1
+    assert mixed @ labelled.mean(0) >= words @ labelled.mean(0) - 1e-6
+
+
+def test_teaching_can_be_left_out_and_says_what_it_did(collection: Collection) -> None:
+    told, untold = (searched(collection, "ardea cocoi", by="both", teach=teach) for teach in (True, False))
+
+    assert told.header["taught"]["q"]["photos"] == 2
+    assert [getattr(note, "code", "") for note in told.notes] == ["taught"] and "--no-teach" in told.notes[0]
+    assert "taught" not in untold.header and not untold.notes
+
+
+def test_the_python_call_is_by_both_unless_told(collection: Collection) -> None:
+    assert collection.search("thula").header["by"] == "both"
+    assert collection.search("thula", by="look").header["by"] == "look"
+    assert "taught" not in collection.search("ardea cocoi", teach=False).header

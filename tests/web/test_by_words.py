@@ -1,0 +1,56 @@
+"""The server searches by words and look like the command line, says why a hit is there, and pages through it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+import eyespot
+from tests.web.conftest import PHOTOS, Ask
+
+
+def test_a_label_puts_its_photos_first_and_each_hit_says_why(search: Ask) -> None:
+    found = search(q="heron", limit=PHOTOS)
+
+    herons = [item["kind"] == "heron" for item in found["items"]]
+    assert found["by"] == "both" and herons == sorted(herons, reverse=True) and sum(herons) == PHOTOS // 3
+    first, last = found["items"][0], found["items"][-1]
+    assert [why["code"] for why in first["why"]][:2] == ["label kind", "look"]
+    assert last["why"][0]["code"] == "look" and last["why"][0]["sentence"]
+
+
+def test_words_alone_end_where_no_label_holds_them(client: TestClient, search: Ask) -> None:
+    found = search(q="heron", by="words", limit=10)
+    assert (found["by"], found["total"], len(found["items"])) == ("words", PHOTOS // 3, 10)
+    rest = search(q="heron", by="words", limit=500, cursor=found["next"])
+    assert len(rest["items"]) == PHOTOS // 3 - 10 and rest["next"] is None
+
+    assert client.get("/v1/search", params={"q": "zyzzyva", "by": "words"}).status_code == 404
+
+
+@pytest.mark.parametrize("by", ["look", "words", "both"])
+def test_the_order_is_that_of_the_command_line(search: Ask, gallery: Path, by: str) -> None:
+    found = search(q="heron 12", by=by, limit=30)
+
+    expected = eyespot.open(gallery).search("heron 12", k=30, by=by)
+    assert [item["id"] for item in found["items"]] == list(expected.image)
+    assert ("why" in found["items"][0]) == (by != "look")
+
+
+def test_teaching_can_be_left_out(search: Ask) -> None:
+    untaught = search(q="heron", teach="false")
+
+    assert "teach=false" in untaught["link"] and not any("bear these words" in note for note in untaught["notes"])
+
+
+def test_an_unknown_way_is_refused(client: TestClient) -> None:
+    assert client.get("/v1/search", params={"q": "heron", "by": "smell"}).status_code == 422
+
+
+def test_the_page_offers_the_ways_and_shows_why(client: TestClient) -> None:
+    page = client.get("/", params={"q": "heron", "by": "words"}, headers={"Accept": "text/html"}).text
+
+    assert '<option value="words" selected>' in page and "label kind" in page
+    assert "by words</span>" in page
