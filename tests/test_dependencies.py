@@ -32,6 +32,7 @@ PLACES = {
     "llm": ("llms/",),
     "local": ("descriptors/sift.py", "search/local/spatial.py"),
     "mteb": ("bridges/mteb.py",),
+    "ocr": ("gallery/ocr/rapidocr.py",),
     "plots": ("cli/tune.py", "reports/drawing.py", "reports/figures/"),
     "ray": ("cluster/",),
     "recos": ("curate/recos/grammar.py",),
