@@ -39,6 +39,7 @@ PLACES = {
     "remote": ("gallery/remote.py",),
     "rerank": ("judges/cross_encoder.py",),
     "torch": ("adapters/", "cli/doctor.py", "descriptors/dinov2.py", "encoders/", "judges/", "models/"),
+    "watch": ("gallery/watching.py",),
     "web": ("web/", "cli/serve.py"),
 }
 
