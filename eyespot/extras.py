@@ -18,6 +18,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     **dict.fromkeys(("matplotlib", "sklearn"), "plots"),
     "cv2": "local",
     "watchfiles": "watch",
+    "rapidocr": "ocr",
     "faiss": "faiss",
     "lancedb": "lance",
     "ray": "ray",

@@ -33,6 +33,7 @@ PLACES = {
     "llm": ("llms/",),
     "local": ("descriptors/sift.py", "search/local/spatial.py"),
     "mteb": ("bridges/mteb.py",),
+    "ocr": ("gallery/ocr/rapidocr.py",),
     "plots": ("cli/tune.py", "reports/drawing.py", "reports/figures/"),
     "raw": ("gallery/photos/raw.py",),
     "ray": ("cluster/",),
@@ -40,6 +41,7 @@ PLACES = {
     "remote": ("gallery/remote.py",),
     "rerank": ("judges/cross_encoder.py",),
     "torch": ("adapters/", "cli/doctor.py", "descriptors/dinov2.py", "encoders/", "judges/", "models/"),
+    "watch": ("gallery/watching.py",),
     "web": ("web/", "cli/serve.py"),
 }
 

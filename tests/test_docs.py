@@ -86,6 +86,8 @@ NEEDS = {
     r"--kind lance|--index lance|\bexport lance": "lance",
     r" --ray ": "ray",
     r"\b(import|export) hdf5\b": "hdf5",
+    r" --ocr\b": "ocr",
+    r" --watch\b": "watch",
     r"\beyespot publish\b|\b(s3|gs)://": "remote",
     r"\beyespot describe\b|--rerank-local": "local",
     r"--check face": "inat",

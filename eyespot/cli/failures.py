@@ -19,13 +19,14 @@ def run(
     from eyespot.gallery.photos.sources import full_path
     from eyespot.gallery.reading import reading
     from eyespot.gallery.remote import STATE
+    from eyespot.gallery.texts import failures
 
     disk.read_header(failures_gallery)
     if (failures_gallery / STATE).is_file():
         raise UsageError("what could not be read is known where the gallery was indexed and published; ask there")
     with reading(failures_gallery) as ledger:
-        roots = ledger.roots()
-        rows = [{"path": full_path(roots[f.root], f.path), "reason": f.reason} for f in ledger.failures()]
+        roots, every = ledger.roots(), [*ledger.failures(), *failures(ledger)]
+        rows = [{"path": full_path(roots[f.root], f.path), "reason": f.reason} for f in every]
     if json:
         print_json(rows)
     else:

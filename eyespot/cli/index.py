@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from eyespot.gallery.looked import Looked
     from eyespot.gallery.photos.kinds import SkippedFiles
     from eyespot.gallery.photos.sources import Root
-    from eyespot.types import Encoder
+    from eyespot.gallery.texts import TextSummary
+    from eyespot.types import Encoder, TextReader
 
 SOME_FAILED = 3
 
@@ -61,6 +62,7 @@ def run(
     ray: str = ray_option(),
     half: bool = typer.Option(False, "--half", help="Store new vectors in float16, half the size, from now on."),
     codes: bool = typer.Option(False, "--codes", help="Also store int8 codes: fast exact search in little memory."),
+    ocr: bool = typer.Option(False, "--ocr", help="Also read the text in pictures, once; needs the extra [ocr]."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what could not be read before."),
     repair: bool = typer.Option(
         False, "--repair", help="Read every file of the gallery, and make again what is damaged."
@@ -81,17 +83,18 @@ def run(
         os.environ[VARIABLE] = memory  # where threads, and workers that are started from here, look for it
         decode_limit()
     place = gallery_here(gallery, writes=True)
-    if remove and dry_run:
-        raise UsageError("--remove and --dry-run exclude each other: a dry run changes nothing")
-    if watch and dry_run:
-        raise UsageError("--watch and --dry-run exclude each other: a dry run changes nothing")
+    for option, given in {"--remove": remove, "--watch": watch, "--ocr": ocr}.items():
+        if given and dry_run:
+            raise UsageError(f"{option} and --dry-run exclude each other: a dry run changes nothing")
     roots = _roots(place, photos or [])
     if dry_run:
         _tell_survey(place, roots, json)
         return
     encoders = _encoders(place, encoder if crops is None else f"crops:{crops}:{encoder or 'starter'}", bool(photos))
     threads = workers or os.cpu_count() or 1
-    options = Options(threads, retry_failed, forget, remove or (), repair=repair, half=half, codes=codes)
+    reader = _text_reader(threads) if ocr else None
+    later = Options(threads, half=half, codes=codes, text_reader=reader)
+    options = replace(later, retry_failed=retry_failed, forget=forget, remove=remove or (), repair=repair)
     with nullcontext() if ray is None else pool_on(ray, workers) as pool:
 
         def index_once(options: Options) -> None:
@@ -104,7 +107,6 @@ def run(
             _report(place, summary, json)
 
         if watch:
-            later = Options(threads, half=half, codes=codes)
             keep_up(place, roots, partial(index_once, options), partial(index_once, later))
         else:
             index_once(options)
@@ -176,6 +178,13 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
     return encoders
 
 
+def _text_reader(threads: int) -> TextReader:
+    from eyespot import rooms
+
+    reader: TextReader = rooms.load("gallery.ocr", "rapidocr", threads=threads)
+    return reader
+
+
 def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
     from eyespot.gallery.photos.sources import is_there
     from eyespot.gallery.survey import survey
@@ -210,8 +219,25 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         }
         fields = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(looked.skipped)}
         damaged = [fault._asdict() for fault in summary.damaged]
-        print_json({"gallery": str(gallery), **fields, "damaged": damaged})
-    # The fate of every file, in one line
+        read = summary.texts and vars(summary.texts) | {"failures": len(summary.texts.failures)}
+        print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
+    conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
+    if looked.paths < looked.pictorial:
+        note(_share(looked))
+    if summary.texts:
+        _report_texts(summary.texts, gallery)
+    for fault in summary.damaged:
+        note(f"still damaged: {fault}")
+    if summary.failures:
+        fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
+        note(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
+    if summary.failures or summary.damaged or (summary.texts and summary.texts.failures):
+        raise typer.Exit(SOME_FAILED)
+
+
+def _account(summary: Summary) -> str:
+    """The fate of every file, in one line."""
+    looked = summary.looked
     parts = [
         f"{summary.embedded:,} embedded now" if summary.embedded else "",
         f"{looked.copies:,} exact {'copy' if looked.copies == 1 else 'copies'}" if looked.copies else "",
@@ -219,18 +245,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         f"{looked.failures:,} failed" if looked.failures else "",
     ]
     account = f"{_counted(looked.pictures, 'picture')} from {_counted(looked.files, 'file')}"
-    if any(parts):
-        account += f": {', '.join(filter(None, parts))}"
-    conclude(f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}")
-    if looked.paths < looked.pictorial:
-        note(_share(looked))
-    for fault in summary.damaged:
-        note(f"still damaged: {fault}")
-    if summary.failures:
-        fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
-        note(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
-    if summary.failures or summary.damaged:
-        raise typer.Exit(SOME_FAILED)
+    return f"{account}: {', '.join(filter(None, parts))}" if any(parts) else account
 
 
 def _share(looked: Looked) -> str:
@@ -242,6 +257,15 @@ def _share(looked: Looked) -> str:
     )
     more = [f"; {files:,} more with {install_line(extra)}" for extra, files in looked.by_extra.items()]
     return f"{share} can be searched{''.join(more)}"
+
+
+def _report_texts(texts: TextSummary, gallery: Path) -> None:
+    conclude(f"text was read in {_counted(texts.read, 'picture')} now; {texts.with_text:,} of the gallery have text")
+    if texts.away:
+        note(f"{_counted(texts.away, 'picture')} out of reach wait to be read; run the same line again")
+    if texts.failures:
+        count = len(texts.failures)
+        note(f"the text of {count} could not be read; see them with: eyespot failures -g {gallery}")
 
 
 # -- what was taken and what not ----------------------------------------------------------------------------

@@ -6,7 +6,6 @@ Killed at any moment and run again, it goes on with the first shard that is not 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,9 +15,7 @@ from typing import Any, NamedTuple
 
 from eyespot.gallery import disk
 from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
-from eyespot.gallery.photos.found import reason
-from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
-from eyespot.gallery.photos.places import read_again
+from eyespot.gallery.rereading import NotReread, reread
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.parallel import ordered_map
 from eyespot.storage.locks import locked
@@ -169,26 +166,11 @@ class _DescribeJob:
                 yield self.extractor.describe(picture, self.options.count)
 
     def _read(self, item: _Item) -> Any:
-        """The picture, upright in RGB, from the first place that still holds it; or why there is none."""
-        whys, is_away = [], False
-        for place in item.places:
-            try:
-                data = read_again(place)
-                # Whether these are not the bytes that were indexed; an imported row whose id is no
-                # digest is taken at its word
-                is_other = re.fullmatch("[0-9a-f]{32}", item.id) is not None and id_of(data) != item.id
-                if is_other:
-                    whys.append("changed since it was indexed; run eyespot index first")
-                else:
-                    return open_picture(data, self.extractor.min_side).image
-            except BadPicture as bad:
-                whys.append(bad.reason)
-            except OSError as error:
-                whys.append(reason(error))
-                is_away = True
-            except MemoryError:
-                whys.append("too large for this machine's memory")
-        if is_away:
+        """The picture, or why there is none."""
+        picture = reread(item.id, item.places, self.extractor.min_side)
+        if not isinstance(picture, NotReread):
+            return picture
+        if picture.is_away:
             with self._counting:
                 self.out_of_reach += 1
-        return whys[0]
+        return picture.reason

@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS items(id TEXT PRIMARY KEY, shard INTEGER, row INTEGER
     WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS items_shard ON items(shard, row);
 CREATE TABLE IF NOT EXISTS labels(root INTEGER, path TEXT, facts TEXT, PRIMARY KEY(root, path)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS texts(id TEXT PRIMARY KEY, facts TEXT, failed TEXT) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS columns(name TEXT PRIMARY KEY, kind TEXT) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS problems(root INTEGER, path TEXT, reason TEXT);
 CREATE INDEX IF NOT EXISTS problems_path ON problems(root, path);
@@ -316,13 +317,14 @@ class Ledger:
     def rows_of(self, shard: int) -> Iterator[StoredRow]:
         """Every row of a shard in order; one without paths is gone and waits for its picture to come back."""
         rows = self.sql.execute(
-            "SELECT i.id, i.measured, f.root, f.path, f.size, f.mtime, l.facts FROM items i"
+            "SELECT i.id, i.measured, f.root, f.path, f.size, f.mtime, l.facts, t.facts FROM items i"
             " LEFT JOIN files f ON f.id = i.id LEFT JOIN labels l ON l.root = f.root AND l.path = f.path"
+            " LEFT JOIN texts t ON t.id = i.id"
             " WHERE i.shard = ? ORDER BY i.row, f.root, f.path",
             (shard,),
         )
         row: StoredRow | None = None
-        for id, measured, root, path, size, mtime, facts in rows:
+        for id, measured, root, path, size, mtime, labels, text in rows:
             if row is None or row.id != id:
                 if row:
                     yield row
@@ -330,7 +332,8 @@ class Ledger:
             if path is not None:
                 row.roots.append(root)
                 row.paths.append(path)
-                row.labels.update({k: v for k, v in json.loads(facts or "{}").items() if k not in row.labels})
+                known = json.loads(text or "{}") | json.loads(labels or "{}")
+                row.labels.update({name: value for name, value in known.items() if name not in row.labels})
         if row:
             yield row
 

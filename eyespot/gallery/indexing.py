@@ -17,7 +17,7 @@ from shlex import quote
 
 import numpy as np
 
-from eyespot.gallery import disk, int8_codes, integrity, recovery
+from eyespot.gallery import disk, int8_codes, integrity, recovery, texts
 from eyespot.gallery.decode_workers import Reader, ThreadedReader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
@@ -31,15 +31,8 @@ from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
 from eyespot.storage.digests import DIGESTS, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
-from eyespot.types import (
-    Encoder,
-    EncoderWithNotes,
-    EyespotError,
-    Mask,
-    Progress,
-    Vectors,
-    no_progress,
-)
+from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, TextReader, Vectors
+from eyespot.types.progress import Progress, no_progress
 
 GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --forget
 
@@ -58,6 +51,7 @@ class Options:
     codes: bool = False  # int8 codes next to the vectors; a space that has some gets the rest anyway
     progress: Progress = no_progress
     hands: Callable[[Mapping[str, Encoder]], Reader] | None = None
+    text_reader: TextReader | None = None  # of the text in pictures
 
 
 @dataclass
@@ -72,6 +66,7 @@ class Summary:
     notes: list[str] = field(default_factory=list)
     damaged: list[integrity.Fault] = field(default_factory=list)  # what a repair could not fix here
     looked: Looked = field(default_factory=Looked)
+    texts: texts.TextSummary | None = None
 
 
 def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], options: Options | None = None) -> Summary:
@@ -141,6 +136,8 @@ class _IndexJob:
         self._forget_gone(looked)
         self._refresh_facts()
         self._fill_spaces()
+        if self.options.text_reader:
+            self._read_texts(self.options.text_reader)
         disk.write_header(self.gallery, self._header())  # also if it says nothing new: who serves it looks at its date
         look = damaged_files if self.options.repair else damaged_at_a_glance
         self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress, look)
@@ -303,6 +300,13 @@ class _IndexJob:
                 self._write_items(folder, shard)
             self.ledger.refreshed(shard)
             self.options.progress("refreshing facts", done, len(stale))
+
+    def _read_texts(self, reader: TextReader) -> None:
+        """The table of a shard is written when its pictures are read, so that what is read can be found early."""
+        before = texts.summary(self.ledger, 0).read
+        for _ in texts.read_texts(self.ledger, reader, self.options.retry_failed, self.options.progress):
+            self._refresh_facts()
+        self.summary.texts = texts.summary(self.ledger, before)
 
     def _fill_spaces(self) -> None:
         """Vectors that a space lacks: of older shards, of pictures out of reach when it was added, and damaged ones."""

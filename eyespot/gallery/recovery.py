@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, texts
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import RETRY, SCHEMA, Ledger
@@ -151,6 +151,7 @@ def _take_row(record: Ledger, shard: int, number: int, row: dict[str, Any]) -> N
     if "taken" in measured:
         measured["taken"] = measured["taken"].isoformat()
     record.sql.execute("INSERT INTO items VALUES (?, ?, ?, ?)", (row["id"], shard, number, json.dumps(measured)))
+    texts.take_back(record, row["id"], row)
     for root, path in zip(row["roots"], row["paths"], strict=True):
         values = (root, path, row["size"], RETRY, -1, row["id"], None)
         record.sql.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", values)

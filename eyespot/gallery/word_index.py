@@ -34,8 +34,9 @@ ROWS = 1 << 32  # rows of a shard: the row of the table is shard · ROWS + row
 FILE, FOLDER = "file name", "folder name"
 COLUMNS = 1_900  # SQLite takes 2,000
 OWN_NAMES = {"title": "title", "caption": "caption", "description": "description", "text": "text"}
+OWN_NAMES |= {"text_in_picture": "text in the picture"}
 OWN_NAMES |= {name: name.replace("_", " ") for name in EMBEDDED}
-_SKIPPED = frozenset({"id", "camera", *map(plain_name, (*LICENCES, *ADDRESSES))})
+_SKIPPED = frozenset({"id", "camera", "boxes", "textboxes", "textreadby", *map(plain_name, (*LICENCES, *ADDRESSES))})
 _HUMP = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 
 
@@ -206,7 +207,11 @@ def _text_columns(shard: Path) -> list[str]:
     import pyarrow.parquet as pq
 
     schema = pq.read_schema(shard / disk.ITEMS)
-    return [field.name for field in schema if pa.types.is_string(field.type) and plain_name(field.name) not in _SKIPPED]
+    names = [field.name for field in schema if pa.types.is_string(field.type)]
+    # What `eyespot tag` wrote is no word of a person: it would teach the encoder its own guesses
+    guessed = {name for name in names if {f"{name}_by", f"{name}_score"} <= set(schema.names)}
+    own = {*guessed, *(f"{name}_by" for name in guessed)}
+    return [name for name in names if name not in own and plain_name(name) not in _SKIPPED]
 
 
 def _texts(shard: Path, columns: Sequence[str], roots: Mapping[int, Root]) -> Iterator[tuple[int, list[str | None]]]:

@@ -22,6 +22,7 @@ from eyespot.types.queries import Query, Term
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
 from eyespot.types.search import AdaptedQuery, Adapter, Index, NearestRows
 from eyespot.types.stages import Stage
+from eyespot.types.text_reading import TextBox, TextReader
 
 __all__ = [
     "AdaptedQuery",
@@ -62,6 +63,8 @@ __all__ = [
     "Spent",
     "Stage",
     "Term",
+    "TextBox",
+    "TextReader",
     "Token",
     "UsageError",
     "Vectors",

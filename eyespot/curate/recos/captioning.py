@@ -41,7 +41,9 @@ class CaptionWriter(NamedTuple):
         known = {}
         # Only rules that work from labels get them: to a model that sees the picture they would give the answer away
         if str(self.model.get("use")).partition(":")[0] == DEMONSTRATION:
+            writing = record.get("writing", "") if about.of_writing else ""
             known["known"] = {"task": task, "facts": record["facts"], "attributes": about.attributes, **fields}
+            known["known"]["writing"] = writing
         return prompt_of(self.model, filled(self.template, **words), form, [picture], **known)
 
 

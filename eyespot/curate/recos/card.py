@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -19,7 +19,7 @@ from eyespot.curate.recos.files import COLUMNS
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.recos.rewriting import Rewriting
 from eyespot.curate.recos.sources import DRAWN
-from eyespot.curate.recos.subtasks import names
+from eyespot.curate.recos.subtasks import names, subtask
 from eyespot.pipelines import Record, StepResult, drops
 from eyespot.pipelines.data_card import (
     CardContent,
@@ -93,6 +93,7 @@ def notes(made: RecosSteps) -> Iterator[str]:
         yield "A demonstration: captions were written by rules from labels. Measure nothing with this set."
     stand_ins = {record["subtask"]: record["stand_in"] for record in made.records if record.get("stand_in")}
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
+    yield from _writing_notes(made.records)
     # Captions that only a model or a rule has checked
     captions = made.captions()
     if unseen := [record for record in captions if not is_seen(record)]:
@@ -126,6 +127,16 @@ def _short(made: RecosSteps, collected: Mapping[str, int]) -> Iterator[str]:
                 f"Sub-task {name}: {left[name]} of {count} pictures have captions; spare = {spare} in its table of the "
                 "recipe takes further ones, and asks for no caption twice."
             )
+
+
+def _writing_notes(records: Iterable[Record]) -> Iterator[str]:
+    """By which program the writing in photos was read, which misreads at times."""
+    readers: dict[tuple[str, str], set[str]] = {}
+    for record in records:
+        if subtask(record["subtask"]).of_writing and record["version"] == VERSIONS[0] and record.get("writing"):
+            readers.setdefault((record["subtask"], record["read_by"]), set()).add(record["image"])
+    for (name, reader), images in sorted(readers.items()):
+        yield f"Sub-task {name}: the text of {len(images):,} photos was read by OCR ({reader}), which misreads some."
 
 
 # -- tables -----------------------------------------------------------------------------------------------------

@@ -24,9 +24,10 @@ FURTHER = 4  # times as many hits are read as pictures are wanted, because other
 class SubtaskPictures:
     """Pictures of a sub-task: `count` of them, from these galleries (none named: all), for which `where` is true.
 
-    With `words` those whose labels contain one of the words, else the results of `queries`. `stand_in` says what
-    these pictures stand in for, if they are not what the sub-task means. `spare` further photos are captioned as well,
-    and take the places of those that lose their captions.
+    With `words` those whose labels contain one of the words (of the sub-task `ocr`: or whose writing does), else the
+    results of `queries`. Without both, photos of `ocr` are those in which OCR read something, where a gallery has any.
+    `stand_in` says what these pictures stand in for, if they are not what the sub-task means. `spare` further
+    photos are captioned as well, and take the places of those that lose their captions.
     """
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
@@ -108,10 +109,19 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
 
 
 def _candidates(context: Context, sources: Sources, of: Subtask, wanted: SubtaskPictures, gallery: str) -> list[Record]:
-    """Photos of a gallery for a sub-task: by the words of their labels in random order, or by searches, best first."""
+    """Photos of a gallery for a sub-task: by labels or writing in random order, or by searches, best first."""
     queries = wanted.queries or of.queries
     if wanted.words:
-        return _labelled(context, sources, wanted, gallery)
+        pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, wanted.words))})(?!\w)", re.IGNORECASE)
+        photos = _allowed(sources, wanted, gallery)
+        fits = [
+            it for it in photos if pattern.search(labels_of(it)) or (of.of_writing and pattern.search(it["writing"]))
+        ]
+        return context.chance(gallery, *wanted.words).sample(fits, len(fits))
+    if of.of_writing and not wanted.queries:
+        written = [photo for photo in _allowed(sources, wanted, gallery) if photo["writing"]]
+        if written:
+            return context.chance(gallery, "writing").sample(written, len(written))
     if not queries:
         drawn = "name it in the step draw, or " if of.generator is not None else ""
         raise UsageError(f"nothing says which photos are for {of.name}; {drawn}give it queries or words of labels")
@@ -127,16 +137,13 @@ def _candidates(context: Context, sources: Sources, of: Subtask, wanted: Subtask
     return list(_alternating(lists))
 
 
-def _labelled(context: Context, sources: Sources, wanted: SubtaskPictures, gallery: str) -> list[Record]:
-    """Photos whose labels contain one of the words, in random order."""
+def _allowed(sources: Sources, wanted: SubtaskPictures, gallery: str) -> list[dict[str, Any]]:
+    """The photos of a gallery for which `where` is true."""
     view = sources.world(gallery).view(sources.named)
     mask = view.live
     if wanted.where is not None:
         mask = mask & filters.mask(view.tables, filters.checked(wanted.where, list(filters.columns_of(view.tables))))
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, wanted.words))})(?!\w)", re.IGNORECASE)
-    photos = sources.photos(gallery, np.flatnonzero(mask).tolist())
-    fits = [photo for photo in photos if pattern.search(labels_of(photo))]
-    return context.chance(gallery, *wanted.words).sample(fits, len(fits))
+    return sources.photos(gallery, np.flatnonzero(mask).tolist())
 
 
 def labels_of(record: Record) -> str:

@@ -32,6 +32,13 @@ _TEMPLATES = (
     "{title}, seen from the front.",
     "What can be seen is {title}.",
 )
+_QUOTING = (  # of writing in the picture
+    'The words "{line}" can be read.',
+    'A photo of something with "{line}" written on it.',
+    'Something bears the text "{line}".',
+    '"{line}" is written in the picture.',
+    'The writing says "{line}".',
+)
 LONGEST_PLACE = 5  # words
 _SMALL = set(
     words("a an the in of on at to and or with by for from as is are it")
@@ -62,6 +69,8 @@ def _captions(prompt: Prompt, known: Mapping[str, Any]) -> Mapping[str, Any]:
     if _fails(prompt, "abstains"):
         return {"captions": [], "unsuitable": ABSTAINED}
     texts, title = _captions_by_people(known["facts"]), _title(known["facts"])
+    if lines := known.get("writing", "").splitlines():
+        texts = [template.format(line=max(lines, key=len).replace('"', "")) for template in _QUOTING]
     if not texts and title:
         texts = [_sentence(template.format(title=title)) for template in _TEMPLATES]
     for number, text in enumerate(texts):
@@ -150,6 +159,9 @@ def _changes(text: str, known: Mapping[str, Any]) -> Iterator[tuple[str, str, st
     before, after = _title(known["before"]), _title(known["facts"])
     if before and after and before.casefold() != after.casefold() and before.casefold() in text.casefold():
         yield from ((name, before, after) for name in ("object", "name", "scene"))
+    quoted, lines = re.search('"(.+)"', text), known.get("writing", "").replace('"', "").splitlines()
+    if quoted and lines and quoted[1] not in lines:
+        yield "words", quoted[1], max(lines, key=len)
     labels = " ".join(map(str, known["facts"].values()))
     for attribute, kind in _kinds().items():
         old = next((word for word in kind if _contains(text, word)), None)

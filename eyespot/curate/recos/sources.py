@@ -18,8 +18,10 @@ import numpy as np
 from eyespot import rooms
 from eyespot.curate._attribution import attributions
 from eyespot.curate._world import PhotoWorld
+from eyespot.curate.recos.writing import writing_of
 from eyespot.gallery.formats.exported import names_owner
 from eyespot.gallery.photos.labels import MEASURED
+from eyespot.gallery.texts import COLUMNS as TEXT_COLUMNS
 from eyespot.pipelines import Record
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
@@ -29,6 +31,7 @@ DRAWN = "drawn"
 STARTER = "starter"
 _PRIVATE = MEASURED | {"latitude", "longitude", "taken", "camera"}
 _FILED = {"source", "url", "licence", "license", "split"}  # about the file, as owners are, not about what it shows
+_NO_LABELS = _PRIVATE | _FILED | set(TEXT_COLUMNS)  # a sign that says "tower" shows no tower
 
 
 @dataclass
@@ -121,11 +124,12 @@ class Sources:
         return list(zip(nearest.rows[0].tolist(), nearest.scores[0].tolist(), strict=True))
 
     def photos(self, name: str, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """The fields of these rows' pictures: image, source, path and facts (labels of what they show)."""
+        """The fields of these rows' pictures: image, source, path, facts (labels of what they show), and writing."""
         pictures = []
         for row in self.world(name).view(self.named).facts(rows):
             facts = {key: value for key, value in row.items() if value is not None and _of_the_picture(key)}
-            pictures.append({"image": row["id"], "source": name, "path": str(row["path"]), "facts": facts})
+            fields = {"image": row["id"], "source": name, "path": str(row["path"]), "facts": facts}
+            pictures.append(fields | writing_of(row))
         return pictures
 
     def attributions(self, records: Iterable[Record]) -> dict[str, dict[str, str | None]]:
@@ -155,4 +159,4 @@ class Sources:
 
 def _of_the_picture(column: str) -> bool:
     """Whether a label may describe the picture. The photographer "G-Man" is not a man in it."""
-    return column not in _PRIVATE | _FILED and not names_owner(column)
+    return column not in _NO_LABELS and not names_owner(column)

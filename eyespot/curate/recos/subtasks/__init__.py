@@ -25,7 +25,8 @@ class Subtask:
 
     `about` tells a writer what captions must depend on, `attributes` what a confusing caption may change. `count` is
     the number of its pictures in v0, `queries` are the searches for photos unless the recipe has others. Pictures of
-    a `generator` are drawn; `stand_in` says which missing photos they replace.
+    a `generator` are drawn; `stand_in` says which missing photos they replace. Photos `of_writing` are those in which
+    OCR read some, from galleries that were indexed with it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Subtask:
     generator: Generator | None = None
     stand_in: str = ""
     opt_in: bool = False
+    of_writing: bool = False
 
 
 def names() -> list[str]:

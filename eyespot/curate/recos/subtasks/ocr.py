@@ -1,4 +1,4 @@
-"""OCR: the text in the picture. Where there are no photos of writing, drawn signs stand in for them."""
+"""OCR: the text in the picture: in photos of galleries that were indexed with `--ocr`, or on drawn signs."""
 
 from __future__ import annotations
 
@@ -45,4 +45,5 @@ def load() -> Subtask:
         ("a sign with writing on it", "a shop sign", "a street sign", "a poster", "words on a wall"),
         LetterBoards(),
         stand_in="drawn signs stand in for photos of writing",
+        of_writing=True,
     )

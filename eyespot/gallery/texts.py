@@ -1,0 +1,177 @@
+"""Text that was read in pictures: facts of each picture, kept by its bytes, so a moved or copied photo keeps them.
+
+    text_in_picture    the lines in reading order, joined by blanks; missing where nothing is written
+    text_boxes         JSON: [[text, confidence, x, y, width, height], …] in shares of width and height
+    text_read_by       what read it, with its version; a picture without a value was not read
+
+Each picture is on disk as soon as it is read. A run that was killed goes on with the next picture.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from eyespot.gallery.index_db import Failure, Ledger
+from eyespot.gallery.photos.places import full_path
+from eyespot.gallery.rereading import NotReread, reread
+from eyespot.parallel import ordered_map
+from eyespot.storage import sqlite
+from eyespot.types import Progress, TextBox, TextReader
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+WORDS, BOXES, READ_BY = COLUMNS = ("text_in_picture", "text_boxes", "text_read_by")
+AHEAD = 3  # pictures that are decoded while one is read
+_UNREAD = """SELECT i.shard, i.id, f.root, f.path FROM items i JOIN files f ON f.id = i.id
+    LEFT JOIN texts t ON t.id = i.id WHERE t.id IS NULL OR (:again AND t.failed IS NOT NULL)
+    ORDER BY i.shard, i.row, f.root, f.path"""
+
+
+@dataclass
+class TextSummary:
+    """What a run read: pictures now, those of the gallery with text, failures of earlier runs too."""
+
+    read: int = 0
+    with_text: int = 0
+    away: int = 0  # out of reach, or changed meanwhile; the next run tries them again
+    failures: list[Failure] = field(default_factory=list)
+
+
+class UnreadPicture(NamedTuple):
+    """A picture whose text is not known: its shard, its id, and where it lies."""
+
+    shard: int
+    id: str
+    places: list[str]
+
+
+def read_texts(ledger: Ledger, reader: TextReader, again: bool, progress: Progress) -> Iterator[int]:
+    """Read the text of every picture that was not read, with `again` of those that failed; each shard that is done."""
+    waiting = unread(ledger, again)
+    done = 0
+    load = partial(_reread, min_side=reader.min_side)
+    with ThreadPoolExecutor(1) as pool:  # it takes far longer to read a picture than to decode it
+        pictures = ordered_map(load, waiting, pool, AHEAD)
+        for shard, group in groupby(zip(waiting, pictures, strict=True), key=lambda pair: pair[0].shard):
+            for unread_picture, picture in group:
+                _read(ledger, reader, unread_picture, picture)
+                done += 1
+                progress("reading text", done, len(waiting))
+            yield shard
+
+
+def unread(ledger: Ledger, again: bool) -> list[UnreadPicture]:
+    """Pictures of scanned photos that nothing has read, by shards and rows."""
+    roots = ledger.roots()
+    rows = ledger.sql.execute(_UNREAD, {"again": again}).fetchall()
+    pictures = []
+    for (shard, id), group in groupby(rows, key=lambda row: row[:2]):
+        pictures.append(UnreadPicture(shard, id, [full_path(roots[root], path) for _, _, root, path in group]))
+    return pictures
+
+
+def summary(ledger: Ledger, before: int) -> TextSummary:
+    """What is known of the pictures that are there; `before`: how many of them had been read when the run began."""
+    known = "FROM texts WHERE failed IS NULL AND id IN (SELECT id FROM files)"
+    read, with_text = ledger.sql.execute(
+        f"SELECT count(*), ifnull(sum(facts LIKE ?), 0) {known}", (f'%"{WORDS}"%',)
+    ).fetchone()
+    return TextSummary(read - before, with_text, len(unread(ledger, False)), failures(ledger))
+
+
+def failures(ledger: Ledger) -> list[Failure]:
+    """Pictures whose text could not be read, by root and path; none in a ledger of an older eyespot."""
+    if "texts" not in sqlite.table_names(ledger.sql):
+        return []
+    rows = ledger.sql.execute(
+        "SELECT root, min(path), texts.failed FROM texts JOIN files USING(id) WHERE texts.failed IS NOT NULL"
+        " GROUP BY texts.id ORDER BY root, path"
+    )
+    return [Failure(root, path, f"its text: {reason}") for root, path, reason in rows]
+
+
+def take_back(ledger: Ledger, id: str, row: Mapping[str, Any]) -> None:
+    """Take down again what a row of a shard's table says; call inside a transaction."""
+    if row.get(READ_BY) is not None:
+        facts = {name: row[name] for name in COLUMNS if row.get(name) is not None}
+        ledger.sql.execute(
+            "INSERT OR IGNORE INTO texts VALUES (?, ?, NULL)", (id, json.dumps(facts, ensure_ascii=False))
+        )
+        ledger.sql.executemany("INSERT OR IGNORE INTO columns VALUES (?, 'text')", [(name,) for name in COLUMNS])
+
+
+# -- reading ------------------------------------------------------------------------------------------------
+
+
+def _reread(unread_picture: UnreadPicture, min_side: int | None) -> Image | NotReread:
+    return reread(unread_picture.id, unread_picture.places, min_side)
+
+
+def _read(ledger: Ledger, reader: TextReader, unread_picture: UnreadPicture, picture: Image | NotReread) -> None:
+    facts: dict[str, str] = {}
+    failed = None
+    if isinstance(picture, NotReread):
+        if picture.passing:
+            return
+        failed = picture.reason
+    else:
+        try:
+            facts = text_facts(reader.read(picture), reader.name)
+        except Exception as error:  # engines raise nearly anything at odd pictures, and one must not stop the others
+            failed = (str(error).strip() or type(error).__name__).splitlines()[-1][:200]
+    with sqlite.transaction(ledger.sql):
+        if facts:
+            _add_columns(ledger)
+        values = (unread_picture.id, json.dumps(facts, ensure_ascii=False), failed)
+        ledger.sql.execute("INSERT OR REPLACE INTO texts VALUES (?, ?, ?)", values)
+        ledger.sql.execute("INSERT OR IGNORE INTO stale VALUES (?)", (unread_picture.shard,))
+
+
+def _add_columns(ledger: Ledger) -> None:
+    """The columns of text; new ones, and labels of these names that were numbers, make every table be written again."""
+    kinds = {name.casefold(): (name, kind) for name, kind in ledger.columns().items()}
+    for column in COLUMNS:
+        spelled, kind = kinds.get(column, (column, ""))
+        if kind != "text":
+            ledger.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, 'text')", (spelled,))
+            ledger.sql.execute("INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items")
+
+
+# -- facts --------------------------------------------------------------------------------------------------
+
+
+def text_facts(boxes: Sequence[TextBox], read_by: str) -> dict[str, str]:
+    """The columns of a picture's text.
+
+    A picture whose only text is one sign has no words: that is what readers see in spots, handles and leaves.
+    """
+    ordered = reading_order([box._replace(text=" ".join(box.text.split())) for box in boxes if box.text.strip()])
+    facts = {READ_BY: read_by}
+    if ordered:
+        rows = [[box.text, *(round(number, 4) for number in box[1:])] for box in ordered]
+        facts[BOXES] = json.dumps(rows, ensure_ascii=False)
+    words = " ".join(box.text for box in ordered)
+    return {WORDS: words, **facts} if len(words) > 1 else facts
+
+
+def reading_order(boxes: Sequence[TextBox]) -> list[TextBox]:
+    """From top to bottom; boxes beside each other, whose middles differ by less than half a height, left to right."""
+    rows: list[list[TextBox]] = []
+    for box in sorted(boxes, key=_middle):
+        if rows and _middle(box) - _middle(rows[-1][0]) < min(box.height, rows[-1][0].height) / 2:
+            rows[-1].append(box)
+        else:
+            rows.append([box])
+    return [box for row in rows for box in sorted(row, key=attrgetter("x"))]
+
+
+def _middle(box: TextBox) -> float:
+    return box.y + box.height / 2
