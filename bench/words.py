@@ -131,6 +131,7 @@ def bird_photos(photos: PhotoSet) -> list[Row]:
 def birds(photos: PhotoSet, quick: bool) -> Iterator[Measurement]:
     table = bird_photos(photos)
     values: dict[tuple[str, str], list[float]] = {(name, by): [] for name in NAMES for by in ("look", "both")}
+    sizes: dict[str, list[int]] = {name: [] for name in NAMES}  # of the species of each query
     behind: list[float] = []
     for seed in range(2 if quick else SEEDS):
         labelled = set(np.random.default_rng(seed).permutation(len(table))[: len(table) // 2].tolist())
@@ -143,11 +144,15 @@ def birds(photos: PhotoSet, quick: bool) -> Iterator[Measurement]:
                 mine, lost = groups[word]
                 found.append(average_precision([photo for photo in ranking if photo not in mine], lost))
                 behind += [float(set(ranking[: len(mine)]) != mine)] if by == "both" else []
+                sizes[name] += [len(mine) + len(lost)] if by == "both" else []
     for name in NAMES:
-        ours, look = (np.array(values[name, by]) for by in ("both", "look"))
-        p10, p90 = np.percentile(GOAL / resampled(ours, 200), (10, 90)).tolist()
-        means = {"both": float(ours.mean()), "look": float(look.mean())}
-        yield Quality(f"birds {name} AP", GOAL / means["both"], f"AP {GOAL}", p10, p90, len(ours), 1.0, means=means)
+        for least, what in ((2, "all"), (3, "of three photos and more")):
+            wanted = np.array(sizes[name]) >= least
+            ours, look = (np.array(values[name, by])[wanted] for by in ("both", "look"))
+            p10, p90 = np.percentile(GOAL / resampled(ours, 200), (10, 90)).tolist()
+            means = {"both": float(ours.mean()), "look": float(look.mean())}
+            title, mean = f"birds {name} AP, {what}", means["both"]
+            yield Quality(title, GOAL / mean, f"AP {GOAL}", p10, p90, len(ours), 1.0, means=means)
     yield Measurement.from_mean("birds labelled photos behind others", behind, "all queries", 0.0)
 
 

@@ -22,7 +22,7 @@ from eyespot.gallery.view import View
 from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
-from eyespot.search.taught import MOST, Teaching, taught
+from eyespot.search.taught import MOST, Contrast, Teaching, taught
 from eyespot.search.word_matches import WordMatches, under, without_parts, word_matches
 from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, UsageError, Vectors
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
 
 WEIGHT = 8.0  # of all words of a query, in standard deviations of its cosines
-SAMPLE = 512  # photos that the standard deviation is taken over
+SAMPLE = 2048  # photos that stand for the gallery
 RESCORED = 4096  # photos with words whose cosines are computed one by one
 
 
@@ -93,10 +93,14 @@ class ByWords:
         live = np.flatnonzero(self.view.live)
         return self.view.vectors(live[np.linspace(0, len(live) - 1, min(SAMPLE, len(live))).astype(np.int64)].tolist())
 
+    @cached_property
+    def _contrast(self) -> Contrast:
+        return Contrast(self._background)
+
     def _taught(self, vector: Vectors, matches: WordMatches) -> tuple[Vectors, Teaching]:
         count = len(matches.whole)
         rows = matches.whole[np.linspace(0, count - 1, min(MOST, count)).astype(np.int64)]
-        mixed, teaching = taught(vector, self.view.vectors(rows.tolist()), self._background)
+        mixed, teaching = taught(vector, self.view.vectors(rows.tolist()), self._contrast)
         return mixed, teaching._replace(photos=count)
 
     def _read(self, matches: WordMatches) -> NearestRows:

@@ -1,4 +1,7 @@
-"""What words look like, learned from the photos that bear them: their mean vector, mixed into the query.
+"""What words look like, learned from the photos that bear them and mixed into the query.
+
+The look is the direction that tells these photos from the gallery: their mean less the gallery's, with the directions
+in which all photos differ anyway counting less (linear discriminant analysis, with a shrunken covariance).
 
 How much the labels count is decided for each query: fully where the photos agree with each other better than the
 encoder's own vector of the words knows them, less where it knows them well or where the photos have little in common.
@@ -6,6 +9,7 @@ encoder's own vector of the words knows them, less where it knows them well or w
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +21,12 @@ MOST = 256  # labelled photos that are looked at
 ONE_PHOTO = 0.9  # how well one photo is taken to know what others of its kind look like
 LEAST = 0.05  # a smaller weight is none
 SMOOTHING = 0.01
+SHRINKAGE = 10.0  # times the mean variance, added to the variance in every direction
+WORDS = 0.5  # what the words' own spread of scores is beside the labels', where the labels count fully
 
 
 class Teaching(NamedTuple):
-    """What the labelled photos did for a query: how many there were, and the weight of their mean, at most 1.
+    """What the labelled photos did for a query: how many there were, and the weight of their look, at most 1.
 
     `known` and `agreed` say how well the words' own vector, and the other labelled photos, place a labelled photo: the
     share of the gallery that scores lower; 0.5 is chance.
@@ -36,27 +42,52 @@ class Teaching(NamedTuple):
         """What the user should know."""
         photos = "1 photo bears these words" if self.photos == 1 else f"{self.photos:,} photos bear these words"
         return (
-            f"{photos}, and what they look like counts {self.weight:.2f} times as much as the words themselves; leave"
-            " it out with --no-teach"
+            f"{photos}, and what they look like counts with a weight of {self.weight:.2f}; leave it out with --no-teach"
         )
 
 
-def taught(query: Vectors, labelled: Vectors, background: Vectors) -> tuple[Vectors, Teaching]:
-    """The query (dim,) with the look of the labelled photos (n, dim) in it, of unit length.
+class Contrast:
+    """A sample of the gallery (m, dim) of unit length, from which some photos are to be told."""
 
-    `background` (m, dim) is a sample of the gallery; all vectors have unit length.
-    """
+    def __init__(self, sample: Vectors) -> None:
+        self.sample = sample
+
+    @cached_property
+    def _inverse(self) -> NDArray[np.float64]:
+        """The inverse of the shrunken covariance, (dim, dim)."""
+        centred = self.sample.astype(np.float64) - self.sample.mean(axis=0)
+        covariance = centred.T @ centred / max(1, len(centred))
+        variance = np.trace(covariance) / len(covariance)
+        inverse: NDArray[np.float64] = np.linalg.inv(
+            covariance + (SHRINKAGE * variance + 1e-9) * np.eye(len(covariance))
+        )
+        return inverse
+
+    def look(self, labelled: Vectors) -> NDArray[np.float64]:
+        """The direction (dim,) that tells these photos (n, dim) from the sample."""
+        apart = labelled.mean(axis=0, dtype=np.float64) - self.sample.mean(axis=0, dtype=np.float64)
+        direction: NDArray[np.float64] = self._inverse @ apart
+        return direction
+
+    def spread(self, direction: NDArray[np.floating]) -> float:
+        """The standard deviation of the sample's scores."""
+        return max(float((self.sample @ direction).std()), 1e-9)
+
+
+def taught(query: Vectors, labelled: Vectors, contrast: Contrast) -> tuple[Vectors, Teaching]:
+    """The query (dim,) with the look of the labelled photos (n, dim) in it, of unit length."""
+    background = contrast.sample
     known = _places(labelled @ query, background @ query).mean()
     agreed = _agreement(labelled, background) if len(labelled) > 1 else ONE_PHOTO
     doubts = 1 - known + SMOOTHING, 1 - agreed + SMOOTHING
     weight = min(1.0, 2 * doubts[0] / sum(doubts))
     # Photos that have no more in common than any others teach nothing
     weight *= min(1.0, max(0.0, 4 * (agreed - 0.5)))
-    mean = labelled.mean(axis=0)
-    length = float(np.linalg.norm(mean))
-    if weight < LEAST or length < 1e-6:
+    look = contrast.look(labelled)
+    if weight < LEAST or float(np.linalg.norm(look)) < 1e-6:
         return query, Teaching(len(labelled), 0.0, float(known), float(agreed))
-    mixed = query + np.float32(weight / length) * mean
+    words = (1 - weight * (1 - WORDS)) * query / contrast.spread(query)
+    mixed = (words + weight * look / contrast.spread(look)).astype(np.float32)
     return mixed / np.linalg.norm(mixed), Teaching(len(labelled), float(weight), float(known), float(agreed))
 
 

@@ -17,7 +17,7 @@ from eyespot.search.by_words import WEIGHT, ByWords
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.reasons import reasons
-from eyespot.search.taught import taught
+from eyespot.search.taught import Contrast, taught
 from eyespot.search.word_matches import label_words, word_matches
 from eyespot.types import Encoder, Query, Run, Term, UsageError
 from tests.examples import examples
@@ -197,7 +197,7 @@ def test_what_the_encoder_does_not_know_is_learned_from_photos_that_agree() -> N
     background = unit(np.array([0, 1, 0]) + rng.normal(0, 0.1, (50, 3)))
     labelled = unit([[1, 0.1, 0], [1, 0, 0.05], [1, 0, -0.1]])
 
-    mixed, teaching = taught(unit([0, 0, 1]), labelled, background)
+    mixed, teaching = taught(unit([0, 0, 1]), labelled, Contrast(background))
 
     assert teaching.photos == 3 and teaching.agreed > 0.95
     assert mixed[0] > 0.3 and np.linalg.norm(mixed) == pytest.approx(1)
@@ -210,7 +210,7 @@ def test_what_the_encoder_knows_is_taught_less() -> None:
     background = unit(rng.normal(0, 1, (400, 8)))
     labelled = unit([axes[0] + 0.5 * axes[1], axes[0] - 0.5 * axes[1]])
 
-    known, unknown = (taught(unit(axes[at]), labelled, background)[1].weight for at in (0, 5))
+    known, unknown = (taught(unit(axes[at]), labelled, Contrast(background))[1].weight for at in (0, 5))
 
     assert 0 < known < unknown <= 1
 
@@ -219,7 +219,9 @@ def test_photos_that_have_nothing_in_common_teach_nothing() -> None:
     background = unit(np.random.default_rng(0).normal(0, 1, (400, 8)))
     words = unit(np.eye(8)[0])
 
-    mixed, teaching = taught(words, unit([np.eye(8)[1], -np.eye(8)[1], np.eye(8)[2], -np.eye(8)[2]]), background)
+    mixed, teaching = taught(
+        words, unit([np.eye(8)[1], -np.eye(8)[1], np.eye(8)[2], -np.eye(8)[2]]), Contrast(background)
+    )
 
     assert teaching.weight == 0
     np.testing.assert_array_equal(mixed, words)
@@ -227,14 +229,25 @@ def test_photos_that_have_nothing_in_common_teach_nothing() -> None:
 
 @LAW
 @given(seed=st.integers(0, 500), photos=st.integers(1, 6))
-def test_a_taught_query_has_unit_length_and_comes_closer_to_the_photos(seed: int, photos: int) -> None:
+def test_a_taught_query_has_unit_length_and_a_known_weight(seed: int, photos: int) -> None:
     rng = np.random.default_rng(seed)
     words, labelled, background = (unit(rng.normal(0, 1, shape)) for shape in ((16,), (photos, 16), (60, 16)))
 
-    mixed, teaching = taught(words, labelled, background)
+    mixed, teaching = taught(words, labelled, Contrast(background))
 
     assert np.linalg.norm(mixed) == pytest.approx(1, abs=1e-5) and 0 <= teaching.weight <= 1
-    assert mixed @ labelled.mean(0) >= words @ labelled.mean(0) - 1e-6
+
+
+def test_directions_in_which_all_photos_differ_count_less() -> None:
+    """All photos differ along x, and the labelled ones also stand out along y."""
+    rng = np.random.default_rng(0)
+    background = unit(np.array([0, 0, 3]) + rng.normal(0, (1.0, 0.1, 0.1), (200, 3)))
+    labelled = unit([[0.9, 0.5, 3], [1.1, 0.6, 3], [0.8, 0.4, 3]])
+
+    look = Contrast(background).look(labelled)
+
+    mean = labelled.mean(0) - background.mean(0)
+    assert look[1] / look[0] > mean[1] / mean[0]
 
 
 def test_teaching_can_be_left_out_and_says_what_it_did(collection: Collection) -> None:
