@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -201,9 +202,9 @@ class GallerySearcher:
         names = list(dict.fromkeys(hit.image for hits in run.values() for hit in hits[:depth]))
         unknown = [name for name in names if name not in run.facts]
         found = self._rows_named(unknown, task.image_facts)
-        facts = zip(found, map(_picture, self.view.facts(list(found.values()))), strict=True)
+        facts = zip(found, map(itemgetter("id", "path"), self.view.facts(list(found.values()))), strict=True)
         made = copy(run)
-        made.facts = {**run.facts, **dict(facts)}
+        made.facts = {**run.facts, **{name: {"id": id, "path": path} for name, (id, path) in facts}}
         return made
 
     def _rows_named(self, names: list[str], facts: Mapping[str, Mapping[str, object]]) -> dict[str, int]:
@@ -313,7 +314,9 @@ class GallerySearcher:
         else:
             run = renamed(ranked, known)
         seen = ranked.images[np.unique(ranked.codes[ranked.rank <= self.looked_at])].tolist()
-        run.facts = {name: _picture(ranked.facts[id]) for id in seen for name in names[id]}
+        run.facts = {
+            name: {name: ranked.facts[id][name] for name in ("id", "path")} for id in seen for name in names[id]
+        }
         return run
 
     def _mask(self, task: Task, matching: RowMatching) -> Mask:
@@ -365,10 +368,6 @@ def _with_other_names(called: Callable[[str], str | None], matching: RowMatching
     rows = np.concatenate([matching.rows, np.full(len(names), -1, np.int64)])
     ids = [*matching.ids, *names.values()]
     return RowMatching(matching.way, [*matching.names, *names], rows, ids, matching.ambiguous)
-
-
-def _picture(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {"id": facts["id"], "path": facts["path"]}
 
 
 def _rows_of(matching: RowMatching, names: Container[str]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -144,8 +144,9 @@ def run(
     words = _words(query, [where or "", *(label or [])])
     without_query = words is None and image is None
     if without_query:
-        needing = {"--rerank": rerank, "--adapt": adapt, "--neighbours": neighbours, "--expand": expand}
-        _refuse_without_words(needing | {"--rerank-local": rerank_local})
+        _refuse_without_words(
+            rerank=rerank, adapt=adapt, neighbours=neighbours, expand=expand, rerank_local=rerank_local
+        )
     curve = calibrating(calibrate, likely, accuracy, blend)
     groups = curve is None if grouped is None else grouped
     # A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it looks.
@@ -166,7 +167,7 @@ def run(
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
     options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
-    options = replace(options, by=by or ("both" if options.reads_words else "look"), teach=teach, grouped=groups)
+    options = replace(options, by=by or options.default_way, teach=teach, grouped=groups)
     results = collection.answered(wanted, chain_of(collection, options))
     if expand is not None:
         _note_wordings(expand, wanted, results)
@@ -213,10 +214,11 @@ def _note_wordings(model: str, query: Query, results: Run) -> None:
     note(f"searched as well: {more}" if more else f"{model} has no other wording of this query")
 
 
-def _refuse_without_words(options: Mapping[str, object]) -> None:
+def _refuse_without_words(**options: object) -> None:
     """`UsageError` for what compares pictures with a query, where there is none."""
-    for option, value in options.items():
+    for name, value in options.items():
         if value is not None:
+            option = f"--{name.replace('_', '-')}"
             raise UsageError(f'{option} needs words or a picture, as in: eyespot search "a heron" {option} …')
 
 

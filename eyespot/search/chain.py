@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from eyespot import rooms
 from eyespot.search.embedding import KnownVectors
 from eyespot.search.local import DEPTH
-from eyespot.types import Adapter, Mask, Query, Run, Stage, UsageError
+from eyespot.types import Adapter, Encoder, Mask, Query, Run, Stage, UsageError
 
 if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
@@ -116,6 +116,11 @@ class StageOptions:
         return self.adapt is None and self.plain and self.reranks is None
 
     @property
+    def default_way(self) -> str:
+        """By what people search unless they say otherwise: both where these stages read words."""
+        return "both" if self.reads_words else "look"
+
+    @property
     def plain(self) -> bool:
         """Whether the first stage is all there is."""
         return self.neighbours is None and self.rerank_local is None
@@ -129,31 +134,12 @@ def chain_of(collection: Searchable, options: StageOptions, vectors: KnownVector
     encoder = vectors or collection.encoder
     mask = collection.allowed() if options.mask is None else options.mask
     if options.grouped:
-        from eyespot.search.grouped import Grouped
-
-        plain = replace(options, mask=mask, grouped=False, rewriting=None)
-        best = Grouped(lambda k: chain_of(collection, replace(plain, k=k), vectors), collection.view, mask, options.k)
-        return best if options.rewriting is None else RewordedStage(options.rewriting, best)
+        return _grouped(collection, replace(options, mask=mask), vectors)
     wide = max(options.k, options.depth) if options.rerank_local else options.k
     k = wide if options.neighbours is None else max(1, options.neighbours)
     stages: list[Stage] = []
-    # A stage is imported where it is wanted, so that a plain search starts quickly
-    if options.adapt is not None:
-        from eyespot.search.adapted import Adapted
-
-        adapter = options.adapt
-        if isinstance(adapter, str | Path):
-            adapter = rooms.load("adapters", f"quari:{adapter}")
-        stages.append(Adapted(collection.view, encoder, adapter, k, mask, options.reranks, collection.scan))
-    elif options.by != "look":
-        from eyespot.search.by_words import ByWords
-
-        view, index, words = collection.view, collection.index, collection.words
-        stages.append(ByWords(view, encoder, index, words, k, mask, options.by, options.teach))
-    elif options.reranks is None:
-        from eyespot.search.nearest import Nearest
-
-        stages.append(Nearest(collection.view, encoder, collection.index, k, mask))
+    if options.adapt is not None or options.reranks is None:
+        stages.append(_first_stage(collection, replace(options, k=k, mask=mask), encoder))
     if options.neighbours is not None:
         from eyespot.search.query_expansion import QueryExpansion
 
@@ -165,3 +151,33 @@ def chain_of(collection: Searchable, options: StageOptions, vectors: KnownVector
         stages += [LocalRerank.of(collection, options.rerank_local, options.depth), TopK(options.k)]
     chain = Chain(*stages)
     return chain if options.rewriting is None else RewordedStage(options.rewriting, chain)
+
+
+def _grouped(collection: Searchable, options: StageOptions, vectors: KnownVectors | None) -> Stage:
+    """The same search, of which only the best of each group remains."""
+    from eyespot.search.grouped import Grouped
+
+    plain = replace(options, grouped=False, rewriting=None)
+    mask = collection.allowed() if options.mask is None else options.mask
+    best = Grouped(lambda k: chain_of(collection, replace(plain, k=k), vectors), collection.view, mask, options.k)
+    return best if options.rewriting is None else RewordedStage(options.rewriting, best)
+
+
+def _first_stage(collection: Searchable, options: StageOptions, encoder: Encoder | KnownVectors) -> Stage:
+    """What ranks first; each stage is imported where it is wanted, so that a plain search starts quickly."""
+    view, k = collection.view, options.k
+    mask = collection.allowed() if options.mask is None else options.mask
+    if options.adapt is not None:
+        from eyespot.search.adapted import Adapted
+
+        adapter = options.adapt
+        if isinstance(adapter, str | Path):
+            adapter = rooms.load("adapters", f"quari:{adapter}")
+        return Adapted(view, encoder, adapter, k, mask, options.reranks, collection.scan)
+    if options.by != "look":
+        from eyespot.search.by_words import ByWords
+
+        return ByWords(view, encoder, collection.index, collection.words, k, mask, options.by, options.teach)
+    from eyespot.search.nearest import Nearest
+
+    return Nearest(view, encoder, collection.index, k, mask)

@@ -143,7 +143,7 @@ class Collection:
             return self.by_date(self.allowed(where), k)
         query = self.query(query, image)
         options = StageOptions(k, self.allowed(where), how.get("adapt"), teach=how.get("teach", True))
-        options = replace(options, by=how.get("by") or ("both" if options.reads_words else "look"))
+        options = replace(options, by=how.get("by") or options.default_way)
         return self.answered(query, chain_of(self, options))
 
     def answered(self, query: Query, stage: Stage) -> Run:

@@ -25,7 +25,7 @@ def codes(item: dict[str, Any]) -> list[str]:
 
 
 def test_a_title_finds_its_photos_and_each_says_why(sample_gallery: Path) -> None:
-    found = told(sample_gallery, "Brandenburg Gate", "-k", 6)
+    found = told(sample_gallery, "Brandenburg Gate", "-k", 6, "--ungrouped")
 
     first, second, *_, last = found["items"]
     assert found["by"] == "both"

@@ -29,7 +29,7 @@ def published(indexed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     shutil.copytree(indexed, tmp_path, dirs_exist_ok=True)
     url = f"file://{tmp_path}/store"
     done = run_eyespot("publish", url, "-g", tmp_path / "gallery", "--json")
-    assert json.loads(done.stdout)["sent"] == 5, done.stderr
+    assert json.loads(done.stdout)["sent"] == 7, done.stderr
     return url
 
 

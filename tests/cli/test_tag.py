@@ -151,6 +151,31 @@ def test_what_makes_no_sense_is_one_sentence(words: list[str], sentence: str, tm
     assert (done.returncode, done.stderr.startswith(f"eyespot: {sentence}")) == (2, True), done.stderr
 
 
+def test_filters_limit_which_pictures_get_labels(gallery: Path) -> None:
+    before = eyespot.open(gallery).view.facts(list(range(60)))
+    wide = sum(facts["width"] > 330 for facts in before)
+
+    def counted(*words: object) -> int:
+        done = run_eyespot("tag", "a tower", "-g", gallery, "-e", "starter", "--dry-run", "--json", *words)
+        assert done.returncode in (0, 1), done.stderr
+        return int(json.loads(done.stdout)["labels"]["a tower"]["pictures"]) if done.returncode == 0 else 0
+
+    assert 0 < wide < 60
+    assert counted("--where", "width > 330") == wide
+    assert counted("--after", "2000") == sum(facts["taken"] is not None for facts in before)
+    assert counted("--before", "1990") == counted("--near", "0,0,1") == counted("--label", "camera=none") == 0
+
+
+def test_verdicts_may_lie_in_another_ledger(gallery: Path, tmp_path: Path) -> None:
+    judged_by_ada(gallery, "a tower")
+    shutil.copy(gallery / "ledger.sqlite", tmp_path / "ada.sqlite")
+
+    line = ["-g", gallery, "--calibrated-by", "person:ada", "--ledger", tmp_path / "ada.sqlite", "--dry-run", "--json"]
+    done = run_eyespot("tag", "a tower", *line)
+
+    assert json.loads(done.stdout)["labels"]["a tower"]["calibrated"] is True
+
+
 # -- the rule -----------------------------------------------------------------------------------------------
 
 COSINES = st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3)

@@ -37,12 +37,12 @@ def write_links(gallery: Path, progress: Progress = no_progress, look: LookAtFil
     try:
         view = opened.view(opened.stem())
         stale = [at for at, shard in enumerate(view.shards) if look(shard, [LINKS]) or _is_stale(shard, view.stem)]
-        frames = frames_of(view, stale[-1] + 1) if stale else None
+        if not stale:
+            return []
+        frames, numbers = frames_of(view, stale[-1] + 1), _numbers(view)
     except EyespotError as error:  # the source of imported vectors is away, say
         return [f"copies and bursts were not looked for: {error}"]
-    numbers = _numbers(view)
     for done, at in enumerate(stale):
-        assert frames is not None
         progress("looking for copies", done, len(stale))
         links = links_of(frames.until(int(view.starts[at + 1])), int(view.starts[at]))
         links[:, :2] = numbers[links[:, :2]]

@@ -150,7 +150,7 @@ class _Unwritten:
     """A ledger that is only read: who looks at a page leaves no trace of what they searched for."""
 
     def __init__(self, ledger: Judgements) -> None:
-        self.known, self.served = ledger.known, ledger.served
+        self.known, self.served, self.failures = ledger.known, ledger.served, ledger.failures
 
     def enter(self, queries: Any) -> dict[Query, str]:
         return {query: query_digest(query) for query in queries}

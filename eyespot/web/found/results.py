@@ -285,7 +285,7 @@ def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
         raise UsageError("what is asked for and what is not it cancel out; take some of it back")
     vector = (drawn / length)[None]
     options = StageOptions(adapt=world.adapter, neighbours=asked.neighbours)
-    usual = "both" if query is not None and options.reads_words else "look"
+    usual = "look" if query is None else options.default_way
     options = replace(options, by=asked.by or usual, teach=asked.teach)
     made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], options)
     if options.by == "words":  # which ends where no label holds a word
