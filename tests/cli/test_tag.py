@@ -85,6 +85,19 @@ def test_a_second_run_takes_the_place_of_the_first_and_columns_stand_side_by_sid
     assert set(column(gallery, "other_tag").values()) == {"a tower", "an animal"}
 
 
+def test_a_column_beside_the_labels_that_something_else_wrote_is_refused(gallery: Path) -> None:
+    photo = next(iter(column(gallery, "id")))
+    labels = gallery.parent / "labels.csv"
+    place = next(row["path"] for row in eyespot.open(gallery).view.facts([0]))
+    labels.write_text(f"file_name,bird_by\n{place},ada\n")
+    index(gallery, [str(labels)], [])
+
+    done = run_eyespot("tag", "a tower", "--column", "bird", "-g", gallery)
+
+    assert done.returncode == 2 and "the column bird_by holds what eyespot tag did not write" in done.stderr
+    assert column(gallery, "bird_by")[photo] == "ada"
+
+
 def test_a_dry_run_writes_nothing(gallery: Path) -> None:
     before = {path: path.read_bytes() for path in gallery.rglob("*.*") if path.name != "digests.txt"}
 

@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple
 
 from eyespot.gallery.disk import read_items
 from eyespot.gallery.exports._names import safe_name
+from eyespot.gallery.photos.found import is_utf8
 from eyespot.gallery.photos.names import real_name
 from eyespot.gallery.photos.places import tar_of
 from eyespot.gallery.view import Gallery, place_of
@@ -110,6 +111,8 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
                 done.failed.append((photo.file, "lies in an archive, where a list of facts names nothing; unpack it"))
             elif found[0] in taken:
                 done.failed.append((photo.file, f"{found[0]} has the facts of an earlier entry"))
+            elif not is_utf8(line := json.dumps({**photo.facts, "file_name": found[0]}, ensure_ascii=False)):
+                done.failed.append((photo.file, "its name or a fact is not UTF-8, which no list holds; rename it"))
             else:
                 taken.add(found[0])
                 if target is None:
@@ -117,8 +120,7 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
                     target = files.enter_context(new_file(path))
                     done.path = path
                 done.known += 1
-                line = json.dumps({**photo.facts, "file_name": found[0]}, ensure_ascii=False)
-                target.write(f"{line}\n".encode("utf-8", "surrogatepass"))
+                target.write(f"{line}\n".encode())
     return done
 
 
