@@ -46,7 +46,7 @@ def _tensor(storage: NDArray[Any], offset: int, size: Sequence[int], stride: Seq
 
 
 def _no_hooks() -> dict[Any, Any]:
-    """The hooks of a tensor. A dict of what the pickle gives could have keys that break Python while they are hashed."""
+    """The hooks of a tensor; what the pickle gives could have keys that break Python while they are hashed."""
     return {}
 
 
