@@ -38,7 +38,7 @@ SIZES = {  # of the package's version 0.1.0
 def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """Tasks such as eccv-t2i and coco1k-i2t; one ranking of all captions and images serves all."""
     folder = NEEDS[0].place(data).parent
-    truths = [truth for truth in SCORING if truth != "pm" or PLAUSIBLE[0].find(data)]
+    truths = [truth for truth in SCORING if truth != "pm" or all(needed.find(data) for needed in PLAUSIBLE)]
     made = {}
     for truth, way in product(truths, ("t2i", "i2t")):
         place = PLAUSIBLE[0].place(data).parent if truth == "pm" else folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +30,8 @@ def keep_up(gallery: Path, roots: Sequence[Root], first: Callable[[], None], lat
         note("tars, lists and single pictures are indexed now and not watched")
     with rooms.needs("--watch"):
         from eyespot.gallery.watching import changes
+    if not any(map(os.path.isdir, folders)):  # then not even the first run begins
+        note(f"waiting for {', '.join(folders)}, which {'is' if len(folders) == 1 else 'are'} missing; Ctrl-C ends it")
     watching = changes(folders, gallery)
     next(watching)  # what changes while the first run goes on is seen after it
     with suppress(typer.Exit):  # some files cannot be read

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from eyespot.search.collection import Collection
     from eyespot.search.tagging import Tag
 
+BESIDE = ("score", "by", "probability")  # columns that stand beside that of the labels
+
 
 def run(
     labels: str = typer.Argument(..., help="Labels that compete, with commas between them."),
@@ -98,8 +100,10 @@ def _refuse_foreign(collection: Collection, column: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", column):
         raise UsageError(f"--column takes a name of small letters, digits and _, as in bird_tag, not {column!r}")
     own = (collection.gallery.path / FOLDER / f"{_list_of(column)}.jsonl").is_file()
-    if not own and column in {name.casefold() for name in filters.columns_of(collection.view.tables)}:
-        raise UsageError(f"the column {column} holds what eyespot tag did not write; choose another with --column")
+    there = {name.casefold() for name in filters.columns_of(collection.view.tables)}
+    for name in [] if own else [column, *(f"{column}_{part}" for part in BESIDE)]:
+        if name in there:
+            raise UsageError(f"the column {name} holds what eyespot tag did not write; choose another with --column")
 
 
 def _probabilities(

@@ -20,6 +20,7 @@ from eyespot.gallery.photos.places import read_again
 from eyespot.storage.atomic import make_folder, new_file
 from eyespot.storage.files import write_csv
 
+WHY = "why"  # the reasons for which a hit is there; a label of this name is a text
 Hit = Mapping[str, Any]  # id, path (None: unknown), rank, score, and facts
 
 
@@ -118,9 +119,11 @@ def write_table(hits: Sequence[Hit], file: Path, all_columns: bool = False) -> l
     names = list(dict.fromkeys(name for hit in hits for name in hit if name != "paths"))
     left_out = [] if all_columns else [name for name in names if tells_too_much(name)]
     going = [name for name in names if name not in left_out]
-    write_csv(file, [going, *([_cell(hit.get(name)) for name in going] for hit in hits)])
+    write_csv(file, [going, *([_cell(name, hit.get(name)) for name in going] for hit in hits)])
     return left_out
 
 
-def _cell(value: Any) -> Any:
+def _cell(name: str, value: Any) -> Any:
+    if name == WHY and isinstance(value, list):
+        return ", ".join(str(reason["code"]) for reason in value)
     return stored_name(value) if isinstance(value, str) else value

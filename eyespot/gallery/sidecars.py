@@ -70,9 +70,10 @@ def with_keyword(xmp: bytes | None, keyword: str) -> bytes | None:
     subject = next(root.iter(_SUBJECT), None)
     if subject is None:
         subject = ET.SubElement(descriptions[0], _SUBJECT)
-    if len(subject) == 0:
-        ET.SubElement(subject, _BAG)
-    ET.SubElement(subject[0], _LI).text = keyword  # some programs write a Seq; a second list is not read
+    items = next((child for child in subject if isinstance(child.tag, str)), None)  # and no comment
+    if items is None:
+        items = ET.SubElement(subject, _BAG)
+    ET.SubElement(items, _LI).text = keyword  # some programs write a Seq; a second list is not read
     written: bytes = ET.tostring(root, "utf-8")
     return _OPEN + written + _CLOSE
 

@@ -86,8 +86,11 @@ def read_lists(path: Path, texts: Mapping[str, str], names: Mapping[str, str]) -
     found: dict[str, list[RankedImage]] = {}
     other = 0
     for one in lists:
+        words = one.get("query")
+        if not isinstance(words, str):
+            raise UsageError(f"{path} has hits of a query without words; name a .pkl file of INQUIRE's caches")
         hits = _hits(path, one, names)
-        query = texts.get(str(one.get("query")))
+        query = texts.get(words)
         if query is None:
             other += len(hits)
         else:

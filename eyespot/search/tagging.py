@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.disk import read_items
+from eyespot.gallery.groups.stored import Groups
 from eyespot.search.calibrated import Calibrated
+from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
 from eyespot.search.judge_rerank import JudgeRerank
@@ -86,14 +89,24 @@ def tags(collection: Collection, labels: LabelSet, allowed: Mask | None = None) 
 def probabilities_by(stage: JudgeRerank, collection: Collection, label: str) -> dict[str, float] | None:
     """How probable it is that a picture bears a label, by id, from a person's verdicts that are in the ledger.
 
-    None where no verdicts are spread over the first hits as a calibration plans them (`search --calibrate`).
+    None where no verdicts are spread over the first hits as a calibration plans them: `search --calibrate` over
+    photos, the page over the best of each group of copies or frames, whose others are as probable.
     """
-    query = Query.words(label)
-    for depth in DEPTHS:
-        run = collection.search(query, k=depth)
+    query, groups = Query.words(label), Groups(collection.view)
+    for grouped, depth in product((False, True) if (groups.numbers >= 0).any() else (False,), DEPTHS):
+        run = collection.answered(query, chain_of(collection, StageOptions(depth, by="both", grouped=grouped)))
         calibrated = Calibrated(replace(stage, depth=depth))
         if len(np.setdiff1d(calibrated.first_round(query, run).ranks, calibrated.ranks_seen(query, run))):
             continue
         with suppress(EyespotError):
-            return calibrated(query, run).probability
+            found = calibrated(query, run).probability
+            return _of_whole_groups(collection, groups, found) if grouped else found
     return None
+
+
+def _of_whole_groups(collection: Collection, groups: Groups, found: Mapping[str, float]) -> dict[str, float]:
+    """The same with the others of each picture's group."""
+    of_group = dict(zip(groups.numbers[collection.view.rows_of(list(found))].tolist(), found.values(), strict=True))
+    others = np.flatnonzero((groups.numbers >= 0) & np.isin(groups.numbers, list(of_group))).tolist()
+    ids = [str(facts["id"]) for facts in collection.view.facts(others)]
+    return {**{id: of_group[int(groups.numbers[row])] for id, row in zip(ids, others, strict=True)}, **found}

@@ -41,12 +41,17 @@ def _storage(data: bytes) -> NDArray[Any]:
 def _tensor(storage: NDArray[Any], offset: int, size: Sequence[int], stride: Sequence[int], *_: object) -> NDArray[Any]:
     """A tensor of one dimension, (n,)."""
     if len(size) != 1 or tuple(stride) != (1,) or not 0 <= offset <= offset + size[0] <= len(storage):
-        raise NotPlain(f"a tensor of shape {tuple(size)} and stride {tuple(stride)}")
+        raise NotPlain("a tensor that is no list of numbers in a row")  # its shape may take gigabytes as a text
     return storage[offset : offset + size[0]]
+
+
+def _no_hooks() -> dict[Any, Any]:
+    """The hooks of a tensor; what the pickle gives could have keys that break Python while they are hashed."""
+    return {}
 
 
 TENSORS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor_v2": _tensor,
     "torch.storage._load_from_bytes": _storage,
-    "collections.OrderedDict": dict,
+    "collections.OrderedDict": _no_hooks,
 }

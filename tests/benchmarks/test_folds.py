@@ -88,6 +88,7 @@ def test_pmrp_is_there_with_its_files_and_is_r_precision_by_hand(tmp_path: Path)
     )
     matches = {str(caption): [0, 1] if caption < 4 else [caption // 2] for caption in range(20)}
     worlds.write(tmp_path / "pm" / "pm_caption_to_image.json", matches)
+    assert "eccv-t2i" in (half := worlds.tasks_of("eccv", tmp_path)) and "pm-t2i" not in half  # one file alone
     worlds.write(tmp_path / "pm" / "pm_image_to_caption.json", {"0": [0, 1, 2, 3]})
     tasks = worlds.tasks_of("eccv", tmp_path)
 

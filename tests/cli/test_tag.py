@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 import eyespot
 from eyespot import rooms, sample
@@ -20,6 +21,7 @@ from eyespot.gallery.indexing import index
 from eyespot.judges.person import PersonJudge
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.calibrated import Calibrated
+from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.judge_rerank import JudgeRerank, judge_named
 from eyespot.search.tagging import LabelSet, tags
 from eyespot.types import Query
@@ -51,14 +53,15 @@ def column(gallery: Path, name: str) -> dict[str, object]:
     return {Path(str(row["path"])).name: row.get(name) for row in rows}
 
 
-def judged_by_ada(gallery: Path, text: str) -> None:
+def judged_by_ada(gallery: Path, text: str, grouped: bool = False) -> None:
     """Ada judges thirty of the hits, as a calibration spreads them."""
     judge = judge_named("person:ada")
     assert isinstance(judge, PersonJudge)
     ada = replace(judge, ask=lambda about: "y" if TOWERS.search(about.split("\n")[1]) else "n")
     query, collection = Query.words(text), eyespot.open(gallery)
     with Judgements(gallery / "ledger.sqlite") as ledger:
-        Calibrated(JudgeRerank(ada, ledger, 100), 30)(query, collection.search(query, k=100))
+        chain = chain_of(collection, StageOptions(100, by="both", grouped=grouped))
+        Calibrated(JudgeRerank(ada, ledger, 100), 30)(query, collection.answered(query, chain))
 
 
 def test_labels_become_a_column_that_filters(gallery: Path) -> None:
@@ -85,6 +88,19 @@ def test_a_second_run_takes_the_place_of_the_first_and_columns_stand_side_by_sid
     assert set(column(gallery, "other_tag").values()) == {"a tower", "an animal"}
 
 
+def test_a_column_beside_the_labels_that_something_else_wrote_is_refused(gallery: Path) -> None:
+    photo = next(iter(column(gallery, "id")))
+    labels = gallery.parent / "labels.csv"
+    place = next(row["path"] for row in eyespot.open(gallery).view.facts([0]))
+    labels.write_text(f"file_name,bird_by\n{place},ada\n")
+    index(gallery, [str(labels)], [])
+
+    done = run_eyespot("tag", "a tower", "--column", "bird", "-g", gallery)
+
+    assert done.returncode == 2 and "the column bird_by holds what eyespot tag did not write" in done.stderr
+    assert column(gallery, "bird_by")[photo] == "ada"
+
+
 def test_a_dry_run_writes_nothing(gallery: Path) -> None:
     before = {path: path.read_bytes() for path in gallery.rglob("*.*") if path.name != "digests.txt"}
 
@@ -105,6 +121,24 @@ def test_verdicts_of_a_person_make_probabilities(gallery: Path) -> None:
     assert "nobody calibrated" not in done.stderr
     assert 0 < labels["a tower"]["pictures"] < len(stored)
     assert all(float(str(probabilities[name])) >= 0.6 for name, label in stored.items() if label)
+
+
+def test_verdicts_on_the_best_of_each_group_speak_for_its_copies(made: Path, tmp_path: Path) -> None:
+    """The page spreads verdicts over groups, the terminal over photos."""
+    gallery = tmp_path / "g"
+    shutil.copytree(made, gallery)
+    (tmp_path / "copies").mkdir()
+    for photo in sorted((made.parent / "photos").glob("*.jpg"))[::4]:
+        Image.open(photo).save(tmp_path / "copies" / f"copy-{photo.name}", quality=88)
+    index(gallery, [str(tmp_path / "copies")], [rooms.load("encoders", "starter")])
+    judged_by_ada(gallery, "a tower", grouped=True)
+
+    done = run_eyespot("tag", "a tower", "-g", gallery, "--calibrated-by", "person:ada", "--likely", 0.6, "--json")
+
+    assert json.loads(done.stdout)["labels"]["a tower"]["calibrated"] is True
+    stored = column(gallery, "tag_probability")
+    pairs = [(stored[name], stored[name.removeprefix("copy-")]) for name in stored if name.startswith("copy-")]
+    assert any(first for first, _ in pairs) and all(first == second for first, second in pairs)
 
 
 def test_verdicts_that_are_not_spread_calibrate_nothing(gallery: Path) -> None:

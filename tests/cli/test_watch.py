@@ -95,6 +95,21 @@ def test_a_folder_that_goes_away_is_waited_for(photos: Path, process: subprocess
     lines_until(process, "2 pictures from 2 files: 1 embedded now")
 
 
+def test_who_waits_for_a_folder_that_is_away_is_told_so(photos: Path) -> None:
+    gallery = photos.parent / "gallery"
+    run_eyespot("index", "photos", "-g", gallery, cwd=photos.parent)
+    away = photos.rename(photos.with_name("away"))
+    line = [sys.executable, "-m", "eyespot.cli", "index", "-g", str(gallery), "--watch"]
+
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, cwd=photos.parent) as process:
+        try:
+            lines_until(process, f"waiting for {photos}, which is missing; Ctrl-C ends it")
+            away.rename(photos)
+            lines_until(process, f"watching {photos}; Ctrl-C ends it")
+        finally:
+            process.kill()
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -122,6 +122,15 @@ def test_a_table_leaves_out_places_and_owners_unless_all_is_wanted(tmp_path: Pat
 # -- keywords -----------------------------------------------------------------------------------------------
 
 
+def test_a_table_names_the_reasons_for_a_hit_as_the_terminal_does(tmp_path: Path) -> None:
+    why = [{"code": "label bird", "sentence": "words stand there"}, {"code": "look", "sentence": "it looks so"}]
+
+    write_table(hits("/p/1.jpg", why=why), tmp_path / "hits.csv")
+
+    (row,) = csv.DictReader((tmp_path / "hits.csv").read_text().splitlines())
+    assert row["why"] == "label bird, look"
+
+
 def test_a_keyword_is_added_once_and_the_rest_of_a_sidecar_stays() -> None:
     once = with_keyword(OF_DARKTABLE, "heron")
 
@@ -139,6 +148,18 @@ def test_every_keyword_can_be_read_again(words: list[str]) -> None:
         xmp = with_keyword(xmp, word) or xmp
 
     assert (keywords_of(xmp) if xmp else []) == list(dict.fromkeys(words))
+
+
+@pytest.mark.parametrize("items", ["", "<rdf:Bag><rdf:li>pond</rdf:li></rdf:Bag>"])
+def test_a_comment_before_the_keywords_takes_none_in(items: str) -> None:
+    subject = f'<dc:subject xmlns:dc="http://purl.org/dc/elements/1.1/"><!-- mine -->{items}</dc:subject>'
+    rdf = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
+    before = f'<rdf:RDF {rdf}><rdf:Description rdf:about="">{subject}</rdf:Description></rdf:RDF>'.encode()
+
+    after = with_keyword(before, "heron")
+
+    assert after is not None and b"<!-- mine -->" in after
+    assert keywords_of(after) == [*keywords_of(before), "heron"]
 
 
 def test_the_sidecar_that_is_there_is_used(photos: Path) -> None:

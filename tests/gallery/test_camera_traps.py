@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -305,6 +306,16 @@ def test_of_two_entries_that_mean_one_photo_the_second_is_named(tmp_path: Path, 
 
     assert done.failed == [("cam1/x.jpg", f"{tmp_path}/photos/cam1/x.jpg has the facts of an earlier entry")]
     assert (done.known, facts["cam1/x.jpg"]["species"]) == (1, "fox")
+
+
+def test_a_name_that_is_not_utf_8_costs_no_other_photo_its_facts(tmp_path: Path, taken: Taken) -> None:
+    odd = os.fsdecode(b"caf\xe9.jpg")
+    photos(tmp_path, "a.jpg", odd)
+
+    done, facts = taken(iter([PhotoFacts(odd, {"note": "x"}), PhotoFacts("a.jpg", {"note": "y"})]), tmp_path / "photos")
+
+    ((file, reason),) = done.failed
+    assert (file, facts["a.jpg"]["note"]) == (odd, "y") and "not UTF-8" in reason
 
 
 def test_a_field_that_is_called_file_name_leads_to_no_other_file(tmp_path: Path, taken: Taken) -> None:

@@ -17,6 +17,7 @@ import pytest
 import eyespot
 from eyespot.runs import inquire_cache, read_judged, read_run
 from eyespot.storage import plain_pickles
+from eyespot.storage.plain_tensors import TENSORS
 from eyespot.types import NothingFound, Qrels, UsageError
 from tests.benchmarks.worlds import inquire, inquire_rerank
 from tests.cli.conftest import run_eyespot
@@ -223,6 +224,29 @@ def test_lists_that_are_cut_or_damaged_are_a_sentence(tmp_path: Path) -> None:
     place.write_bytes(whole)
     with pytest.raises(NothingFound, match="has none of these queries"):
         inquire_cache.read_lists(place, {"an owl": "q9"}, {})
+
+
+DOUBLED = b"\x80\x02K\x01\x85q\x00" + b"h\x00h\x00\x86q\x00" * 25  # 130 bytes, and half a gigabyte as a text
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"\x80\x02ccollections\nOrderedDict\n](](K\x01" + b"\x85" * 500_000 + b"K\x01ee\x85R.", "damaged data"),
+        (DOUBLED + b"ctorch._utils\n_rebuild_tensor_v2\n(]K\x00h\x00K\x01\x85tR.", "a tensor that is no list"),
+    ],
+)
+def test_tensors_of_nested_tuples_are_refused_at_once(data: bytes, what: str) -> None:
+    with pytest.raises(plain_pickles.NotPlain, match=what) as refused:
+        plain_pickles.read(data, TENSORS)
+    assert len(str(refused.value)) < 200
+
+
+def test_a_query_of_nested_tuples_is_not_spelled_out(tmp_path: Path) -> None:
+    place = tmp_path / "m--top-1000.pkl"
+    place.write_bytes(DOUBLED[:2] + b"](}X\x05\x00\x00\x00query" + DOUBLED[2:7] + b"se.")
+    with pytest.raises(UsageError, match="a query without words"):
+        inquire_cache.read_lists(place, {"a heron": "q1"}, {})
 
 
 @pytest.mark.parametrize("lists", [[Evil()], {"query": 1}, [{"query": "a heron", "distances": 1, "matches": []}]])

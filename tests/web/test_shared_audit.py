@@ -156,3 +156,19 @@ def test_the_page_offers_the_size_of_the_audit(people: tuple[TestClient, TestCli
     assert 'id="size" min="1" max="100000" value="300"' in page and 'id="twice"' in page
     assert "a tenth labelled by two" in text_of(people[0], "/annotate/label?query=a+heron")
     assert [draw(people[0], **wrong) for wrong in ({"size": 0}, {"twice": 2.0})] == [422, 422]
+
+
+def test_the_page_of_queries_shows_an_audit_to_who_has_just_joined_it(people: tuple[TestClient, TestClient]) -> None:
+    ada, bo = people
+    draw(ada, size=45)
+    mark(bo, [stretch_of(bo)[0]], "y")
+    before = bo.get("/annotate").text
+
+    bo.post("/annotate/audit/join", params=Q)
+
+    assert (before.count("audit 0 of 45"), before.count("not audited")) == (1, 1)
+    assert bo.get("/annotate").text.count("audit 0 of 45") == 2
+
+
+def stretch_of(client: TestClient) -> list[str]:
+    return [one["image"] for one in client.get("/annotate/photos", params={**Q, "count": 1}).json()["photos"]]

@@ -68,6 +68,7 @@ class Stamp(NamedTuple):
     judgement: int
     listed: int
     audit: int
+    people: int
     grows: int
     facts: str
     text: str
@@ -225,7 +226,10 @@ class AnnotationStore:
         last = self.judgements.last(self._digest(id))
         (row,) = self._select(
             "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = asked.number),"
-            " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number), grows, facts, text"
+            " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number),"
+            " (SELECT count(*) FROM audit_people JOIN audits ON audits.number = audit WHERE annotated = asked.number)"
+            " + (SELECT count(*) FROM audit_twice JOIN audits ON audits.number = audit WHERE annotated = asked.number),"
+            " grows, facts, text"
             " FROM annotated AS asked WHERE id = ?",
             id,
         )

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from eyespot.curate.recos.captioning import DEMONSTRATION
-from eyespot.curate.recos.checking import CHANGED, CONFIRMED, UNDECIDED, UNSEEN, is_seen
+from eyespot.curate.recos.checking import CHANGED, CONFIRMED, SPARE, UNDECIDED, UNSEEN, is_seen
 from eyespot.curate.recos.choosing import choices, drawing
 from eyespot.curate.recos.files import COLUMNS
 from eyespot.curate.recos.pipeline import RecosPipeline
@@ -109,10 +109,17 @@ def notes(made: RecosSteps) -> Iterator[str]:
     for version, kind in (("v0", "collect"), ("v1", "pair")):
         steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
         records = [record for step in steps for record in step.records if record.get("version", "v0") == version]
-        came = {record["image"] for record in records}
+        came = {record["image"] for record in records} - _spare(made)
         lost = len(came - {record["image"] for record in made.captions(version)})
         if lost:
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
+
+
+def _spare(made: RecosSteps) -> set[str]:
+    """The pictures that have enough captions, but whose sub-task is full."""
+    steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == "complete"]
+    every = chain.from_iterable(drops(step.folder) for step in steps)
+    return {str(drop.record["image"]) for drop in every if drop.reason == SPARE}
 
 
 def _short(made: RecosSteps, collected: Mapping[str, int]) -> Iterator[str]:

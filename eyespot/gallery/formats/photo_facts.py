@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple
 
 from eyespot.gallery.disk import read_items
 from eyespot.gallery.exports._names import safe_name
+from eyespot.gallery.photos.found import is_utf8
 from eyespot.gallery.photos.names import real_name
 from eyespot.gallery.photos.places import tar_of
 from eyespot.gallery.view import Gallery, place_of
@@ -100,16 +101,10 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
         for photo in photos:
             done.photos += 1
             found = [] if photo.failure else places.of(photo)
-            if photo.failure is not None:
-                done.failed.append((photo.file, photo.failure))
-            elif len(found) > 1:
-                done.failed.append((photo.file, f"{len(found)} photos of the gallery may be meant, such as {found[0]}"))
+            if (refusal := _refusal(photo, found, taken)) is not None:
+                done.failed.append((photo.file, refusal))
             elif not found:
                 done.unknown.append(photo.file)
-            elif tar_of(real_name(found[0])) is not None:
-                done.failed.append((photo.file, "lies in an archive, where a list of facts names nothing; unpack it"))
-            elif found[0] in taken:
-                done.failed.append((photo.file, f"{found[0]} has the facts of an earlier entry"))
             else:
                 taken.add(found[0])
                 if target is None:
@@ -117,9 +112,27 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
                     target = files.enter_context(new_file(path))
                     done.path = path
                 done.known += 1
-                line = json.dumps({**photo.facts, "file_name": found[0]}, ensure_ascii=False)
-                target.write(f"{line}\n".encode("utf-8", "surrogatepass"))
+                target.write(_line(photo, found[0]).encode())
     return done
+
+
+def _refusal(photo: PhotoFacts, found: Sequence[str], taken: Collection[str]) -> str | None:
+    """Why a photo that may lie at these places gets no facts; None if it does, or lies nowhere."""
+    if photo.failure is not None or not found:
+        return photo.failure
+    if len(found) > 1:
+        return f"{len(found)} photos of the gallery may be meant, such as {found[0]}"
+    if tar_of(real_name(found[0])) is not None:
+        return "lies in an archive, where a list of facts names nothing; unpack it"
+    if found[0] in taken:
+        return f"{found[0]} has the facts of an earlier entry"
+    return (
+        None if is_utf8(_line(photo, found[0])) else "its name or a fact is not UTF-8, which no list holds; rename it"
+    )
+
+
+def _line(photo: PhotoFacts, place: str) -> str:
+    return json.dumps({**photo.facts, "file_name": place}, ensure_ascii=False) + "\n"
 
 
 class _Places:

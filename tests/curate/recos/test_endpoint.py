@@ -104,7 +104,10 @@ def test_a_sub_task_that_lost_pictures_is_filled_up_and_no_caption_is_asked_for_
     before, after = ({one["image"] for one in found.captions("v0")} for found in (first, again))
     assert len(before) < len(after) == 6 and before < after
     assert set(asked.values()) == {1}
-    assert not [note for note in card.notes(again) if "spare = " in note]
+    notes = list(card.notes(again))
+    gone = len({one.record["image"] for one in drops(of(again, "caption").folder)})
+    assert not [note for note in notes if "spare = " in note]
+    assert f"{gone} of {6 + gone} pictures of v0 lost all their captions and are left out with them." in notes
 
 
 def test_drawn_pictures_are_captioned_by_who_drew_them(tmp_path: Path, gallery: Path) -> None:
