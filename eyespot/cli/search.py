@@ -170,6 +170,8 @@ def run(
     results = collection.answered(wanted, chain_of(collection, options))
     if expand is not None:
         _note_wordings(expand, wanted, results)
+    if not results[wanted.id] and results.header.get("by") == "words":
+        raise NothingFound("no label, title or name holds a word of the query; search by look with --by look")
     look = RerankView(second, curve, collection.gallery.path)
     if dry_run:
         return look.tell_plan(results, wanted, json)
@@ -281,8 +283,6 @@ def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     from eyespot.search.reasons import as_fields
 
     ((_, hits),) = shown.run.items()
-    if not hits and shown.run.header.get("by") == "words":
-        raise NothingFound("no label, title or name holds a word of the query; search by look with --by look")
     if not hits:
         raise NothingFound("no picture was found; widen the filter or index more photos")
     items = []
