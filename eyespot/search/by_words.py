@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 WEIGHT = 8.0  # of all words of a query, in standard deviations of its cosines
 SAMPLE = 512  # photos that the standard deviation is taken over
-RESCORED = 4096  # photos with words whose cosines are computed one by one, or more where the order needs them
+RESCORED = 4096  # photos with words whose cosines are computed one by one
 
 
 @dataclass(frozen=True)
