@@ -314,9 +314,8 @@ class GallerySearcher:
         else:
             run = renamed(ranked, known)
         seen = ranked.images[np.unique(ranked.codes[ranked.rank <= self.looked_at])].tolist()
-        run.facts = {
-            name: {name: ranked.facts[id][name] for name in ("id", "path")} for id in seen for name in names[id]
-        }
+        facts = {id: {key: ranked.facts[id][key] for key in ("id", "path")} for id in seen}
+        run.facts = {name: facts[id] for id in seen for name in names[id]}
         return run
 
     def _mask(self, task: Task, matching: RowMatching) -> Mask:
@@ -365,9 +364,9 @@ def _with_other_names(called: Callable[[str], str | None], matching: RowMatching
         if name is not None and name not in taken:
             taken.add(name)
             names[name] = id
-    rows = np.concatenate([matching.rows, np.full(len(names), -1, np.int64)])
-    ids = [*matching.ids, *names.values()]
-    return RowMatching(matching.way, [*matching.names, *names], rows, ids, matching.ambiguous)
+    rows = np.append(matching.rows, np.full(len(names), -1, np.int64))
+    known = [*matching.names, *names], rows, [*matching.ids, *names.values()]
+    return RowMatching(matching.way, *known, matching.ambiguous)
 
 
 def _rows_of(matching: RowMatching, names: Container[str]) -> list[int]:
@@ -376,7 +375,6 @@ def _rows_of(matching: RowMatching, names: Container[str]) -> list[int]:
 
 @contextmanager
 def _timed(seconds: dict[str, float], what: str, queries: int) -> Iterator[None]:
-    """Seconds for each query."""
     started = time.perf_counter()
     yield
     seconds[what] = (time.perf_counter() - started) / max(1, queries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -144,16 +144,13 @@ def run(
     words = _words(query, [where or "", *(label or [])])
     without_query = words is None and image is None
     if without_query:
-        _refuse_without_words(
-            rerank=rerank, adapt=adapt, neighbours=neighbours, expand=expand, rerank_local=rerank_local
-        )
+        _refuse_without_words(context.params)
     curve = calibrating(calibrate, likely, accuracy, blend)
     groups = curve is None if grouped is None else grouped
     # A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it looks.
     judged = depth if calibrate is None else depth or max(k or FEW, DEPTH)
-    about = JudgeArguments(
-        calibrate, judged, blend, None, judge or (), budget_calls, budget_money, wording, prices, ledger, dry_run
-    )
+    limits = budget_calls, budget_money
+    about = JudgeArguments(calibrate, judged, blend, None, judge or (), *limits, wording, prices, ledger, dry_run)
     second = second_stage(rerank, about)
     started = time.perf_counter()
     collection = eyespot.open(gallery_here(gallery), encoder, index)
@@ -169,8 +166,8 @@ def run(
     options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
     options = replace(options, by=by or options.default_way, teach=teach, grouped=groups)
     results = collection.answered(wanted, chain_of(collection, options))
-    if expand is not None:
-        _note_wordings(expand, wanted, results)
+    _refuse_no_words(results)
+    _note_wordings(expand, wanted, results)
     look = RerankView(second, curve, collection.gallery.path)
     if dry_run:
         return look.tell_plan(results, wanted, json)
@@ -178,6 +175,12 @@ def run(
     _show(shown._replace(why=_why(collection, wanted, shown.run)), started, output)
     if shown.looked:
         end(shown.looked)
+
+
+def _refuse_no_words(results: Run) -> None:
+    """`NothingFound` where a search by words alone has no hit, before anybody judges none."""
+    if results.header.get("by") == "words" and not any(results.values()):
+        raise NothingFound("no label, title or name holds a word of the query; search by look with --by look")
 
 
 def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]]:
@@ -207,17 +210,19 @@ def _words(query: Sequence[str] | None, others: Sequence[str]) -> str | None:
     return words
 
 
-def _note_wordings(model: str, query: Query, results: Run) -> None:
-    """The user sees the further wordings, because the results depend on them."""
+def _note_wordings(model: str | None, query: Query, results: Run) -> None:
+    """The user sees the further wordings of a model, because the results depend on them."""
+    if model is None:
+        return
     own = {term.text for term in query.terms}
     more = "; ".join(text for text in results.header["wordings"][query.id] if text not in own)
     note(f"searched as well: {more}" if more else f"{model} has no other wording of this query")
 
 
-def _refuse_without_words(**options: object) -> None:
+def _refuse_without_words(options: Mapping[str, object]) -> None:
     """`UsageError` for what compares pictures with a query, where there is none."""
-    for name, value in options.items():
-        if value is not None:
+    for name in ("rerank", "adapt", "neighbours", "expand", "rerank_local"):
+        if options[name] is not None:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f'{option} needs words or a picture, as in: eyespot search "a heron" {option} …')
 
@@ -283,8 +288,6 @@ def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     from eyespot.search.reasons import as_fields
 
     ((_, hits),) = shown.run.items()
-    if not hits and shown.run.header.get("by") == "words":
-        raise NothingFound("no label, title or name holds a word of the query; search by look with --by look")
     if not hits:
         raise NothingFound("no picture was found; widen the filter or index more photos")
     items = []

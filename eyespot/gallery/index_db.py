@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.gallery.photos.labels import kind_of, wider
+from eyespot.gallery.photos.places import full_path
+from eyespot.gallery.photos.raw import RAW_SUFFIXES, reads_raw
 from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Met, Root, Seen, SkippedFiles, scan_counting
 from eyespot.storage import sqlite
 
@@ -149,6 +151,7 @@ class Ledger:
             for record in scan_counting(root, skipped or SkippedFiles()):
                 self._note(number, record)
             self._protect_unreadable(number, root)
+            self._protect_raw(number, root)
             # Label rows that name no picture are problems of their own, not silence
             self.sql.execute(
                 "INSERT INTO problems SELECT root, path, 'named in the labels, but no such picture is there'"
@@ -218,6 +221,18 @@ class Ledger:
                     " WHERE root = ? AND path >= ? AND path <= ?",
                     span,
                 )
+
+    def _protect_raw(self, number: int, root: Root) -> None:
+        """RAW photos that are there are not gone where the extra that reads them is not installed."""
+        if reads_raw():
+            return
+        has_ending = " OR ".join(f"path LIKE '%{ending}'" for ending in sorted(RAW_SUFFIXES))
+        rows = self.sql.execute(f"SELECT path FROM files WHERE root = ? AND ({has_ending})", (number,)).fetchall()
+        there = [(number, path) for (path,) in rows if root.kind == "tar" or os.path.exists(full_path(root, path))]
+        self.sql.executemany(
+            "INSERT OR IGNORE INTO seen SELECT root, path, size, mtime, place FROM files WHERE root = ? AND path = ?",
+            there,
+        )
 
     def gone(self, number: int) -> tuple[int, int, int]:
         """Files of a root: all that are known, those that this run did not find there, and those found nowhere."""

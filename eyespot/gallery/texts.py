@@ -10,6 +10,7 @@ Each picture is on disk as soon as it is read. A run that was killed goes on wit
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 WORDS, BOXES, READ_BY = COLUMNS = ("text_in_picture", "text_boxes", "text_read_by")
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what no table holds
 AHEAD = 3  # pictures that are decoded while one is read
 _UNREAD = """SELECT i.shard, i.id, f.root, f.path FROM items i JOIN files f ON f.id = i.id
     LEFT JOIN texts t ON t.id = i.id WHERE t.id IS NULL OR (:again AND t.failed IS NOT NULL)
@@ -153,7 +155,8 @@ def text_facts(boxes: Sequence[TextBox], read_by: str) -> dict[str, str]:
 
     A picture whose only text is one sign has no words: that is what readers see in spots, handles and leaves.
     """
-    ordered = reading_order([box._replace(text=" ".join(box.text.split())) for box in boxes if box.text.strip()])
+    plain = [box._replace(text=" ".join(_NO_TEXT.sub(" ", box.text).split())) for box in boxes]
+    ordered = reading_order([box for box in plain if box.text])
     facts = {READ_BY: read_by}
     if ordered:
         rows = [[box.text, *(round(number, 4) for number in box[1:])] for box in ordered]

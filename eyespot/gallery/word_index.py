@@ -12,11 +12,11 @@ import re
 import sqlite3
 import tempfile
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +33,15 @@ NAME = "words.sqlite"
 ROWS = 1 << 32  # rows of a shard: the row of the table is shard · ROWS + row
 FILE, FOLDER = "file name", "folder name"
 COLUMNS = 1_900  # SQLite takes 2,000
+VARIABLES = 30_000  # of one question; SQLite takes 32,766 and more
 OWN_NAMES = {"title": "title", "caption": "caption", "description": "description", "text": "text"}
 OWN_NAMES |= {"text_in_picture": "text in the picture"}
 OWN_NAMES |= {name: name.replace("_", " ") for name in EMBEDDED}
 _SKIPPED = frozenset({"id", "camera", "boxes", "textboxes", "textreadby", *map(plain_name, (*LICENCES, *ADDRESSES))})
 _HUMP = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
+
+
+Answered = TypeVar("Answered")
 
 
 class MatchingRows(NamedTuple):
@@ -58,11 +62,14 @@ class WordIndex:
     def _source(self) -> Path | bytes:
         """The file of the table, or its bytes where no folder may be written."""
         stamp = _stamp(self.gallery)
-        places = [self.gallery / NAME, _cached(self.gallery)]
-        for place in places:
-            if _read_stamp(place) == stamp:
-                return place
-        for place in places:
+        return next((place for place in self._places if _read_stamp(place) == stamp), None) or self._made(stamp)
+
+    @property
+    def _places(self) -> list[Path]:
+        return [self.gallery / NAME, _cached(self.gallery)]
+
+    def _made(self, stamp: str) -> Path | bytes:
+        for place in self._places:
             with suppress(OSError), sqlite.new_database(place) as table:
                 _fill(table, self.gallery, stamp)
             if _read_stamp(place) == stamp:
@@ -70,6 +77,16 @@ class WordIndex:
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
             _fill(table, self.gallery, stamp)
             return table.serialize()
+
+    def _ask(self, question: Callable[[sqlite3.Connection], Answered]) -> Answered:
+        """What a question gives; a table that turns out to be damaged, or is gone by now, is made again first."""
+        try:
+            with closing(self._open()) as table:
+                return question(table)
+        except sqlite3.DatabaseError:
+            self._source = self._made(_stamp(self.gallery))
+        with closing(self._open()) as table:
+            return question(table)
 
     def _open(self) -> sqlite3.Connection:
         """A connection of its own for each question, so that threads may ask at once."""
@@ -79,51 +96,59 @@ class WordIndex:
         connection.deserialize(self._source)
         return connection
 
-    @cached_property
+    @property
     def columns(self) -> list[str]:
         """What the words come from, such as "label species", "title" or "file name"."""
-        with closing(self._open()) as table:
-            return [name for (name,) in table.execute("SELECT name FROM sources ORDER BY number")]
+        return self._ask(_columns)
 
     @cached_property
     def rows(self) -> int:
         """How many rows the table has."""
-        with closing(self._open()) as table:
-            return int(table.execute("SELECT value FROM about WHERE name = 'rows'").fetchone()[0])
+        return self._ask(lambda table: int(table.execute(_ROWS).fetchone()[0]))
 
     def counts(self, words: Sequence[str]) -> list[int]:
         """How many rows hold each word."""
-        with closing(self._open()) as table:
-            return [table.execute(_COUNT, (_either(word),)).fetchone()[0] for word in words]
+        return self._ask(lambda table: [table.execute(_COUNT, (_either(word),)).fetchone()[0] for word in words])
 
     def matching(self, words: Sequence[str]) -> MatchingRows:
         """The rows that hold any of these words; none without a word."""
         if not words:
             return MatchingRows(np.zeros(0, np.int64), np.zeros((0, 0), bool), np.zeros(0))
-        with closing(self._open()) as table:
-            found = table.execute(_SCORED, (" OR ".join(map(_either, words)),)).fetchall()
-            keys = np.array([key for key, _ in found], np.int64)  # (n,), in order
-            holds = np.zeros((len(keys), len(words)), bool)
-            for at, word in enumerate(words):
-                its = np.array([key for (key,) in table.execute(_KEYS, (_either(word),))], np.int64)
-                holds[np.searchsorted(keys, its), at] = True
-        return MatchingRows(keys, holds, np.array([score for _, score in found]))
+        return self._ask(lambda table: _matching(table, words))
 
     def sources(self, words: Sequence[str], keys: Sequence[int]) -> dict[int, list[str]]:
         """For each of these rows the columns that hold any of the words."""
-        found: dict[int, list[str]] = {key: [] for key in keys}
-        if not (words and keys):
-            return found
-        any_word = " OR ".join(map(_either, words))
-        with closing(self._open()) as table:
-            marks = ", ".join("?" * len(keys))
-            for number, name in enumerate(self.columns):
-                query = f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({marks})"
-                for (key,) in table.execute(query, (f"{{c{number}}} : ({any_word})", *keys)):
-                    found[key].append(name)
-        return found
+        return self._ask(lambda table: _sources(table, words, keys)) if words else {key: [] for key in keys}
 
 
+def _columns(table: sqlite3.Connection) -> list[str]:
+    return [name for (name,) in table.execute("SELECT name FROM sources ORDER BY number")]
+
+
+def _matching(table: sqlite3.Connection, words: Sequence[str]) -> MatchingRows:
+    found = table.execute(_SCORED, (" OR ".join(map(_either, words)),)).fetchall()
+    keys = np.array([key for key, _ in found], np.int64)  # (n,), in order
+    holds = np.zeros((len(keys), len(words)), bool)
+    for at, word in enumerate(words):
+        its = np.array([key for (key,) in table.execute(_KEYS, (_either(word),))], np.int64)
+        holds[np.searchsorted(keys, its), at] = True
+    return MatchingRows(keys, holds, np.array([score for _, score in found]))
+
+
+def _sources(table: sqlite3.Connection, words: Sequence[str], keys: Sequence[int]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {key: [] for key in keys}
+    any_word = " OR ".join(map(_either, words))
+    names = _columns(table)  # of this very table: another program may have made it again since the last question
+    for start in range(0, len(keys), VARIABLES):
+        some = keys[start : start + VARIABLES]
+        query = f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({', '.join('?' * len(some))})"
+        for number, name in enumerate(names):
+            for (key,) in table.execute(query, (f"{{c{number}}} : ({any_word})", *some)):
+                found[key].append(name)
+    return found
+
+
+_ROWS = "SELECT value FROM about WHERE name = 'rows'"
 _COUNT = "SELECT count(*) FROM words WHERE words MATCH ?"
 _KEYS = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid"
 _SCORED = "SELECT rowid, -bm25(words) FROM words WHERE words MATCH ? ORDER BY rowid"

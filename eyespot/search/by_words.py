@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import WordIndex
@@ -115,26 +116,42 @@ class ByWords:
         if not len(matches.rows):
             return NearestRows(near[: self.k], scores[: self.k])
         unit = WEIGHT * float((self._background @ vector).std())
-        rows, cosines = self._with_words(vector, near, scores, matches)
+        avoided = matches.rows[matches.shares < 0]
+        if len(avoided) > RESCORED:  # too many to have been asked for on top of k
+            others = self.mask.copy()
+            others[avoided] = False
+            found = self.index.search(vector[None], self.k, others)
+            near, scores = found.rows[0], found.scores[0]
+        more = np.setdiff1d(self._with_words(vector, matches, unit), near)
+        rows = np.concatenate([near, more])
+        total = np.concatenate([scores, self.view.vectors(more.tolist()) @ vector])
         shares = np.zeros(len(self.mask))
         shares[matches.rows] = matches.shares
-        total = cosines + unit * shares[rows]
+        total = total + unit * shares[rows]
         order = np.lexsort((rows, -total))[: self.k]
         return NearestRows(rows[order].astype(np.int64), total[order].astype(np.float32))
 
-    def _with_words(
-        self, vector: Vectors, near: Vectors, scores: Vectors, matches: WordMatches
-    ) -> tuple[Vectors, Vectors]:
-        """Candidates and their cosines: the nearest, and the rows with words, of very many the best by both."""
-        more = matches.rows[matches.shares > 0]
-        if len(more) > RESCORED:
-            first = more[np.argsort(-matches.shares[matches.shares > 0], kind="stable")[: max(RESCORED, self.k)]]
-            worded = np.zeros(len(self.mask), bool)
-            worded[more] = True
-            more = np.union1d(first, self.index.search(vector[None], max(RESCORED, self.k), worded).rows[0])
-        more = np.setdiff1d(more, near)
-        rows = np.concatenate([near, more])
-        return rows, np.concatenate([scores, self.view.vectors(more.tolist()) @ vector])
+    def _with_words(self, vector: Vectors, matches: WordMatches, unit: float) -> NDArray[np.int64]:
+        """The rows with words; of very many so many that the k best by both are among them.
+
+        Deeper and deeper into the rows by share and by cosine, until no row beyond both depths can be among the k best
+        (the threshold algorithm of Fagin, Lotem and Naor 2003).
+        """
+        depth = max(RESCORED, self.k)
+        order = np.argsort(-matches.shares, kind="stable")
+        worded = np.zeros(len(self.mask), bool)
+        worded[matches.rows] = True
+        while depth < len(order):
+            near = self.index.search(vector[None], depth, worded)
+            first = np.setdiff1d(order[:depth], np.flatnonzero(np.isin(matches.rows, near.rows[0])))
+            cosines = np.concatenate([near.scores[0], self.view.vectors(matches.rows[first].tolist()) @ vector])
+            places = np.concatenate([np.searchsorted(matches.rows, near.rows[0]), first])
+            total = cosines + unit * matches.shares[places]
+            if np.partition(total, -self.k)[-self.k] >= near.scores[0][-1] + unit * matches.shares[order[depth]]:
+                rows: NDArray[np.int64] = matches.rows[places]
+                return rows
+            depth *= 4
+        return matches.rows
 
 
 def _joined(queries: Sequence[Query], found: Sequence[NearestRows], view: View) -> Run:

@@ -176,14 +176,17 @@ def helpers(given: SearchParams) -> dict[str, Any]:
     """What templates call."""
     given = given.plain  # verdicts are of one order; drawn elsewhere it is another
     here = given.address()  # once: a page has hundreds of links that differ in their last part
+    by_look = None if given.by == "words" else given.by  # words know nothing of what is like a photo
+    addresses = {"like": given.address(by=by_look), "unlike": here}
     drawn = {*given.like, *given.unlike}
 
     def drawn_by(id: str, which: str) -> str:
         if id not in drawn:
-            return f"/?{here}&{which}={quote_plus(id)}"
+            return f"/?{addresses[which]}&{which}={quote_plus(id)}"
         like, unlike = _without(given.like, id), _without(given.unlike, id)
         both = {"like": like, "unlike": unlike}
-        return "/?" + given.address(**(both | {which: (*both[which], id)}))
+        both |= {which: (*both[which], id)}
+        return "/?" + given.address(**both, by=by_look if both["like"] else given.by)
 
     return {
         "title_of": title_of,
@@ -191,7 +194,7 @@ def helpers(given: SearchParams) -> dict[str, Any]:
         "photo_of": lambda id, rank: f"/photo/{quote(id, safe='')}?{here}" + (f"&rank={rank}" if rank else ""),
         "with_like": lambda id: drawn_by(id, "like"),
         "with_unlike": lambda id: drawn_by(id, "unlike"),
-        "only_like": lambda id: "/?" + given.address(q=None, picture=None, like=(id,), unlike=()),
+        "only_like": lambda id: "/?" + given.address(q=None, picture=None, like=(id,), unlike=(), by=by_look),
         "without": lambda name, id=None: (
             "/?" + given.address(**{name: None if id is None else _without(getattr(given, name), id)})
         ),

@@ -39,8 +39,9 @@ def test_words_alone_find_nothing_else(sample_gallery: Path) -> None:
     assert found["by"] == "words" and 0 < len(found["items"]) < 50
     assert all("gate" in json.dumps([item["path"], item.get("title")]).lower() for item in found["items"])
 
-    none = run_eyespot("search", "zyzzyva", "--by", "words", "-g", sample_gallery)
-    assert (none.returncode, none.stdout) == (4, "") and "--by look" in none.stderr
+    for options in ((), ("--rerank", "person:ada", "--calibrate", "10")):
+        none = run_eyespot("search", "zyzzyva", "--by", "words", *options, "-g", sample_gallery)
+        assert (none.returncode, none.stdout) == (4, "") and "--by look" in none.stderr
 
 
 def test_look_reads_no_word_and_both_ranks_other_words_as_look(sample_gallery: Path) -> None:

@@ -191,7 +191,7 @@ def test_filters_limit_which_pictures_get_labels(gallery: Path) -> None:
 
     def counted(*words: object) -> int:
         done = run_eyespot("tag", "a tower", "-g", gallery, "-e", "starter", "--dry-run", "--json", *words)
-        assert done.returncode in (0, 1), done.stderr
+        assert done.returncode in (0, 4), done.stderr  # 4: the filter leaves none
         return int(json.loads(done.stdout)["labels"]["a tower"]["pictures"]) if done.returncode == 0 else 0
 
     assert 0 < wide < 60

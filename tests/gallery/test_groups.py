@@ -153,6 +153,43 @@ def test_the_largest_stays_and_the_others_bytes_are_counted(photos: Path, starte
     assert groups["other0.jpg"].freed == (folder / "other0.jpg").stat().st_size
 
 
+def test_copies_in_new_shards_of_photos_that_a_repair_gave_hashes_are_found(starter: Encoder, tmp_path: Path) -> None:
+    folder, gallery = tmp_path / "photos", tmp_path / "gallery"
+    for at, photo in enumerate(originals(3)):
+        save(photo, folder / f"{at}.jpg")
+    index(gallery, [str(folder)], [starter])
+    for name in ("hashes.u64", LINKS, "digests.txt"):  # as an older eyespot left it
+        (gallery / "shards" / "00000" / name).unlink()
+    save(originals(1)[0].transpose(Image.Transpose.ROTATE_90), folder / "turned.jpg")
+    index(gallery, [], [starter])
+    assert grouped(gallery) == []
+
+    index(gallery, [], [starter], Options(repair=True))
+
+    assert grouped(gallery) == [["0.jpg", "turned.jpg"]]
+
+
+def test_links_to_a_file_and_files_that_are_gone_never_stay(starter: Encoder, tmp_path: Path) -> None:
+    folder, gallery = tmp_path / "photos", tmp_path / "gallery"
+    first, second, *_ = originals(2)
+    save(first, folder / "real.jpg")
+    (folder / "a link.jpg").symlink_to(folder / "real.jpg")
+    os.link(folder / "real.jpg", folder / "z same file.jpg")
+    save(second, folder / "large.jpg")
+    save(second.resize((second.width // 2, second.height // 2)), folder / "small.jpg")
+    index(gallery, [str(folder)], [starter])
+    (group,) = file_groups(opened(gallery))
+    assert Path(group.files[0].path).name == "large.jpg"
+
+    shutil.copy(folder / "real.jpg", folder / "y copy.jpg")
+    (folder / "large.jpg").unlink()
+    index(gallery, [], [starter], Options(forget=False))
+
+    assert [[Path(file.path).name for file in group.files] for group in file_groups(opened(gallery))] == [
+        ["real.jpg", "y copy.jpg"]
+    ]
+
+
 @pytest.mark.skipif(not HERONS.is_dir(), reason="needs the shared photos")
 def test_the_ten_frames_of_one_heron_are_one_burst(starter: Encoder, tmp_path: Path) -> None:
     with (HERONS / "metadata.csv").open(encoding="utf-8", newline="") as file:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
@@ -70,6 +72,24 @@ def test_raw_photos_of_a_folder_are_indexed(photo: Image.Image, starter: Encoder
     summary = index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
 
     assert (summary.pictures, summary.failures, summary.looked.skipped.files) == (1, [], 0)
+
+
+@needs_rawpy
+def test_raw_photos_are_not_gone_where_the_extra_is_not_installed(
+    photo: Image.Image, starter: Encoder, tmp_path: Path
+) -> None:
+    (tmp_path / "photos").mkdir()
+    for at in range(6):
+        photo.rotate(60 * at).save(tmp_path / "photos" / f"{at}.png")
+    for name in ("stays.dng", "goes.DNG"):
+        (tmp_path / "photos" / name).write_bytes(dng(photo.rotate(10 * len(name))))
+    index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
+    (tmp_path / "photos" / "goes.DNG").unlink()
+    without = "import sys; sys.modules['rawpy'] = None; import eyespot.cli; eyespot.cli.main()"
+    line = [sys.executable, "-c", without, "index", "-g", str(tmp_path / "gallery")]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+
+    assert "holds 7 pictures" in done.stderr and "1 pictures are gone" in done.stderr
 
 
 @pytest.mark.parametrize("form", ["TIFF", "JPEG", "PNG"])

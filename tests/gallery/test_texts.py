@@ -216,6 +216,13 @@ def test_reading_order_is_by_rows_and_then_from_left_to_right() -> None:
     assert [box.text for box in reading_order(boxes)] == ["one", "two", "three", "four", "five"]
 
 
+def test_what_no_table_holds_is_left_out_of_a_text() -> None:
+    odd = [TextBox("half \ud83d a\0sign", 0.9, 0, 0, 0.1, 0.1), TextBox("\ud83d", 0.9, 0, 0.5, 0.1, 0.1)]
+    facts = text_facts(odd, "bars 1")
+
+    assert facts["text_in_picture"] == "half a sign" and len(json.loads(facts["text_boxes"])) == 1
+
+
 def test_a_picture_whose_only_text_is_one_sign_has_no_words() -> None:
     lone = text_facts([TextBox("8", 0.99, 0, 0, 1, 1)], "bars 1")
     pair = text_facts([TextBox("8", 0.99, 0, 0, 0.1, 0.1), TextBox("7", 0.99, 0, 0.5, 0.1, 0.1)], "bars 1")

@@ -114,6 +114,40 @@ def test_a_damaged_table_is_made_again(tmp_path: Path, starter: Encoder) -> None
         assert table.execute("SELECT count(*) FROM sources").fetchone()[0] > 2
 
 
+def test_a_table_that_is_damaged_behind_its_stamp_or_taken_away_is_made_again(tmp_path: Path, starter: Encoder) -> None:
+    gallery = make(tmp_path, starter)
+    in_use = WordIndex(gallery)
+    assert in_use.counts(["ardea"]) == [2]
+    whole = (gallery / NAME).read_bytes()
+    with sqlite3.connect(gallery / NAME) as table:
+        page = table.execute("SELECT rootpage FROM sqlite_master WHERE name = 'words_data'").fetchone()[0]
+        size = table.execute("PRAGMA page_size").fetchone()[0]
+    (gallery / NAME).write_bytes(whole[: (page - 1) * size] + bytes(len(whole) - (page - 1) * size))
+
+    assert WordIndex(gallery).matching(["ardea"]).holds.sum() == 2
+    (gallery / NAME).unlink()
+    assert in_use.counts(["ardea"]) == [2]
+
+
+def test_the_names_of_columns_are_those_of_the_table_that_is_there(tmp_path: Path, starter: Encoder) -> None:
+    gallery = make(tmp_path, starter)
+    in_use = WordIndex(gallery)
+    (key,) = in_use.matching(["brandenburg"]).keys.tolist()
+    before = in_use.columns
+    (tmp_path / "trip" / "metadata.csv").write_text(TABLE.replace("species", "alias,species", 1).replace(",A", ",x,A"))
+    index(gallery, [], [starter])
+    WordIndex(gallery).counts(["brandenburg"])
+
+    assert in_use.columns != before and in_use.sources(["brandenburg"], [key]) == {key: ["file name"]}
+
+
+def test_many_rows_are_asked_for_at_once(words: WordIndex) -> None:
+    (key,) = words.matching(["alba"]).keys.tolist()
+    found = words.sources(["alba"], [*range(1_000_000, 1_300_000), key])
+
+    assert len(found) == 300_001 and found[key] == ["label species"]
+
+
 def test_a_gallery_that_may_not_be_written_has_it_in_the_cache_or_in_memory(
     tmp_path: Path, starter: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

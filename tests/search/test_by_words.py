@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,12 +14,13 @@ from PIL import Image
 
 import eyespot
 from eyespot.gallery.indexing import index
+from eyespot.indexes.exact import Exact
 from eyespot.search.by_words import WEIGHT, ByWords
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.reasons import reasons
 from eyespot.search.taught import Contrast, taught
-from eyespot.search.word_matches import label_words, word_matches
+from eyespot.search.word_matches import WordMatches, label_words, word_matches
 from eyespot.types import Encoder, Query, Run, Term, UsageError
 from tests.examples import examples
 from tests.gallery.conftest import draw
@@ -262,3 +264,40 @@ def test_the_python_call_is_by_both_unless_told(collection: Collection) -> None:
     assert collection.search("thula").header["by"] == "both"
     assert collection.search("thula", by="look").header["by"] == "look"
     assert "taught" not in collection.search("ardea cocoi", teach=False).header
+
+
+class DrawnView:
+    """Vectors without photos."""
+
+    def __init__(self, drawn: np.ndarray) -> None:
+        self.drawn, self.live = drawn, np.ones(len(drawn), bool)
+
+    def vectors(self, rows: list[int]) -> np.ndarray:
+        return np.take(self.drawn, np.array(rows, np.int64), axis=0)
+
+
+@pytest.mark.parametrize("k", [20, 3000])
+@pytest.mark.parametrize(("alike", "others"), [(0.3, 0.33), (-1.0, 0.0)])
+def test_thousands_of_photos_with_words_are_ranked_as_if_each_were_looked_at(
+    k: int, alike: float, others: float
+) -> None:
+    """Most look like the query and hold a little of it, or a word to avoid; others look like anything."""
+    rng = np.random.default_rng(0)
+    count, likes = 20_000, 12_000
+    drawn = rng.normal(size=(count, 16)).astype(np.float32)
+    drawn[:likes, 0] += 3
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    query = np.eye(16, dtype=np.float32)[0]
+    shares = np.where(np.arange(count) < likes, alike, others)
+    shares = np.where(shares, shares + rng.random(count) / 20, 0)
+    rows = np.flatnonzero(shares)
+    view: Any = DrawnView(drawn)
+    exact, nothing = Exact([drawn]), cast(Any, None)
+    stage = ByWords(view, nothing, exact, nothing, k, view.live)
+
+    nearest = exact.search(query[None], k, view.live)
+    matches = WordMatches(rows, shares[rows], np.zeros(0, np.int64))
+    fused = stage._fused(query, nearest.rows[0], nearest.scores[0], matches)
+
+    total = drawn @ query + WEIGHT * float((stage._background @ query).std()) * shares
+    assert set(fused.rows.tolist()) == set(np.argsort(-total, kind="stable")[:k].tolist())

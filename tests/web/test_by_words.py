@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from PIL import Image
 
 import eyespot
-from tests.web.conftest import PHOTOS, Ask
+from eyespot import rooms
+from eyespot.gallery.indexing import index
+from eyespot.web import ServerSettings
+from tests.gallery.conftest import draw
+from tests.web.conftest import PHOTOS, Ask, at_this_machine
 
 
 def test_a_label_puts_its_photos_first_and_each_hit_says_why(search: Ask) -> None:
@@ -28,6 +35,39 @@ def test_words_alone_end_where_no_label_holds_them(client: TestClient, search: A
     assert len(rest["items"]) == PHOTOS // 3 - 10 and rest["next"] is None
 
     assert client.get("/v1/search", params={"q": "zyzzyva", "by": "words"}).status_code == 404
+
+
+def test_the_count_of_photos_with_words_is_that_of_their_groups(tmp_path: Path) -> None:
+    for seed in range(6):
+        draw(tmp_path / "photos" / f"heron {seed}.png", seed)
+    for seed in range(3):
+        with Image.open(tmp_path / "photos" / f"heron {seed}.png") as photo:
+            photo.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "photos" / f"heron {seed} turned.png")
+    for seed in range(6, 16):
+        draw(tmp_path / "photos" / f"other {seed}.png", seed)
+    index(tmp_path / "gallery", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")])
+    with at_this_machine(ServerSettings(tmp_path / "gallery", hosts=None, cache=tmp_path / "cache")) as client:
+        ask = {"q": "heron", "by": "words", "limit": 4}
+        first = client.get("/v1/search", params=ask).json()
+        rest = client.get("/v1/search", params=ask | {"cursor": first["next"]}).json()
+        every = client.get("/v1/search", params=ask | {"ungrouped": True}).json()
+
+    assert sum(item["others"] for item in (*first["items"], *rest["items"])) == 3 and every["total"] == 9
+    assert first["total"] == len(first["items"]) + len(rest["items"]) == 6 and rest["next"] is None
+
+
+def test_what_is_like_a_photo_is_found_by_look(client: TestClient, search: Ask) -> None:
+    item = search(q="heron", by="words")["items"][0]["id"]
+    refused = client.get("/v1/search", params={"q": "heron", "by": "words", "like": item})
+    assert refused.status_code == 422 and "search by look" in refused.json()["detail"]
+
+    for place in ("/", f"/photo/{item}"):
+        page = client.get(place, params={"q": "heron", "by": "words"}, headers={"Accept": "text/html"}).text
+        links = [html.unescape(link) for link in re.findall(r'href="(/\?[^"]*\blike=[^"]*)"', page)]
+        assert links
+        for link in links[:3]:
+            answer = client.get(link, headers={"Accept": "text/html"})
+            assert answer.status_code == 200 and 'data-act="like"' in answer.text
 
 
 @pytest.mark.parametrize("by", ["look", "words", "both"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from eyespot.gallery import disk
 from eyespot.gallery.groups.rule import KINDS
 from eyespot.gallery.groups.stored import Groups
+from eyespot.gallery.photos.places import tar_of
 from eyespot.gallery.view import View
 
 EXACT = "exact"  # files of the same bytes
@@ -62,7 +63,9 @@ def file_groups(view: View) -> list[FileGroup]:
     for number, kind, facts in zip(own.tolist(), kinds, every, strict=True):
         files.setdefault(number, []).extend(_files_of(facts))
         kind_of[number] = EXACT if number < 0 else KINDS[kind]
-    made = (FileGroup(kind_of[number], sorted(some, key=_best_first)) for number, some in files.items())
+    made = (
+        FileGroup(kind_of[number], sorted(_different_files(some), key=_best_first)) for number, some in files.items()
+    )
     return sorted((g for g in made if len(g.files) > 1), key=lambda group: (-group.freed, group.files[0].path))
 
 
@@ -74,12 +77,26 @@ def _several_paths(view: View) -> Any:
 
 
 def _files_of(facts: dict[str, Any]) -> Iterator[GroupFile]:
-    places = facts["paths"]
-    # A file that was moved is known at its old path, too, until that is forgotten
-    there = [place for place in places if os.path.exists(place) or ".tar/" in place] if len(places) > 1 else places
     numbers = [facts.get(name) or 0 for name in ("width", "height", "size")]
-    for place in there:
+    for place in facts["paths"]:
         yield GroupFile(facts["id"], place, *numbers)
+
+
+def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:
+    """The files that are there, each once; all where none is, as for vectors that were imported without their photos.
+
+    A file that was moved or deleted is known until that is forgotten: it must not be the one that stays. Nor must a
+    link, for who deleted the file that it leads to would keep nothing.
+    """
+    there: dict[object, GroupFile] = {}
+    for file in sorted(files, key=lambda file: os.path.realpath(file.path) != os.path.abspath(file.path)):
+        try:
+            status = os.stat(file.path)
+            there.setdefault((status.st_dev, status.st_ino), file)
+        except OSError:
+            if "://" in file.path or tar_of(file.path) is not None:
+                there[file.path] = file
+    return list(there.values()) or list(files)
 
 
 def _best_first(file: GroupFile) -> tuple[int, int, str]:

@@ -6,6 +6,7 @@ shard's links depend on no later shard, so what was written of a gallery stays a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +37,8 @@ def write_links(gallery: Path, progress: Progress = no_progress, look: LookAtFil
         return []
     try:
         view = opened.view(opened.stem())
-        stale = [at for at, shard in enumerate(view.shards) if look(shard, [LINKS]) or _is_stale(shard, view.stem)]
+        outdated = _outdated(view)
+        stale = [at for at, shard in enumerate(view.shards) if outdated[at] or look(shard, [LINKS])]
         if not stale:
             return []
         frames, numbers = frames_of(view, stale[-1] + 1), _numbers(view)
@@ -51,10 +53,22 @@ def write_links(gallery: Path, progress: Progress = no_progress, look: LookAtFil
     return []
 
 
-def _is_stale(shard: Path, stem: str) -> bool:
-    files = (place for name in (disk.ITEMS, HASHES, f"{stem}.npy") if (place := shard / name).exists())
-    made = shard / LINKS
-    return not made.exists() or any(place.stat().st_mtime_ns > made.stat().st_mtime_ns for place in files)
+def _outdated(view: View) -> list[bool]:
+    """Whether the links of each shard are older than its files, or than the hashes or vectors of a shard before it.
+
+    A repair gives hashes to old shards, whose copies may lie in new ones.
+    """
+    found, newest = [], 0
+    for shard in view.shards:
+        newest = max([newest, *_times(shard, [HASHES, f"{view.stem}.npy"])])
+        made = _times(shard, [LINKS])
+        found.append(not made or max([newest, *_times(shard, [disk.ITEMS])]) > made[0])
+    return found
+
+
+def _times(shard: Path, names: Sequence[str]) -> list[int]:
+    """When those of these files that are there were written."""
+    return [place.stat().st_mtime_ns for name in names if (place := shard / name).exists()]
 
 
 def _numbers(view: View) -> Numbers:

@@ -287,10 +287,13 @@ def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     options = StageOptions(adapt=world.adapter, neighbours=asked.neighbours)
     usual = "look" if query is None else options.default_way
     options = replace(options, by=asked.by or usual, teach=asked.teach)
+    if options.by == "words" and asked.like:
+        raise UsageError("what is like a photo is found by its look; search by look, or by words and look")
     made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], options)
     if options.by == "words":  # which ends where no label holds a word
         found = snapshot.ranked(query, vector, replace(options, k=int(mask.sum()), mask=mask)).image.astype(np.int64)
-        made.most = int((~np.isin(found, unlike)).sum())
+        found = found[~np.isin(found, unlike)]
+        made.most = int(made.groups.first(found).sum()) if made.grouped else len(found)
         if not made.most:
             raise NothingFound("no label, title or name holds a word of the query; search by look")
     if not made.total:
