@@ -59,7 +59,7 @@ def run(
 
 
 def _searches(collection: Collection, photos: Path) -> list[Run]:
-    """By words twice, by picture, by picture and words, and under a filter."""
+    """By look: by words twice, by picture, by picture and words, and under a filter."""
     searches: list[tuple[str, dict[str, Any]]] = [
         ("words: a hammer", {"query": "a hammer"}),
         ("words: a spotted big cat", {"query": "a spotted big cat"}),
@@ -67,7 +67,7 @@ def _searches(collection: Collection, photos: Path) -> list[Run]:
         ("a picture + three times the words: a church", {"query": "3:a church", "image": photos / PICTURE}),
         (f"words: a tower, where {WHERE}", {"query": "a tower", "where": WHERE}),
     ]
-    runs = [collection.search(k=SHOWN, **terms) for _, terms in searches]
+    runs = [collection.search(k=SHOWN, by="look", **terms) for _, terms in searches]
     for run, (heading, _) in zip(runs, searches, strict=True):
         run.header["heading"] = heading
     return runs
