@@ -190,13 +190,13 @@ def test_a_key_held_down_marks_one_photo(visit: Open, gallery: Path) -> None:
 
 
 def test_the_page_says_once_when_it_was_opened(visit: Open, gallery: Path) -> None:
-    page = visit("Ada", "a stork")
+    page = visit("Ada", "a swan")
     for key in "yn":
         page.keyboard.press(key)
         saved(page)
     with AnnotationStore(gallery / "ledger.sqlite") as store:
-        (opened,) = store.openings("a stork", "Ada")
-        marked = min(one.at for one in store.last_judgements("a stork", "Ada").values())
+        (opened,) = store.openings("a swan", "Ada")
+        marked = min(one.at for one in store.last_judgements("a swan", "Ada").values())
     assert 0 < marked - opened < 60
 
 

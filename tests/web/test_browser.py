@@ -307,7 +307,7 @@ def judging_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def shares(page: Any) -> list[float]:
     """The numbers that stand at the hits: probabilities in percent, or what a judge says."""
-    return [float(re.findall(r"[\d.]+", text)[0]) for text in page.locator(".probable").all_inner_texts()]
+    return [float(re.findall(r"[\d.]+", text)[0]) for text in page.locator(".probable").all_text_contents()]
 
 
 def test_a_judge_looks_once_its_cost_was_seen_and_hits_stand_by_its_probability(
