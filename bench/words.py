@@ -104,7 +104,7 @@ def average_precision(ranking: Sequence[str], relevant: set[str]) -> float:
 
 
 def resampled(values: Reals, draws: int) -> Reals:
-    """Means of so many resamples of the queries, (draws,)."""
+    """The mean of each resample of the queries, (draws,)."""
     picks = np.random.default_rng(0).integers(0, len(values), (draws, len(values)))
     return np.asarray(values[picks].mean(axis=1))
 

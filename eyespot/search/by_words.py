@@ -74,7 +74,7 @@ class ByWords:
         for at, (query, mine) in enumerate(zip(queries, matches, strict=True)):
             if self.teach and len(mine.whole):
                 vectors[at], teachings[query.id] = self._taught(vectors[at], mine)
-        # Photos with words to avoid go down, and so many others move up
+        # Photos with words to avoid go down, and as many others move up
         avoided = max((int((mine.shares < 0).sum()) for mine in matches), default=0)
         with naming_damage(self.view):
             nearest = self.index.search(vectors, self.k + min(avoided, RESCORED), self.mask)
@@ -132,7 +132,7 @@ class ByWords:
         return NearestRows(rows[order].astype(np.int64), total[order].astype(np.float32))
 
     def _with_words(self, vector: Vectors, matches: WordMatches, unit: float) -> NDArray[np.int64]:
-        """The rows with words; of very many so many that the k best by both are among them.
+        """The rows with words; of very many, enough for the k best by both to be among them.
 
         Deeper and deeper into the rows by share and by cosine, until no row beyond both depths can be among the k best
         (the threshold algorithm of Fagin, Lotem and Naor 2003).

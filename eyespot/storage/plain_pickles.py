@@ -166,7 +166,7 @@ def _pairs(values: list[Any]) -> dict[Any, Any]:
 def _text(value: Any) -> str:
     """A text; tuples of tuples of one tuple take a few bytes of a pickle, and gigabytes as a text."""
     if not isinstance(value, str):
-        raise NotPlain("a name that is no text")
+        raise NotPlain("a name that is not text")
     return value
 
 

@@ -176,7 +176,7 @@ index(Path({gallery!r}), [{photos!r}], [rooms.load("encoders", "starter")], opti
 
 
 def kill_while_reading(gallery: Path, photos: Path, pictures: int) -> int:
-    """Start a run that reads slowly, and kill it when so many pictures are read; its exit code."""
+    """Start a run that reads slowly, and kill it when this number of pictures is read; its exit code."""
     from eyespot.gallery.reading import reading
 
     code = KILLED.format(gallery=str(gallery), photos=str(photos))

@@ -111,7 +111,7 @@ def test_a_key_nested_so_deep_that_hashing_it_ends_the_process_is_refused() -> N
 def test_a_name_of_nested_tuples_is_not_spelled_out() -> None:
     """Each pair holds the one before twice: 162 bytes, and half a gigabyte as a text."""
     doubled = b"".join(b"h" + bytes([place]) + b"h" + bytes([place]) + b"\x86\x94" for place in range(25))
-    with pytest.raises(plain_pickles.NotPlain, match="a name that is no text"):
+    with pytest.raises(plain_pickles.NotPlain, match="a name that is not text"):
         plain_pickles.read(b"\x80\x04\x8c\x01a\x94" + doubled + b"h\x19h\x19\x93.")
 
 

@@ -76,7 +76,7 @@ class AuditShares:
     def hand_out(
         self, audit: int, person: str, photos: Sequence[str], labelled: Collection[tuple[str, str]], most: int
     ) -> int:
-        """Hand somebody the next photos of an audit, at most so many; gives how many there were.
+        """Hand somebody the next photos of an audit; gives how many there were.
 
         `labelled` are the labels there are, as photo and person. What others hold unlabelled is theirs until it lapses.
         """

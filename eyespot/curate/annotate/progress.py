@@ -149,7 +149,7 @@ def seconds(said: Iterable[Judgement], openings: Sequence[float] = ()) -> float:
 
 
 def _longest(photos: int) -> float:
-    """The longest time, in seconds, in which somebody looks at so many photos; more is a pause."""
+    """The longest time, in seconds, in which somebody looks at this number of photos; more is a pause."""
     return PAUSE + A_PHOTO * (photos - 1)
 
 

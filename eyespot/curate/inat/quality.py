@@ -1,4 +1,4 @@
-"""Checks that open the card of a collection: which pictures were seen, what stood in, whose positions are hidden."""
+"""Checks that open the card of a collection: pictures that were seen, substitutes, and positions that are hidden."""
 
 from __future__ import annotations
 

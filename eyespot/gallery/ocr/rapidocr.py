@@ -23,7 +23,7 @@ _PARTS = {"Det": "det", "Cls": "cls", "Rec": "rec"}  # its models: where writing
 
 
 def load(threads: int = 0) -> RapidText:
-    """The reader, on so many threads (0: one per core); `EyespotError` if its package carries no models."""
+    """The reader, on this number of threads (0: one per core); `EyespotError` if its package carries no models."""
     import rapidocr
 
     folder = Path(str(rapidocr.__file__)).with_name("models")

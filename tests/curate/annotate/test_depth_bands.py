@@ -123,7 +123,7 @@ def test_under_the_condition_the_bound_holds_where_it_is_tightest(hidden: int) -
 @pytest.mark.parametrize("skipped", [5, 150])
 def test_a_photo_that_was_skipped_near_the_head_loosens_no_bound(skipped: int) -> None:
     """It is drawn in each audit, and says nothing of the depth at which the others hide."""
-    photos, hidden, size, held, spoken, times = 20_000, 30, 200, 0, 0, 200
+    photos, hidden, size, held, stated, times = 20_000, 30, 200, 0, 0, 200
     rng, rest, end = np.random.default_rng(skipped), photos - STOP + 1, reach(skipped - 1, size, photos)
     ranks_left = np.array([skipped, *range(STOP + 1, photos + 1)])
     unseen_ranks = {str(rank): rank for rank in ranks_left[ranks_left <= end].tolist()}
@@ -134,8 +134,8 @@ def test_a_photo_that_was_skipped_near_the_head_loosens_no_bound(skipped: int) -
         relevant = {str(rank) for rank in ranks.tolist()}
         shown = sum(image in relevant for band in bands for image in band.drawn)
         held += len(relevant) - shown <= hidden_at_most(bands, relevant, rest - size)
-        spoken += not too_deep(bands, relevant)
-    assert held / times >= 0.93 and spoken / times > 0.6
+        stated += not too_deep(bands, relevant)
+    assert held / times >= 0.93 and stated / times > 0.6
 
 
 def test_ranks_that_were_seen_hide_nothing() -> None:
@@ -187,7 +187,7 @@ def test_a_few_hundred_looks_complete_a_query(labelled_to_the_stop: AnnotationSt
         assert stands.as_json()["found_by_rank"] == stands.found_by_rank
 
 
-def test_below_90_percent_the_condition_is_not_spoken_of(labelled_to_the_stop: AnnotationStore) -> None:
+def test_below_90_percent_the_condition_is_not_stated_of(labelled_to_the_stop: AnnotationStore) -> None:
     with labelled_to_the_stop as at:
         audited(at, SIZE // 2)
         stands = standing(at, "q", "ada")

@@ -189,7 +189,7 @@ def test_pages_that_are_marked_at_once_take_the_time_of_a_stop_watch() -> None:
 
 
 def test_one_page_alone_takes_the_time_since_it_was_opened() -> None:
-    """Unknown without the opening, and a pause where the page stood open overnight."""
+    """Unknown without the opening, and a pause where the page was open overnight."""
     assert seconds(marks([100.0] * 120)) == 0
     assert seconds(marks([100.0] * 120), [10.0]) == 90
     assert seconds(marks([40_000.0] * 120), [10.0]) == 0
