@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Tests start hundreds of processes: none of them compiles the package anew, whatever the shell says of bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check fix test-long test-slow mutants docs bench package extras clean
+.PHONY: demo test check fix test-long test-laws test-slow mutants docs bench package extras clean
 
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html and demo.png
 	$(BIN)/eyespot demo
@@ -24,8 +24,11 @@ fix: $(VENV)/.dev         ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test-long: $(VENV)/.dev   ## pages of the documentation, browsers, a Ray cluster, kills, and all examples of the laws
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "(long or hypothesis) and not slow" --hypothesis-profile=thorough
+test-long: $(VENV)/.dev   ## pages of the documentation, browsers, a Ray cluster, kills
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "long and not slow"
+
+test-laws: $(VENV)/.dev   ## the laws with all their examples
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=thorough
 
 test-slow: $(VENV)/.dev   ## the tests that take minutes
 	$(BIN)/python -m pytest -q -m slow

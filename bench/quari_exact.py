@@ -80,9 +80,10 @@ def trained(world: SyntheticVectors, sample: Floats, config: Config) -> Draw:
 
     noisy = sample + 0.5 * world.draw(len(sample))
     pairs = Pairs(noisy / np.linalg.norm(noisy, axis=1, keepdims=True), sample, np.arange(len(sample)))
-    settings = TrainingSettings(batch=64, accumulate=1, epochs=1, patience=0, device="cpu")
+    settings = TrainingSettings(batch=64, accumulate=1, epochs=1, patience=0, device="cpu", keep_anyway=True)
     with tempfile.TemporaryDirectory() as out:
-        adapter = load(train(TrainingData(pairs), config, settings, Path(out)).model)
+        train(TrainingData(pairs), config, settings, Path(out))
+        adapter = load(Path(out) / "model")
     return lambda: adapter.adapt(world.draw(1, noise=0.75))[0]
 
 

@@ -222,7 +222,7 @@ async def search(port: int, waited: Waited, rng: random.Random) -> None:
         waited.errors.append(str(error))
         return
     waited.seconds.append(time.perf_counter() - begun)
-    if code != 200 or body.count(b'class="tile"') != 60:
+    if code != 200 or body.count(b'<li class="tile') != 60:
         waited.errors.append(f"{code} for {words}")
 
 

@@ -176,7 +176,7 @@ class PlainConSE:
         self.class_texts = ours.sentences([f"a photo of a {name}" for name in names])  # (1000, 384)
 
     def encode_pixels(self, pixels: NDArray[np.uint8]) -> Floats:
-        logits = self.ours.images(pixels)[1]
+        logits = self.ours.images.run(None, {"pixels": pixels})[1]
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         odds[odds < np.partition(odds, -10, axis=1)[:, -10, None]] = 0
         return unit(odds @ self.class_texts)

@@ -7,6 +7,8 @@ queries where not every labelled photo stands before all others.
 Captions: a caption of flickr8k_100 finds its photo (RR) where the photos bear their other four captions, and where
 every second one bears one; a title of the sample photos finds its photo. The ratio is the better of look and words
 alone over both; beside it the difference with its 95 % interval (paired bootstrap over the queries).
+Names: the same birds, half of which bear their Latin names and no others; a query by a Latin, English or Spanish name
+with and without a table that says which names are equal. AP of all photos of the species, labelled or not.
 Unknown words: queries of which no word stands beside a photo; the share that look and both rank differently.
 
     python bench/words.py [--quick] [--json]
@@ -30,6 +32,7 @@ import eyespot
 from bench.harness import Command, Measurement, Reals, metadata, shared
 from eyespot import sample
 from eyespot.gallery.indexing import index
+from eyespot.gallery.taxonomy.name_index import add_names
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.word_matches import word_matches
 from eyespot.types import Encoder, Query, Run
@@ -74,11 +77,11 @@ class PhotoSet:
             writer.writerows(rows)
         index(self.folder / "gallery", [str(self.folder / "x")], [self.encoder])
 
-    def rankings(self, texts: Mapping[str, str], by: str) -> dict[str, list[str]]:
+    def rankings(self, texts: Mapping[str, str], by: str, named: bool = False) -> dict[str, list[str]]:
         """The names of all photos for each text, best first."""
         collection = eyespot.open(self.folder / "gallery")
         mask = collection.allowed()
-        stage = chain_of(collection, StageOptions(int(mask.sum()), mask, by=by))
+        stage = chain_of(collection, StageOptions(int(mask.sum()), mask, by=by, named=named))
         run: Run = stage([Query.words(text, name) for name, text in texts.items()])
         name_of = {id: Path(facts["path"]).name for id, facts in run.facts.items()}
         return {query: [name_of[hit.image] for hit in run[query]] for query in run}
@@ -156,6 +159,33 @@ def birds(photos: PhotoSet, quick: bool) -> Iterator[Measurement]:
     yield Measurement.from_mean("birds labelled photos behind others", behind, "all queries", 0.0)
 
 
+def equal_names(photos: PhotoSet, quick: bool) -> Iterator[Measurement]:
+    table = bird_photos(photos)
+    values: dict[tuple[str, bool], list[float]] = {(name, named): [] for name in NAMES for named in (False, True)}
+    for seed in range(2 if quick else SEEDS):
+        labelled = set(np.random.default_rng(seed).permutation(len(table))[: len(table) // 2].tolist())
+        bearing = [row for number, row in enumerate(table) if number in labelled]
+        photos.label([{"file_name": file_name(row), "latin_name": row["latin_name"]} for row in bearing])
+        add_names(photos.folder / "gallery", shared("data/chilean_birds") / "metadata.csv")
+        for (name, named), found in values.items():
+            groups = {word: species(table, name, word, labelled) for word in sorted({row[name] for row in table})}
+            asked = {word: word for word, parts in groups.items() if all(parts)}
+            rankings = photos.rankings(asked, "both", named)
+            found += [average_precision(ranking, set().union(*groups[word])) for word, ranking in rankings.items()]
+    for name in NAMES:
+        without, ours = (np.array(values[name, named]) for named in (False, True))
+        ratios = resampled(without, 200) / resampled(ours, 200)
+        p10, p90 = np.percentile(ratios, (10, 90)).tolist()
+        low, high = np.percentile(resampled(ours - without, 200), (2.5, 97.5)).tolist()
+        means = {"with names": float(ours.mean()), "without": float(without.mean())}
+        difference = (float((ours - without).mean()), low, high)
+        ratio = means["without"] / means["with names"]
+        yield Quality(
+            f"equal names, asked by {name}", ratio, "without names", p10, p90, len(ours), 1.03, means=means,
+            difference=difference,
+        )  # fmt: skip
+
+
 def species(table: Sequence[Row], column: str, name: str, labelled: set[int]) -> tuple[set[str], set[str]]:
     """The photos of a species: those that bear its name, and those that lost it."""
     parts: tuple[set[str], set[str]] = (set(), set())
@@ -220,7 +250,7 @@ def titles(photos: PhotoSet, quick: bool) -> Iterator[Measurement]:
 
 def measurements(options: Namespace) -> Iterator[Measurement]:
     encoder = eyespot.load_encoder("starter")
-    for measure in (titles, captions, birds):
+    for measure in (titles, captions, birds, equal_names):
         yield from measure(PhotoSet(options.folder / measure.__name__, encoder), options.quick)
 
 

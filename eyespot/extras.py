@@ -29,7 +29,9 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     "harper": "recos",
     "h5py": "hdf5",
     "fsspec": "remote",
+    "openTSNE": "map",
     "rawpy": "raw",
+    "av": "video",
     "sentence_transformers": "rerank",
 }
 

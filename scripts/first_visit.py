@@ -81,15 +81,16 @@ class Visit:
         self.page.wait_for_selector(".shot.here")
 
     def tell(self) -> None:
-        """The three criteria of the intake, on the page of all queries."""
+        """The three criteria of the intake, on the page about the query; then back to all queries."""
         self.page.click(".brand")
         self.page.get_by_role("link", name="Annotate").click()
-        self.page.click(".about summary")
-        self.page.fill(".about [name=category]", "Buildings")
+        self.page.click(".more-cell a")
+        self.page.fill(".facts-of [name=category]", "Buildings")
         for name in ("visible", "feasible", "of_interest"):
-            self.page.select_option(f".about [name={name}]", "yes")
+            self.page.select_option(f".facts-of [name={name}]", "yes")
         with self.page.expect_navigation():
-            self.page.click(".about button")
+            self.page.click(".facts-of button")
+        self.page.get_by_role("link", name="All queries").click()
 
     def take_along(self, place: Path) -> None:
         with self.page.expect_download() as coming:

@@ -1,4 +1,4 @@
-"""On how many examples a law is tried: all of them in `make test-long`, two in five in `make test`."""
+"""On how many examples a law is tried: all of them in `make test-laws`, two in five in `make test`."""
 
 from __future__ import annotations
 

@@ -32,17 +32,19 @@ PLACES = {
     "lance": ("gallery/exports/lance.py", "indexes/lance.py"),
     "llm": ("llms/",),
     "local": ("descriptors/sift.py", "search/local/spatial.py"),
+    "map": ("gallery/layout/embedding.py",),
     "mteb": ("bridges/mteb.py",),
     "ocr": ("gallery/ocr/rapidocr.py",),
     "plots": ("cli/tune.py", "reports/drawing.py", "reports/figures/"),
     "raw": ("gallery/photos/raw.py",),
+    "video": ("gallery/videos/decoding.py",),
     "ray": ("cluster/",),
     "recos": ("curate/recos/grammar.py",),
     "remote": ("gallery/remote.py",),
     "rerank": ("judges/cross_encoder.py",),
     "torch": ("adapters/", "cli/doctor.py", "descriptors/dinov2.py", "encoders/", "judges/", "models/"),
     "watch": ("gallery/watching.py",),
-    "web": ("web/", "cli/serve.py"),
+    "web": ("web/", "cli/serve.py", "cli/_answering.py"),
 }
 
 

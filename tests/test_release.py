@@ -66,6 +66,7 @@ def test_the_licence_expression_has_the_licence_of_every_file_that_has_its_own()
     names = {
         "LICENSE": "Apache-2.0",
         "OFL.txt": "OFL-1.1",
+        "deckgl.LICENSE.txt": "MIT",
         "htmx.LICENSE.txt": "0BSD",
         "apache-2.0.txt": "Apache-2.0",
         "efficientnet-lite2.txt": "Apache-2.0",

@@ -23,7 +23,7 @@ from eyespot.benchmarks._reranking import reranked, unfit
 from eyespot.gallery.photos.pictures import id_of
 from eyespot.gallery.view import View
 from eyespot.runs.matrix import ranked_matrix
-from eyespot.search.adapted import IndexUnder, refuse_other_space, seen_by
+from eyespot.search.adapted import IndexUnder, cautions, refuse_other_space, seen_by
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors
@@ -106,7 +106,7 @@ class GallerySearcher:
         run.header |= {"adapted": True} if self.adapter is not None else {}
         missing = sum(name in needed for name in matching.unmatched) + len(task_queries(task)) - len(sources)
         run.header |= {"missing": missing} if missing else {}
-        run.notes = [*notes, *said, *run.notes]
+        run.notes = list(dict.fromkeys([*notes, *said, *cautions(self.adapter), *run.notes]))
         return run
 
     def rerank(self, task: Task, run: Run, depth: int) -> Run:

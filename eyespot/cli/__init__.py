@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
-
-from eyespot.cli.console import note
-from eyespot.storage.atomic import is_forbidden
-from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
     import typer
@@ -41,37 +36,58 @@ def _app_for(words: list[str]) -> typer.Typer:
 
 def main() -> None:
     """The `eyespot` command: errors are one sentence on stderr, and the exit code says which kind."""
+    from eyespot.cli._ask_server import answer
+
+    code = None
     try:
         try:
-            from eyespot.cli.settings import from_toml
+            code = answer(sys.argv[1:])  # before anything is imported that takes time
+            if code is None:
+                from eyespot.cli.settings import from_toml
 
-            app = _app_for(sys.argv[1:])
-            app(default_map=from_toml(app))
+                app = _app_for(sys.argv[1:])
+                app(default_map=from_toml(app))
         finally:
             sys.stdout.flush()  # here, where an error can still be reported
-    except EyespotError as error:
-        _fail(str(error), error.exit_code)
-    except MemoryError:
-        _fail("out of memory; close other programs, or use fewer --workers")
     except BrokenPipeError:
         _leave_stdout()
         sys.exit(1)
-    except OSError as error:
+    except KeyboardInterrupt:  # while a server is at work; verbs end so by themselves
+        _leave_stdout()
+        sys.exit(130)
+    except Exception as error:
+        _explain(error)
+    sys.exit(code or 0)
+
+
+def _explain(error: Exception) -> NoReturn:
+    """End with one sentence on what went wrong and the way out."""
+    from eyespot.storage.atomic import is_forbidden
+    from eyespot.types import EyespotError
+
+    if isinstance(error, EyespotError):
+        _fail(str(error), error.exit_code)
+    if isinstance(error, MemoryError):
+        _fail("out of memory; close other programs, or use fewer --workers")
+    if isinstance(error, OSError):
         reason = (error.strerror or str(error)).lower()
         if error.filename is None:
             _fail(f"cannot write what was found ({reason}); make room, or send it elsewhere")
         if is_forbidden(error):
             _fail(f"{error.filename!s}: {reason}; give yourself the right to it, or choose another place")
         _fail(f"{error.filename!s}: {reason}; check that it is there, that you may use it, and that its disk has room")
-    except Exception as error:
-        kind = type(error).__name__
-        what = " ".join(f"{kind}: {error}".split()) if str(error) else kind
-        _fail(f"eyespot stumbled over {what}; run the same line with eyespot --debug … to see where, and report it")
+    kind = type(error).__name__
+    what = " ".join(f"{kind}: {error}".split()) if str(error) else kind
+    _fail(f"eyespot stumbled over {what}; run the same line with eyespot --debug … to see where, and report it")
 
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:
     if "--debug" in sys.argv or os.environ.get("EYESPOT_DEBUG"):
+        import traceback
+
         traceback.print_exc()
+    from eyespot.cli.console import note
+
     note(sentence)
     _leave_stdout()
     sys.exit(code)

@@ -58,6 +58,8 @@ class EvalOptions:
     beside: Sequence[Path] | None = None
     out: Path | None = None
     map: str | None = None
+    images: Path | None = None
+    page: str | None = None
     means: SearchBackend | None = None
 
     @property
@@ -97,8 +99,9 @@ def tasks_of(options: EvalOptions) -> tuple[Benchmark, Sequence[Task], Sequence[
 
 def _refuse_useless(options: EvalOptions) -> None:
     """`UsageError` for options that would do nothing."""
-    if options.map and not options.out:
-        raise UsageError("--map is drawn in the report; say where to write it with --out DIR")
+    drawn = [name for name, value in (("--map is", options.map), ("--images are", options.images)) if value]
+    if drawn and not options.out:
+        raise UsageError(f"{drawn[0]} drawn in the report; say where to write it with --out DIR")
     if not options.run:
         return
     if options.map:
@@ -183,6 +186,7 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
     depth = options.depth if options.rerank else 0
     collection = Collection(place, options.encoder, options.index or "exact")
     collection.means = options.means
+    adapter = rooms.load("adapters", f"quari:{options.adapt}") if options.adapt else None
     reword = rewriter(options.expand, ledger_of(options.ledger, place)) if options.expand else None
     return GallerySearcher(
         collection,
@@ -192,7 +196,7 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
         max(LEAST, depth),
         looked_at=depth,
         reword=reword,
-        adapter=rooms.load("adapters", f"quari:{options.adapt}") if options.adapt else None,
+        adapter=adapter,
         stages=StageOptions(neighbours=options.neighbours, rerank_local=options.rerank_local, by=options.by),
     )
 

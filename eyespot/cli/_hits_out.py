@@ -87,9 +87,22 @@ class HitsOut:
                 note(f"left out of {self.csv}: {', '.join(left_out)} (where and whose; --all-columns writes them)")
         if self.xmp is not None:
             failed += _report(add_keyword(hits, self.xmp.strip()), f"have the keyword {self.xmp.strip()}")
+        if self.copy or self.album or self.xmp:
+            _name_times(hits)
         if self.open:
             _open(sheet)
         return failed
+
+
+def _name_times(hits: Sequence[dict[str, Any]]) -> None:
+    """A video stands for all its frames: at which times the hits are."""
+    from eyespot.gallery.videos.addresses import clock, frame_of
+
+    times: dict[str, list[str]] = {}
+    for frame in filter(None, (frame_of(hit["path"] or "") for hit in hits)):
+        times.setdefault(frame.video, []).append(clock(frame.ms))
+    for video, found in list(times.items())[:SHOWN]:
+        note(f"found in {video} at {', '.join(found)}")
 
 
 def _report(report: AlbumReport, what: str) -> int:

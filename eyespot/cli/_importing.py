@@ -72,7 +72,6 @@ def _system(name: str) -> Any:
 def _import(photos: Iterable[PhotoFacts], source: Path, folder: Path, gallery: Path, json: bool) -> None:
     """Take in facts and index them, in place of those of the same file; exit code 3 if some entries were refused."""
     from eyespot.gallery.formats.photo_facts import take_in
-    from eyespot.gallery.indexing import Options, index
 
     place = source.absolute()
     # Exports of two cameras have the same file name; a long one would be cut before its digest
@@ -84,9 +83,19 @@ def _import(photos: Iterable[PhotoFacts], source: Path, folder: Path, gallery: P
             f"no photo of {source} is in {gallery}, such as {example}; say where its paths begin with --photos, or "
             "index the photos first"
         )
-    with progress_bar() as progress:
-        index(gallery, [str(done.path)], [], Options(progress=progress))
+    done.failed += index_list(gallery, done.path)
     _report(done, gallery, json)
+
+
+def index_list(gallery: Path, place: Path) -> list[tuple[str, str]]:
+    """Index a list of facts of the gallery's own photos; those that could not be read by now, and why."""
+    from eyespot.gallery.disk import read_header
+    from eyespot.gallery.indexing import Options, index
+
+    with progress_bar() as progress:
+        summary = index(gallery, [str(place)], [], Options(progress=progress))
+    own = {number for number, root in read_header(gallery).roots.items() if root.place == str(place)}
+    return [(failure.path, failure.reason) for failure in summary.failures if failure.root in own]
 
 
 def _report(done: ImportedFacts, gallery: Path, json: bool) -> None:

@@ -15,9 +15,9 @@ from eyespot.cli.console import escaped
 
 # A module with `run`, or a group of commands as `app`; the order is that of the help.
 VERBS = (
-    "demo", "index", "failures", "duplicates", "search", "tag", "serve", "metrics", "eval", "compare", "convert",
-    "fuse", "stats", "adapt", "describe", "tune", "doctor", "plan", "publish", "import", "export", "encoders",
-    "judges", "build", "annotate", "train", "mine",
+    "demo", "index", "failures", "duplicates", "names", "search", "tag", "map", "lists", "serve", "metrics", "eval",
+    "compare", "convert", "fuse", "stats", "adapt", "describe", "tune", "doctor", "plan", "publish", "import",
+    "export", "encoders", "adapters", "judges", "build", "annotate", "train", "mine",
 )  # fmt: skip
 
 

@@ -44,5 +44,8 @@ def keep_up(gallery: Path, roots: Sequence[Root], first: Callable[[], None], lat
                     later()
             except EyespotError as error:
                 note(f"{error}; the next change tries it again")
+            except Exception as error:  # whatever one round ends in, photos that come later are indexed
+                what = str(error) or "no more is known"
+                note(f"this round failed ({type(error).__name__}: {what}); the next change tries it again")
     except KeyboardInterrupt:
         conclude("no longer watching; the next eyespot index takes what comes from now on")

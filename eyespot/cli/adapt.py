@@ -10,6 +10,9 @@ import typer
 from eyespot.cli.console import note
 from eyespot.types import UsageError
 
+AT_ONCE = 1 << 16  # rows copied at once
+LARGE = 1 << 27  # numbers, of which a copy is worth a word
+
 
 def run(
     checkpoint: str = typer.Argument(help="A QuARI checkpoint: its folder, or hub:OWNER/NAME."),
@@ -20,18 +23,19 @@ def run(
         ..., metavar="FILE.npz", help="The output: ids, scores and refined_query, one row per query."
     ),
 ) -> None:
-    """Search arrays with a QuARI adapter: each query transforms the space in its own way."""
+    """Search arrays of floats or int8 with a QuARI adapter: each query transforms the space in its own way."""
     import numpy as np
 
     from eyespot import rooms
     from eyespot.adapters.quari.scoring import AdaptedIndex
-    from eyespot.gallery.files import map_array
     from eyespot.storage.files import write_whole
 
     adapter = rooms.load("adapters", f"quari:{checkpoint}")
-    asked, images = map_array(queries), map_array(gallery)
+    asked, images = _vectors(queries), _vectors(gallery)
     if images.shape[1] != asked.shape[1]:
         raise UsageError(f"{queries} has {asked.shape[1]} components, {gallery} {images.shape[1]}; they must be alike")
+    if adapter.caution is not None:
+        note(adapter.caution)
     adapted = adapter.adapt(np.asarray(asked, np.float32))
     found = AdaptedIndex([images]).search(adapted, k)
     arrays: dict[str, Any] = {
@@ -41,3 +45,29 @@ def run(
     }
     write_whole(out, lambda file: np.savez(file, allow_pickle=False, **arrays))
     note(f"{len(adapted)} queries, the best {found.rows.shape[1]} of {len(images)} images each, in {out}")
+
+
+def _vectors(path: Path) -> Any:
+    """Rows of float32 or float16 as they lie on disk; of other floats and of int8 a copy in float32.
+
+    Only the direction of a row counts, so int8 codes are vectors if they have no offset and no scale of a component.
+    """
+    import numpy as np
+
+    from eyespot.gallery.files import map_array
+
+    mapped = map_array(path, kinds="fiu")
+    if mapped.dtype in (np.float16, np.float32):
+        return mapped
+    if mapped.dtype.kind != "f" and mapped.dtype != np.int8:
+        raise UsageError(
+            f"{path} holds {mapped.dtype}; save floats: numpy.save({path.name!r}, vectors.astype('float32'))"
+        )
+    rows, dim = mapped.shape
+    copy = np.empty((rows, dim), np.float32)
+    with np.errstate(over="ignore"):
+        for at in range(0, rows, AT_ONCE):
+            copy[at : at + AT_ONCE] = mapped[at : at + AT_ONCE]
+    if rows * dim >= LARGE:
+        note(f"{path} holds {mapped.dtype} and is copied to {copy.nbytes / 1e9:.1f} GB of float32; float32 is mapped")
+    return copy

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli import _annotate_team
+from eyespot.cli._annotate_team import AS, GALLERY, open_store
 from eyespot.cli.console import escaped, note, print_json, print_line, print_summary
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import gallery_here, json_option
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.curate.annotate.annotation_store import AnnotationStore
+    from eyespot.curate.annotate.export import Labelled
     from eyespot.search.collection import Collection
 
 app = typer.Typer(no_args_is_help=True, help="Label queries completely, alone or with others.")
-GALLERY = gallery_option("The gallery whose photos are labelled.")
 ENCODER = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space.")
 QUERY = typer.Argument(help="The query's id.")
-AS = typer.Option(..., "--as", envvar="EYESPOT_ANNOTATOR", help="Your name: a label, without proof.")
 
 
 @app.callback()
 def options() -> None:
     """Label queries completely, alone or with others; `eyespot serve` has the pages for it."""
-
-
-@contextmanager
-def _open(gallery: Path | None) -> Iterator[AnnotationStore]:
-    from eyespot.curate.annotate.annotation_store import AnnotationStore
-    from eyespot.gallery.view import Gallery
-
-    opened = Gallery(gallery_here(gallery))  # a ledger without a gallery would be a stray file
-    with AnnotationStore(opened.path / "ledger.sqlite") as store:
-        yield store
 
 
 def _collection(gallery: Path | None, encoder: str | None = None) -> Collection:
@@ -62,7 +52,7 @@ def add(
     if (file is None) == (text is None):
         raise UsageError("name a CSV of queries, or give one with --text; one of the two")
     wanted = read(file) if text is None else [AnnotationQuery(id or text, text, {})]
-    with _open(gallery) as store:
+    with open_store(gallery) as store:
         left_out = store.take_in(wanted)
     for one in left_out:
         note(f"{one.id} is left out: not {' and not '.join(one.failing)}")
@@ -95,7 +85,7 @@ def listed(
 
     if (bool(label) + (nearest is not None) + (run is not None)) != 1:
         raise UsageError("say which photos in one way: --label COLUMN=VALUE, --nearest N, or --run FILE")
-    with _open(gallery) as store:
+    with open_store(gallery) as store:
         if run is not None:
             from eyespot.runs import read_run
 
@@ -122,7 +112,7 @@ def listed(
 @app.command("remove")
 def remove(id: str = QUERY, gallery: Path = GALLERY) -> None:
     """Delete a query that has no marks, with its list."""
-    with _open(gallery) as store:
+    with open_store(gallery) as store:
         store.remove(id)
     print_line(f"{id} is removed")
 
@@ -149,7 +139,7 @@ def mark(
         if "mark" not in row:
             refuse(file, f"line {at}", f"has no column mark; there are: {', '.join(row)}")
         marks[required(file, at, row, "image", "image_id")] = str(row["mark"] or "") or None
-    with _open(gallery) as store:
+    with open_store(gallery) as store:
         strange = set(marks) - set(store.photos(id))
         if strange:
             raise UsageError(f"{len(strange)} photos are on no list of {id}, such as {min(strange)}; list them first")
@@ -176,7 +166,7 @@ def audit(
     """Sample photos at random from the unlabelled ones; their marks show how many relevant photos remain."""
     from eyespot.curate.annotate.auditing import Plan, draw, join
 
-    with _open(gallery) as store:
+    with open_store(gallery) as store:
         collection = _collection(gallery) if store.grows(id) and not joins else None
         drawn = join(store, id, who) if joins else draw(store, id, who, collection, Plan(size, seed, twice))
     if json:
@@ -193,15 +183,43 @@ def settle(
     image: str = typer.Argument(help="The photo's id."),
     mark: str = typer.Argument(help="y, n, or d for doubt."),
     who: str = AS,
+    own: bool = typer.Option(False, "--own", help="Settle it although you have a mark on it yourself."),
+    note: str = typer.Option("", "--note", help="Why, for the others."),
     gallery: Path = GALLERY,
 ) -> None:
     """Settle a photo on which annotators differ."""
     from eyespot.curate.annotate import agreement
+    from eyespot.curate.annotate.person_names import name_of
 
-    with _open(gallery) as store:
+    with open_store(gallery) as store:
         if image not in store.photos(id):
             raise UsageError(f"no photo {image} is on the list of {id}; see: eyespot annotate disputes {id}")
+        agreement.check_disputed(store, id, image)
+        if not own:
+            agreement.check_impartial(store, id, who, image)
         agreement.settle(store, id, who, image, mark)
+        store.team.write_note(id, image, name_of(who), note)
+
+
+app.command("assign")(_annotate_team.assign)
+app.command("flag")(_annotate_team.flag)
+
+
+def _group_counts(
+    store: AnnotationStore, gallery: Path | None, queries: Sequence[Labelled]
+) -> dict[tuple[str, str], dict[str, int]]:
+    """By query and person: labelled, relevant and audited pictures, of which those of one group count once."""
+    from eyespot.curate.annotate.progress import labelled_images
+    from eyespot.gallery.groups.stored import Groups
+
+    groups = Groups(_collection(gallery).view)
+    return {
+        (query.wanted.id, stands.who): {
+            name: groups.count(images) for name, images in labelled_images(store, query.wanted.id, stands.who).items()
+        }
+        for query in queries
+        for stands in query.stands
+    }
 
 
 # -- looking at it --------------------------------------------------------------------------------------------------
@@ -211,6 +229,7 @@ def settle(
 def status(
     id: str = typer.Argument(None, help="Only this query."),
     wage: float = typer.Option(15.5, "--wage", min=0, help="The cost of an hour, in US dollars."),
+    grouped: bool = typer.Option(False, "--grouped", help="Also count copies and frames of one burst as one picture."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
@@ -218,30 +237,40 @@ def status(
     from eyespot.curate.annotate.datasheet import unseen
     from eyespot.curate.annotate.export import labelled
 
-    with _open(gallery) as store:
+    with open_store(gallery) as store:
         queries = [labelled(store, query) for query in ([id] if id else store.queries())]
-    if not queries:
-        raise NothingFound("no query was taken in yet; begin with: eyespot annotate add FILE.csv")
+        if not queries:
+            raise NothingFound("no query was taken in yet; begin with: eyespot annotate add FILE.csv")
+        counts = _group_counts(store, gallery, queries) if grouped else {}
     if json:
-        fields = {}
-        for query in queries:
-            people = {stands.who: {**stands.as_json(), "cost": round(stands.cost(wage), 2)} for stands in query.stands}
-            own = {"text": query.wanted.text, "listed": len(query.photos)}
-            fields[query.wanted.id] = {**own, "annotators": people, "faults": query.faults}
-        print_json(fields)
+        print_json({query.wanted.id: _status_fields(query, wage, counts) for query in queries})
         return
     for query in queries:
         print_line(escaped(f"{query.wanted.id}: {query.wanted.text} ({len(query.photos)} listed)"))
-        for stands in query.stands:
+        for stands in [*query.stands, *([query.team] if query.team else [])]:
             down = stands.descent
             where = "at the end" if stands.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
             stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
             took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
-            counts = f"{stands.relevant} relevant of {stands.labelled}"
-            line = f"{stands.who}: {counts}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
+            relevant = f"{stands.relevant} relevant of {stands.labelled}"
+            if its := counts.get((query.wanted.id, stands.who)):
+                relevant += f" ({its['relevant']} of {its['labelled']} where copies and bursts count once)"
+            line = f"{stands.who}: {relevant}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
             print_line(escaped(f"  {line}"))
         if query.faults:
             print_line(escaped(f"  open problems: {'; '.join(query.faults)}"))
+
+
+def _status_fields(query: Labelled, wage: float, counts: Mapping[tuple[str, str], dict[str, int]]) -> dict[str, Any]:
+    """The state of a query as JSON has it; with numbers of groups where they were counted."""
+    people = {}
+    for stands in query.stands:
+        groups = counts.get((query.wanted.id, stands.who))
+        own = {} if groups is None else {"groups": groups}
+        people[stands.who] = {**stands.as_json(), "cost": round(stands.cost(wage), 2), **own}
+    about = {"text": query.wanted.text, "listed": len(query.photos)}
+    together = None if query.team is None else query.team.as_json()
+    return {**about, "annotators": people, "together": together, "faults": query.faults}
 
 
 @app.command("agreement")
@@ -253,7 +282,7 @@ def agreement(
     """Show how often annotators who labelled the same photos agree, and how far beyond chance."""
     from eyespot.curate.annotate.agreement import coefficients, everybody, overlaps
 
-    with _open(gallery) as store:
+    with open_store(gallery) as store:
         marks = {query: everybody(store, query) for query in ([id] if id else store.queries())}
     pairs = {query: overlaps(every) for query, every in marks.items()}
     if not any(pairs.values()):
@@ -284,7 +313,7 @@ def disputes(
     """List the photos on which annotators differ and that nobody has settled."""
     from eyespot.curate.annotate import agreement
 
-    with _open(gallery) as store:
+    with open_store(gallery) as store:
         open_photos = {query: agreement.disputes(store, query) for query in ([id] if id else store.queries())}
     if json:
         print_json(
@@ -300,6 +329,9 @@ def disputes(
             print_line(escaped(f"{query}  {photo.image}  {marks}"))
 
 
+app.command("flags")(_annotate_team.flags)
+
+
 # -- taking it away -------------------------------------------------------------------------------------------------
 
 
@@ -307,6 +339,7 @@ def disputes(
 def export(
     out: Path = typer.Argument(help="A new folder."),
     kept: bool = typer.Option(False, "--kept", help="Only queries without open problems."),
+    without_flagged: bool = typer.Option(False, "--without-flagged", help="Leave out photos that somebody flagged."),
     rerank: Path = typer.Option(None, "--rerank", help="Also make the re-ranking subset, in this new folder."),
     depth: int = typer.Option(100, "--depth", help="Candidates per query of that subset."),
     layout: str = typer.Option(
@@ -317,12 +350,13 @@ def export(
 ) -> None:
     """Write the labelled set: INQUIRE's CSV files, qrels, the lists, Label Studio's JSON, and a datasheet."""
     from eyespot.curate import rerank_files
-    from eyespot.curate.annotate.export import ANNOTATIONS, QUERIES, every, flawless, rerank_set, write
+    from eyespot.curate.annotate.export import ANNOTATIONS, QUERIES, every, flawless, rerank_set, without_photos, write
     from eyespot.curate.rerank import Division, RerankLimits
     from eyespot.curate.rerank_card import RerankInputs
 
-    with _open(gallery) as store:
+    with open_store(gallery) as store:
         queries = flawless(every(store)) if kept else every(store)
+        queries = without_photos(queries, store.team.flags.images()) if without_flagged else queries
         write(store, queries, out)
     for query in queries:
         if query.faults:

@@ -41,6 +41,9 @@ def run(
     ),
     gallery: Path | None = gallery_option("The gallery with the images of the page, by id, path or file stem."),
     images: Path | None = typer.Option(None, help="A folder with the images of the page, by path or file stem."),
+    page: str | None = typer.Option(
+        None, metavar="ADDRESS", envvar="EYESPOT_PAGE", help="A running eyespot serve that the page links into."
+    ),
     queries: Path | None = typer.Option(None, help="The texts of the queries, for the page: a table of id and text."),
     per_query: bool = typer.Option(
         False, "--per-query", help="Also print both values and the difference of every query."
@@ -50,13 +53,15 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Compare rankings query by query: differences with intervals, tests, and the queries that moved most."""
+    from eyespot.html import checked_address
     from eyespot.metrics import Resampling, compare
-    from eyespot.reports.moved import summary, write_html
+    from eyespot.reports.moved import linked, summary, write_html
     from eyespot.runs import read_qrels, read_run
     from eyespot.runs.trec import trec_order
 
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
+    address = checked_address(page)
     scoring = scoring_of(measure, preset, norm, ties)
     rankings = {name: read_run(path, run_format) for name, path in _runs_by_name(runs).items()}
     judged = read_qrels(qrels, qrels_format)
@@ -69,7 +74,7 @@ def run(
             {name: trec_order(each) for name, each in rankings.items()} if scoring[1].order == "trec" else rankings
         )
         chosen = _sections(comparison, ordered, judged, moved, queries)
-        pictures = _pictures(chosen, gallery, images)
+        chosen, pictures = linked(address, chosen, _pictures(chosen, gallery, images))
         first = _first_measure(comparison)
         title = f"{', '.join(pair.run for pair in first)} against {comparison.baseline}"
         write_html(html, title, chosen, pictures, [summary(pair) for pair in first])

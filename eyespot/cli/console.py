@@ -9,8 +9,9 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from eyespot.types import Progress
@@ -18,9 +19,30 @@ if TYPE_CHECKING:
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # they show gpj.exe as exe.jpg
 
 
+_STREAMS: ContextVar[tuple[TextIO, TextIO] | None] = ContextVar("_STREAMS", default=None)
+
+
+@contextmanager
+def printed_to(out: TextIO, err: TextIO) -> Iterator[None]:
+    """What this thread prints in the block goes there, in place of stdout and stderr."""
+    token = _STREAMS.set((out, err))
+    try:
+        yield
+    finally:
+        _STREAMS.reset(token)
+
+
+def _stdout() -> TextIO:
+    return (_STREAMS.get() or (sys.stdout, sys.stderr))[0]
+
+
+def _stderr() -> TextIO:
+    return (_STREAMS.get() or (sys.stdout, sys.stderr))[1]
+
+
 def note(sentence: str) -> None:
     """A warning or hint, on stderr."""
-    print(f"eyespot: {escaped(sentence)}", file=sys.stderr)
+    print(f"eyespot: {escaped(sentence)}", file=_stderr())
 
 
 def print_summary(sentence: str) -> None:
@@ -36,20 +58,20 @@ def conclude(sentence: str) -> None:
 
 def print_line(text: str) -> None:
     """A line for people on stdout, in whatever characters their terminal has."""
-    encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding))
+    encoding = _stdout().encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=_stdout())
 
 
 def print_raw(path: str, end: bytes) -> None:
     """A path for programs on stdout, byte for byte as the file system has it."""
-    sys.stdout.buffer.write(os.fsencode(path) + end)
+    _stdout().buffer.write(os.fsencode(path) + end)
 
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout, in UTF-8; what is no finite number is null."""
     text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain, allow_nan=False)
     # Bytes of a path that are no UTF-8 become \udcXX, as JSON writes them.
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+    _stdout().buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
 
 def escaped(text: str) -> str:

@@ -32,6 +32,9 @@ def run(
     repair: bool = typer.Option(
         False, "--repair", help="Make again what is damaged in the gallery, as eyespot index --repair does."
     ),
+    adapt: list[str] = typer.Option(
+        None, "--adapt", metavar="CKPT", help="A QuARI checkpoint to look at: its encoder and validation; repeatable."
+    ),
     json: bool = json_option(),
 ) -> None:
     """Check the installation, every byte of a gallery's files, and its spaces against their fingerprints."""
@@ -47,12 +50,14 @@ def run(
         spaces = list(_spaces(place, damaged))
     system = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
     usable = usable_cores()
+    adapters = [_adapter(place) for place in adapt or ()]
     report = {
         "versions": system | {name: _version(name) for name in PACKAGES},
         "encoders": {row["name"]: row["needs"] for row in known()},
         "threads": {"cores": os.cpu_count(), "usable": usable}
         | {name: os.environ[name] for name in THREADS if name in os.environ},
-        "warnings": list(_warnings()),
+        "adapters": adapters,
+        "warnings": [*_warnings(), *(f"{one['checkpoint']}: {one['caution']}" for one in adapters if one["caution"])],
         "advice": list(_advice()),
         "spaces": spaces,
         "damaged": [fault._asdict() for fault in damaged],
@@ -129,6 +134,16 @@ def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
         yield {"space": stem, "encoder": space.encoder, "rows": sum(map(disk.count_items, notes)), **status}
 
 
+def _adapter(place: str) -> dict[str, Any]:
+    """What the card of a checkpoint says; a released one has none."""
+    from eyespot.adapters import quari
+
+    loaded = quari.load(place)
+    validation = None if loaded.card is None or loaded.card.validation is None else str(loaded.card.validation)
+    told = {"checkpoint": place, "encoder": loaded.space, "dim": loaded.dim, "validation": validation}
+    return told | {"card": None if loaded.card is None else loaded.card.as_yaml(), "caution": loaded.caution}
+
+
 def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]:
     """Whether the encoder installed now gives the vectors that the gallery was made with."""
     import numpy as np
@@ -153,6 +168,8 @@ def _print(report: dict[str, Any]) -> None:
         typer.echo(f"{part}:")
         for name, value in report[part].items():
             typer.echo(f"  {name:<18} {value}")
+    for one in report["adapters"]:
+        typer.echo(f"adapter {one['checkpoint']}: for {one['encoder']}, {one['validation'] or 'no validation known'}")
     for sentence in report["warnings"]:
         typer.echo(f"warning: {sentence}")
     for sentence in report["advice"]:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 LIST = "list"
 NOT_OPTIONS = ("again", "json", "check", "ray", "workers", "dry_run")
-PLACES = ("data", "gallery", "ledger", "prices")
+PLACES = ("data", "gallery", "ledger", "prices", "images")
 NAMES_OR_FILES = ("rerank", "wording", "expand")
 
 
@@ -108,6 +108,10 @@ def run(
     out: Path = typer.Option(None, metavar="DIR", help="Write the report here: run, values, tables, figures, page."),
     map: str = typer.Option(
         None, metavar="QUERY", help="Draw a map of the vectors around this query (with -g, --out)."
+    ),
+    images: Path = typer.Option(None, metavar="DIR", help="A folder with the pictures that the report shows."),
+    page: str = typer.Option(
+        None, metavar="ADDRESS", envvar="EYESPOT_PAGE", help="A running eyespot serve that the report links into."
     ),
     again: Path = typer.Option(None, "--from", metavar="FILE", help="Repeat the evaluation of a summary.json."),
     json: bool = json_option(),
@@ -286,7 +290,7 @@ def _again(place: Path, out: Path | None) -> tuple[EvalOptions, dict[str, str]]:
         raise UsageError(f"{place} has options that this version does not know ({min(unknown)}); update eyespot")
     places = {name: Path(arguments[name]) for name in PLACES if arguments.get(name)}
     options = EvalOptions(**{**arguments, **places, "out": out})
-    return options if out is not None else replace(options, map=None, beside=None), made.get("inputs", {})
+    return options if out is not None else replace(options, map=None, beside=None, images=None), made.get("inputs", {})
 
 
 # -- the report -------------------------------------------------------------------------------------------------
@@ -295,6 +299,7 @@ def _again(place: Path, out: Path | None) -> tuple[EvalOptions, dict[str, str]]:
 def _write(
     options: EvalOptions, evaluation: Evaluation, beside: Sequence[Summary], searched: GallerySearcher | None
 ) -> None:
+    from eyespot.cli._report_pictures import examples_for
     from eyespot.reports.folder import write
 
     def maps() -> Iterator[Any]:
@@ -310,7 +315,8 @@ def _write(
 
     assert options.out is not None  # the caller checks
     out = options.out.expanduser()
-    written = write(evaluation, out, beside, maps)
+    examples = examples_for(options, evaluation, beside, searched)
+    written = write(evaluation, out, beside, maps, examples)
     note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 
 

@@ -215,14 +215,15 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
             "pictures": looked.pictures,
             "copies": looked.copies,
             "failed": looked.failures,
-            "searchable": {"files": looked.paths, "of": looked.pictorial, "extras": looked.by_extra},
+            "videos": looked.videos._asdict(),
+            "searchable": {"files": looked.searchable, "of": looked.pictorial, "extras": looked.by_extra},
         }
         fields = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(looked.skipped)}
         damaged = [fault._asdict() for fault in summary.damaged]
         read = summary.texts and vars(summary.texts) | {"failures": len(summary.texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
-    if looked.paths < looked.pictorial:
+    if looked.searchable < looked.pictorial:
         note(_share(looked))
     if summary.texts:
         _report_texts(summary.texts, gallery)
@@ -244,7 +245,9 @@ def _account(summary: Summary) -> str:
         *_skipped_texts(looked.skipped),
         f"{looked.failures:,} failed" if looked.failures else "",
     ]
-    account = f"{_counted(looked.pictures, 'picture')} from {_counted(looked.files, 'file')}"
+    videos = looked.videos
+    frames = f" and {_counted(videos.frames, 'frame')} of {_counted(videos.videos, 'video')}" if videos.videos else ""
+    account = f"{_counted(looked.pictures, 'picture')}{frames} from {_counted(looked.files, 'file')}"
     return f"{account}: {', '.join(filter(None, parts))}" if any(parts) else account
 
 
@@ -253,7 +256,8 @@ def _share(looked: Looked) -> str:
     from eyespot.extras import install_line
 
     share = (
-        f"{looked.paths:,} of {looked.pictorial:,} photos, videos and drawings ({looked.paths / looked.pictorial:.0%})"
+        f"{looked.searchable:,} of {looked.pictorial:,} photos, videos and drawings"
+        f" ({looked.searchable / looked.pictorial:.0%})"
     )
     more = [f"; {files:,} more with {install_line(extra)}" for extra, files in looked.by_extra.items()]
     return f"{share} can be searched{''.join(more)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 from typer.core import TyperCommand
 
+from eyespot.cli._answering import open_collection
 from eyespot.cli._filtering import (
     Selection,
     after_option,
@@ -58,11 +59,17 @@ from eyespot.cli._rerank_view import (
 )
 from eyespot.cli.console import escaped, note, print_json, print_line, print_raw
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import Note, NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.search.collection import Collection
-    from eyespot.types import Note, Query, Run
+    from eyespot.types import Query, Run
+
+
+UNSAID, SHARES = (
+    ("look", "taught"),
+    ("term", "word", "without labels"),
+)  # codes of reasons: in no line, and in a line of their own
 
 
 class Command(TyperCommand):
@@ -119,6 +126,7 @@ def run(
     prices: Path = prices_option(),
     ledger: Path = ledger_option(),
     dry_run: bool = dry_run_option(),
+    why: bool = typer.Option(False, "--why", help="Say what each term and word of the query adds."),
     grouped: bool = typer.Option(
         None,
         "--grouped/--ungrouped",
@@ -135,9 +143,9 @@ def run(
     csv: Path = csv_option(),
     all_columns: bool = all_columns_option(),
     xmp: str = xmp_option(),
+    server: bool = typer.Option(True, "--server/--no-server", help="Ask a server of this gallery that runs here."),
 ) -> None:
     """Find pictures by words, by picture, or both."""
-    import eyespot
     from eyespot.search.chain import StageOptions, chain_of
 
     output = Printing(_path_end(json, paths, print0), json, html, HitsOut(copy, album, csv, all_columns, xmp, open))
@@ -153,7 +161,7 @@ def run(
     about = JudgeArguments(calibrate, judged, blend, None, judge or (), *limits, wording, prices, ledger, dry_run)
     second = second_stage(rerank, about)
     started = time.perf_counter()
-    collection = eyespot.open(gallery_here(gallery), encoder, index)
+    collection = open_collection(gallery_here(gallery), encoder, index)
     if ray:
         collection.means = context.with_resource(means_on(ray, workers))
     filters = Selection(where, after, before, near, label or ()).condition(collection.view.tables)
@@ -164,7 +172,7 @@ def run(
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
     options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
-    options = replace(options, by=by or options.default_way, teach=teach, grouped=groups)
+    options = replace(options, by=by or options.default_way, teach=teach, named=True, grouped=groups)
     results = collection.answered(wanted, chain_of(collection, options))
     _refuse_no_words(results)
     _note_wordings(expand, wanted, results)
@@ -172,7 +180,8 @@ def run(
     if dry_run:
         return look.tell_plan(results, wanted, json)
     shown = look.output(results, wanted, k)
-    _show(shown._replace(why=_why(collection, wanted, shown.run)), started, output)
+    reasons = _shares(collection, wanted, shown.run, rewriting) if why else _why(collection, wanted, shown.run)
+    _show(shown._replace(why=reasons), started, output)
     if shown.looked:
         end(shown.looked)
 
@@ -192,6 +201,22 @@ def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]
         return {}
     found = reasons(collection, query, run.header, collection.view.rows_of(images))
     return dict(zip(images, found, strict=True))
+
+
+def _shares(
+    collection: Collection, query: Query, run: Run, rewriting: Callable[[Query], Query] | None
+) -> dict[str, list[Note]]:
+    """For each hit its reasons, and what the parts of the query that was searched add to the score of its look."""
+    from eyespot.search.why import QueryParts, notes_of, searched_query
+
+    images, reasons = [hit.image for hit in run[query.id]], _why(collection, query, run)
+    query = searched_query(collection, query, run, rewriting)
+    parts, vectors = QueryParts.of(query, collection.encoder), collection.view.vectors(collection.view.rows_of(images))
+    hits = zip(images, vectors, strict=True)
+    taught = query.id in run.header.get("taught", {})
+    more = [Note("without labels", "photos that bear these words changed the searched look; the parts leave that out")]
+    end = more if taught else []
+    return {image: [*reasons.get(image, ()), *notes_of(parts.explain(vector)), *end] for image, vector in hits}
 
 
 def _path_end(json: bool, paths: bool, print0: bool) -> bytes | None:
@@ -221,6 +246,8 @@ def _note_wordings(model: str | None, query: Query, results: Run) -> None:
 
 def _refuse_without_words(options: Mapping[str, object]) -> None:
     """`UsageError` for what compares pictures with a query, where there is none."""
+    if options["why"]:
+        raise UsageError('--why needs words or a picture, as in: eyespot search "2:heron - people" --why')
     for name in ("rerank", "adapt", "neighbours", "expand", "rerank_local"):
         if options[name] is not None:
             option = f"--{name.replace('_', '-')}"
@@ -244,7 +271,8 @@ def _show(shown: SearchOutput, started: float, output: Printing) -> None:
 
         write_html(output.html, [shown.sheet], captions=("taken",) if shown.column == "taken" else ())
     for sentence in shown.run.notes:
-        note(sentence)
+        taught = isinstance(sentence, Note) and sentence.code == "taught"
+        note(f"{sentence}; leave it out with --no-teach" if taught else sentence)
     items = _items(shown)
     if output.json:
         header = shown.run.header
@@ -264,10 +292,12 @@ def _print(items: Sequence[dict[str, Any]], column: str, path_end: bytes | None)
             title += f"  +{item['others']}" if item.get("others") else ""
             place = escaped(item["path"] or item["id"])
             why = ", ".join(
-                reason["code"] for reason in item.get("why", ()) if reason["code"] not in ("look", "taught")
+                reason["code"] for reason in item.get("why", ()) if reason["code"] not in (*UNSAID, *SHARES)
             )
             value = _value_text(item.get(column), column)
             print_line(f"{item['rank']:>4}  {value}  {place}{title}{escaped(f'  [{why}]') if why else ''}")
+            if shares := [reason["sentence"] for reason in item.get("why", ()) if reason["code"] in SHARES]:
+                print_line(escaped(f"      {'; '.join(shares)}"))
         return
     paths = [item["path"] for item in items if item["path"]]
     if len(paths) < len(items):

@@ -6,11 +6,14 @@ import ipaddress
 import secrets
 import socket
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from eyespot.cli import _answering
+from eyespot.cli._ask_server import noted
 from eyespot.cli._judge_options import DEPTH, calls_option, money_option, prices_option
 from eyespot.cli.console import note
 from eyespot.cli.settings import gallery_here, gallery_option
@@ -18,6 +21,8 @@ from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+    from eyespot.web import ServerSettings
 
 
 def run(
@@ -44,10 +49,14 @@ def run(
     budget_money: float = money_option(),
     prices: Path = prices_option(),
     review: list[Path] = typer.Option(None, "--review", help="A review queue, a .jsonl file; repeatable."),
+    no_history: bool = typer.Option(False, "--no-history", help="Remember nobody's searches."),
     cache: Path = typer.Option(
         None, "--cache", help="The folder for thumbnails and uploads.", show_default="GALLERY/web"
     ),
     max_upload: int = typer.Option(20, "--max-upload", min=1, max=500, help="The largest upload in MiB."),
+    originals: str = typer.Option(
+        "owner", "--originals", metavar="ROLE", help="From which role on people may open original files."
+    ),
     timeout: float = typer.Option(30.0, "--timeout", min=1.0, help="Seconds after which a request times out."),
 ) -> None:
     """Serve the gallery to a browser: search, annotation, and the API described at /docs."""
@@ -57,18 +66,16 @@ def run(
         from eyespot import web
 
     here = _is_here(host)
-    fresh = ""
-    if tokens is not None:
-        access = web.read_access(tokens)
-    elif always_token or not here:
-        fresh = secrets.token_urlsafe(24)
-        access = (web.Access.by(fresh, "owner", web.Role.OWNER),)
-    else:
-        access = ()
+    # A token is made where one is needed and none is given
+    fresh = secrets.token_urlsafe(24) if tokens is None and (always_token or not here) else ""
+    access = web.read_access(tokens) if tokens is not None else ()
+    access += (web.Access.by(fresh, "owner", web.Role.OWNER),) if fresh else ()
+    own = secrets.token_urlsafe(24)  # of eyespot search on this machine
+    access = (*access, web.Access.by(own, "search", web.Role.OWNER, internal=True))
     # The names of the server, also that of its own address; None: any name, because everybody needs a token
     names = tuple(map(str.lower, [*allow_host, host])) if allow_host else () if here else None
     settings = web.ServerSettings(
-        gallery_here(gallery),
+        gallery_here(gallery) if gallery or not here else begin_gallery(gallery_here(None)),
         encoder,
         access,
         hosts=names,
@@ -78,16 +85,59 @@ def run(
         upload_bytes=max_upload << 20,
         seconds=timeout,
         reviews=tuple(review or ()),
+        originals=web.Role.from_name(originals),
         adapters=web.read_named("--adapt", adapt or ()),
+        keep_history=not no_history,
         judging=web.Judging(web.read_named("--rerank", rerank or ()), depth, budget_calls, budget_money, prices),
     )
+    _listen(settings, own, fresh, (host, port), timeout)
+
+
+def _listen(settings: ServerSettings, own: str, fresh: str, place: tuple[str, int], timeout: float) -> None:
+    """Serve until Ctrl-C. own: the token of searches on this machine; fresh: one for people, if any was made."""
+    from eyespot import web
+
     app = web.application(settings)
-    with listening(host, port) as listener:
-        address, bound_port = listener.getsockname()[:2]
-        # Behind `#` a token stays in the browser: it is not sent with the address and not logged.
-        login = f"login#token={fresh}" if fresh else ""
-        note(f"look at http://{f'[{address}]' if ':' in address else address}:{bound_port}/{login}; Ctrl-C ends")
-        _serve(app, listener, timeout)
+    _note_cautions(app)
+    _answering.install(app)
+    with listening(*place) as listener:
+        note(f"look at {_page_of(listener, fresh)}; Ctrl-C ends")
+        with (
+            noted(str(settings.gallery), listener.getsockname()[1], own)
+            if _is_reached_here(place[0])
+            else nullcontext()
+        ):
+            _serve(app, listener, timeout)
+
+
+def _is_reached_here(host: str) -> bool:
+    """Whether a search on this machine reaches the server at 127.0.0.1."""
+    return host in ("127.0.0.1", "localhost", "0.0.0.0")
+
+
+def _note_cautions(app: FastAPI) -> None:
+    """The owner sees which adapters were not shown to help; visitors see it beside their answers."""
+    for name, adapter in app.state.house.adapters.items():
+        if adapter.caution is not None:
+            note(f"--adapt {name}: {adapter.caution}")
+
+
+def _page_of(listener: socket.socket, token: str) -> str:
+    """The address of the page; behind `#` a token stays in the browser: it is neither sent nor logged."""
+    address, port = listener.getsockname()[:2]
+    return f"http://{f'[{address}]' if ':' in address else address}:{port}/{f'login#token={token}' if token else ''}"
+
+
+def begin_gallery(place: Path) -> Path:
+    """The gallery there; one without photos is made where there is none, for photos can be added on its page."""
+    if (place / "gallery.toml").exists():
+        return place
+    from eyespot import rooms
+    from eyespot.gallery.indexing import index
+
+    index(place, [], [rooms.load("encoders", "starter")])
+    note(f"{place} is a new gallery without photos; add some on the page")
+    return place
 
 
 def _is_here(host: str) -> bool:

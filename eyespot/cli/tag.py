@@ -12,8 +12,9 @@ import typer
 
 from eyespot.cli._exporting import SHOWN, SOME_FAILED
 from eyespot.cli._filtering import Selection, after_option, before_option, label_option, near_option, where_option
+from eyespot.cli._importing import index_list
 from eyespot.cli._judge_options import JudgeArguments, ledger_option, second_stage
-from eyespot.cli.console import note, print_json, print_line, progress_bar
+from eyespot.cli.console import note, print_json, print_line
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import NothingFound, UsageError
 
@@ -127,16 +128,13 @@ def _probabilities(
 def _store(collection: Collection, found: Sequence[Tag], column: str) -> list[tuple[str, str]]:
     """Write the labels in place of those of an earlier run, and index them; pictures that get none, and why."""
     from eyespot.gallery.formats.photo_facts import take_in
-    from eyespot.gallery.indexing import Options, index
 
     if not found:
         raise NothingFound("no picture gets a label; name other labels, or fewer --others")
     gallery = collection.gallery.path
     done = take_in(gallery, _facts(collection, found, column), _list_of(column), gallery)
-    if done.path is not None:
-        with progress_bar() as progress:
-            index(gallery, [str(done.path)], [], Options(progress=progress))
-    return [*done.failed, *((file, "it is not at its place") for file in done.unknown)]
+    failed = [] if done.path is None else index_list(gallery, done.path)
+    return [*done.failed, *((file, "it is not at its place") for file in done.unknown), *failed]
 
 
 def _facts(collection: Collection, found: Iterable[Tag], column: str) -> Iterator[PhotoFacts]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from eyespot.cli._train_report import report
 from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import json_option
 from eyespot.storage.atomic import make_folder
@@ -19,13 +20,14 @@ from eyespot.types import UsageError
 if TYPE_CHECKING:
     from eyespot.adapters.quari.config import Config
     from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
-    from eyespot.adapters.quari.training.loop import TrainingResult
     from eyespot.encoders import TorchEncoder
     from eyespot.search.captioned import CaptionRows
 
 app = typer.Typer(no_args_is_help=True, help="Train adapters on pairs of text and image vectors.")
 MINED = "semi-positives.npz"
-MOST_HELD_OUT = 5_000
+MOST_HELD_OUT = 5_000  # images
+FEWEST_HELD_OUT = 400  # half of which choose a model, and half test it
+LEAST_SHARE, MOST_SHARE = 0.05, 0.2
 
 _PAIRS = typer.Argument(
     help="A file or folder of pairs (.npy, .npz, .pt, .parquet, webdataset's .tar, clip-retrieval), or a gallery."
@@ -54,31 +56,54 @@ def quari(
     captions: list[str] = _CAPTIONS,
     encoder: str = _ENCODER,
     held_out: Path = typer.Option(None, help="Pairs for validation.", show_default="a share of the images"),
+    held_out_captions: list[str] = typer.Option(
+        [], metavar="FILE|COLUMN", help="For a gallery, the captions for validation, as --captions; repeatable."
+    ),
     held_out_share: float = typer.Option(
-        0.05, min=0, max=0.9, help=f"The share of images for validation, at most {MOST_HELD_OUT}; 0: no validation."
+        None,
+        min=0,
+        max=0.9,
+        help=f"The share of images for validation, at most {MOST_HELD_OUT}; 0: no validation.",
+        show_default=f"{FEWEST_HELD_OUT} images, but {LEAST_SHARE:g} to {MOST_SHARE:g} of them",
     ),
     semi_positives: Path = typer.Option(
         None, help="The output of eyespot mine semipositives PAIRS.", show_default="mined exactly"
     ),
-    preset: str = typer.Option("released", help="Architecture and recipe: released (the authors' code) or paper."),
+    preset: str = typer.Option(
+        "identity",
+        help="Architecture and recipe: identity (starts at the frozen space), released (the authors' code), paper, or "
+        "arxiv-2025-05 (their code of that month).",
+    ),
+    loss: str = typer.Option(
+        None,
+        help="symmetric (the paper's), linear (the released image-to-query term), paired-maps.",
+        show_default="symmetric; arxiv-2025-05 paired-maps",
+    ),
+    keep_anyway: bool = typer.Option(
+        False, "--keep-anyway", help="Name the model also if it is not shown to find more than the vectors as they are."
+    ),
     without: list[str] = typer.Option([], help="Leave out: one-step, no-semi-positives, no-noise; repeatable."),
-    rank: int = typer.Option(64, help="The rank of each map's factors."),
-    hidden: int = typer.Option(512, help="The width of the hypernetwork."),
-    steps: int = typer.Option(4, help="The number of refinement steps of a map."),
-    layers: int = typer.Option(4, help="The number of layers, shared by the steps."),
-    heads: int = typer.Option(8, help="The number of attention heads."),
+    rank: int = typer.Option(None, help="The rank of each map's factors.", show_default="16; published 64"),
+    hidden: int = typer.Option(None, help="The width of the hypernetwork.", show_default="128; published 512"),
+    steps: int = typer.Option(None, help="The number of refinement steps of a map.", show_default="2; published 4"),
+    layers: int = typer.Option(None, help="The number of layers, shared by the steps.", show_default="2; published 4"),
+    heads: int = typer.Option(None, help="The number of attention heads.", show_default="4; published 8"),
     dropout: float = typer.Option(0.0, min=0, max=0.9),
-    batch: int = typer.Option(None, help="Pairs per batch; they are each other's negatives.", show_default="320"),
+    batch: int = typer.Option(
+        None, help="Pairs per batch; they are each other's negatives.", show_default="128; published 320"
+    ),
     epochs: int = typer.Option(None, show_default="10"),
-    accumulate: int = typer.Option(None, help="Batches per step.", show_default="2; paper 1"),
-    rate: float = typer.Option(None, help="The highest learning rate.", show_default="5e-4; paper 1e-5"),
-    noise: float = typer.Option(None, help="The strength of the noise on queries.", show_default="1"),
+    accumulate: int = typer.Option(None, help="Batches per step.", show_default="1; released 2"),
+    rate: float = typer.Option(None, help="The highest learning rate.", show_default="1e-4; released 5e-4; paper 1e-5"),
+    noise: float = typer.Option(None, help="The strength of the noise on queries.", show_default="0.02; published 1"),
     temperature: float = typer.Option(None, show_default="0.07"),
     clip: float = typer.Option(None, help="The maximum norm of the gradient; 0: no limit.", show_default="1; paper 0"),
     patience: int = typer.Option(
         None, help="Stop after this many validations without improvement; 0: never.", show_default="5"
     ),
-    validate_every: int = typer.Option(None, help="Steps between validations.", show_default="500"),
+    validate_every: int = typer.Option(
+        None, help="Batches between validations; a short training has 20 validations.", show_default="500"
+    ),
     checkpoint_every: int = typer.Option(None, help="Steps between checkpoints.", show_default="500"),
     seed: int = typer.Option(None, show_default="0"),
     device: str = typer.Option(None, help="The device: cpu, cuda, cuda:1.", show_default="cuda if there is one"),
@@ -94,22 +119,20 @@ def quari(
     """Train a QuARI hypernetwork; run it again to continue."""
     from eyespot import rooms
     from eyespot.adapters.quari.config import Config
-    from eyespot.adapters.quari.training import PRESETS, TrainingData, ablated
+    from eyespot.adapters.quari.training import SIZES, ablated
+    from eyespot.adapters.quari.training import preset as preset_of
 
     given = {name: value for name, value in locals().items() if name in TRAINED and value is not None}
-    data = _read(PairInput(pairs, captions, encoder))
-    shape = Config(
-        data.pairs.dim, rank, hidden, steps, heads, layers, dropout, preset=preset, feature_extractor=data.space
-    )
-    settings = replace(PRESETS[preset], **given)
+    sizes = {SIZED[name]: value for name, value in locals().items() if name in SIZED and value is not None}
+    recipe, form = preset_of(preset)
+    source = PairInput(pairs, captions, encoder)
+    data = _read(source)
+    form = form | SIZES.get(preset, {}) | sizes
+    shape = Config(data.pairs.dim, dropout=dropout, feature_extractor=data.space, **form)
+    settings = replace(recipe, **given)
     for ablation in without:
         shape, settings = ablated(shape, settings, ablation)
-    if held_out is not None:
-        material = TrainingData(data.pairs, _read(PairInput(held_out, [], data.space)).pairs)
-    elif held_out_share:
-        material = TrainingData(*data.pairs.split(held_out_share, MOST_HELD_OUT, settings.seed))
-    else:
-        material = TrainingData(data.pairs)
+    material = _material(data, source, HeldOut(held_out, held_out_captions, held_out_share), settings.seed)
     _print_plan(material, shape, settings, json and dry_run)
     if dry_run:
         return
@@ -118,7 +141,7 @@ def quari(
     material = _with_semi_positives(material, semi_positives, settings, out)
     with _course() as tell:
         done = train(material, shape, settings, out, tell)
-    _report(done, json)
+    report(done, material, settings, json)
 
 
 @app.command("linear")
@@ -231,8 +254,9 @@ def _keep_model(model: TorchEncoder, folder: Path) -> str:
 
 TRAINED = (
     *("batch", "epochs", "accumulate", "rate", "noise", "temperature", "clip", "patience", "validate_every"),
-    *("checkpoint_every", "seed", "device", "precision", "activations"),
+    *("checkpoint_every", "seed", "device", "precision", "activations", "loss", "keep_anyway"),
 )
+SIZED = {"rank": "low_rank_dim", "hidden": "hidden_dim", "steps": "num_steps", "layers": "num_layers", "heads": "nhead"}
 
 
 class PairInput(NamedTuple):
@@ -241,6 +265,14 @@ class PairInput(NamedTuple):
     place: Path
     captions: list[str]
     encoder: str | None
+
+
+class HeldOut(NamedTuple):
+    """What a training is validated with: pairs, other captions of its gallery, or a share of its images."""
+
+    pairs: Path | None
+    captions: list[str]
+    share: float | None
 
 
 class Data(NamedTuple):
@@ -270,6 +302,30 @@ def _read(source: PairInput) -> Data:
     if len(good) < len(found.pairs):
         note(f"{len(found.pairs) - len(good)} pairs have a vector that is 0 or not finite, and are left out")
     return found._replace(pairs=good)
+
+
+def _material(data: Data, source: PairInput, held: HeldOut, seed: int) -> TrainingData:
+    """What is trained on, and what validates it; the test compares with the frozen space."""
+    from eyespot.adapters.quari.training import Pairs, TrainingData
+    from eyespot.search import paired_gain
+
+    if held.captions:
+        if not (source.place / "gallery.toml").is_file():
+            raise UsageError("--held-out-captions speaks of the pictures of a gallery; give arrays with --held-out")
+        found = _read(source._replace(captions=held.captions)).pairs
+        apart = Pairs(found.texts, data.pairs.images, found.of, data.pairs.ids)
+    elif held.pairs is not None:
+        apart = _read(PairInput(held.pairs, [], data.space)).pairs
+    else:
+        fair = min(MOST_SHARE, max(LEAST_SHARE, FEWEST_HELD_OUT / data.pairs.captioned_images))
+        share = fair if held.share is None else held.share
+        if not share:
+            return TrainingData(data.pairs)
+        return TrainingData(*data.pairs.split(share, MOST_HELD_OUT, seed), test=paired_gain)
+    rest = data.pairs.without(apart)
+    if shared := len(data.pairs) - len(rest):
+        note(f"{shared} pairs share an image or a text with those held out, and are not trained on")
+    return TrainingData(rest, apart, test=paired_gain)
 
 
 def _captions_of(source: PairInput) -> tuple[Any, list[CaptionRows]]:
@@ -342,20 +398,3 @@ def _course() -> Iterator[Callable[[Any, int], None]]:
         yield tell
     finally:
         bar.close()
-
-
-def _report(done: TrainingResult, json: bool) -> None:
-    if json:
-        told = {"model": str(done.model), "step": done.step, "steps": done.total, "loss": done.loss}
-        told |= {"RR": done.best, "best_step": done.best_step, "RR_frozen": done.frozen}
-        print_json({**told, "stopped_early": not done.patient})
-    else:
-        print_line(str(done.model))
-    best = "" if done.best is None else f", best RR {done.best:.3f} at step {done.best_step} (frozen {done.frozen:.3f})"
-    early = "" if done.patient else f" (of {done.total}: no better validation any more)"
-    print_summary(f"{done.step} steps{early}, loss {done.loss:.3f}{best}; search with: --adapt {done.model}")
-    if done.best is not None and done.frozen is not None and done.best < done.frozen:
-        note(
-            f"on the pairs held out the vectors as they are find more (RR {done.frozen:.3f}) than under this model "
-            f"(RR {done.best:.3f}); searching without it is better until it is trained on more pairs or for longer"
-        )

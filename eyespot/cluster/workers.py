@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ import ray
 from eyespot import rooms
 from eyespot.cluster.calls import BEGIN, PendingCall, answered, awaited, dismissed, hired, host
 from eyespot.cluster.starting import Cluster
-from eyespot.gallery.decode_workers import Later, Reader, ReadPicture, read_one
+from eyespot.gallery.decode_workers import Later, NothingKnown, Reader, ReadPicture, read_planned
 from eyespot.gallery.index_db import PlannedPicture
 from eyespot.gallery.photos.sources import Root, is_there
 from eyespot.parallel import batches
@@ -64,7 +64,8 @@ class Embedder:
                 )
             self._there.add(root)
         encoders = {stem: self._known[stem] for stem in stems}
-        reads = list(self._pool.map(lambda one: read_one(one, roots[one.root], encoders), planned))
+        every = self._pool.map(lambda one: list(read_planned(one, roots[one.root], encoders, NothingKnown())), planned)
+        reads = list(chain.from_iterable(every))
         good = [read.pixels for read in reads if read.measured]
         pixels = {stem: np.stack([its[stem] for its in good]) for stem in (stems if good else ())}
         return [replace(read, pixels={}) for read in reads], pixels

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from eyespot.encoders._patches import PatchGrid, patch_heat
 from eyespot.models import device
-from eyespot.types import Pixels, Space, Vectors
+from eyespot.types import Heat, Pixels, Space, Vectors
 
 if TYPE_CHECKING:
     import torch
@@ -35,6 +36,8 @@ class TorchTowers(Protocol):
     def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor: ...
 
     def caveat(self, text: str) -> str | None: ...
+
+    def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None: ...
 
 
 @dataclass
@@ -71,6 +74,12 @@ class TorchEncoder:
             }
             vectors.append(self.device.unit_rows(self.towers.text, tokens))
         return np.concatenate(vectors)
+
+    def heat(self, picture: Image, query: Vectors) -> Heat | None:
+        """What each patch adds to the score of a query (dim,); None for a tower that is no vision transformer."""
+        pixels = np.ascontiguousarray(self.read(picture))
+        grid = self.towers.patches(picture.size, pixels)
+        return None if grid is None else patch_heat(self.towers.image, self.device.send(pixels[None]), grid, query)
 
     def caveat(self, text: str) -> str | None:
         """One sentence if the tokenizer cannot read this text."""

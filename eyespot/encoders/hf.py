@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eyespot.encoders._caveats import latin_only, mostly_unknown
+from eyespot.encoders._patches import PatchGrid, centre_crop
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
 from eyespot.models import hub
 from eyespot.types import EyespotError, Pixels, Space, UsageError
@@ -118,6 +119,23 @@ class Transformer:
     def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
         """(n, length) to (n, dim)."""
         return _rows(self.model.get_text_features(**tokens))
+
+    def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None:
+        """The patches of a vision transformer; None for another kind of tower."""
+        tower = getattr(self.model, "vision_model", None)
+        layers = getattr(getattr(tower, "encoder", None), "layers", None)
+        patch = getattr(self.model.config.vision_config, "patch_size", None) if layers is not None else None
+        if layers is None or not isinstance(patch, int):
+            return None
+        if pixels.ndim == 2:  # patches as `packed`
+            rows, columns = (int(number) for number in pixels[0, HEIGHT:])
+            return PatchGrid(layers[-1], 0, rows, columns)
+        height, width = pixels.shape[-2:]
+        grid = PatchGrid(layers[-1], 0 if self.is_siglip else 1, height // patch, width // patch)
+        edge = getattr(self.processor, "size", {}).get("shortest_edge")
+        if not edge or not getattr(self.processor, "do_center_crop", False):
+            return grid
+        return replace(grid, box=centre_crop(size, edge / min(size), (width, height)))
 
     def caveat(self, text: str) -> str | None:
         """CLIP was trained on English captions; other vocabularies are asked what they know."""

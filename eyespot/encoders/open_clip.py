@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyespot.encoders._caveats import latin_only, mostly_unknown
+from eyespot.encoders._patches import PatchGrid, centre_crop
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
 from eyespot.models import hub
 from eyespot.types import Pixels, Space, UsageError
@@ -119,6 +120,22 @@ class OpenClip:
         """(n, context length) to (n, dim)."""
         rows: torch.Tensor = self.model.encode_text(tokens["ids"])
         return rows
+
+    def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None:
+        """The patches of open_clip's own vision transformers and of timm's; None for a convolutional tower."""
+        visual = self.model.visual
+        trunk: Any = getattr(visual, "trunk", None)
+        if hasattr(visual, "transformer") and hasattr(visual, "grid_size"):
+            block, prefix, grid = visual.transformer.resblocks[-1], 1, visual.grid_size
+        elif hasattr(trunk, "blocks") and hasattr(getattr(trunk, "patch_embed", None), "grid_size"):
+            block, prefix, grid = trunk.blocks[-1], int(trunk.num_prefix_tokens), trunk.patch_embed.grid_size
+        else:
+            return None
+        settings, (height, width) = visual.preprocess_cfg, pixels.shape[-2:]
+        if settings.get("resize_mode") == "squash":
+            return PatchGrid(block, prefix, grid[0], grid[1])
+        edge = max(size) if settings.get("resize_mode") == "longest" else min(size)
+        return PatchGrid(block, prefix, grid[0], grid[1], centre_crop(size, width / edge, (width, height)))
 
     def caveat(self, text: str) -> str | None:
         """CLIP's own byte vocabulary means English captions; other vocabularies are asked what they know."""

@@ -6,7 +6,9 @@ Nothing that is there is overwritten, and writing the same hits again changes no
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from filecmp import cmp
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +19,7 @@ from eyespot.gallery.formats.exported import tells_too_much
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.photos.places import read_again
+from eyespot.gallery.videos.addresses import file_of, frame_of, title_of
 from eyespot.storage.atomic import make_folder, new_file
 from eyespot.storage.files import write_csv
 
@@ -32,15 +35,22 @@ class AlbumReport(NamedTuple):
 
 
 def copy_hits(hits: Iterable[Hit], folder: Path) -> AlbumReport:
-    """Copy the originals, byte for byte, into a folder; those out of a tar as well.
+    """Copy the originals, byte for byte, into a folder; those out of a tar as well, and a video once for its frames.
 
     Raises OSError where the folder cannot be written.
     """
     make_folder(folder)
     report, names = AlbumReport([], []), FileNames()
+    videos: set[str] = set()
     for hit in hits:
         try:
-            data = read_again(_path_of(hit))
+            path = _path_of(hit)
+            if (video := file_of(path)) != path:
+                if video not in videos:
+                    report.files.append(_copy_of_video(names, folder, video))
+                videos.add(video)
+                continue
+            data = read_again(path)
         except OSError as error:
             report.failed.append(_failure(hit, error))
             continue
@@ -53,15 +63,22 @@ def copy_hits(hits: Iterable[Hit], folder: Path) -> AlbumReport:
 
 
 def link_hits(hits: Iterable[Hit], folder: Path) -> AlbumReport:
-    """Put links to the originals into a folder; what lies in a tar cannot be linked and is among the failed.
+    """Put links to the originals into a folder, one to a video for all its frames.
+
+    What lies in a tar cannot be linked and is among the failed.
 
     Raises OSError where the folder cannot be written.
     """
     make_folder(folder)
     report, names = AlbumReport([], []), FileNames()
+    videos: set[str] = set()
     for hit in hits:
         try:
-            path = _path_of(hit)
+            path = file_of(_path_of(hit))
+            if path in videos:
+                continue
+            if path != hit["path"]:
+                videos.add(path)
             status = os.stat(path)
         except OSError as error:
             in_tar = isinstance(error, NotADirectoryError)
@@ -73,6 +90,15 @@ def link_hits(hits: Iterable[Hit], folder: Path) -> AlbumReport:
             _link(path, file)
         report.files.append(file)
     return report
+
+
+def _copy_of_video(names: FileNames, folder: Path, video: str) -> Path:
+    with open(video, "rb") as data:
+        file = _free_or_same(names, folder, video, lambda place: place.is_file() and cmp(place, video, shallow=False))
+        if not file.exists():
+            with new_file(file) as out:
+                shutil.copyfileobj(data, out)
+    return file
 
 
 def _path_of(hit: Hit) -> str:
@@ -127,3 +153,22 @@ def _cell(name: str, value: Any) -> Any:
     if name == WHY and isinstance(value, list):
         return ", ".join(str(reason["code"]) for reason in value)
     return stored_name(value) if isinstance(value, str) else value
+
+
+def file_names(paths: Iterable[str], suffix: str = "") -> Iterator[str]:
+    """A name for a file that stands for each picture: of its own, safe on every system; with `suffix`, of that kind.
+
+    A frame of a video is a JPEG that is called by the video and the time.
+    """
+    names = FileNames()
+    for path in paths:
+        stem, own = os.path.splitext(os.path.basename(path))
+        if frame_of(path) is not None:
+            stem, own = title_of(path), ".jpg"
+        kind = f".{safe_name(own[1:])}" if own[1:] else ""
+        yield names.take(stem, suffix or kind)
+
+
+def album_folder(gallery: Path, name: str) -> Path:
+    """The folder of a gallery in which an album of this name lies; no name leads out of it."""
+    return gallery / "albums" / safe_name(name)

@@ -6,20 +6,27 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from eyespot.gallery.groups.hashes import signature
+from eyespot.gallery.groups.hashes import COLUMNS, signature
 from eyespot.gallery.index_db import MEASURED, PlannedPicture
-from eyespot.gallery.photos.found import MAX_FILE_BYTES
+from eyespot.gallery.photos.found import MAX_FILE_BYTES, Seen
 from eyespot.gallery.photos.memory import MemoryBudget
 from eyespot.gallery.photos.pictures import BadPicture, TooLarge, id_of, picture_in_memory
-from eyespot.gallery.photos.places import Root, read_bytes
+from eyespot.gallery.photos.places import Root, full_path, read_bytes
+from eyespot.gallery.videos.addresses import VIDEO, frame_of, frame_path, place_of_frame
+from eyespot.gallery.videos.stored import known_frames
 from eyespot.parallel import ordered_map
 from eyespot.storage import sqlite
 from eyespot.types import Encoder, Pixels, Vectors
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 _FILES = MemoryBudget()  # the bytes of all files that threads hold: as many as the largest file may have
 Later = Callable[[], Vectors]  # vectors (n, dim) that may still be in the making
@@ -54,6 +61,26 @@ class Reader(Protocol):
         ...
 
 
+class KnownPictures(Protocol):
+    """What need not be decoded again."""
+
+    def is_measured(self, id: str) -> bool | None: ...
+
+    def frames(self, video: str) -> list[tuple[str, int, str]]: ...
+
+
+class NothingKnown:
+    """Everything is decoded."""
+
+    def is_measured(self, id: str) -> bool | None:
+        """None: it has no row."""
+        return None
+
+    def frames(self, video: str) -> list[tuple[str, int, str]]:
+        """None."""
+        return []
+
+
 class ThreadedReader:
     """Threads that read, hash and decode pictures ahead of the encoder, in order and in bounded memory."""
 
@@ -73,19 +100,21 @@ class ThreadedReader:
             self.sql.close()
 
     def read_all(self, planned: Iterable[PlannedPicture], roots: Mapping[int, Root]) -> Iterator[ReadPicture]:
-        """Every planned picture, read, in the order of the plan."""
-        return ordered_map(
-            lambda picture: read_one(picture, roots[picture.root], self.encoders, self._is_measured),
-            planned,
-            self.pool,
-            self.window,
-        )
+        """Every planned picture, read, in the order of the plan; a video when its turn comes, frame by frame."""
+        read = partial(read_planned, encoders=self.encoders, known=self)
+        every = ordered_map(lambda one: read(one, roots[one.root]), planned, self.pool, self.window)
+        return chain.from_iterable(every)
 
-    def _is_measured(self, id: str) -> bool | None:
+    def is_measured(self, id: str) -> bool | None:
         """Whether the row of a picture of these bytes says what was measured of it; None if it has no row."""
         with self.turn:
             row = None if self.sql is None else self.sql.execute(MEASURED, (id,)).fetchone()
         return None if row is None else bool(row[0])
+
+    def frames(self, video: str) -> list[tuple[str, int, str]]:
+        """The frames of a video that the gallery knows, by its id: fragment, place and id of each."""
+        with self.turn:
+            return [] if self.sql is None else known_frames(self.sql, video)
 
     def embed(self, stem: str, pixels: Sequence[Pixels]) -> Later:
         """The vectors of one batch, made now."""
@@ -93,34 +122,103 @@ class ThreadedReader:
         return lambda: vectors
 
 
-def read_one(
-    planned: PlannedPicture,
-    root: Root,
-    encoders: Mapping[str, Encoder],
-    is_measured: Callable[[str], bool | None] = lambda _id: None,
-) -> ReadPicture:
+def read_planned(
+    planned: PlannedPicture, root: Root, encoders: Mapping[str, Encoder], known: KnownPictures
+) -> Iterable[ReadPicture]:
+    """What a planned file gives: a picture, or the frames of a video and then the video, read as they are taken."""
+    if planned.seen.offset > VIDEO:
+        return [read_one(planned, root, encoders, known)]
+    if planned.seen.offset == VIDEO:
+        return _read_video(planned, root, encoders, known)
+    return [_read_frame(planned, root, encoders, known)]
+
+
+def read_one(planned: PlannedPicture, root: Root, encoders: Mapping[str, Encoder], known: KnownPictures) -> ReadPicture:
     """One planned picture as all encoders take it; of one that has a row only its id, and what was not measured yet."""
     try:
         with _FILES.reserve(planned.seen.size, MAX_FILE_BYTES):
             data = read_bytes(root, planned.seen)
             id = id_of(data)
-            measured, read = is_measured(id), ReadPicture(planned, id)
+            measured, read = known.is_measured(id), ReadPicture(planned, id)
             if measured:
                 return read
             encoders = encoders if measured is None else {}
             sides = [encoder.min_side for encoder in encoders.values()] or [1]
             side = None if None in sides else max((side for side in sides if side), default=None)
             with picture_in_memory(data, side) as picture:
-                pixels = {stem: encoder.read(picture.image) for stem, encoder in encoders.items()}
+                pixels = _pixels(picture.image, encoders)
                 hashes = signature(picture.image)
                 picture.image.close()  # here, while its memory is counted
-            facts = {name: value for name, value in asdict(picture.facts).items() if value is not None}
-            if "taken" in facts:
-                facts["taken"] = facts["taken"].isoformat()
-            return replace(read, measured=facts, hashes=hashes, pixels=pixels)
-    except BadPicture as bad:
-        return ReadPicture(planned, failed=bad.reason, out_of_reach=isinstance(bad, TooLarge))
-    except OSError as error:
+            return replace(read, measured=_stored(asdict(picture.facts)), hashes=hashes, pixels=pixels)
+    except (BadPicture, OSError, MemoryError) as error:
+        return _not_read(planned, error)
+
+
+def _not_read(planned: PlannedPicture, error: Exception) -> ReadPicture:
+    if isinstance(error, BadPicture):
+        return ReadPicture(planned, failed=error.reason, out_of_reach=isinstance(error, TooLarge))
+    if isinstance(error, OSError):
         return ReadPicture(planned, failed=(error.strerror or str(error)).lower(), out_of_reach=True)
-    except MemoryError:
-        return ReadPicture(planned, failed="too large for this machine's memory", out_of_reach=True)
+    return ReadPicture(planned, failed="too large for this machine's memory", out_of_reach=True)
+
+
+def _stored(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts as the ledger holds them."""
+    known = {name: value for name, value in facts.items() if value is not None}
+    return known | ({"taken": known["taken"].isoformat()} if "taken" in known else {})
+
+
+# -- videos -------------------------------------------------------------------------------------------------
+
+
+def _read_video(
+    planned: PlannedPicture, root: Root, encoders: Mapping[str, Encoder], known: KnownPictures
+) -> Iterator[ReadPicture]:
+    """A frame of each shot, and then the video itself with what went wrong in it; of a known one only the ids."""
+    from eyespot.gallery.videos.decoding import frame_id, open_video, video_id
+    from eyespot.gallery.videos.shots import shots
+
+    place, (path, size, mtime, _) = full_path(root, planned.seen.path), planned.seen
+    try:
+        id = video_id(place)
+        for fragment, at, frame in (frames := known.frames(id)):
+            yield ReadPicture(planned._replace(seen=Seen(path + fragment, size, mtime, at)), frame)
+        if frames:
+            yield ReadPicture(planned, id)
+            return
+        with open_video(place) as video:
+            for sample in shots(video.samples()):
+                seen = Seen(frame_path(path, sample.ms), size, mtime, place_of_frame(sample.ms))
+                facts = _stored(video.frame_facts(sample, id))
+                pixels = _pixels(sample.picture(), encoders)
+                read = ReadPicture(planned._replace(seen=seen), frame_id(id, sample.ms), measured=facts, pixels=pixels)
+                yield replace(read, hashes=(0,) * COLUMNS)  # frames are grouped by their video, and are no copies
+            yield ReadPicture(planned, id, failed=video.fault)
+    except (BadPicture, OSError, MemoryError) as error:
+        yield _not_read(planned, error)
+
+
+def _read_frame(
+    planned: PlannedPicture, root: Root, encoders: Mapping[str, Encoder], known: KnownPictures
+) -> ReadPicture:
+    """A frame by its time: once more, or because a list names it."""
+    from eyespot.gallery.videos.decoding import frame_id, open_video, video_id
+
+    frame = frame_of(full_path(root, planned.seen.path))
+    try:
+        if frame is None:
+            raise BadPicture("no frame of a video")
+        video = video_id(frame.video)
+        read = ReadPicture(planned, frame_id(video, frame.ms), hashes=(0,) * COLUMNS)
+        if known.is_measured(read.id or ""):
+            return read
+        with open_video(frame.video) as opened:
+            sample = opened.at(frame.ms)
+            facts = _stored(opened.frame_facts(sample, video))
+            return replace(read, measured=facts, pixels=_pixels(sample.picture(), encoders))
+    except (BadPicture, OSError, MemoryError) as error:
+        return _not_read(planned, error)
+
+
+def _pixels(picture: Image, encoders: Mapping[str, Encoder]) -> dict[str, Pixels]:
+    return {stem: encoder.read(picture) for stem, encoder in encoders.items()}

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from eyespot.gallery.index_db import StoredRow
 from eyespot.gallery.photos.embedded_texts import EMBEDDED
+from eyespot.gallery.videos.facts import VIDEO_COLUMNS
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
@@ -40,13 +41,13 @@ def schema_of(columns: Mapping[str, str]) -> pa.Schema:
 
 def table_of(rows: Iterable[StoredRow], columns: Mapping[str, str]) -> pa.Table:
     """The table of a shard's rows; `columns` maps label columns to their kinds."""
-    # Texts of the files themselves are columns only of shards whose pictures have some
+    # Texts of the files themselves, and facts of videos, are columns only of shards whose pictures have some
     dicts = [_row(stored, columns) for stored in rows]
     schema = schema_of(columns)
     named = {name.casefold() for name in schema.names}  # a label column of the user's goes first
-    for name in EMBEDDED:
-        if name not in named and any(row.get(name) for row in dicts):
-            schema = schema.append(pa.field(name, pa.string()))
+    for name, kind in {**dict.fromkeys(EMBEDDED, "text"), **VIDEO_COLUMNS}.items():
+        if name not in named and any(row.get(name) is not None for row in dicts):
+            schema = schema.append(pa.field(name, _ARROW[kind]))
     return pa.Table.from_pylist(dicts, schema=schema)
 
 
@@ -59,7 +60,7 @@ def _row(stored: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
     for name in _FILLED:
         value = stored.measured.get(name)
         values[name] = _fitting(name, labels.get(name) if value is None else value)
-    texts = {name: text for name in EMBEDDED if (text := stored.measured.get(name)) is not None}
+    texts = {name: text for name in (*EMBEDDED, *VIDEO_COLUMNS) if (text := stored.measured.get(name)) is not None}
     return texts | row | own | {"size": stored.size, "mtime": stored.mtime} | values
 
 

@@ -61,10 +61,11 @@ def why(error: Exception) -> str:
     return (text.splitlines() or [type(error).__name__])[0]
 
 
-def map_array(path: Path) -> Any:
+def map_array(path: Path, kinds: str = "f") -> Any:
     """Somebody's `.npy` file, memory-mapped, (rows, dim), of any kind of float; `EyespotError` if it is not that.
 
-    Of an HDF5 file the features: mapped too, or a dataset to read in pieces.
+    kinds: of numbers that are taken, as numpy's dtypes have them; "fiu" are floats and integers. Of an HDF5 file
+    the features: mapped too, or a dataset to read in pieces.
     """
     if path.suffix.lower() in (".hdf5", ".h5"):
         from eyespot.gallery.hdf5 import features
@@ -76,7 +77,7 @@ def map_array(path: Path) -> Any:
         raise EyespotError(f"{path} is gone (an unplugged disk?); put it back or import into a new gallery") from None
     except Exception as error:  # a hostile header can end in nearly any of Python's own errors
         raise EyespotError(f"{path} is no .npy file of numbers ({error}); save the vectors with numpy.save") from error
-    if array.ndim != 2 or array.dtype.kind != "f" or not array.size:
+    if array.ndim != 2 or array.dtype.kind not in kinds or not array.size:
         raise EyespotError(
             f"{path} holds {array.dtype} of shape {array.shape}, not rows of float vectors; save it as (rows, dim)"
         )

@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.gallery.photos.labels import kind_of, wider
-from eyespot.gallery.photos.places import full_path
-from eyespot.gallery.photos.raw import RAW_SUFFIXES, reads_raw
 from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Met, Root, Seen, SkippedFiles, scan_counting
+from eyespot.gallery.videos import stored
+from eyespot.gallery.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 
-SCHEMA = """
+SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS roots(number INTEGER PRIMARY KEY, path TEXT UNIQUE, kind TEXT);
 CREATE TABLE IF NOT EXISTS files(root INTEGER, path TEXT, size INTEGER, mtime INTEGER, place INTEGER, id TEXT,
     failed TEXT, PRIMARY KEY(root, path)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS files_id ON files(id);
+{stored.INDEX}
 CREATE TABLE IF NOT EXISTS items(id TEXT PRIMARY KEY, shard INTEGER, row INTEGER, measured TEXT)
     WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS items_shard ON items(shard, row);
@@ -122,7 +123,7 @@ class Ledger:
         Its row stays, so that no later root gets its number while tables of facts still name it.
         """
         alone = self._one(
-            "SELECT count(DISTINCT id) FROM files WHERE root = ? AND NOT EXISTS"
+            f"SELECT count(DISTINCT id) FROM files WHERE root = ? AND place <> {VIDEO} AND NOT EXISTS"
             " (SELECT 1 FROM files other WHERE other.id = files.id AND other.root <> files.root)",
             number,
         )
@@ -148,10 +149,11 @@ class Ledger:
         with sqlite.transaction(self.sql):
             self._kinds = self.columns()
             self.sql.execute("DELETE FROM problems WHERE root = ?", (number,))
-            for record in scan_counting(root, skipped or SkippedFiles()):
+            for record in scan_counting(root, skipped or SkippedFiles(), stored.known_files(self.sql, number)):
                 self._note(number, record)
             self._protect_unreadable(number, root)
-            self._protect_raw(number, root)
+            stored.protect_files_of_extras(self.sql, number, root)
+            stored.see_frames(self.sql, number)
             # Label rows that name no picture are problems of their own, not silence
             self.sql.execute(
                 "INSERT INTO problems SELECT root, path, 'named in the labels, but no such picture is there'"
@@ -166,7 +168,8 @@ class Ledger:
             changed = f"SELECT path FROM ({old} EXCEPT {new}) UNION SELECT path FROM ({new} EXCEPT {old})"
             self.sql.execute(
                 "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items JOIN files USING(id)"
-                f" WHERE root = :n AND path IN ({changed})",
+                f" WHERE root = :n AND (path IN ({changed})"
+                f" OR ({stored.IS_FRAME} AND {stored.FILE_PATH} IN ({changed})))",
                 {"n": number},
             )
             self.sql.execute("DELETE FROM labels WHERE root = ?", (number,))
@@ -222,21 +225,10 @@ class Ledger:
                     span,
                 )
 
-    def _protect_raw(self, number: int, root: Root) -> None:
-        """RAW photos that are there are not gone where the extra that reads them is not installed."""
-        if reads_raw():
-            return
-        has_ending = " OR ".join(f"path LIKE '%{ending}'" for ending in sorted(RAW_SUFFIXES))
-        rows = self.sql.execute(f"SELECT path FROM files WHERE root = ? AND ({has_ending})", (number,)).fetchall()
-        there = [(number, path) for (path,) in rows if root.kind == "tar" or os.path.exists(full_path(root, path))]
-        self.sql.executemany(
-            "INSERT OR IGNORE INTO seen SELECT root, path, size, mtime, place FROM files WHERE root = ? AND path = ?",
-            there,
-        )
-
     def gone(self, number: int) -> tuple[int, int, int]:
         """Files of a root: all that are known, those that this run did not find there, and those found nowhere."""
         query = f"SELECT count(*), ifnull(sum({_NOT_SEEN}), 0), ifnull(sum({_LOST}), 0) FROM files WHERE root = ?"
+        query += f" AND NOT {stored.IS_FRAME}"  # which go with their video
         known, not_seen, lost = self.sql.execute(query, (number,)).fetchone()
         return known, not_seen, lost
 
@@ -261,10 +253,11 @@ class Ledger:
         first = self.free_shard()
         with sqlite.transaction(self.sql):
             self.sql.execute(
-                "INSERT INTO plan SELECT ? + n / ?, n % ?, root, path, size, mtime, place FROM"
-                " (SELECT row_number() OVER (ORDER BY root, path) - 1 AS n, root, path, seen.size AS size,"
-                f" seen.mtime AS mtime, seen.place AS place {wanted})",
-                (first, rows, rows),
+                "INSERT INTO plan SELECT ? + (upto - 1) / ?, n, root, path, size, mtime, place FROM"
+                " (SELECT row_number() OVER pictures - 1 AS n, sum(iif(seen.place = ?, ?, 1)) OVER pictures AS upto,"
+                f" root, path, seen.size AS size, seen.mtime AS mtime, seen.place AS place {wanted}"
+                " WINDOW pictures AS (ORDER BY root, path))",
+                (first, rows, VIDEO, min(stored.WEIGHT, rows)),
             )
 
     def free_shard(self) -> int:
@@ -297,6 +290,9 @@ class Ledger:
         """
         rows = [(id, shard, row, json.dumps(measured)) for row, (id, measured) in enumerate(new.items())]
         self.sql.executemany("INSERT INTO items VALUES (?, ?, ?, ?)", rows)
+        reached = [one.planned for one in outcomes if not one.out_of_reach]
+        videos = [(root, seen.path) for _, root, seen in reached if seen.offset == VIDEO]
+        stored.replace_frames(self.sql, videos, [(root, *seen) for _, root, seen in reached if seen.offset < VIDEO])
         for outcome in outcomes:
             # Where one picture lies and what it is; one out of reach keeps the id it had
             (_, root, seen), id = outcome.planned, outcome.id
@@ -332,10 +328,11 @@ class Ledger:
     def rows_of(self, shard: int) -> Iterator[StoredRow]:
         """Every row of a shard in order; one without paths is gone and waits for its picture to come back."""
         rows = self.sql.execute(
-            "SELECT i.id, i.measured, f.root, f.path, f.size, f.mtime, l.facts, t.facts FROM items i"
-            " LEFT JOIN files f ON f.id = i.id LEFT JOIN labels l ON l.root = f.root AND l.path = f.path"
+            "SELECT i.id, i.measured, files.root, files.path, files.size, files.mtime, l.facts, t.facts FROM items i"
+            f" LEFT JOIN files USING(id) LEFT JOIN labels l ON l.root = files.root"
+            f" AND l.path IN (files.path, {stored.FILE_PATH})"
             " LEFT JOIN texts t ON t.id = i.id"
-            " WHERE i.shard = ? ORDER BY i.row, f.root, f.path",
+            " WHERE i.shard = ? ORDER BY i.row, files.root, files.path, l.path DESC",
             (shard,),
         )
         row: StoredRow | None = None
@@ -345,8 +342,9 @@ class Ledger:
                     yield row
                 row = StoredRow(id, json.loads(measured), [], [], size or 0, mtime or 0, {})
             if path is not None:
-                row.roots.append(root)
-                row.paths.append(path)
+                if (root, path) not in zip(row.roots[-1:], row.paths[-1:], strict=True):  # the labels of its video
+                    row.roots.append(root)
+                    row.paths.append(path)
                 known = json.loads(text or "{}") | json.loads(labels or "{}")
                 row.labels.update({name: value for name, value in known.items() if name not in row.labels})
         if row:
@@ -382,14 +380,15 @@ class Ledger:
         return [Failure(*row) for row in rows]
 
     def counts(self) -> tuple[int, int]:
-        """Live pictures, and paths that lead to them; an imported row counts as one of each."""
+        """Live pictures and frames, and paths that lead to them; an imported row counts as one of each."""
         imported = int(self._one("SELECT ifnull(sum(rows), 0) FROM imported"))
-        pictures, paths = self.sql.execute("SELECT count(DISTINCT id), count(id) FROM files").fetchone()
+        query = f"SELECT count(DISTINCT id), count(id) FROM files WHERE place <> {VIDEO}"
+        pictures, paths = self.sql.execute(query).fetchone()
         return imported + pictures, imported + paths
 
     def counts_in(self, roots: Iterable[int]) -> tuple[int, int]:
         """Pictures that were read in these roots, and paths that lead to them."""
-        query = "SELECT count(DISTINCT id), count(id) FROM files WHERE failed IS NULL AND root IN"
+        query = f"SELECT count(DISTINCT id), count(id) FROM files WHERE failed IS NULL AND place > {VIDEO} AND root IN"
         pictures, paths = self.sql.execute(f"{query} ({', '.join(map(str, roots))})").fetchone()
         return pictures, paths
 

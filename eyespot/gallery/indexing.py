@@ -27,6 +27,8 @@ from eyespot.gallery.looked import Looked
 from eyespot.gallery.making import Batches, ShardInMaking, hashes_again
 from eyespot.gallery.photos.places import numbers_of
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
+from eyespot.gallery.videos.addresses import VIDEO
+from eyespot.gallery.videos.stored import video_counts
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
 from eyespot.storage.digests import DIGESTS, damaged_at_a_glance, damaged_files
@@ -148,6 +150,7 @@ class _IndexJob:
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
         self.summary.looked.pictures, self.summary.looked.paths = self.ledger.counts_in(looked)
+        self.summary.looked.videos = video_counts(self.ledger.sql, looked)
         self.summary.looked.failures = sum(failure.root in looked for failure in self.summary.failures)
         for encoder in self.encoders.values():
             self.summary.notes += encoder.notes if isinstance(encoder, EncoderWithNotes) else ()
@@ -233,7 +236,7 @@ class _IndexJob:
                 )
                 for read in group:
                     building.add(read, self.ledger.is_known)
-                    done += 1
+                    done += read.planned.seen.offset >= VIDEO  # frames are no files of the plan
                     self.options.progress("embedding", done, total)
                 self._commit(shard, building)
 

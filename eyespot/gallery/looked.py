@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from eyespot.gallery.photos.kinds import PICTORIAL, SkippedFiles
 from eyespot.gallery.photos.raw import RAW_SUFFIXES
+from eyespot.gallery.videos.addresses import VIDEO_SUFFIXES, reads_video
+from eyespot.gallery.videos.stored import VideoCounts
 
 
 @dataclass
@@ -15,25 +17,33 @@ class Looked:
     pictures: int = 0
     paths: int = 0
     failures: int = 0
+    videos: VideoCounts = field(default_factory=VideoCounts)
     skipped: SkippedFiles = field(default_factory=SkippedFiles)
 
     @property
     def files(self) -> int:
         """All that lies there, but what was left out: hidden files, thumbnails, caches."""
-        return self.paths + self.failures + self.skipped.files
+        return self.searchable + self.failures + self.skipped.files
 
     @property
     def copies(self) -> int:
-        """Paths to a picture that another path has already led to."""
-        return self.paths - self.pictures
+        """Paths to a picture or video that another path has already led to."""
+        return self.paths - self.pictures + self.videos.files - self.videos.videos
+
+    @property
+    def searchable(self) -> int:
+        """Files that a search can find: pictures, and videos by their frames."""
+        return self.paths + self.videos.files
 
     @property
     def pictorial(self) -> int:
         """Files that show something: pictures, also those that failed, RAW photos, videos, drawings."""
-        return self.paths + self.failures + sum(self.skipped.files_of(kind) for kind in PICTORIAL)
+        return self.searchable + self.failures + sum(self.skipped.files_of(kind) for kind in PICTORIAL)
 
     @property
     def by_extra(self) -> dict[str, int]:
         """How many more files each extra that is not installed would let eyespot read."""
         more = {"raw": sum(self.skipped.counts["RAW", ending] for ending in RAW_SUFFIXES)}
+        if not reads_video():  # with it, those in tars are left
+            more["video"] = sum(self.skipped.counts["video", ending] for ending in VIDEO_SUFFIXES)
         return {extra: files for extra, files in more.items() if files}

@@ -20,6 +20,8 @@ from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import RETRY, SCHEMA, Ledger
 from eyespot.gallery.photos.embedded_texts import EMBEDDED
+from eyespot.gallery.videos.addresses import frame_of, place_of_frame
+from eyespot.gallery.videos.facts import VIDEO_COLUMNS
 from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import new_file
 from eyespot.storage.digests import DIGESTS, damaged_files, sound_digests
@@ -27,7 +29,7 @@ from eyespot.storage.write_ahead_log import log_damage
 from eyespot.types import Encoder, EyespotError
 
 LEDGER = "ledger.sqlite"
-_MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *EMBEDDED)
+_MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *EMBEDDED, *VIDEO_COLUMNS)
 
 
 def ready_ledger(gallery: Path, read_all: bool) -> list[str]:
@@ -153,5 +155,7 @@ def _take_row(record: Ledger, shard: int, number: int, row: dict[str, Any]) -> N
     record.sql.execute("INSERT INTO items VALUES (?, ?, ?, ?)", (row["id"], shard, number, json.dumps(measured)))
     texts.take_back(record, row["id"], row)
     for root, path in zip(row["roots"], row["paths"], strict=True):
-        values = (root, path, row["size"], RETRY, -1, row["id"], None)
+        frame = frame_of(path)
+        place = -1 if frame is None else place_of_frame(frame.ms)
+        values = (root, path, row["size"], RETRY, place, row["id"], None)
         record.sql.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", values)

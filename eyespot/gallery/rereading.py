@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eyespot.gallery.photos.found import reason
-from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
+from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.places import read_again
+from eyespot.gallery.videos.facts import id_at
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -32,7 +33,7 @@ def reread(id: str, places: Sequence[str], min_side: int | None) -> Image | NotR
             data = read_again(place)
             # Whether these are not the bytes that were indexed; an imported row whose id is no digest is taken at its
             # word
-            if re.fullmatch("[0-9a-f]{32}", id) is None or id_of(data) == id:
+            if re.fullmatch("[0-9a-f]{32}", id) is None or id_at(place, data) == id:
                 return open_picture(data, min_side).image
             whys.append("changed since it was indexed; run eyespot index first")
             has_changed = True

@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 from eyespot.gallery.albums import AlbumReport, Hit
 from eyespot.gallery.exporting import ExportFailure
 from eyespot.gallery.photos.found import reason
+from eyespot.gallery.videos.addresses import file_of
 from eyespot.storage.atomic import new_file
 
 _DC, _RDF, _X = "http://purl.org/dc/elements/1.1/", "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "adobe:ns:meta/"
@@ -34,7 +35,7 @@ def add_keyword(hits: Iterable[Hit], keyword: str) -> AlbumReport:
     """
     report = AlbumReport([], [])
     for hit in hits:
-        path = hit["path"]
+        path = hit["path"] and file_of(hit["path"])
         try:
             if path is None or not os.path.isfile(path):
                 raise OSError("no file to put a sidecar beside")
@@ -46,6 +47,8 @@ def add_keyword(hits: Iterable[Hit], keyword: str) -> AlbumReport:
         except ValueError as error:
             report.failed.append(ExportFailure(hit["id"], path, f"{sidecar.name} {error}"))
         else:
+            if sidecar in report.files:  # of another frame of the same video
+                continue
             if after is not None:
                 with new_file(sidecar) as file:
                     file.write(after)

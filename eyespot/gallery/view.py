@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, let_open, need_open, refuse_damaged
 from eyespot.gallery.photos.places import Root, full_path
+from eyespot.gallery.videos.addresses import file_of
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes
 from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
+
+FEW_ROWS = 100_000  # of which the ids are read one by one
 
 
 def place_of(root: Root, path: str) -> str:
@@ -169,7 +172,9 @@ class View:
         ]
         row.pop("live")
         if len(places) > 1:  # a picture that was moved is known at its old path too until that is forgotten
-            places = sorted(dict.fromkeys(places), key=lambda place: (not os.path.exists(place), os.path.islink(place)))
+            places = sorted(
+                dict.fromkeys(places), key=lambda place: (not os.path.exists(file_of(place)), os.path.islink(place))
+            )
         return row | {"path": places[0] if places else None, "paths": places}
 
     def newest(self, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -185,14 +190,18 @@ class View:
 
     def vectors(self, rows: Sequence[int]) -> Vectors:
         """The vectors of these rows, (rows, dim), in float32 and of unit length."""
-        at = np.searchsorted(self.starts, rows, side="right") - 1
-        taken = [self.blocks[block][row - self.starts[block]] for block, row in zip(at.tolist(), rows, strict=True)]
-        found = np.array(taken, np.float32).reshape(len(rows), self.space.dim)
+        wanted = np.asarray(rows, np.int64)
+        at = np.searchsorted(self.starts, wanted, side="right") - 1
+        found = np.empty((len(wanted), self.space.dim), np.float32)
+        for block in np.unique(at).tolist():
+            found[at == block] = self.blocks[block][wanted[at == block] - self.starts[block]]
         unit: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
         return unit
 
     def rows_of(self, ids: Sequence[str]) -> list[int]:
         """The rows of pictures by their ids; `UsageError` for an id that is not here."""
+        if int(self.starts[-1]) < FEW_ROWS:
+            return self._rows_of_few(ids)
         import pyarrow as pa
 
         # Made of its buffers, for pa.array would load pandas where it is installed
@@ -206,8 +215,22 @@ class View:
             there = ~np.isnan(found) & (at < 0)
             at[there] = found[there].astype(np.int64) + int(start)
         if (lacking := np.flatnonzero(at < 0)).size:
-            raise UsageError(f"the gallery has no picture {ids[lacking[0]]!r} with vectors of {self.space.encoder}")
+            raise self._no_picture(ids[lacking[0]])
         return [int(row) for row in at]
+
+    def _rows_of_few(self, ids: Sequence[str]) -> list[int]:
+        """The same without `pyarrow.compute`, which takes longer to load than this takes."""
+        at: dict[str, int] = dict.fromkeys(map(str, ids), -1)
+        for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
+            for row, name in enumerate(map(str, disk.read_items(shard, ["id"])["id"].to_pylist())):
+                if at.get(name, 0) < 0:
+                    at[name] = int(start) + row
+        if lacking := next((name for name, row in at.items() if row < 0), None):
+            raise self._no_picture(lacking)
+        return [at[str(id)] for id in ids]
+
+    def _no_picture(self, id: str) -> UsageError:
+        return UsageError(f"the gallery has no picture {id!r} with vectors of {self.space.encoder}")
 
 
 def _has_picture(shard: Path) -> Mask:

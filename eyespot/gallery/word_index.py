@@ -1,7 +1,8 @@
 """Words beside the photos, to be searched: labels, titles, texts inside the files, names of files and folders.
 
 An SQLite FTS5 table whose rows are the rows of the gallery's shards. It is a copy of what the shards say and is made
-again when they have changed: beside them, else in the user's cache, else in memory.
+again when they have changed: beside them, else in the user's cache, else in memory. Where the gallery was given names
+(`eyespot names`), it also says which of them stand beside the photos, and under which taxa they belong.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ import hashlib
 import os
 import re
 import sqlite3
-import tempfile
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -26,22 +26,34 @@ from eyespot.gallery.attribution import ADDRESSES, LICENCES, plain_name
 from eyespot.gallery.photos.embedded_texts import EMBEDDED
 from eyespot.gallery.photos.names import shown_name
 from eyespot.gallery.photos.places import Root
+from eyespot.gallery.taxonomy import name_index
+from eyespot.gallery.taxonomy.name_index import BorneNames, NameIndex
+from eyespot.gallery.videos.addresses import file_of
 from eyespot.storage import sqlite
 
-VERSION = "1"  # of the table; another one makes it again
+VERSION = "2"  # of the table; another one makes it again
 NAME = "words.sqlite"
 ROWS = 1 << 32  # rows of a shard: the row of the table is shard · ROWS + row
 FILE, FOLDER = "file name", "folder name"
 COLUMNS = 1_900  # SQLite takes 2,000
-VARIABLES = 30_000  # of one question; SQLite takes 32,766 and more
+NAMES_AT_ONCE = 500  # of one question
 OWN_NAMES = {"title": "title", "caption": "caption", "description": "description", "text": "text"}
 OWN_NAMES |= {"text_in_picture": "text in the picture"}
 OWN_NAMES |= {name: name.replace("_", " ") for name in EMBEDDED}
-_SKIPPED = frozenset({"id", "camera", "boxes", "textboxes", "textreadby", *map(plain_name, (*LICENCES, *ADDRESSES))})
+_SKIPPED = frozenset(
+    {"id", "camera", "boxes", "textboxes", "textreadby", "videoid", *map(plain_name, (*LICENCES, *ADDRESSES))}
+)
 _HUMP = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 
 
 Answered = TypeVar("Answered")
+
+
+class QueryWord(NamedTuple):
+    """A word of a query, and what may stand in its place: names of the same thing, each of one word or more."""
+
+    word: str
+    names: tuple[str, ...] = ()
 
 
 class MatchingRows(NamedTuple):
@@ -66,7 +78,7 @@ class WordIndex:
 
     @property
     def _places(self) -> list[Path]:
-        return [self.gallery / NAME, _cached(self.gallery)]
+        return [self.gallery / NAME, *_cached(self.gallery)]
 
     def _made(self, stamp: str) -> Path | bytes:
         for place in self._places:
@@ -106,46 +118,89 @@ class WordIndex:
         """How many rows the table has."""
         return self._ask(lambda table: int(table.execute(_ROWS).fetchone()[0]))
 
+    @cached_property
+    def names(self) -> NameIndex | None:
+        """The names in other languages that the gallery was given; None if there are none."""
+        return NameIndex.of(self.gallery)
+
+    def borne(self, taxa: Sequence[int]) -> list[str]:
+        """The names that stand beside photos for these taxa, or for what belongs to them."""
+        return self._ask(lambda table: _borne(table, taxa)) if taxa else []
+
     def counts(self, words: Sequence[str]) -> list[int]:
         """How many rows hold each word."""
         return self._ask(lambda table: [table.execute(_COUNT, (_either(word),)).fetchone()[0] for word in words])
 
-    def matching(self, words: Sequence[str]) -> MatchingRows:
-        """The rows that hold any of these words; none without a word."""
+    def matching(self, words: Sequence[QueryWord | str]) -> MatchingRows:
+        """The rows that hold any of these words, or a name in its place; none without a word."""
+        words = _query_words(words)
         if not words:
             return MatchingRows(np.zeros(0, np.int64), np.zeros((0, 0), bool), np.zeros(0))
         return self._ask(lambda table: _matching(table, words))
 
-    def sources(self, words: Sequence[str], keys: Sequence[int]) -> dict[int, list[str]]:
-        """For each of these rows the columns that hold any of the words."""
-        return self._ask(lambda table: _sources(table, words, keys)) if words else {key: [] for key in keys}
+    def sources(self, words: Sequence[QueryWord | str], keys: Sequence[int]) -> dict[int, list[str]]:
+        """For each of these rows the columns that hold any of the words, or of the names in their places."""
+        found: dict[int, list[str]] = {key: [] for key in keys}
+        if not words:
+            return found
+        roots = disk.read_header(self.gallery).roots
+        by_shard: dict[int, list[int]] = {}
+        for key in found:
+            by_shard.setdefault(key // ROWS, []).append(key % ROWS)
+        for shard in disk.shard_paths(self.gallery):
+            if not (rows := by_shard.get(int(shard.name))):
+                continue
+            # Names may be tens of thousands: they are looked for in a table of these rows alone
+            with suppress(FileNotFoundError), closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
+                _fill_some(table, shard, rows, roots)
+                for row, name in _sources(table, _query_words(words)):
+                    found[int(shard.name) * ROWS + row].append(name)
+        return found
 
 
 def _columns(table: sqlite3.Connection) -> list[str]:
     return [name for (name,) in table.execute("SELECT name FROM sources ORDER BY number")]
 
 
-def _matching(table: sqlite3.Connection, words: Sequence[str]) -> MatchingRows:
-    found = table.execute(_SCORED, (" OR ".join(map(_either, words)),)).fetchall()
-    keys = np.array([key for key, _ in found], np.int64)  # (n,), in order
+def _query_words(words: Sequence[QueryWord | str]) -> list[QueryWord]:
+    return [QueryWord(word) if isinstance(word, str) else word for word in words]
+
+
+def _borne(table: sqlite3.Connection, taxa: Sequence[int]) -> list[str]:
+    question = f"SELECT DISTINCT name FROM borne WHERE taxon IN ({', '.join('?' * len(taxa))})"
+    return [name for (name,) in table.execute(question, taxa)]
+
+
+def _matching(table: sqlite3.Connection, words: Sequence[QueryWord]) -> MatchingRows:
+    own = dict(table.execute(_SCORED, (" OR ".join(_either(word.word) for word in words),)).fetchall())
+    known: dict[tuple[str, ...], set[int]] = {}  # the words of one name have the same names in their places
+    holding = []
+    for word in words:
+        if word.names not in known:
+            known[word.names] = {key for part in _any_name(word.names) for (key,) in table.execute(_KEYS, (part,))}
+        holding.append(known[word.names].union(key for (key,) in table.execute(_KEYS, (_either(word.word),))))
+    keys = np.array(sorted(set().union(*holding)), np.int64)  # (n,)
     holds = np.zeros((len(keys), len(words)), bool)
-    for at, word in enumerate(words):
-        its = np.array([key for (key,) in table.execute(_KEYS, (_either(word),))], np.int64)
-        holds[np.searchsorted(keys, its), at] = True
-    return MatchingRows(keys, holds, np.array([score for _, score in found]))
+    for at, its in enumerate(holding):
+        holds[np.searchsorted(keys, np.array(sorted(its), np.int64)), at] = True
+    return MatchingRows(keys, holds, np.array([own.get(key, 0.0) for key in keys.tolist()], np.float64))
 
 
-def _sources(table: sqlite3.Connection, words: Sequence[str], keys: Sequence[int]) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {key: [] for key in keys}
-    any_word = " OR ".join(map(_either, words))
-    names = _columns(table)  # of this very table: another program may have made it again since the last question
-    for start in range(0, len(keys), VARIABLES):
-        some = keys[start : start + VARIABLES]
-        query = f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({', '.join('?' * len(some))})"
-        for number, name in enumerate(names):
-            for (key,) in table.execute(query, (f"{{c{number}}} : ({any_word})", *some)):
-                found[key].append(name)
-    return found
+def _sources(table: sqlite3.Connection, words: Sequence[QueryWord]) -> Iterator[tuple[int, str]]:
+    """Each row with each column that holds any of the words, or of the names in their places."""
+    terms = {term for (term,) in table.execute("SELECT term FROM terms")}
+    # A word beyond ASCII may be another one in the table
+    others = {name for word in words for name in word.names if not name.isascii() or terms.issuperset(name.split())}
+    parts = [" OR ".join(_either(word.word) for word in words), *_any_name(sorted(others))]
+    for number, name in enumerate(_columns(table)):
+        for key in {key for part in parts for (key,) in table.execute(_KEYS, (f"{{c{number}}} : ({part})",))}:
+            yield key, name
+
+
+def _any_name(names: Sequence[str]) -> Iterator[str]:
+    """Questions that together ask for any of these names, whose words are letters and digits alone."""
+    for start in range(0, len(names), NAMES_AT_ONCE):
+        yield " OR ".join(f'"{name}"' for name in names[start : start + NAMES_AT_ONCE])
 
 
 _ROWS = "SELECT value FROM about WHERE name = 'rows'"
@@ -182,6 +237,9 @@ def _stamp(gallery: Path) -> str:
     for shard in disk.shard_paths(gallery):
         status = (shard / disk.ITEMS).stat()
         parts.append(f"{shard.name} {status.st_mtime_ns} {status.st_size}")
+    with suppress(FileNotFoundError):
+        status = (gallery / name_index.NAME).stat()
+        parts.append(f"names {status.st_mtime_ns} {status.st_size}")
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -194,37 +252,72 @@ def _read_stamp(place: Path) -> str | None:
     return None
 
 
-def _cached(gallery: Path) -> Path:
-    """A place in the user's cache; in the folder for temporary files where there is no home."""
+def _cached(gallery: Path) -> list[Path]:
+    """A place in the user's cache; none without a home: others could foresee a name in the folder for passing files."""
     digest = hashlib.sha256(os.fsencode(gallery.absolute())).hexdigest()[:16]
     with suppress(RuntimeError):
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-        return cache / "eyespot" / "words" / f"{digest}.sqlite"
-    return Path(tempfile.gettempdir()) / f"eyespot-words-{digest}.sqlite"
+        return [cache / "eyespot" / "words" / f"{digest}.sqlite"]
+    return []
 
 
 def _fill(table: sqlite3.Connection, gallery: Path, stamp: str) -> None:
     shards = disk.shard_paths(gallery)
     roots = disk.read_header(gallery).roots
     columns = list(dict.fromkeys(name for shard in shards for name in _text_columns(shard)))[:COLUMNS]
-    sources = [*(OWN_NAMES.get(name.casefold(), f"label {name}") for name in columns), FILE, FOLDER]
-    fields = [f"c{number}" for number in range(len(sources))]
+    insert = _make_tables(table, columns)
     table.executescript(
-        "CREATE TABLE about(name TEXT PRIMARY KEY, value); CREATE TABLE sources(number INTEGER PRIMARY KEY, name TEXT);"
-        f"CREATE VIRTUAL TABLE words USING fts5({', '.join(fields)}, content='',"
-        " tokenize='unicode61 remove_diacritics 2');"
+        "CREATE TABLE about(name TEXT PRIMARY KEY, value); CREATE TABLE borne(taxon INTEGER, name TEXT);"
     )
-    table.executemany("INSERT INTO sources VALUES (?, ?)", enumerate(sources))
-    marks = ", ".join("?" * (len(fields) + 1))
     table.execute("BEGIN")
     rows = 0
-    for shard in shards:
-        first = int(shard.name) * ROWS
-        lines = [(first + row, *texts) for row, texts in _texts(shard, columns, roots)]
-        table.executemany(f"INSERT INTO words(rowid, {', '.join(fields)}) VALUES ({marks})", lines)
-        rows += len(lines)
+    with _bearing(gallery) as borne:
+        for shard in shards:
+            first = int(shard.name) * ROWS
+            lines = [(first + row, *texts) for row, texts in _texts(shard, columns, roots)]
+            table.executemany(insert, lines)
+            rows += len(lines)
+            if borne is not None:
+                for text in (text for line in lines for text in line if isinstance(text, str)):
+                    borne.read(text)
+        table.executemany("INSERT INTO borne VALUES (?, ?)", () if borne is None else borne.rows())
+    table.execute("CREATE INDEX borne_taxon ON borne(taxon)")
     table.executemany("INSERT INTO about VALUES (?, ?)", [("stamp", stamp), ("rows", rows)])
     table.execute("COMMIT")
+
+
+def _fill_some(table: sqlite3.Connection, shard: Path, rows: Sequence[int], roots: Mapping[int, Root]) -> None:
+    """The words of some rows of one shard, under the numbers of the rows; of rows that are not there none."""
+    columns = _text_columns(shard)[:COLUMNS]
+    insert = _make_tables(table, columns)
+    table.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(words, 'row')")
+    table.executemany(insert, ((row, *texts) for row, texts in _texts(shard, columns, roots, rows)))
+
+
+def _make_tables(table: sqlite3.Connection, columns: Sequence[str]) -> str:
+    """Make the empty tables of words and of their sources; gives what inserts a row's number and texts."""
+    sources = [*(OWN_NAMES.get(name.casefold(), f"label {name}") for name in columns), FILE, FOLDER]
+    fields = ", ".join(f"c{number}" for number in range(len(sources)))
+    table.executescript(
+        "CREATE TABLE sources(number INTEGER PRIMARY KEY, name TEXT);"
+        f"CREATE VIRTUAL TABLE words USING fts5({fields}, content='', tokenize='unicode61 remove_diacritics 2');"
+    )
+    table.executemany("INSERT INTO sources VALUES (?, ?)", enumerate(sources))
+    return f"INSERT INTO words(rowid, {fields}) VALUES ({', '.join('?' * (len(sources) + 1))})"
+
+
+@contextmanager
+def _bearing(gallery: Path) -> Iterator[BorneNames | None]:
+    """What finds the gallery's given names in texts; None where it was given none, or they cannot be read."""
+    place = gallery / name_index.NAME
+    names = None
+    with suppress(sqlite3.Error):
+        names = sqlite.connect_to_read(place) if place.is_file() else None
+    try:
+        yield None if names is None else BorneNames(names)
+    finally:
+        if names is not None:
+            names.close()
 
 
 def _text_columns(shard: Path) -> list[str]:
@@ -239,10 +332,18 @@ def _text_columns(shard: Path) -> list[str]:
     return [name for name in names if name not in own and plain_name(name) not in _SKIPPED]
 
 
-def _texts(shard: Path, columns: Sequence[str], roots: Mapping[int, Root]) -> Iterator[tuple[int, list[str | None]]]:
-    """The texts of each live row of a shard, in the order of the columns, then file and folder names."""
-    there = [name for name in _text_columns(shard) if name in set(columns)]
-    for row, facts in enumerate(disk.read_items(shard, ["live", "roots", "paths", *there]).to_pylist()):
+def _texts(
+    shard: Path, columns: Sequence[str], roots: Mapping[int, Root], some: Sequence[int] | None = None
+) -> Iterator[tuple[int, list[str | None]]]:
+    """The texts of each live row of a shard, or of some, in the order of the columns, then file and folder names."""
+    there = ["live", "roots", "paths", *(name for name in _text_columns(shard) if name in set(columns))]
+    if some is None:
+        lines: Iterable[tuple[int, dict[str, Any]]] = enumerate(disk.read_items(shard, there).to_pylist())
+    else:
+        count = disk.count_items(shard)
+        some = [row for row in some if row < count]
+        lines = zip(some, disk.read_rows(shard, some).select(there).to_pylist(), strict=True)
+    for row, facts in lines:
         if facts["live"]:
             texts: list[str | None] = [_label_text(facts.get(name)) for name in columns]
             yield row, [*texts, *_names(facts["roots"], facts["paths"], roots)]
@@ -258,7 +359,7 @@ def _names(numbers: Sequence[int], paths: Sequence[str], roots: Mapping[int, Roo
     files: list[str] = []
     folders: list[str] = []
     for number, path in zip(numbers, paths, strict=True):
-        *above, name = re.split(r"[/\\]", shown_name(path))
+        *above, name = re.split(r"[/\\]", shown_name(file_of(path)))
         files.append(_parted(os.path.splitext(name)[0]))
         root = roots.get(number)
         top = [os.path.basename(root.path.rstrip("/"))] if root is not None and "://" not in root.path else []

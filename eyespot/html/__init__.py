@@ -13,13 +13,26 @@ from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
     from PIL.Image import Image
 
-__all__ = ["JOINERS", "decoded", "environment", "img", "render", "safe", "tidy"]
+__all__ = [
+    "JOINERS",
+    "checked_address",
+    "decoded",
+    "environment",
+    "img",
+    "photo_address",
+    "render",
+    "safe",
+    "tidy",
+]
 
 JOINERS = frozenset("\u200c\u200d")  # they shape the letters beside them and draw nothing
 _UNSEEN = frozenset({"Cc", "Cf"})
@@ -72,6 +85,22 @@ def img(jpeg: bytes | None, alt: str) -> Markup:
     if jpeg is None or decoded(jpeg) is None:
         return Markup()
     return Markup('<img src="data:image/jpeg;base64,{}" alt="{}">').format(b64encode(jpeg).decode(), tidy(alt))
+
+
+def checked_address(page: str | None) -> str:
+    """The address of a running page without its last slash; "" for none. `UsageError` for anything else."""
+    parts = urlsplit(page or "")
+    if page and (parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment):
+        raise UsageError(
+            "--page (or EYESPOT_PAGE) is the address of a running eyespot serve, as in http://127.0.0.1:8000, "
+            f"not {page!r}"
+        )
+    return (page or "").rstrip("/")
+
+
+def photo_address(page: str, id: str) -> str:
+    """Where a running page shows a photo large; "" without a page."""
+    return page and f"{page}/photo/{quote(id, safe='')}"
 
 
 def decoded(jpeg: bytes) -> Image | None:

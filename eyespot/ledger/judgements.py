@@ -65,8 +65,23 @@ _VOICES = f"""SELECT judges.judge, prompt,
     FROM judgements JOIN judges ON judges.number = judgements.judge
     WHERE asked = (SELECT number FROM asked WHERE query = ?) AND turn = 0
     GROUP BY judges.number ORDER BY judges.number"""
+_SAID = f"""SELECT judges.judge, {_FACTS} FROM judgements JOIN judges ON judges.number = judgements.judge
+    WHERE asked = (SELECT number FROM asked WHERE query = ?) AND prompt = ? AND turn = 0
+    AND judges.judge GLOB 'person:*' AND (? IS NULL OR image IN (SELECT value FROM json_each(?)))
+    ORDER BY judgements.number"""
 _LAST = """SELECT ifnull(max(number), 0) FROM judgements
     WHERE asked = (SELECT number FROM asked WHERE query = ?)"""
+# SQLite takes `grade` and `reason` from the row with the highest number: each person's last verdict on a photo
+_JUDGED = """SELECT count(*) FROM (SELECT asked FROM (
+    SELECT asked, sum(grade > 0) AS yes, sum(grade <= 0 AND reason = 'doubt') AS doubt,
+        sum(grade <= 0 AND reason <> 'doubt') AS no
+    FROM (SELECT asked, image, grade, ifnull(reason, '') AS reason, max(number) FROM judgements
+        WHERE judge IN (SELECT number FROM judges WHERE judge GLOB 'person:*' AND prompt = ?)
+        GROUP BY asked, judge, image)
+    WHERE grade IS NOT NULL GROUP BY asked, image)
+    JOIN asked ON asked.number = asked WHERE terms IS NOT NULL
+    GROUP BY asked HAVING max(yes > max(doubt, no)) > min(yes > max(doubt, no)))"""
+_STATE = "SELECT (SELECT max(number) FROM judgements), (SELECT count(terms) FROM asked)"
 PERSON = "person:"  # whose verdicts may change
 
 
@@ -111,6 +126,7 @@ class Judgements:
         self._writing = _opened(path)
         self._reading = _opened(path, settles=False)
         self._looking = Lock()
+        self._measurable: tuple[tuple[str | int, ...], int] | None = None  # with the state of the ledger it is of
         self._waiting: deque[_WriteBatch] = deque()
         self._writer = ThreadPoolExecutor(1, "judgements")
 
@@ -201,6 +217,35 @@ class Judgements:
         last = {row[0]: _judgement(query, judge, prompt, row) for row in rows}
         return {image: judgement for image, judgement in last.items() if judgement.verdict is not None}
 
+    def people(self, query: str, prompt: str, images: Sequence[str] | None = None) -> dict[str, dict[str, Judgement]]:
+        """The last verdicts of all people on the query of this digest: judge → image → judgement.
+
+        With `images` on these alone. What somebody took back is not among them.
+        """
+        with self._looking, sqlite.whole(self.path):
+            among = None if images is None else json.dumps(list(images))
+            rows = self._reading.execute(_SAID, (query, prompt, among, among)).fetchall()
+        last: dict[str, dict[str, Judgement]] = {}
+        for judge, *facts in rows:
+            one = _judgement(query, judge, prompt, facts)
+            if one.verdict is not None:
+                last.setdefault(judge, {})[one.image] = one
+            elif one.failure == WITHDRAWN:
+                last.get(judge, {}).pop(one.image, None)
+        return last
+
+    def judged_images(self, query: str, prompt: str) -> dict[str, set[str]]:
+        """The images on which people ever gave a verdict for the query of this digest, also one they took back.
+
+        judge → images.
+        """
+        with self._looking, sqlite.whole(self.path):
+            rows = self._reading.execute(_SAID, (query, prompt, None, None)).fetchall()
+        found: dict[str, set[str]] = {}
+        for judge, image, *_ in rows:
+            found.setdefault(judge, set()).add(image)
+        return found
+
     def failures(self, query: str, images: Iterable[str], judge: str, prompt: str) -> list[Judgement]:
         """How this judge, asked in this way, ever failed on these images, in the order in which that came."""
         wanted = (query, judge, prompt, 0, json.dumps(list(images)))
@@ -229,6 +274,19 @@ class Judgements:
         with self._looking, sqlite.whole(self.path):
             (last,) = self._reading.execute(_LAST, (query,)).fetchone()
         return int(last)
+
+    def measurable(self, prompt: str) -> int:
+        """On how many queries most people's last verdicts hold a photo that is relevant and one that is not.
+
+        Counted once for each state of the ledger: half a second for 100,000 judgements.
+        """
+        with sqlite.whole(self.path), closing(_opened(self.path, settles=False)) as sql:
+            state = sql.execute(_STATE).fetchone()
+            known = self._measurable
+            if known is None or known[0] != (prompt, *state):
+                count = int(sql.execute(_JUDGED, (prompt,)).fetchone()[0])
+                self._measurable = known = ((prompt, *state), count)
+        return known[1]
 
     def rows(self) -> Iterator[JudgementRow]:
         """Every judgement in the order in which they came, as of the moment of the first."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from eyespot.benchmarks import Evaluation
 from eyespot.reports.drawing import ReportFigure, figures_of
+from eyespot.reports.examples import Examples
 from eyespot.reports.figures import as_svg, save
 from eyespot.reports.page import Pictured, page_of
 from eyespot.reports.summary import FILE, summary_of
@@ -25,12 +26,14 @@ def write(
     out: Path,
     beside: Sequence[Summary] = (),
     more: Callable[[], Iterable[ReportFigure]] = tuple,
+    examples: Examples = Examples(),
 ) -> list[Path]:
     """Everything into a folder, file by file and each whole; the summary comes last.
 
-    `beside` are the summaries of other systems, in the same tables and figures; `more` gives further figures. Without
-    matplotlib the rest is written and the page says what to install. Returns the files. Raises `UsageError` if
-    `beside` is of another benchmark, or, when all else is written, if `more` cannot be drawn as it was asked for.
+    `beside` are the summaries of other systems, in the same tables and figures; `more` gives further figures,
+    `examples` the queries to look at. Without matplotlib the rest is written and the page says what to install. Returns
+    the files. Raises `UsageError` if `beside` is of another benchmark, or, when all else is written, if `more` cannot
+    be drawn as it was asked for.
     """
     others = comparable(evaluation, beside)
     if out.exists() and not out.is_dir():
@@ -46,7 +49,7 @@ def write(
     refusals = "; ".join(dict.fromkeys(str(each.refused) for each in (ours, asked) if each.refused is not None))
     why_not = f"Figures were not drawn: {refusals}" if refusals else ""
     pictured = Pictured([*ours.svgs, *asked.svgs], why_not)
-    files += [*ours.files, *asked.files, _text(out / "report.html", page_of(evaluation, pictured, others))]
+    files += [*ours.files, *asked.files, _text(out / "report.html", page_of(evaluation, pictured, others, examples))]
     summary = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
     files.append(_text(out / FILE, summary))
     if isinstance(asked.refused, UsageError):

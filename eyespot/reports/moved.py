@@ -4,51 +4,73 @@
     write_html(Path("moved.html"), "Plain and adapted", [Section(pair, query, text) for query, text in chosen.items()])
 
 Relevant images are told by a solid frame with a tick, judged ones that are not relevant by a dashed frame with a cross,
-so that no reader depends on the colours. The page needs nothing beside it.
+so that no reader depends on the colours. The page needs nothing beside it; with the address of a running `eyespot
+serve` its queries and pictures link into that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from math import inf
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlencode, urlsplit
 
-from eyespot.html import img, render
+from eyespot.html import img, photo_address, render
 from eyespot.metrics import Compared
 from eyespot.search.contact_sheet import NOTHING
 from eyespot.search.sheets import thumbnail_of
 from eyespot.storage.files import write_whole
 from eyespot.types import Qrels, Run, UsageError
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
 SIDE = 240  # pixels of a thumbnail's longer side
+MOST_FILES = 200_000  # of a folder that are looked through for pictures
 ALIKE = "No query moved."
 GALLERY_ID = "gallery:"  # before the gallery's id of an image that the judgements do not know
 
 
 class RunPair(NamedTuple):
-    """Two runs with their names, what is relevant (a grade of `rel` or more), and how many images are shown of each."""
+    """Runs with their names, what is relevant (a grade of `rel` or more), and how many images are shown of each.
 
-    names: tuple[str, str]
-    runs: tuple[Run, Run]
+    Mostly two; one alone is shown without changes, and of more each is compared with the first.
+    """
+
+    names: tuple[str, ...]
+    runs: tuple[Run, ...]
     qrels: Qrels
     rel: int = 1
     depth: int = 10
 
 
 class Section(NamedTuple):
-    """One query of the page, under a heading and a note."""
+    """One query of the page, under a heading and a note.
+
+    `words` are what a search for it says, where it has words; `address` is that search in a running page.
+    """
 
     pair: RunPair
     query: str
     heading: str
     note: str = ""
+    words: str = ""
+    address: str = ""
+
+    def address_of(self, photo: str) -> str:
+        """The address of a photo of a running page, within this search."""
+        return photo and f"{photo}?{urlsplit(self.address).query}".rstrip("?")
 
 
 class Picture(NamedTuple):
-    """Where an image lies, and what it is called."""
+    """Where an image lies, what it is called, its id in a gallery, and its address in a running page."""
 
     path: str | None
     title: str
+    id: str | None = None
+    address: str = ""
 
 
 def sections(pair: RunPair, compared: Compared, most: int = 6, texts: Mapping[str, str] | None = None) -> list[Section]:
@@ -58,7 +80,8 @@ def sections(pair: RunPair, compared: Compared, most: int = 6, texts: Mapping[st
     for move in moves:
         change = f"{move.baseline:.4f} → {move.value:.4f} ({_signed(move.difference)})"
         note = f"{'▲' if move.difference > 0 else '▼'} {compared.measure} {change}"
-        chosen.append(Section(pair, move.query, headings.get(move.query, move.query), note))
+        words = headings.get(move.query, "")
+        chosen.append(Section(pair, move.query, words or move.query, note, words))
     return chosen
 
 
@@ -81,7 +104,8 @@ def summary(compared: Compared) -> str:
 
 def shown_images(chosen: Iterable[Section]) -> list[str]:
     """The images that these sections show, each once."""
-    return list(dict.fromkeys(tile.image for section in chosen for run in (0, 1) for tile in _tiles(section, run)))
+    strips = (strip for section in chosen for strip in [*sides_of(section), missed_of(section)])
+    return list(dict.fromkeys(tile.image for strip in strips for tile in strip.tiles))
 
 
 def from_gallery(gallery: Path, images: Iterable[str]) -> dict[str, Picture]:
@@ -99,14 +123,16 @@ def from_gallery(gallery: Path, images: Iterable[str]) -> dict[str, Picture]:
     pictures = {}
     for image, facts in zip(rows, view.facts([*rows.values()]), strict=True):
         path = facts["path"]
-        pictures[image] = Picture(path, str(facts.get("title") or (Path(path).stem if path else facts["id"])))
+        title = str(facts.get("title") or (Path(path).stem if path else facts["id"]))
+        pictures[image] = Picture(path, title, str(facts["id"]))
     return pictures
 
 
 def from_folder(folder: Path, images: Iterable[str]) -> dict[str, Picture]:
     """Those images that a folder has: by path below it, with or without ending, else by file name or stem.
 
-    A name that two files answer to in the same way shows neither. Raises `UsageError` if there is no such folder.
+    A name that two files answer to in the same way shows neither. Of a very large folder only the first 200,000 files
+    are looked at. Raises `UsageError` if the folder is missing.
     """
     from eyespot.gallery.photos.names import real_name, stored_name
     from eyespot.gallery.photos.sources import Root, Seen, scan
@@ -115,7 +141,7 @@ def from_folder(folder: Path, images: Iterable[str]) -> dict[str, Picture]:
         raise UsageError(f"there is no folder {folder}; name one that holds the images with --images")
     wanted = set(images)
     ways: list[dict[str, list[str]]] = [{} for _ in _SPELLINGS]
-    for seen in scan(Root(stored_name(str(folder)), "folder")):
+    for seen in islice(scan(Root(stored_name(str(folder)), "folder")), MOST_FILES):
         if isinstance(seen, Seen):
             for way, spelled in zip(ways, _SPELLINGS, strict=True):
                 if (name := spelled(PurePosixPath(seen.path))) in wanted:
@@ -161,38 +187,79 @@ def as_html(
 
     `pictures` come from `from_gallery` or `from_folder`; `intro` are sentences above the sections.
     """
-    looks = {}
-    for image, picture in (pictures or {}).items():
-        if box := img(thumbnail_of(picture.path, SIDE), picture.title):
-            looks[image] = (box, picture.title)
-    content = {"title": title, "intro": intro, "sections": chosen, "looks": looks, "footer": ""}
-    return render("moved.html", sides=_sides, alike=ALIKE, nothing=NOTHING, **content)
+    content = {"title": title, "intro": intro, "sections": chosen, "looks": looks_of(pictures or {}), "footer": ""}
+    return render("moved.html", alike=ALIKE, **content, **KIT)
+
+
+class Look(NamedTuple):
+    """An image as a page shows it: its picture, what it is called, and its address in a running page."""
+
+    box: Markup
+    title: str
+    address: str
+
+
+def looks_of(pictures: Mapping[str, Picture], side: int = SIDE, most: float = inf) -> dict[str, Look]:
+    """The pictures that can be read, at most `side` pixels long, until together they have `most` bytes."""
+    looks: dict[str, Look] = {}
+    taken = 0
+    for image, picture in pictures.items():
+        small = thumbnail_of(picture.path, side) if taken < most else None
+        if box := img(small, picture.title):
+            taken += len(box)
+            looks[image] = Look(box, picture.title, picture.address)
+    return looks
+
+
+def linked(
+    page: str, chosen: Iterable[Section], pictures: Mapping[str, Picture]
+) -> tuple[list[Section], dict[str, Picture]]:
+    """Sections and pictures with their addresses in the running page at `page`; as they are where that is empty."""
+    if not page:
+        return list(chosen), dict(pictures)
+    asked = [one._replace(address=f"{page}/?{urlencode({'q': one.words})}" if one.words else "") for one in chosen]
+    photos = {
+        image: one._replace(address=photo_address(page, one.id)) if one.id else one for image, one in pictures.items()
+    }
+    return asked, photos
+
+
+# -- strips of images ---------------------------------------------------------------------------------------
 
 
 class _Tile(NamedTuple):
-    """An image of one run: its ranks in both, None where a run lacks it, its mark, and its grade (0: unjudged)."""
+    """An image of a strip: its rank in each run, None where a run lacks it, its mark, and its grade (0: unjudged)."""
 
     image: str
-    ranks: tuple[int | None, int | None]
+    ranks: tuple[int | None, ...]
     mark: str
     grade: int
+    run: int = 0  # whose strip it stands in
 
     @property
     def change(self) -> str:
-        """How far the second run moved it."""
-        before, after = self.ranks
+        """How far a run moved it from the first one; in the first, how far the second moved it."""
+        if len(self.ranks) < 2 or (self.run == 0 and len(self.ranks) > 2):
+            return ""
+        before, after = self.ranks[0], self.ranks[self.run or 1]
         if before is None or after is None:
             return "new" if before is None else "gone"
         up = before - after
         return f"▲ {up}" if up > 0 else f"▼ {-up}" if up < 0 else "="
 
-    def places(self, names: tuple[str, str]) -> str:
+    def places(self, names: Sequence[str]) -> str:
         """Its rank in each run that has it."""
-        return ", ".join(f"rank {rank} in {name}" for name, rank in zip(names, self.ranks, strict=True) if rank)
+        told = [f"rank {rank} in {name}" for name, rank in zip(names, self.ranks, strict=True) if rank]
+        return ", ".join(told) or "in no ranking"
+
+    @property
+    def numbers(self) -> str:
+        """Its ranks alone, in the order of the runs."""
+        return ", ".join("–" if rank is None else str(rank) for rank in self.ranks)
 
 
-class _Side(NamedTuple):
-    """One run of a section: its number, its name, its first images, and how many of the relevant ones are there."""
+class ImageStrip(NamedTuple):
+    """Images side by side: of which run, its name, the images, and how many of the relevant ones are there."""
 
     run: int
     name: str
@@ -200,28 +267,52 @@ class _Side(NamedTuple):
     relevant: str
 
 
-def _sides(section: Section) -> list[_Side]:
-    relevant = sum(grade >= section.pair.rel for grade in _grades(section).values())
+def sides_of(section: Section) -> list[ImageStrip]:
+    """The first images of each run."""
+    ranks, relevant = _ranks(section), len(_relevant(section))
     sides = []
     for run, name in enumerate(section.pair.names):
-        tiles = _tiles(section, run)
+        tiles = [_tile(section, ranks, image, run) for image in list(ranks[run])[: section.pair.depth]]
         there = sum(tile.mark == "relevant" for tile in tiles)
-        sides.append(_Side(run, name, tiles, f"{there} of {relevant} relevant"))
+        sides.append(ImageStrip(run, name, tiles, f"{there} of {relevant} relevant"))
     return sides
 
 
-def _tiles(section: Section, run: int) -> list[_Tile]:
+def missed_of(section: Section) -> ImageStrip:
+    """Relevant images that no run has among its first ones, the best ranked first, at most as many as those."""
+    ranks, depth = _ranks(section), section.pair.depth
+
+    def best(image: str) -> int | None:
+        return min((rank[image] for rank in ranks if image in rank), default=None)
+
+    lost = [image for image in _relevant(section) if (best(image) or inf) > depth]
+    lost.sort(key=lambda image: best(image) or inf)
+    tiles = [_tile(section, ranks, image, 0) for image in lost[:depth]]
+    told = f"{len(lost)} relevant beyond the first {depth}" + (f"; {depth} of them" if len(lost) > depth else "")
+    if len(ranks) > 1:
+        told += f"; ranks in {', '.join(section.pair.names)}"
+    return ImageStrip(-1, "missed", tiles, told)
+
+
+def _tile(section: Section, ranks: Sequence[Mapping[str, int]], image: str, run: int) -> _Tile:
     grades, rel = _grades(section), section.pair.rel
-    ranks = [  # of each image in both runs, best first
-        {hit.image: rank for rank, hit in enumerate(ranked.get(section.query, ()), 1)} for ranked in section.pair.runs
-    ]
-    tiles = []
-    for image in list(ranks[run])[: section.pair.depth]:
-        grade = grades.get(image, -1)
-        mark = "unjudged" if grade < 0 else "relevant" if grade >= rel else "wrong"
-        tiles.append(_Tile(image, (ranks[0].get(image), ranks[1].get(image)), mark, grades.get(image, 0)))
-    return tiles
+    grade = grades.get(image, -1)
+    mark = "unjudged" if grade < 0 else "relevant" if grade >= rel else "wrong"
+    return _Tile(image, tuple(rank.get(image) for rank in ranks), mark, grades.get(image, 0), run)
+
+
+def _ranks(section: Section) -> list[dict[str, int]]:
+    """The rank of each image in each run, best first."""
+    runs = (ranked.get(section.query, ()) for ranked in section.pair.runs)
+    return [{hit.image: rank for rank, hit in enumerate(hits, 1)} for hits in runs]
+
+
+def _relevant(section: Section) -> list[str]:
+    return [image for image, grade in _grades(section).items() if grade >= section.pair.rel]
 
 
 def _grades(section: Section) -> Mapping[str, int]:
     return section.pair.qrels.get(section.query, {})
+
+
+KIT = {"sides": sides_of, "missed_of": missed_of, "nothing": NOTHING}  # what the templates of strips call

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from eyespot.benchmarks import Evaluation
 from eyespot.html import render
+from eyespot.reports.examples import Examples
+from eyespot.reports.moved import KIT
 from eyespot.reports.tables import (
     MEASURED,
     ReportTable,
@@ -30,8 +32,13 @@ class Pictured(NamedTuple):
     why_not: str = ""
 
 
-def page_of(evaluation: Evaluation, pictured: Pictured, beside: Sequence[Summary] = ()) -> str:
-    """One self-contained page; `beside` are the summaries of other systems."""
+def page_of(
+    evaluation: Evaluation,
+    pictured: Pictured,
+    beside: Sequence[Summary] = (),
+    examples: Examples = Examples(),
+) -> str:
+    """One self-contained page; `beside` are the summaries of other systems, `examples` the queries to look at."""
     benchmark, main = evaluation.benchmark, results_of(evaluation)
     cite = f"Cite: {benchmark.citation}." if benchmark.citation else ""
     licence = f"Licence of the data: {benchmark.licence}." if benchmark.licence else ""
@@ -46,7 +53,8 @@ def page_of(evaluation: Evaluation, pictured: Pictured, beside: Sequence[Summary
         "made": made,
         "footer": " ".join(part for part in (cite, licence) if part),
     }
-    return render("report.html", pictured=pictured, long=LONG, is_wide=_is_wide, **content, **_TABLES)
+    given = {**content, **examples.content(), **_TABLES, **KIT}
+    return render("report.html", pictured=pictured, long=LONG, is_wide=_is_wide, **given)
 
 
 def page_of_table(table: ReportTable, pictured: Pictured, footer: str = "") -> str:

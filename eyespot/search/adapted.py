@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from eyespot import rooms
+from eyespot.adapters.quari.released import model_of
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import Codes
 from eyespot.models.device import card_in_use
@@ -24,6 +25,7 @@ from eyespot.types import (
     Index,
     Mask,
     NearestRows,
+    Note,
     Query,
     RankedImage,
     Run,
@@ -96,13 +98,15 @@ class Adapted:
         adapted = self.adapter.adapt(embed(queries, self.encoder))
         if run is not None:
             made = Run({q.id: self._ordered(run[q.id], view) for q, view in zip(queries, adapted, strict=True)})
-            made.facts, made.notes = run.facts, run.notes
+            made.facts = run.facts
             made.header = run.header | {"adapted": True, "depth": self.depth}
+            made.notes = [*run.notes, *cautions(self.adapter)]
             return made
         with naming_damage(self.view):
             nearest = self.scan.search(adapted, self.k, self.mask)
         made = as_run(queries, nearest, self.view)
         made.header |= {"exact": self.scan.exact, "adapted": True}
+        made.notes += cautions(self.adapter)
         return made
 
     def _ordered(self, hits: Sequence[RankedImage], view: AdaptedQuery) -> list[RankedImage]:
@@ -149,17 +153,17 @@ def seen_by(view: AdaptedQuery, vectors: Vectors) -> Vectors:
     return seen
 
 
+def cautions(adapter: Adapter | None) -> list[str]:
+    """A note if the adapter was not shown to find more than the vectors as they are."""
+    return [] if adapter is None or adapter.caution is None else [Note("adapter", adapter.caution)]
+
+
 def refuse_other_space(adapter: Adapter, space: Space) -> None:
     """`UsageError` if the adapter was trained on vectors of another encoder, or of another length."""
-    if adapter.space is not None and _plain(adapter.space) != _plain(space.encoder):
+    if adapter.space is not None and model_of(adapter.space) != model_of(space.encoder):
         raise UsageError(
             f"the adapter was trained on {adapter.space}, this gallery's vectors are of {space.encoder}; search the "
             "space it was made for with -e, or train one: eyespot train quari"
         )
     if adapter.dim != space.dim:
         raise UsageError(f"the adapter takes {adapter.dim} components, the vectors of {space.encoder} have {space.dim}")
-
-
-def _plain(encoder: str) -> str:
-    """The model's own name: `hf:openai/clip-vit-base-patch16` and the bare hub id are the same."""
-    return encoder.removeprefix("hf:").removeprefix("open_clip:").removeprefix("hf-hub:").casefold()

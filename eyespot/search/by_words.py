@@ -11,7 +11,7 @@ as by look alone; and the first 10 hits are those of the first 100.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
+from eyespot.search.named import NameReader, rewording_notes
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
 from eyespot.search.taught import MOST, Contrast, Teaching, taught
-from eyespot.search.word_matches import WordMatches, under, without_parts, word_matches
+from eyespot.search.word_matches import WordMatches, plain_words, under, without_parts, word_matches
 from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ RESCORED = 4096  # photos with words whose cosines are computed one by one
 class ByWords:
     """The k best rows for each query by words alone, or by words and look, among those that `mask` lets through.
 
-    teach: words that photos bear are also answered by what those photos look like.
+    teach: words that photos bear are also answered by what those photos look like. named: other names of what a query
+    names, which the gallery was given, count as its own words.
     """
 
     view: View
@@ -50,6 +52,8 @@ class ByWords:
     mask: Mask
     by: str = "both"
     teach: bool = True
+    named: bool = False
+    contrast: Callable[[], Contrast] | None = None  # what a collection that answers many queries has at hand
 
     def __post_init__(self) -> None:
         if self.by not in ("words", "both"):
@@ -63,13 +67,38 @@ class ByWords:
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run; a run that came before does not count, because this is a first stage."""
-        matches = [under(word_matches(self.words, self.view, query), self.mask) for query in queries]
-        if self.by == "words":
-            made = _joined(queries, [self._read(mine) for mine in matches], self.view)
-            made.header |= {"by": "words", "exact": True}
-            return made
+        naming = self._names
+        read = plain_words if naming is None else naming.read
+        matches = [under(word_matches(self.words, self.view, query, read), self.mask) for query in queries]
+        made = self._by_words(queries, matches) if self.by == "words" else self._by_both(queries, matches, naming)
+        if naming is not None and (names := {query.id: found for query in queries if (found := naming.fields(query))}):
+            made.header |= {"names": names}
+            made.notes[:0] = [note for query in queries for note in naming.notes(query)]
+        return made
+
+    def holding(self, queries: Sequence[Query]) -> Mask:
+        """The rows that a search by words alone finds for any of these queries, (rows,)."""
+        found: Mask = np.zeros(len(self.mask), bool)
+        for query in queries:
+            matches = word_matches(self.words, self.view, query, self._names.read if self._names else plain_words)
+            found[matches.rows[matches.shares > 0]] = True
+        return found & self.mask
+
+    @cached_property
+    def _names(self) -> NameReader | None:
+        return NameReader(self.words) if self.named and self.words.names else None
+
+    def _by_words(self, queries: Sequence[Query], matches: Sequence[WordMatches]) -> Run:
+        made = _joined(queries, [self._read(mine) for mine in matches], self.view)
+        made.header |= {"by": "words", "exact": True}
+        return made
+
+    def _by_both(self, queries: Sequence[Query], matches: Sequence[WordMatches], naming: NameReader | None) -> Run:
         matches = [without_parts(mine) for mine in matches]
-        vectors = embed(queries, self.encoder)
+        read = queries
+        if naming is not None and not isinstance(self.encoder, KnownVectors):
+            read = [naming.reworded(query, self.encoder, self._background) for query in queries]
+        vectors = embed(read, self.encoder)
         teachings = {}
         for at, (query, mine) in enumerate(zip(queries, matches, strict=True)):
             if self.teach and len(mine.whole):
@@ -82,21 +111,26 @@ class ByWords:
         made = _joined(queries, fused, self.view)
         tell_recall(made, nearest)
         made.header |= {"by": "both", "worded": [q.id for q, m in zip(queries, matches, strict=True) if len(m.rows)]}
+        other = {
+            q.id: [term.text for term in its.terms if term.text]
+            for q, its in zip(queries, read, strict=True)
+            if q != its
+        }
+        made.header |= {"wordings": other} if other else {}
         made.header |= (
             {"taught": {id: its._asdict() for id, its in teachings.items() if its.weight}} if teachings else {}
         )
+        made.notes += [note for pair in zip(queries, read, strict=True) for note in rewording_notes(*pair)]
         made.notes += [Note("taught", its.sentence) for its in teachings.values() if its.weight]
         return made
 
-    @cached_property
+    @property
     def _background(self) -> Vectors:
-        """A sample of the gallery, the same for every filter, (at most SAMPLE, dim)."""
-        live = np.flatnonzero(self.view.live)
-        return self.view.vectors(live[np.linspace(0, len(live) - 1, min(SAMPLE, len(live))).astype(np.int64)].tolist())
+        return self._contrast.sample
 
     @cached_property
     def _contrast(self) -> Contrast:
-        return Contrast(self._background)
+        return Contrast(background(self.view)) if self.contrast is None else self.contrast()
 
     def _taught(self, vector: Vectors, matches: WordMatches) -> tuple[Vectors, Teaching]:
         count = len(matches.whole)
@@ -152,6 +186,12 @@ class ByWords:
                 return rows
             depth *= 4
         return matches.rows
+
+
+def background(view: View) -> Vectors:
+    """A sample of the gallery, the same for every filter, (at most SAMPLE, dim)."""
+    live = np.flatnonzero(view.live)
+    return view.vectors(live[np.linspace(0, len(live) - 1, min(SAMPLE, len(live))).astype(np.int64)].tolist())
 
 
 def _joined(queries: Sequence[Query], found: Sequence[NearestRows], view: View) -> Run:

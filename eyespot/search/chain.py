@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from eyespot.search.local import DEPTH
 from eyespot.types import Adapter, Encoder, Mask, Query, Run, Stage, UsageError
 
 if TYPE_CHECKING:
+    from eyespot.search.by_words import ByWords
     from eyespot.search.searchable import Searchable
 
 WAYS = ("look", "words", "both")
@@ -85,7 +87,8 @@ class StageOptions:
     `adapt` is a QuARI adapter or its checkpoint, `neighbours` the N of query expansion, `rerank_local` a method that
     compares local descriptors of the first `depth` hits, `rewriting` gives a query other terms. Where `reranks` is set
     the chain starts with a run of its caller: the adapter re-ranks the first `reranks` hits of it. `by` is look, words
-    or both; with `teach`, both also goes by what photos with the query's words look like. With `grouped` only the best
+    or both; with `teach`, both also goes by what photos with the query's words look like; with `named`, other names of
+    what the query names count as its words, where the gallery was given any. With `grouped` only the best
     of each group of copies or frames remains.
     """
 
@@ -100,6 +103,7 @@ class StageOptions:
     grouped: bool = False
     by: str = "look"
     teach: bool = True
+    named: bool = False
 
     def __post_init__(self) -> None:
         if self.by not in WAYS:
@@ -159,8 +163,25 @@ def _grouped(collection: Searchable, options: StageOptions, vectors: KnownVector
 
     plain = replace(options, grouped=False, rewriting=None)
     mask = collection.allowed() if options.mask is None else options.mask
-    best = Grouped(lambda k: chain_of(collection, replace(plain, k=k), vectors), collection.view, mask, options.k)
+    holding = None
+    if options.by == "words":
+        holding = _by_words(collection, replace(plain, mask=mask), vectors or collection.encoder).holding
+    search = partial(_of_depth, collection, plain, vectors)
+    best = Grouped(search, collection.view, mask, options.k, holding)
     return best if options.rewriting is None else RewordedStage(options.rewriting, best)
+
+
+def _of_depth(collection: Searchable, options: StageOptions, vectors: KnownVectors | None, k: int) -> Stage:
+    return chain_of(collection, replace(options, k=k), vectors)
+
+
+def _by_words(collection: Searchable, options: StageOptions, encoder: Encoder | KnownVectors) -> ByWords:
+    from eyespot.search.by_words import ByWords
+
+    mask = collection.allowed() if options.mask is None else options.mask
+    how = options.k, mask, options.by, options.teach, options.named
+    contrast = partial(getattr, collection, "contrast")  # made when a query needs it
+    return ByWords(collection.view, encoder, collection.index, collection.words, *how, contrast)
 
 
 def _first_stage(collection: Searchable, options: StageOptions, encoder: Encoder | KnownVectors) -> Stage:
@@ -175,9 +196,7 @@ def _first_stage(collection: Searchable, options: StageOptions, encoder: Encoder
             adapter = rooms.load("adapters", f"quari:{adapter}")
         return Adapted(view, encoder, adapter, k, mask, options.reranks, collection.scan)
     if options.by != "look":
-        from eyespot.search.by_words import ByWords
-
-        return ByWords(view, encoder, collection.index, collection.words, k, mask, options.by, options.teach)
+        return _by_words(collection, options, encoder)
     from eyespot.search.nearest import Nearest
 
     return Nearest(view, encoder, collection.index, k, mask)

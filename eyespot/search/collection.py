@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from eyespot.gallery.word_index import WordIndex
     from eyespot.search.adapted import SearchBackend
     from eyespot.search.searchable import Scan
+    from eyespot.search.taught import Contrast
 
 MANY_ROWS = 200_000  # from here on, waiting for a search without compiled kernels is worth a word
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
@@ -103,6 +104,14 @@ class Collection:
         return WordIndex(self.gallery.path)
 
     @cached_property
+    def contrast(self) -> Contrast:
+        """A sample of the rows, from which what labels teach is told."""
+        from eyespot.search.by_words import background
+        from eyespot.search.taught import Contrast
+
+        return Contrast(background(self.view))
+
+    @cached_property
     def scan(self) -> Scan:
         """Exact search under adapted queries."""
         if self.means is not None:
@@ -142,7 +151,7 @@ class Collection:
         if query is None and image is None and where is not None and how.get("adapt") is None:
             return self.by_date(self.allowed(where), k)
         query = self.query(query, image)
-        options = StageOptions(k, self.allowed(where), how.get("adapt"), teach=how.get("teach", True))
+        options = StageOptions(k, self.allowed(where), how.get("adapt"), teach=how.get("teach", True), named=True)
         options = replace(options, by=how.get("by") or options.default_way)
         return self.answered(query, chain_of(self, options))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -18,12 +18,13 @@ from typing import NamedTuple, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
-from eyespot.html import JOINERS, decoded, render, tidy
+from eyespot.html import JOINERS, decoded, environment, render, tidy
 
 _Font: TypeAlias = ImageFont.ImageFont | ImageFont.FreeTypeFont
 
 NOTHING = "No picture matched."
 UNREADABLE = "unreadable"
+PIECE = 4096  # characters: what is sent of a page at once, at least
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,20 @@ def as_html(title: str, panels: Sequence[SheetPanel], footer: str = "") -> str:
     """One self-contained page."""
     content = {"title": title, "panels": panels, "footer": footer}
     return render("contact_sheet.html", nothing=NOTHING, unreadable=UNREADABLE, **content)
+
+
+def html_pieces(title: str, tiles: Iterable[Tile]) -> Iterator[str]:
+    """The page of one ranking in pieces, the first before any tile is made: for those who cannot wait for all."""
+    panel = {"heading": title, "note": "", "query_picture": None, "tiles": tiles}
+    content = {"title": title, "panels": [panel], "footer": "", "nothing": NOTHING, "unreadable": UNREADABLE}
+    waiting, size = [], PIECE
+    for piece in environment().get_template("contact_sheet.html").generate(content):
+        waiting.append(piece)
+        size += len(piece)
+        if size > PIECE:
+            yield "".join(waiting)
+            waiting, size = [], 0
+    yield "".join(waiting)
 
 
 # -- PNG ----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.places import read_again
+from eyespot.rooms import needs
 from eyespot.search.query_language import refuse_halves
 from eyespot.types import Composer, Encoder, Pixels, Query, UsageError, Vectors
 
@@ -76,7 +77,8 @@ def _read_together(queries: Sequence[Query], encoder: Any) -> Vectors:
 
 def _added_up(queries: Sequence[Query], encoder: Encoder) -> Vectors:
     texts = [term.text for query in queries for term in query.terms if term.text is not None]
-    pictures = [term.image for query in queries for term in query.terms if term.image is not None]
+    images = (term.image for query in queries for term in query.terms)
+    pictures = list(dict.fromkeys(image for image in images if image is not None))
     known: dict[str | Path | None, Vectors] = {}
     if texts:
         known.update(zip(texts, encoder.encode_texts(texts), strict=True))
@@ -111,7 +113,8 @@ def _pixels(picture: Path, encoder: Encoder) -> Pixels:
 def read_picture(picture: Path, min_side: int | None) -> Image:
     """A query's picture, upright in RGB; `UsageError` if it cannot be read."""
     try:
-        return open_picture(read_again(str(picture)), min_side).image
+        with needs(str(picture)):  # a frame of a video
+            return open_picture(read_again(str(picture)), min_side).image
     except OSError as error:
         raise UsageError(f"cannot read the picture {picture}: {(error.strerror or str(error)).lower()}") from error
     except BadPicture as bad:

@@ -21,13 +21,14 @@ class Grouped:
     """The k best of a ranking, without what belongs to the group of a better one.
 
     search: the stage that ranks this many; it is asked again for more where groups leave too few. mask: the rows that
-    it may find.
+    it may find. holding: those of them that a query finds at all, where a search does not rank every row.
     """
 
     search: Callable[[int], Stage]
     view: View
     mask: Mask
     k: int
+    holding: Callable[[Sequence[Query]], Mask] | None = None
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A run of the best of each group; its facts say how many others a group has."""
@@ -37,7 +38,7 @@ class Grouped:
             best = self._best(made)
             if all(len(best[query]) >= self.k or len(made[query]) < deep for query in made):
                 cut = Run({query: hits[: self.k] for query, hits in best.items()})
-                cut.facts, cut.header, cut.notes = self._facts(made), made.header, made.notes
+                cut.facts, cut.header, cut.notes = self._facts(made, queries), made.header, made.notes
                 return cut
             deep *= 4
 
@@ -57,8 +58,9 @@ class Grouped:
             best[query] = list(first.values())
         return best
 
-    def _facts(self, run: Run) -> dict[str, dict[str, object]]:
-        others = self.groups.others(self._rows(run.facts), self.mask).tolist()
+    def _facts(self, run: Run, queries: Sequence[Query]) -> dict[str, dict[str, object]]:
+        counted = self.mask if self.holding is None else self.holding(queries)
+        others = self.groups.others(self._rows(run.facts), counted).tolist()
         return {id: facts | {OTHERS: more} for (id, facts), more in zip(run.facts.items(), others, strict=True)}
 
     def _rows(self, ids: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

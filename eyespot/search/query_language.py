@@ -3,7 +3,8 @@
 * ` + ` and ` - ` join terms only where they stand free between spaces: "black-and-white" and "T-shirt" are words, and
   so is "-people". A free sign may also open the query: `- people` alone ranks by what is least like people.
 * `2:heron` weighs a term. The number has no sign, and no digit follows the colon: "16:9" and "10:30" are words.
-* A term is a picture if it begins with `./`, `../`, `/`, `~/` or a drive letter, or ends like a picture file (`.jpg`).
+* A term is a picture if it begins with `./`, `../`, `/`, `~/` or a drive letter, or ends like a picture file (`.jpg`)
+  or like a frame of a video (`clip.mp4#t=00:01:23.500`).
 * Double quotes around a term protect `+`, `-`, `:` and spaces within, for words and file names alike. Single quotes
   make it words whatever it looks like. A quote is doubled to stand inside its own kind. A quoted part in the middle
   of a term keeps its quotes, and its signs are no operators.
@@ -12,6 +13,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from eyespot.gallery.photos.pictures import SUFFIXES
+from eyespot.gallery.videos.addresses import file_of, frame_of
 from eyespot.types import Query, Term, UsageError
 
 _WEIGHT = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+):(?=[^\s0-9])"
@@ -106,18 +109,15 @@ def _unquoted(body: str) -> tuple[str, str]:
 
 
 def _is_place(bare: str) -> bool:
-    return bool(_PLACE.match(bare) or _ADDRESS.match(bare)) or Path(bare).suffix.lower() in SUFFIXES
+    named = Path(bare).suffix.lower() in SUFFIXES or frame_of(bare) is not None
+    return named or bool(_PLACE.match(bare) or _ADDRESS.match(bare))
 
 
 def _existing(place: str, way_out: str) -> Path:
     if _ADDRESS.match(place):
         raise UsageError(f"eyespot does not fetch addresses; save the picture first and give its path, not {place}")
     path = Path(place).expanduser() if place.startswith("~/") else Path(place)
-    try:
-        is_file = path.is_file()
-    except (OSError, ValueError):  # a name no file system takes
-        is_file = False
-    if not is_file:
+    if not os.path.isfile(file_of(str(path))):  # of a frame, its video
         raise UsageError(f"there is no picture {place}; {way_out}")
     return path
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eyespot.search.word_matches import keys_of, label_words, without_parts, word_matches
+from eyespot.search.named import NameReader
+from eyespot.search.word_matches import keys_of, plain_words, without_parts, word_matches
 from eyespot.types import Note, Query
 
 if TYPE_CHECKING:
@@ -23,15 +24,17 @@ def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], row
     if (by := header.get("by", "look")) == "look":
         return [[] for _ in rows]
     texts = [term.text for term in query.terms if term.text is not None and term.weight > 0]
-    words = list(dict.fromkeys(word for text in texts for word in label_words(text)))
-    matches = word_matches(collection.words, collection.view, query)
+    read = NameReader(collection.words).read if "names" in header else plain_words
+    words = list(dict.fromkeys(word for text in texts for word in read(text)))
+    matches = word_matches(collection.words, collection.view, query, read)
     counted = np.isin(rows, (matches if by == "words" else without_parts(matches)).rows).tolist()
     keys = keys_of(collection.view, np.array(rows, np.int64)).tolist()
     sources = collection.words.sources(words, [key for key, counts in zip(keys, counted, strict=True) if counts])
     look = [] if by == "words" else [Note("look", "it looks like the query")]
     if query.id in header.get("taught", {}):
         look += [Note("taught", "it looks like photos that bear these words")]
-    return [[*(_of_source(name) for name in dict.fromkeys(sources.get(key, ()))), *look] for key in keys]
+    what = "words of the query, or other names of what they name," if "names" in header else "words of the query"
+    return [[*(_of_source(name, what) for name in dict.fromkeys(sources.get(key, ()))), *look] for key in keys]
 
 
 def as_fields(notes: Sequence[Note]) -> list[dict[str, str]]:
@@ -39,5 +42,5 @@ def as_fields(notes: Sequence[Note]) -> list[dict[str, str]]:
     return [{"code": note.code, "sentence": str(note)} for note in notes]
 
 
-def _of_source(name: str) -> Note:
-    return Note(name, f"words of the query stand in its {name}")
+def _of_source(name: str, what: str) -> Note:
+    return Note(name, f"{what} stand in its {name}")

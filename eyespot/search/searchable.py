@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
     from eyespot.gallery.view import Gallery, View
     from eyespot.gallery.word_index import WordIndex
+    from eyespot.search.taught import Contrast
     from eyespot.types import AdaptedQuery, Encoder, Index, Mask, NearestRows
 
 
@@ -53,6 +54,11 @@ class Searchable(Protocol):
     @property
     def words(self) -> WordIndex:
         """Words to rows."""
+        ...
+
+    @property
+    def contrast(self) -> Contrast:
+        """A sample of the rows, from which what labels teach is told."""
         ...
 
     def allowed(self, where: str | Condition | None = None) -> Mask:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from eyespot.gallery.photos.pictures import BadPicture, thumbnail
 from eyespot.gallery.photos.places import read_again
+from eyespot.gallery.videos.addresses import title_of
 from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, as_png
 from eyespot.types import EyespotError, Run
 
@@ -39,7 +40,7 @@ def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[SheetPanel
         tiles = []
         for rank, hit in enumerate(run[query], 1):
             facts = run.facts[hit.image]
-            title = facts.get("title") or (Path(facts["path"]).stem if facts["path"] else facts["id"])
+            title = facts.get("title") or (title_of(facts["path"]) if facts["path"] else facts["id"])
             more = [f"+{facts['others']}"] if facts.get("others") else []  # of its group
             caption = " · ".join([*more, *(str(facts[name]) for name in captions if facts.get(name))])
             score = None if run.header.get("by_date") else hit.score

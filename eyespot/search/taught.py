@@ -41,9 +41,7 @@ class Teaching(NamedTuple):
     def sentence(self) -> str:
         """What the user should know."""
         photos = "1 photo bears these words" if self.photos == 1 else f"{self.photos:,} photos bear these words"
-        return (
-            f"{photos}, and what they look like counts with a weight of {self.weight:.2f}; leave it out with --no-teach"
-        )
+        return f"{photos}, and what they look like counts with a weight of {self.weight:.2f}"
 
 
 class Contrast:
@@ -53,20 +51,18 @@ class Contrast:
         self.sample = sample
 
     @cached_property
-    def _inverse(self) -> NDArray[np.float64]:
-        """The inverse of the shrunken covariance, (dim, dim)."""
-        centred = self.sample.astype(np.float64) - self.sample.mean(axis=0)
-        covariance = centred.T @ centred / max(1, len(centred))
+    def _covariance(self) -> NDArray[np.float64]:
+        """The shrunken covariance, (dim, dim)."""
+        centred = self.sample - self.sample.mean(axis=0)
+        covariance = (centred.T @ centred).astype(np.float64) / max(1, len(centred))
         variance = np.trace(covariance) / len(covariance)
-        inverse: NDArray[np.float64] = np.linalg.inv(
-            covariance + (SHRINKAGE * variance + 1e-9) * np.eye(len(covariance))
-        )
-        return inverse
+        shrunken: NDArray[np.float64] = covariance + (SHRINKAGE * variance + 1e-9) * np.eye(len(covariance))
+        return shrunken
 
     def look(self, labelled: Vectors) -> NDArray[np.float64]:
         """The direction (dim,) that tells these photos (n, dim) from the sample."""
         apart = labelled.mean(axis=0, dtype=np.float64) - self.sample.mean(axis=0, dtype=np.float64)
-        direction: NDArray[np.float64] = self._inverse @ apart
+        direction: NDArray[np.float64] = np.linalg.solve(self._covariance, apart)
         return direction
 
     def spread(self, direction: NDArray[np.floating]) -> float:
@@ -95,7 +91,7 @@ def _agreement(labelled: Vectors, background: Vectors) -> float:
     """How well the mean of the others places each labelled photo, on average."""
     others = labelled.sum(axis=0) - labelled  # (n, dim)
     own = np.einsum("nd,nd->n", others, labelled)
-    return float(np.mean([_places(own[[at]], background @ others[at]) for at in range(len(labelled))]))
+    return float((background @ others.T < own).mean()) if len(background) else 0.0
 
 
 def _places(scores: NDArray[np.floating], background: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.view import View
-from eyespot.gallery.word_index import ROWS, MatchingRows, WordIndex, words_of
+from eyespot.gallery.word_index import ROWS, MatchingRows, QueryWord, WordIndex, words_of
 from eyespot.search.stop_words import STOP_WORDS
 from eyespot.types import Mask, Query
 
+ReadWords = Callable[[str], Sequence[QueryWord]]
 BM25_PART = 0.1  # of a match; the rest is the share of the query's words
 
 
@@ -31,19 +33,24 @@ def label_words(text: str) -> list[str]:
     return [word for word in words_of(text) if word not in STOP_WORDS and (len(word) > 1 or not word.isascii())]
 
 
-def word_matches(index: WordIndex, view: View, query: Query) -> WordMatches:
-    """The live rows of a view that hold words of the query's texts.
+def plain_words(text: str) -> list[QueryWord]:
+    """The words of a text by which labels are found, with nothing in their places."""
+    return [QueryWord(word) for word in label_words(text)]
+
+
+def word_matches(index: WordIndex, view: View, query: Query, read: ReadWords = plain_words) -> WordMatches:
+    """The live rows of a view that hold words of the query's texts, which `read` finds in a text.
 
     Of several texts the one that fits best counts, whatever its weight; texts that are to be avoided count against it.
     """
     shares: dict[bool, NDArray[np.float64]] = {}
     whole = np.zeros(len(view.live), bool)  # (rows,)
     for term in query.terms:
-        if term.text is None or not (words := label_words(term.text)):
+        if term.text is None or not (words := read(term.text)):
             continue
         matching = index.matching(words)
         rows, there = _rows_of(matching, view)
-        mine = _shares(index, words, matching)[there]
+        mine = _shares(index, matching)[there]
         best = shares.setdefault(term.weight > 0, np.zeros(len(view.live)))
         all_words = matching.holds[there].all(axis=1)
         best[rows] = np.maximum(best[rows], mine)
@@ -93,12 +100,12 @@ def _rows_of(matching: MatchingRows, view: View) -> tuple[NDArray[np.int64], Mas
     return (starts[place] + row)[there], there
 
 
-def _shares(index: WordIndex, words: list[str], matching: MatchingRows) -> NDArray[np.float64]:
+def _shares(index: WordIndex, matching: MatchingRows) -> NDArray[np.float64]:
     """How much of a text each row holds, (n,): of the words by how rare they are (BM25's own weights), in (0, 1].
 
     A tenth of it is BM25 itself, so that among rows with the same words those go first that say little else.
     """
-    counts = np.array(index.counts(words), np.float64)
+    counts = matching.holds.sum(axis=0)  # (words,)
     rarity = np.log1p((index.rows - counts + 0.5) / (counts + 0.5))  # (words,)
     part = matching.holds @ rarity / rarity.sum()
     top = matching.bm25.max(initial=0.0)

@@ -3,7 +3,7 @@
 from eyespot.types.arrays import Mask, Pixels, Vectors
 from eyespot.types.costs import Spent
 from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker
-from eyespot.types.encoders import Composer, Encoder, EncoderWithNotes, Space
+from eyespot.types.encoders import Composer, Encoder, EncoderWithNotes, Heat, Localizer, Space
 from eyespot.types.errors import EyespotError, NothingFound, UsageError
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
 from eyespot.types.language_models import (
@@ -37,6 +37,7 @@ __all__ = [
     "Exchange",
     "Extractor",
     "EyespotError",
+    "Heat",
     "IdColumn",
     "Index",
     "Judge",
@@ -44,6 +45,7 @@ __all__ = [
     "LanguageModel",
     "LocalFeatures",
     "LocalReranker",
+    "Localizer",
     "Mask",
     "Message",
     "NearestRows",

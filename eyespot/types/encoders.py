@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from eyespot.types.arrays import Pixels, Vectors
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from PIL.Image import Image
 
 
@@ -86,4 +88,28 @@ class Composer(Protocol):
 
     def encode_composed(self, pixels: Pixels, texts: Sequence[str]) -> Vectors:
         """Pictures (n, ...) as `read` gave them with a text each to unit vectors (n, dim)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Heat:
+    """How much each part of a picture adds to the score of a query: a grid of numbers (rows, columns), any sign.
+
+    `box` is the part of the picture that the grid covers: left, top, right, bottom as shares of its width and height.
+    A model that pads a picture sees more than it, and the box then reaches beyond 0 and 1.
+    """
+
+    values: NDArray[np.float32]
+    box: tuple[float, float, float, float] = (0.0, 0.0, 1.0, 1.0)
+
+
+@runtime_checkable
+class Localizer(Protocol):
+    """What an encoder has besides that says where in a picture it sees what a query is about."""
+
+    def heat(self, picture: Image, query: Vectors) -> Heat | None:
+        """What each part of an upright RGB picture adds to the score of a query's unit vector (dim,).
+
+        To first order; None for a model whose parts are not known.
+        """
         ...

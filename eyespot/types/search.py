@@ -64,6 +64,11 @@ class Adapter(Protocol):
         """The length of the vectors it takes."""
         ...
 
+    @property
+    def caution(self) -> str | None:
+        """One sentence for its users if it was not shown to find more than the vectors as they are; else None."""
+        ...
+
     def adapt(self, queries: Vectors) -> list[AdaptedQuery]:
         """A view for each unit vector of queries (n, dim)."""
         ...

@@ -30,7 +30,27 @@ __all__ = [
 ]
 
 # each with a `router`, some with LINKS for the bar
-PARTS = ("_entry", "searching", "reranking", "spreading", "api", "annotate", "review", "_health")
+PARTS = (
+    "_entry",
+    "searching",
+    "filtering",
+    "reranking",
+    "spreading",
+    "map",
+    "why",
+    "sides",
+    "api",
+    "large",
+    "lists.api",
+    "lists.taking",
+    "lists.pages",
+    "history",
+    "flagging",
+    "annotate",
+    "review",
+    "indexing",
+    "_health",
+)
 
 
 def application(settings: ServerSettings) -> FastAPI:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
+from eyespot.gallery.videos.addresses import frame_of
+from eyespot.gallery.videos.addresses import title_of as title_of_path
 from eyespot.search.reasons import as_fields, reasons
-from eyespot.types import Judgement, Query, UsageError
+from eyespot.types import Query, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web.found.calibrated import CalibrationSummary
 from eyespot.web.found.results import RankedResult, Slice
+from eyespot.web.found.tabs import ranks_in
 
 
 def items_of(frozen: RankedResult, found: Slice) -> list[dict[str, Any]]:
@@ -19,12 +21,18 @@ def items_of(frozen: RankedResult, found: Slice) -> list[dict[str, Any]]:
     rows = found.rows.tolist()
     query = frozen.query or Query("q", ())
     why = reasons(frozen.snapshot.collection, query, frozen.header, rows)
-    others = frozen.groups.others(found.rows, frozen.mask).tolist() if frozen.grouped else [0] * len(rows)
+    others = frozen.groups.others(found.rows, frozen.counted).tolist() if frozen.grouped else [0] * len(rows)
     hits = zip(rows, frozen.snapshot.facts(rows), found.scores.tolist(), others, why, strict=True)
+    # In a tab, the rank in the whole result
+    placed_at = {}
+    if frozen.asked.verdict is not None and frozen.origin is not None:
+        deep = found.first + len(rows) + len(frozen.without) if frozen.asked.verdict == "unjudged" else 0
+        placed_at = ranks_in(frozen.origin, rows, deep)
     items = []
     for rank, (row, facts, score, more, notes) in enumerate(hits, found.first):
         item: dict[str, Any] = {"rank": rank, "score": round(score, 6), "others": more}
         item |= {"why": as_fields(notes)} if notes else {}
+        item |= {"first_rank": placed_at[row]} if row in placed_at else {}
         if (placed := frozen.judged.get(row)) is not None:
             item |= {"first_rank": placed.rank, "judge_says": _rounded(placed.probability)}
         items.append(item | item_of(facts))
@@ -46,7 +54,10 @@ def _rounded(probability: float | None) -> float | None:
 def item_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """One picture; a label that has the name of something promised does not replace it."""
     promised = {"id": facts["id"], "path": facts["path"], "thumbnail": thumbnail_address(facts["id"])}
-    reserved = {*promised, "rank", "score", "others", "why", "first_rank", "judge_says", "probability"}
+    if frame := frame_of(facts["path"] or ""):
+        promised["video"] = f"{video_address(facts['id'])}#t={frame.ms / 1000:g}"
+    reserved = {*promised, "video", "rank", "score", "others", "why", "first_rank", "judge_says", "probability"}
+    reserved |= {"verdict", "verdicts"}  # people's, where they are told
     return promised | {name: value for name, value in facts.items() if name not in reserved}
 
 
@@ -55,17 +66,14 @@ def thumbnail_address(id: str, size: int = 320) -> str:
     return f"/v1/thumbnails/{size}/{quote(id, safe='')}"
 
 
+def video_address(id: str) -> str:
+    """Where the video of a frame is."""
+    return f"/v1/videos/{quote(id, safe='')}"
+
+
 def title_of(item: Mapping[str, Any]) -> str:
     """What an item is called: its title, else its file's name."""
-    return str(item.get("title") or PurePosixPath(item["path"] or "").stem or item["id"])
-
-
-def verdict_of(judgement: Judgement | None) -> str | None:
-    """`yes`, `no` or `doubt`, as somebody said; None where nobody has."""
-    verdict = judgement.verdict if judgement else None
-    if verdict is None:
-        return None
-    return "yes" if verdict.grade else "doubt" if verdict.reason == "doubt" else "no"
+    return str(item.get("title") or title_of_path(item["path"] or "") or item["id"])
 
 
 def cursor_of(frozen: RankedResult, found: Slice) -> str | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from eyespot.judges.person import QUESTION, VERDICTS
@@ -12,6 +13,7 @@ from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_diges
 from eyespot.types import Judgement, Query
 from eyespot.web._security import clean_name
 from eyespot.web._settings import Role, User
+from eyespot.web.found.tabs import verdict_of
 
 PROMPT = hashlib.sha256(QUESTION.encode()).hexdigest()[:16]  # as at the terminal: the question is the same
 NOBODY = "visitor"
@@ -26,6 +28,18 @@ class ItemVerdict(Protocol):
     @property
     def verdict(self) -> str:
         """`yes`, `no` or `doubt`."""
+        ...
+
+
+class ItemMark(Protocol):
+    """What somebody said of an item, among others; None where they take it back."""
+
+    item: str
+    rank: int | None
+
+    @property
+    def verdict(self) -> str | None:
+        """`yes`, `no`, `doubt`, or None."""
         ...
 
 
@@ -47,6 +61,24 @@ def judged_now(judgements: Judgements, query: Query, said: ItemVerdict, judge: s
     return made
 
 
+def judged_together(judgements: Judgements, query: Query, marks: Iterable[ItemMark], judge: str) -> int:
+    """Keep verdicts on several items in one go, or take them back where the verdict is None; how many changed.
+
+    They are on the disk when this returns, all of them or none.
+    """
+    digest, now = judgements.enter([query])[query], time.time()
+    marked = {mark.item: mark for mark in marks}
+    before = judgements.known(digest, marked, judge, PROMPT)
+    made = []
+    for item, mark in marked.items():
+        if verdict_of(before.get(item)) == mark.verdict:
+            continue
+        verdict, failure = (None, WITHDRAWN) if mark.verdict is None else (VERDICTS[mark.verdict[0]], "")
+        made.append(Judgement(digest, item, judge, PROMPT, verdict, failure, rank=mark.rank, at=now))
+    judgements.record(made)
+    return len(made)
+
+
 def take_back(judgements: Judgements, query: Query, item: str, judge: str) -> Judgement | None:
     """Withdraw somebody's verdict, which stays in the ledger as history; None where they have none."""
     before = verdicts_on(judgements, query, [item], judge).get(item)
@@ -60,3 +92,32 @@ def take_back(judgements: Judgements, query: Query, item: str, judge: str) -> Ju
 def verdicts_on(judgements: Judgements, query: Query | None, items: Iterable[str], judge: str) -> dict[str, Judgement]:
     """What this person last said of these items for this query."""
     return {} if query is None else judgements.known(query_digest(query), items, judge, PROMPT)
+
+
+def verdicts_by(judgements: Judgements, query: Query, own: tuple[str, str], whose: str | None) -> dict[str, Judgement]:
+    """All that somebody (a judge, and how it is asked) last said for a query; with `whose` everybody's verdicts."""
+    last = judgements.people(query_digest(query), own[1])
+    return last.get(own[0], {}) if whose is None else combined(last)
+
+
+def combined(last: Mapping[str, Mapping[str, Judgement]]) -> dict[str, Judgement]:
+    """One verdict for each photo that several people judged: that of most, and doubt where they are even."""
+    votes: dict[str, list[Judgement]] = {}
+    for said in last.values():
+        for image, one in said.items():
+            votes.setdefault(image, []).append(one)
+    return {image: _of_most(several) for image, several in votes.items()}
+
+
+def majority(verdicts: Iterable[str | None]) -> str | None:
+    """The verdict that more people gave than any other, and `doubt` where they are even; None for no verdicts."""
+    ordered = Counter(verdicts).most_common(2)
+    if len(ordered) == 2 and ordered[0][1] == ordered[1][1]:
+        return "doubt"
+    return ordered[0][0] if ordered else None
+
+
+def _of_most(several: Sequence[Judgement]) -> Judgement:
+    verdict = majority(map(verdict_of, several))
+    even = several[0]._replace(verdict=VERDICTS["d"])
+    return next((one for one in several if verdict_of(one) == verdict), even)

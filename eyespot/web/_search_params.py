@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
-from fastapi import Depends, Query
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from fastapi import Depends, Query, Request
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
 
 from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
@@ -19,6 +20,8 @@ from eyespot.search import query_language
 from eyespot.types import Query as Asking
 from eyespot.types import Term, UsageError
 from eyespot.web._problems import Problem
+from eyespot.web._security import person_of
+from eyespot.web._settings import Role
 from eyespot.web.pictures.uploads import searched_with
 
 PAGE = 60  # pictures
@@ -29,27 +32,46 @@ def _filled(value: Any) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
+class _OrBlank:
+    """A parameter of a form, whose empty box the schema allows as the server does."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler(core)
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "string", "pattern": r"^\s*$"}]}
+
+
 def _all_filled(value: Any) -> Any:
     return [one for one in value if _filled(one) is not None] if isinstance(value, list) else value
 
 
-def _is_text(value: str) -> str:
+def is_text(value: str) -> str:
     """Halves of characters are no text, and no file's name or database takes a NUL."""
     if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
         raise ValueError("holds characters that are no text")
     return value
 
 
-Words = Annotated[Annotated[str, Field(max_length=1000), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
-Name = Annotated[Annotated[str, Field(max_length=300), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
-Where = Annotated[Annotated[str, Field(max_length=2000), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
-Share = Annotated[Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None, BeforeValidator(_filled)]
-Neighbours = Annotated[Annotated[int, Field(ge=0, le=100)] | None, BeforeValidator(_filled)]
-Flag = Annotated[bool | None, BeforeValidator(_filled)]
-By = Annotated[Literal["look", "words", "both"] | None, BeforeValidator(_filled)]
-Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled)]
+Words = Annotated[
+    Annotated[str, Field(max_length=1000), AfterValidator(is_text)] | None, BeforeValidator(_filled), _OrBlank()
+]
+Name = Annotated[
+    Annotated[str, Field(max_length=300), AfterValidator(is_text)] | None, BeforeValidator(_filled), _OrBlank()
+]
+Where = Annotated[
+    Annotated[str, Field(max_length=2000), AfterValidator(is_text)] | None, BeforeValidator(_filled), _OrBlank()
+]
+Lasso = Annotated[
+    Annotated[str, Field(max_length=6000), AfterValidator(is_text)] | None, BeforeValidator(_filled), _OrBlank()
+]
+Share = Annotated[Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None, BeforeValidator(_filled), _OrBlank()]
+Neighbours = Annotated[Annotated[int, Field(ge=0, le=100)] | None, BeforeValidator(_filled), _OrBlank()]
+Flag = Annotated[bool | None, BeforeValidator(_filled), _OrBlank()]
+Tab = Annotated[Literal["yes", "no", "doubt", "unjudged"] | None, BeforeValidator(_filled), _OrBlank()]
+Whose = Annotated[Literal["everybody"] | None, BeforeValidator(_filled), _OrBlank()]
+By = Annotated[Literal["look", "words", "both"] | None, BeforeValidator(_filled), _OrBlank()]
+Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled), _OrBlank()]
 Names = Annotated[
-    tuple[Annotated[str, Field(max_length=1000), AfterValidator(_is_text)], ...],
+    tuple[Annotated[str, Field(max_length=1000), AfterValidator(is_text)], ...],
     BeforeValidator(_all_filled),
     Field(max_length=50),
 ]
@@ -76,8 +98,12 @@ class SearchParams(BaseModel):
     box: Name = Field(default=None, description="Taken within SOUTH,WEST,NORTH,EAST in degrees.")
     label: Names = Field(default=(), description="COLUMN=VALUE; those of one column are alternatives; repeatable.")
     where: Where = Field(default=None, description="A SQL condition over the gallery's columns.")
+    region: Lasso = Field(default=None, description="Only photos in a region of the map, as its lasso gives it.")
     ungrouped: Flag = Field(default=None, description="All copies and burst frames, not the best of each group alone.")
     rerank: Name = Field(default=None, description="The judge in whose order hits stand, by its name here.")
+    list: Name = Field(default=None, description="Only the photos of this list, by its id or name.")
+    verdict: Tab = Field(default=None, description="Only the photos with this verdict of yours, or with none.")
+    whose: Whose = Field(default=None, description="By everybody's verdicts, and not by yours alone.")
     likely: Share = Field(default=None, description="Only hits down to this expected precision, where it is known.")
 
     @property
@@ -88,9 +114,16 @@ class SearchParams(BaseModel):
     @property
     def plain(self) -> SearchParams:
         """The search itself, in its own order and whole."""
-        if self.rerank is None and self.likely is None:
+        if self.rerank is None and self.likely is None and self.whole is self:
             return self
-        return self.model_copy(update={"rerank": None, "likely": None})
+        return self.whole.model_copy(update={"rerank": None, "likely": None})
+
+    @property
+    def whole(self) -> SearchParams:
+        """The search with photos of all verdicts, and without."""
+        if self.verdict is None and self.whose is None:
+            return self
+        return self.model_copy(update={"verdict": None, "whose": None})
 
     def address(self, **others: Any) -> str:
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""
@@ -100,8 +133,13 @@ class SearchParams(BaseModel):
         return urlencode(given, doseq=True)
 
 
-def search_params(given: Annotated[SearchParams, Query()]) -> SearchParams:
-    """A search, out of the parameters of an address; as a dependency others may stand beside it."""
+def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> SearchParams:
+    """A search, out of the parameters of an address; as a dependency others may stand beside it.
+
+    `Problem` for a search within a list by whoever may not see lists.
+    """
+    if given.list is not None and person_of(request).role < Role.ANNOTATOR:
+        raise Problem(403, "searching within a list needs a token of the role annotator; leave out `list`")
     return given
 
 
@@ -146,8 +184,13 @@ def _words(text: str) -> str:
 # -- filters --------------------------------------------------------------------------------------------------
 
 
-def condition_of(asked: SearchParams, columns: Sequence[str]) -> Condition | None:
-    """The filter; None if there is none. Raises `UsageError` for one that cannot be read."""
+def condition_of(
+    asked: SearchParams, columns: Sequence[str], units: Mapping[str, str] | None = None
+) -> Condition | None:
+    """The filter; None if there is none. Raises `UsageError` for one that cannot be read.
+
+    Labels of one column are alternatives, and so are those of columns that have the same name in `units`.
+    """
     given = [filters.after(asked.after)] if asked.after else []
     given += [filters.before(asked.before)] if asked.before else []
     given += [_within(asked.box, columns)] if asked.box else []
@@ -156,9 +199,10 @@ def condition_of(asked: SearchParams, columns: Sequence[str]) -> Condition | Non
         column, sign, value = one.partition("=")
         if not sign or not column:
             raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {one!r}")
-        by_column.setdefault(column, []).append(filters.label(column, value))
+        by_column.setdefault((units or {}).get(column, column), []).append(filters.label(column, value))
     for alternatives in by_column.values():
-        given.append(Condition(" OR ".join(f"({one.sql})" for one in alternatives), alternatives[0].columns))
+        names = dict.fromkeys(name for one in alternatives for name in one.columns)
+        given.append(Condition(" OR ".join(f"({one.sql})" for one in alternatives), tuple(names)))
     given += [filters.checked(asked.where, columns)] if asked.where else []
     return filters.all_of(*given) if given else None
 

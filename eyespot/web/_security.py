@@ -27,14 +27,17 @@ from eyespot.web._problems import Problem, problem_json, wants_page
 from eyespot.web._settings import Access, Role, ServerSettings, User, digest_of
 
 COOKIE, NAME_COOKIE = "eyespot", "eyespot_name"
-OPEN = re.compile(r"/(healthz|readyz|login|static/[^/]*)")  # what anybody may see
+OPEN = re.compile(
+    r"/(healthz|readyz|login|static/[^/]*|shared/[A-Za-z0-9_-]{43}(/[0-9]+-(320|1600)\.jpg)?)"
+)  # what anybody may see, the last with the token of a list in the address
 SAFE = ("GET", "HEAD", "OPTIONS")
 BODY = 1 << 20  # bytes of a request that is no upload
 LARGEST_HEAD = 32 << 10  # bytes of a request's address and headers
 PASSED_ON = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
-    "connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "media-src 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -129,6 +132,8 @@ class AuthMiddleware:
             raise Problem(421, "this server does not answer under that name; start it with --allow-host NAME")
         direct = _loopback(address_of(scope)) and not any(name in headers for name in PASSED_ON)
         person = self._person(request, settings.trust_loopback and own_name and direct)
+        if person.internal and not direct:
+            raise Problem(403, "this token is for programs on the server's own machine")
         scope["door"], scope["person"] = self, person
         length = headers.get("content-length", "0")
         if re.fullmatch("[0-9]{1,18}", length) and int(length) > self._most(scope):
@@ -168,7 +173,7 @@ class AuthMiddleware:
                     401, "this token is not known here; ask the gallery's owner", {"WWW-Authenticate": "Bearer"}
                 )
             raise problem
-        return User(found.name, found.role, True)
+        return User(found.name, found.role, True, found.internal)
 
     def _most(self, scope: Scope) -> int:
         """Bytes that this request may bring."""

@@ -38,25 +38,30 @@ class User(NamedTuple):
     name: str
     role: Role
     proven: bool
+    internal: bool = False  # a program of this machine with the token of `Access.internal`
 
 
 @dataclass(frozen=True)
 class Access:
-    """A token that lets somebody in; only its digest is kept."""
+    """A token that lets somebody in; only its digest is kept.
+
+    internal: it is for programs of this machine, opens nothing from elsewhere, and is listed among no people.
+    """
 
     name: str
     role: Role
     digest: bytes
+    internal: bool = False
 
     @classmethod
-    def by(cls, token: str, name: str, role: Role) -> Access:
+    def by(cls, token: str, name: str, role: Role, internal: bool = False) -> Access:
         """Access for whoever has the token; `UsageError` for one that could be guessed."""
         if len(token) < SHORTEST_TOKEN:
             raise UsageError(
                 f"the token of {name} has {len(token)} characters; take {SHORTEST_TOKEN} or more, such as"
                 f" {secrets.token_urlsafe(16)}"
             )
-        return cls(name, role, digest_of(token))
+        return cls(name, role, digest_of(token), internal)
 
 
 def digest_of(token: str) -> bytes:
@@ -130,7 +135,9 @@ class ServerSettings:
     refused: words and phrases that no query may hold.
     cache: where thumbnails and uploads lie; None: in the gallery's folder.
     reviews: queues of cases that people decide on these pages.
+    keep_history: whether each person's searches are remembered for them.
     adapters: the checkpoints that may be chosen, by the names that people see.
+    originals: the role from which on people may open the files themselves, with all that they hold.
     """
 
     gallery: Path
@@ -145,11 +152,18 @@ class ServerSettings:
     seconds: float = 30.0
     adapters: tuple[tuple[str, str], ...] = ()
     judging: Judging = Judging()
+    originals: Role = Role.OWNER
+    keep_history: bool = True
 
     @property
     def ledger(self) -> Path:
         """Where judgements are kept."""
         return self.gallery / "ledger.sqlite"
+
+    @property
+    def history(self) -> Path:
+        """Where people's searches are remembered: no part of the ledger, which may be published."""
+        return self.gallery / "history.sqlite"
 
     @property
     def cache_folder(self) -> Path:

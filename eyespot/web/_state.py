@@ -13,27 +13,34 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import Depends, Request
 
 from eyespot.gallery import disk
 from eyespot.gallery.view import Gallery
-from eyespot.ledger.judgements import Judgements
+from eyespot.ledger.judgements import Judgements, query_digest
+from eyespot.ledger.photo_lists import PhotoLists
 from eyespot.search.collection import Collection
-from eyespot.types import EyespotError, Judgement, UsageError
+from eyespot.types import EyespotError, Judgement, Mask, UsageError
 from eyespot.web._allowed import open_adapters, open_judges, refuse_misfit
+from eyespot.web._indexer import Indexer
 from eyespot.web._jobs import Jobs
-from eyespot.web._judging import verdicts_on
+from eyespot.web._judging import verdicts_by, verdicts_on
+from eyespot.web._problems import Problem
+from eyespot.web._remembering import Remembering
 from eyespot.web._request_metrics import RequestMetrics
 from eyespot.web._search_params import SearchParams, query_of, refuse
 from eyespot.web._settings import ServerSettings
 from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of, voices_on
+from eyespot.web.found.counts import Countable, mask_of
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.judged import LedgerJudge, in_its_order
-from eyespot.web.found.results import RankedResult, Results, SearchContext
+from eyespot.web.found.results import ListMask, RankedResult, Results, SearchContext
 from eyespot.web.found.snapshot import Snapshot
+from eyespot.web.found.tabs import rows_by_verdict, tab_of
 from eyespot.web.pictures.thumbnails import Thumbnails
 
-CALIBRATIONS = 200  # that are remembered
+CALIBRATIONS, LIST_MASKS = 200, 32  # that are remembered
 LOADING = 30  # seconds that the end waits for what is being loaded
 
 
@@ -47,9 +54,14 @@ class AppState:
         self.counts, self.results = RequestMetrics(), Results()
         self.adapters = open_adapters(settings.adapters, self.gallery)
         self.judges, self.jobs = open_judges(settings.judging), Jobs()
+        self.indexer = Indexer(settings.gallery)
         self._calibrations: OrderedDict[Any, CalibrationSummary | None] = OrderedDict()
         self.ready, self.unready = False, "the gallery is still being opened; come again in a moment"
         self._snapshots: dict[str, Snapshot] = {}
+        self._lists: dict[Path, PhotoLists] = {}
+        self._judged_rows: dict[Any, dict[str, list[int]]] = {}
+        self._list_masks: dict[str, ListMask] = {}
+        self.history = Remembering(settings.history) if settings.keep_history else None
         self._preparing: Thread | None = None
         self._opening, self._copying, self._copied = Lock(), Lock(), ExitStack()
 
@@ -104,6 +116,22 @@ class AppState:
         return made
 
     @property
+    def lists(self) -> PhotoLists:
+        """The named lists, for whoever changes them; `EyespotError` if the ledger cannot be written."""
+        return self._lists_at(self.judgements.path)
+
+    @property
+    def readable_lists(self) -> PhotoLists:
+        """The same for whoever only reads."""
+        return self._lists_at(self.readable_judgements.path)
+
+    def _lists_at(self, path: Path) -> PhotoLists:
+        with self._opening:
+            if path not in self._lists:
+                self._lists[path] = PhotoLists(path)
+            return self._lists[path]
+
+    @property
     def encoders(self) -> list[str]:
         """The encoders whose spaces can be searched, the one that is taken unasked first."""
         chosen = self.settings.encoder or self.gallery.encoders[0]
@@ -117,7 +145,11 @@ class AppState:
         name = encoder or self.encoders[0]
         gallery = self.settings.gallery
         # What changes whenever something was indexed
-        places = [gallery / "gallery.toml", *(shard / "items.parquet" for shard in disk.shard_paths(gallery))]
+        places = [
+            gallery / "gallery.toml",
+            gallery / "names.sqlite",
+            *(shard / "items.parquet" for shard in disk.shard_paths(gallery)),
+        ]
         version = " ".join(f"{place.stat().st_mtime_ns:x}" for place in places if place.exists())
         with self._opening:
             known = self._snapshots.get(name)
@@ -139,6 +171,18 @@ class AppState:
 
         `own` is under which name and question somebody judges. `Problem` for words that the owner refuses.
         """
+        frozen = self._ordered(asked.whole, own)
+        if asked.verdict is None:
+            return frozen
+        return self.results.keep(tab_of(frozen, asked, asked.verdict, self.judged_rows(frozen, asked, own)))
+
+    def tab(self, frozen: RankedResult, verdict: str, own: Own | None) -> RankedResult:
+        """The photos of a result with this verdict, or with none; of a tab those of the whole result."""
+        whole = frozen.origin if frozen.asked.verdict is not None and frozen.origin is not None else frozen
+        asked = frozen.asked.model_copy(update={"verdict": verdict})
+        return tab_of(whole, asked, verdict, self.judged_rows(whole, asked, own))
+
+    def _ordered(self, asked: SearchParams, own: Own | None) -> RankedResult:
         refuse(asked.q, self.settings.refused)
         snapshot = self.snapshot(asked.encoder)
         adapter = None
@@ -148,7 +192,8 @@ class AppState:
                 raise UsageError(f"no adapter {asked.adapter!r} in this gallery; there are: {there}")
             adapter = self.adapters[asked.adapter]
             refuse_misfit(asked.adapter, adapter, snapshot.view.space)
-        plain = self.results.freeze(asked.plain, SearchContext(snapshot, self.pictures, adapter))
+        among = self.list_mask(asked.list, snapshot)
+        plain = self.results.freeze(asked.plain, SearchContext(snapshot, self.pictures, adapter, among))
         if asked.rerank is not None:
             if asked.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
@@ -160,13 +205,57 @@ class AppState:
             raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
         return self.results.keep(plain.cut(asked, known.calibration.likely(asked.likely).hits))
 
+    def countable(self, asked: SearchParams) -> Countable:
+        """What a search could show without any filter, for the counts of its filters; all photos where none runs."""
+        snapshot = self.snapshot(asked.encoder)
+        found = Countable(snapshot.view.live, asked.something and not asked.ungrouped)
+        with suppress(EyespotError, Problem):
+            if asked.something:
+                found = self.search(asked.plain).countable
+        among = self.list_mask(asked.list, snapshot)
+        return found if among is None else found._replace(rows=found.rows & among.mask)
+
+    def judged_rows(self, frozen: RankedResult, asked: SearchParams, own: Own | None) -> dict[str, list[int]]:
+        """The rows of a result by somebody's verdicts, or by everybody's; `UsageError` where there can be none."""
+        if own is None or frozen.query is None:
+            raise UsageError("verdicts are on words or a picture, by whoever may judge; search without a verdict")
+        ledger = self.readable_judgements
+        key = (frozen.id, own, asked.whose, ledger.last(query_digest(frozen.query)))
+        if key not in self._judged_rows:
+            said = verdicts_by(ledger, frozen.query, own, asked.whose)
+            self._judged_rows[key] = rows_by_verdict(frozen, said)
+            while len(self._judged_rows) > CALIBRATIONS:
+                self._judged_rows.pop(next(iter(self._judged_rows)), None)
+        return self._judged_rows[key]
+
+    def list_mask(self, name: str | None, snapshot: Snapshot) -> ListMask | None:
+        """The rows of a list; None where none is named. `NothingFound` if no list has the name."""
+        if name is None:
+            return None
+        lists = self.readable_lists
+        one = lists.find(name)
+        key = f"{one.id} {one.changed} {snapshot.version}"
+        if key not in self._list_masks:
+            mask = np.zeros(len(snapshot.view.live), bool)  # (rows,)
+            rows = snapshot.rows_by_id(lists.photos(one.id))
+            mask[rows[rows >= 0]] = True
+            self._list_masks[key] = ListMask(mask, key)
+            while len(self._list_masks) > LIST_MASKS:
+                self._list_masks.pop(next(iter(self._list_masks)), None)
+        return self._list_masks[key]
+
+    def mask(self, asked: SearchParams, snapshot: Snapshot) -> Mask:
+        """The rows that pass the filter of a search and are on its list, (rows,)."""
+        mask, among = mask_of(snapshot, asked), self.list_mask(asked.list, snapshot)
+        return mask if among is None else mask & among.mask
+
     def judge(self, name: str) -> LedgerJudge:
         """A judge that the owner allowed, with the ledger; `UsageError` if there is none of that name."""
         return LedgerJudge(self.judges[name].judge, self.readable_judgements, self.judges.depth)
 
     def calibration(self, frozen: RankedResult, own: Own | None) -> CalibrationSummary | None:
         """What the verdicts in the ledger say of a search's own order; None where there are not enough."""
-        frozen = frozen.origin or frozen
+        frozen = frozen.root
         with suppress(EyespotError):  # a ledger that cannot be opened is told to whoever judges
             voices = voices_on(frozen, self.readable_judgements) if self.settings.ledger.exists() else []
             key = (frozen.id, own, tuple(voices))
@@ -198,8 +287,13 @@ class AppState:
     def close(self) -> None:
         """Finish what is being written, and ask nobody any more."""
         self.jobs.close()
+        self.indexer.close()
         if self._preparing is not None:
             self._preparing.join(LOADING)  # Python aborts if it ends around a thread that loads a library
+        if self.history is not None:
+            self.history.close()
+        for opened in self._lists.values():
+            opened.close()
         self._copied.close()
         if "judgements" in self.__dict__:
             self.judgements.close()

@@ -6,7 +6,7 @@ import time
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, File, Header, Query, Response, UploadFile
+from fastapi import APIRouter, Depends, File, Header, Path, Query, Response, UploadFile
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
@@ -14,17 +14,18 @@ from eyespot.ledger.judgements import PERSON
 from eyespot.types import Judgement
 from eyespot.types import Query as Asking
 from eyespot.web._items import cursor_of, item_of, items_of, no_such_item, read_cursor, with_probability
-from eyespot.web._judging import judge_of, judged_now, own_of, take_back
+from eyespot.web._judging import judge_of, judged_now, judged_together, own_of, take_back
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Words, condition_of, query_of
+from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Tab, Words, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, Served
-from eyespot.web.downloads import Format, download
+from eyespot.web.downloads import Format, HitsToTake, download
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.summary import summary_of
 from eyespot.web.pictures.thumbnails import is_digest
 from eyespot.web.pictures.uploads import keep, upload_jpeg
+from eyespot.web.pictures.videos import video_response
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
 Limit = Annotated[int, Query(ge=1, le=500, description="How many.")]
@@ -69,8 +70,7 @@ def items(house: Served, given: Given, cursor: Cursor = None, limit: Limit = PAG
     """The gallery's items in its own order, under a filter; what is searched for has no part."""
     snapshot = house.snapshot(given.encoder)
     _, seen = read_cursor(cursor) if cursor else ("", 0)
-    mask = snapshot.mask(condition_of(given, list(snapshot.kinds)))
-    rows = list(islice(snapshot.rows_of(mask, seen), limit + 1))
+    rows = list(islice(snapshot.rows_of(house.mask(given, snapshot), seen), limit + 1))
     found = [item_of(one) for one in snapshot.facts(rows[:limit])]
     return JSONResponse({"items": found, "next": f"items.{rows[limit - 1] + 1}" if len(rows) > limit else None})
 
@@ -98,7 +98,7 @@ def columns(house: Served, encoder: Annotated[str | None, Query(max_length=300)]
 
 @router.get("/thumbnails/{size}/{id:path}", tags=["items"], response_class=Response)
 def thumbnail(
-    house: Served, size: Literal["320", "640", "1600"], id: str, if_none_match: Annotated[str, Header()] = ""
+    house: Served, size: Literal["200", "320", "640", "1600"], id: str, if_none_match: Annotated[str, Header()] = ""
 ) -> Response:
     """A small JPEG of an item, at most so many pixels wide and high, without EXIF; made once."""
     tag = f'"{house.thumbnails.place(id, int(size)).stem}-{size}"'
@@ -110,6 +110,18 @@ def thumbnail(
     ):
         return Response(status_code=304, headers=headers)
     return Response(house.thumbnails.jpeg(house.snapshot(), id, int(size)), media_type="image/jpeg", headers=headers)
+
+
+@router.get("/videos/{id}", tags=["items"], response_class=Response)
+def video(house: Served, person: Reader, id: Annotated[str, Path(max_length=100)]) -> Response:
+    """The video of a frame, as its file is, with ranges, for whoever may open originals; `#t=` opens it at a time."""
+    if person.role < (needed := house.settings.originals):
+        raise Problem(403, f"videos are original files, for the role {needed.name.lower()}; ask the owner")
+    snapshot = house.snapshot()
+    row = snapshot.row_of(id)
+    if row is None:
+        raise no_such_item(id)
+    return video_response(id, snapshot.places(row))
 
 
 # -- pictures to search with ------------------------------------------------------------------------------------
@@ -146,14 +158,17 @@ class DownloadRequest(BaseModel):
 
     format: Format = "json"
     depth: int = Field(default=500, ge=1, le=100_000, description="How many hits.")
+    verdict: Tab = Field(default=None, description="Only the hits with this verdict of yours, or with none.")
     all_columns: bool = Field(default=False, description="With positions and owners, which are left out unasked.")
 
 
 @router.get("/runs/{id}", tags=["runs"], response_class=Response)
 def run(house: Served, person: Reader, id: str, wanted: Annotated[DownloadRequest, Query()]) -> Response:
-    """The hits of a frozen result with your verdicts: JSON, CSV, a TREC run, or a Camtrap DP archive."""
-    found = (house.results[id], wanted.depth, wanted.all_columns)
-    return download(house, found, judge_of(person), wanted.format)
+    """The hits of a frozen result with your verdicts: a table, a run, an archive, or the photos themselves."""
+    frozen = house.results[id]
+    if wanted.verdict is not None:
+        frozen = house.tab(frozen, wanted.verdict, own_of(person))
+    return download(house, HitsToTake(frozen, wanted.depth, wanted.all_columns), person, wanted.format)
 
 
 @router.get("/runs/{id}/summary", tags=["runs"])
@@ -168,20 +183,25 @@ def summary(house: Served, id: str, depth: Annotated[int, Query(ge=1, le=10_000)
 # -- judgements -------------------------------------------------------------------------------------------------
 
 
-class About(BaseModel):
-    """An item and the words, the picture, or both that a verdict is on."""
+class AboutQuery(BaseModel):
+    """The words, the picture, or both that verdicts are on."""
 
     q: Words = None
     picture: Digest = None
-    item: str = Field(max_length=500)
     by: str | None = Field(None, max_length=80, description="Who says so, where no token does.")
 
     def query(self, house: AppState) -> Asking:
-        """What the item is judged for; `Problem` where nothing is said."""
+        """What is judged for; `Problem` where nothing is said."""
         query = query_of(SearchParams(q=self.q, picture=self.picture), house.pictures)
         if query is None:
             raise Problem(422, "say what the picture was judged for, with q or picture")
         return query
+
+
+class About(AboutQuery):
+    """An item and what a verdict on it is on."""
+
+    item: str = Field(max_length=500)
 
 
 class VerdictRequest(About):
@@ -199,6 +219,31 @@ def judge(house: Served, person: Annotator, said: VerdictRequest) -> Response:
         raise no_such_item(said.item)
     made = judged_now(house.judgements, query, said, judge_of(person, said.by))
     return JSONResponse(_judgement_fields(made), 201)
+
+
+class Mark(BaseModel):
+    """A verdict on one of several items; null takes it back."""
+
+    item: str = Field(max_length=500)
+    verdict: Literal["yes", "no", "doubt"] | None
+    rank: int | None = Field(None, ge=1, le=2**31, strict=True)
+
+
+class SeveralVerdicts(AboutQuery):
+    """Verdicts on several pictures for words, a picture, or both."""
+
+    marks: list[Mark] = Field(min_length=1, max_length=500)
+
+
+@router.post("/judgements/several", tags=["judgements"])
+def judge_several(house: Served, person: Annotator, said: SeveralVerdicts) -> Response:
+    """Verdicts on several pictures, kept all or none; a verdict that stands already is not kept a second time."""
+    query, snapshot = said.query(house), house.snapshot()
+    for mark in said.marks:
+        if snapshot.row_of(mark.item) is None:
+            raise no_such_item(mark.item)
+    changed = judged_together(house.judgements, query, said.marks, judge_of(person, said.by))
+    return JSONResponse({"changed": changed})
 
 
 @router.delete("/judgements", tags=["judgements"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
+import numpy as np
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from eyespot.types import EyespotError, NothingFound
@@ -18,31 +20,40 @@ from eyespot.web._items import (
     read_cursor,
     thumbnail_address,
     title_of,
-    verdict_of,
     with_probability,
 )
 from eyespot.web._judging import judge_of, own_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import PAGE, Given, SearchParams, condition_of
+from eyespot.web._search_params import PAGE, Given, SearchParams
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, Served
 from eyespot.web.downloads import FORMATS
+from eyespot.web.downloads.photos import formats_for
+from eyespot.web.filtering import FILTERS, active_filters, filter_units, to_drop
 from eyespot.web.found.calibrated import WANTED
+from eyespot.web.found.drawn import places_of, timeline_of
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.results import RankedResult, nothing_of
+from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.summary import summary_of
+from eyespot.web.found.tabs import VerdictCounts, counted, verdict_of
+from eyespot.web.large import about_photo
 from eyespot.web.reranking import looking_of
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READER))])
 LINKS = (Link("Search", "/"),)
 Cursor = Annotated[str | None, Query(max_length=60)]
 SUMMED = 500  # hits of the summary
+ALIKE = 300  # photos of a group
+RATIOS = (10, 60)  # twentieths; results.css has a class for each
 # What a large view does not list: shown elsewhere on it, or of no use to a reader.
 UNLISTED = frozenset(
     {
         "id",
+        "video",
+        "video_id",
         "path",
         "thumbnail",
         "rank",
@@ -79,14 +90,22 @@ def search_page(request: Request, house: Served, given: Given, cursor: Cursor = 
         judged = given.rerank is not None and given.something
         look = looking_of(house, house.search(given.plain), given, person) if judged else None
         hits = _hits(house, given, cursor, person)
-        more = _about(house, hits.frozen, person) | {"look": look}
+        more = _about(house, hits.frozen, person) | {"look": look, "tabs": _tabs(house, given, hits.frozen, person)}
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
         wrong = error
-    facets = facets_of(snapshot or house.snapshot())
+    more |= _past(house, given, None if cursor else hits.frozen, person)
+    known = snapshot or house.snapshot()
+    facets = facets_of(known)
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
     status = wrong.status if isinstance(wrong, Problem) else status
-    shown = {"hits": hits, "frozen": hits.frozen, "wrong": wrong and str(wrong), "formats": FORMATS}
-    about = {"asked": given, "facets": facets, "ticked": set(given.label)}
+    shown = {
+        "hits": hits,
+        "frozen": hits.frozen,
+        "wrong": wrong and str(wrong),
+        "formats": formats_for(house, person, FORMATS),
+    }
+    about = {"asked": given, "facets": facets, "listed_as": _list_name(house, given)}
+    about |= _filters(house, known, given, wrong)
     about |= {"encoders": house.encoders, "adapters": list(house.adapters)}
     return page(request, "search.html", status, **about, **shown, **more, **helpers(given))
 
@@ -106,9 +125,26 @@ def summary(request: Request, house: Served, id: str) -> Response:
     tallies = summary_of(found, facets_of(frozen.snapshot))
     known = None if frozen.judged else house.calibration(frozen, own_of(person_of(request)))
     told: dict[str, Any] = {"tallies": tallies, "count": len(found), "total": frozen.total, "known": known}
+    told |= {"timeline": timeline_of(found), "places": places_of(found), "asked": frozen.asked}
     if request.headers.get("hx-request"):
         return page(request, "summary.html", **told)
     return page(request, "summary_page.html", heading=frozen.heading, back=f"/?{frozen.asked.address()}", **told)
+
+
+@router.get("/alike/{id:path}")
+def alike(request: Request, house: Served, given: Given, id: str) -> Response:
+    """The copies of a photo and the frames of its burst that pass the filter, to be laid into the grid."""
+    snapshot = house.snapshot(given.encoder)
+    row = snapshot.row_of(id)
+    if row is None:
+        raise no_such_item(id)
+    numbers, mask = snapshot.groups.numbers, house.mask(given, snapshot)
+    rows = [row, *np.flatnonzero(mask & (numbers == numbers[row]) & (numbers >= 0)).tolist()]
+    rows = list(dict.fromkeys(rows))[:ALIKE]
+    items = _judged(house, given, [item_of(facts) for facts in snapshot.facts(rows)], person_of(request))
+    template = "hits.html" if request.headers.get("hx-request") else "alike.html"
+    shown = Hits(items, None)
+    return page(request, template, asked=given, hits=shown, frozen=None, member=True, **helpers(given))
 
 
 @router.get("/photo/{id:path}")
@@ -124,7 +160,8 @@ def photo(
     facts = {name: value for name, value in item.items() if name not in UNLISTED and value is not None}
     template = "photo_inside.html" if request.headers.get("hx-request") else "photo.html"
     who = judge_of(person_of(request)).partition(":")[2]
-    return page(request, template, asked=given, item=item, facts=facts, rank=rank, who=who, **helpers(given))
+    about = about_photo(request, house, given, item)
+    return page(request, template, asked=given, item=item, facts=facts, rank=rank, who=who, **about, **helpers(given))
 
 
 # -- what is shown ----------------------------------------------------------------------------------------------
@@ -135,7 +172,7 @@ def _hits(house: AppState, given: SearchParams, cursor: str | None, person: User
     if not given.something:
         snapshot = house.snapshot(given.encoder)
         # The gallery's own order, under the filter
-        mask = snapshot.mask(condition_of(given, list(snapshot.kinds)))
+        mask = house.mask(given, snapshot)
         rows = list(islice(snapshot.rows_of(mask, seen), PAGE + 1))
         if not rows and not seen:
             raise nothing_of(snapshot)
@@ -152,14 +189,64 @@ def _hits(house: AppState, given: SearchParams, cursor: str | None, person: User
     return Hits(_judged(house, given, items, person), cursor_of(frozen, found), frozen)
 
 
+def _filters(house: AppState, snapshot: Snapshot, given: SearchParams, wrong: Exception | None) -> dict[str, Any]:
+    """What can be ticked, what is on, and where nothing was found what to drop."""
+    read = given if wrong is None or isinstance(wrong, NothingFound) else SearchParams()
+    units = filter_units(snapshot, read, house.countable(read))
+    empty = isinstance(wrong, NothingFound)
+    live = snapshot.view.live
+    return {
+        "empty_gallery": not live.any(),
+        "count": 0 if wrong or given.something else int(house.mask(given, snapshot).sum()),
+        "units": units,
+        "active": active_filters(given),
+        "drop": to_drop(house, snapshot, given) if empty else [],
+        "cleared": {**dict.fromkeys(FILTERS), "label": ()},
+    }
+
+
 def _about(house: AppState, frozen: RankedResult | None, person: User) -> dict[str, Any]:
     """How many hits are relevant, and who could re-rank them; nothing where they stand in a judge's order."""
     if frozen is None or frozen.judged:
-        return {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
+        return {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED, "tabs": None}
     can_spread = frozen.query is not None and person.role >= Role.ANNOTATOR
     known = house.calibration(frozen, own_of(person))
     judges = list(house.judges.named) if frozen.query is not None else []
     return {"known": known, "can_spread": can_spread, "judges": judges, "wanted": WANTED}
+
+
+def _list_name(house: AppState, given: SearchParams) -> str | None:
+    """What the list of a search is called; None where there is none."""
+    with suppress(EyespotError):
+        return house.readable_lists.find(given.list).name if given.list is not None else None
+    return None
+
+
+def _past(house: AppState, given: SearchParams, frozen: RankedResult | None, person: User) -> dict[str, Any]:
+    """Remember the search for whoever made it; before one, what they searched for last."""
+    if house.history is None:
+        return {}
+    if not given.something:
+        unnamed = not (person.proven or person.name)
+        return {"past": house.history.latest(judge_of(person)), "unnamed": unnamed}
+    if frozen is not None and given.verdict is None:
+        whole = given.whole
+        heading = frozen.heading + ("" if whole == _unfiltered(whole) else ", filtered")
+        house.history.note(judge_of(person), whole.address(), heading, frozen.total)
+    return {}
+
+
+def _unfiltered(given: SearchParams) -> SearchParams:
+    return given.model_copy(update={**dict.fromkeys(FILTERS), "label": (), "list": None})
+
+
+def _tabs(house: AppState, given: SearchParams, frozen: RankedResult | None, person: User) -> VerdictCounts | None:
+    """How many photos of a result have which verdict; None where nobody can judge."""
+    own = own_of(person)
+    if own is None or frozen is None or frozen.query is None:
+        return None
+    whole = frozen if given.verdict is None else frozen.origin or frozen
+    return counted(whole, house.judged_rows(whole, given, own))
 
 
 def _judged(
@@ -191,6 +278,8 @@ def helpers(given: SearchParams) -> dict[str, Any]:
     return {
         "title_of": title_of,
         "thumbnail": thumbnail_address,
+        "ratio_class": ratio_class,
+        "alike_of": lambda id: f"/alike/{quote(id, safe='')}?{here}",
         "photo_of": lambda id, rank: f"/photo/{quote(id, safe='')}?{here}" + (f"&rank={rank}" if rank else ""),
         "with_like": lambda id: drawn_by(id, "like"),
         "with_unlike": lambda id: drawn_by(id, "unlike"),
@@ -200,6 +289,13 @@ def helpers(given: SearchParams) -> dict[str, Any]:
         ),
         "can_judge": bool(given.q or given.picture),
     }
+
+
+def ratio_class(item: Mapping[str, Any]) -> str:
+    """The class of a photo's shape, width by height in twentieths: rows of the grid are as high as they are full."""
+    width, height = item.get("width") or 4, item.get("height") or 3
+    narrowest, widest = RATIOS
+    return f"r{min(max(round(20 * width / height), narrowest), widest)}"
 
 
 def _without(ids: Sequence[str], id: str) -> tuple[str, ...]:

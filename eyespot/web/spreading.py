@@ -36,7 +36,7 @@ def spread(request: Request, house: Served, given: Given) -> Response:
 def calibration(request: Request, house: Served, id: str) -> Response:
     """How many of the first hits are relevant by the verdicts there are, and what to judge to know it better."""
     frozen, person = house.results[id], person_of(request)
-    frozen = frozen.origin or frozen
+    frozen = frozen.root
     if frozen.query is None:
         raise UsageError("verdicts are on words or a picture; search for some")
     own = own_of(person)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from eyespot.adapters.quari import Config, Hypernetwork, files
+from eyespot.adapters.quari.config import PRESETS
 from tests.lazy_import import lazy_import, requires
 
 torch = lazy_import("torch")
@@ -18,6 +19,10 @@ pytestmark = requires("torch")
 
 CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
 SMALL = Config(12, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=4, num_layers=2, dropout=0.0)
+FORMS = [
+    *({}, {"use_fro_norm": False}, {"preset": "paper"}, {"preset": "arxiv-2025-05"}),
+    *({"preset": "arxiv-2025-05", "use_residual": True}, {"preset": "arxiv-2025-05", "separate_decoders": False}),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +64,7 @@ def test_the_authors_own_outputs(folder: str) -> None:
     assert np.linalg.norm(dense(views).numpy() - arrays["W_image"]) / np.linalg.norm(arrays["W_image"]) < 1e-5
 
 
-@pytest.mark.parametrize("changes", [{}, {"use_fro_norm": False}, {"preset": "paper"}])
+@pytest.mark.parametrize("changes", FORMS)
 def test_what_is_trained_is_what_serves(changes: dict[str, Any]) -> None:
     config, queries = replace(SMALL, **changes), queries_of(12)
     network = made(config).eval()
@@ -74,7 +79,7 @@ def test_what_is_trained_is_what_serves(changes: dict[str, Any]) -> None:
         assert np.linalg.norm(dense(trained)[at].numpy() - matrix) / np.linalg.norm(matrix) < 1e-5
 
 
-@pytest.mark.parametrize("preset", ["released", "paper"])
+@pytest.mark.parametrize("preset", PRESETS)
 def test_the_state_dict_has_the_names_and_shapes_of_the_released_weights(preset: str) -> None:
     config = replace(SMALL, preset=preset)
 

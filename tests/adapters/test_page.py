@@ -37,5 +37,5 @@ def test_the_page_on_training_runs(tmp_path: Path) -> None:
     shell = subprocess.run(["sh", "-ec", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
 
     assert shell.returncode == 0, shell.stderr
-    assert "380 pairs, 20 held out" in shell.stderr and (tmp_path / "found.npz").is_file()
+    assert "320 pairs, 80 held out" in shell.stderr and (tmp_path / "found.npz").is_file()
     assert ["train2017" in others[0], "hf:openai" in others[1], len(others)] == [True, True, 2]

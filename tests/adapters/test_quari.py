@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from eyespot.adapters.quari import Config, Hypernetwork, load
+from eyespot.adapters.quari.config import PRESETS
 from eyespot.adapters.quari.files import export, read, save
 from eyespot.adapters.quari.forward import gelu
 from eyespot.types import AdaptedQuery, UsageError
@@ -66,7 +67,7 @@ def test_a_released_checkpoint_through_our_format_and_back(official: Path, tmp_p
     assert all(weights[name].tobytes() == back[name].tobytes() for name in weights)
 
 
-@pytest.mark.parametrize("preset", ["released", "paper"])
+@pytest.mark.parametrize("preset", PRESETS)
 def test_u_tokens_are_v_tokens_so_half_the_sequence_serves(preset: str) -> None:
     from dataclasses import replace
 
@@ -78,7 +79,7 @@ def test_u_tokens_are_v_tokens_so_half_the_sequence_serves(preset: str) -> None:
     condition, tokens = Hypernetwork(config, weights, np.float64).tokens(queries)
     full_condition, u_tokens, v_tokens = whole_sequence(config, weights, queries)
 
-    assert np.array_equal(u_tokens, v_tokens)
+    assert np.abs(u_tokens - v_tokens).max() < 1e-12  # products of matrices may round the last rows otherwise
     assert np.abs(tokens - u_tokens).max() < 1e-12 and np.abs(condition - full_condition).max() < 1e-12
 
 
@@ -88,11 +89,11 @@ def whole_sequence(config: Config, weights: dict[str, Any], queries: Any) -> tup
     network._counts = np.ones(1 + 2 * config.low_rank_dim)  # type: ignore[misc]
     condition, rank = network._encoded(queries), config.low_rank_dim
     tokens = np.zeros((len(queries), 2 * rank, config.hidden_dim))
-    places = network.weights["pos_emb"][:rank] * network.weights["pos_scale"]
+    places = network.weights["pos_emb"][:rank] * network.weights.get("pos_scale", 1)
     for step in range(config.num_steps):
         asked = (condition + network._step(step))[:, None]
         out = network._transformed(np.concatenate([asked, tokens + np.tile(places, (2, 1))], axis=1))
-        condition, tokens = condition + out[:, 0], tokens + out[:, 1:]
+        condition, tokens = condition + ((config.preset != "arxiv-2025-05") * out[:, 0]), tokens + out[:, 1:]
     return condition, tokens[:, :rank], tokens[:, rank:]
 
 

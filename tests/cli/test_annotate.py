@@ -6,8 +6,11 @@ import csv
 import json
 from pathlib import Path
 
+from PIL import Image
+
 from tests.cli.conftest import run_eyespot
 from tests.curate.annotate import world
+from tests.gallery.conftest import draw
 
 QUERIES = ",query_id,query_text,category,visible\n0,1,a heron,Species,yes\n1,2,a thought,Context,no\n"
 
@@ -87,3 +90,28 @@ def test_a_table_without_marks_takes_none_back_and_empty_ones_do(tmp_path: Path)
 
     assert labelled == [1, 1, 0]
     assert "takes back" in done.stderr
+
+
+def test_status_counts_copies_once_where_wanted(tmp_path: Path) -> None:
+    for seed in range(6):
+        draw(tmp_path / "photos" / f"{seed}.png", seed)
+    for turn in (Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_180):
+        with Image.open(tmp_path / "photos" / "0.png") as photo:
+            photo.transpose(turn).save(tmp_path / "photos" / f"0 {turn.name}.png")
+    where = ("-g", tmp_path / "gallery")
+    run_eyespot("index", tmp_path / "photos", *where)
+    found = json.loads(run_eyespot("search", "stripes", "--ungrouped", "--json", *where).stdout)["items"]
+    run_eyespot("annotate", "add", "--text", "stripes", "--id", "1", *where)
+    run_eyespot("annotate", "list", "1", "--nearest", "8", *where)
+    rows = (f"{item['id']},{'y' if Path(item['path']).name[0] in '012' else 'n'}\n" for item in found)
+    (tmp_path / "marks.csv").write_text("image,mark\n" + "".join(rows))
+    marked = run_eyespot("annotate", "mark", "1", tmp_path / "marks.csv", "--as", "Ada", "--json", *where)
+    assert marked.returncode == 0, marked.stderr
+
+    told = json.loads(run_eyespot("annotate", "status", "1", "--grouped", "--json", *where).stdout)["1"]
+    assert (told["annotators"]["Ada"]["relevant"], told["annotators"]["Ada"]["labelled"]) == (5, 8)
+    groups = {"labelled": 6, "relevant": 3, "audited": 0, "audited_relevant": 0}
+    assert told["annotators"]["Ada"]["groups"] == groups
+    shown = run_eyespot("annotate", "status", "--grouped", *where).stdout
+    assert "5 relevant of 8 (3 of 6 where copies and bursts count once)" in shown
+    assert "count once" not in run_eyespot("annotate", "status", *where).stdout

@@ -57,7 +57,8 @@ def test_no_teach_leaves_out_what_labelled_photos_look_like(sample_gallery: Path
     words = ("search", "Brandenburg Gate", "-g", sample_gallery, "-k", 9)
     taught, untaught = run_eyespot(*words, "--teach"), run_eyespot(*words, "--no-teach")
 
-    assert "photos bear these words" in taught.stderr and "bear these words" not in untaught.stderr
+    assert "photos bear these words" in taught.stderr and "leave it out with --no-teach" in taught.stderr
+    assert "bear these words" not in untaught.stderr
     assert "[" in taught.stdout.splitlines()[0] and taught.stdout != untaught.stdout
 
 

@@ -146,3 +146,12 @@ def test_a_run_of_other_queries_finds_nothing(files: tuple[Path, Path, Path]) ->
     shown = compare(files)
 
     assert shown.returncode == 4 and "second.txt ranks none of the judged queries" in shown.stderr
+
+
+def test_the_page_links_into_a_running_one(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "queries.csv").write_text("id,text\nq1,a red door\n")
+    words = ("-m", "RR", "--queries", tmp_path / "queries.csv", "--html", tmp_path / "page.html")
+
+    assert compare(files, *words, "--page", "http://127.0.0.1:8000", cwd=tmp_path).returncode == 0
+    assert 'href="http://127.0.0.1:8000/?q=a+red+door"' in (tmp_path / "page.html").read_text()
+    assert "is the address of a running eyespot serve" in compare(files, *words, "--page", "here", cwd=tmp_path).stderr

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from typer.testing import CliRunner, Result
 
 from eyespot import rooms, sample
@@ -296,7 +297,10 @@ def test_under_an_adapter_other_pictures_are_found_and_the_map_has_both_spaces(g
 
     first = told(*words, "--out", tmp_path / "report", "--map", "q")
 
-    assert first["system"] == "starter + quari" and means(first) != means(told(*words[:-2]))
+    told(*words[:-2], "--out", tmp_path / "plain")
+    adapted, plain = (read_run(tmp_path / name / "run.parquet") for name in ("report", "plain"))
+    assert first["system"] == "starter + quari" and adapted.header["adapted"]
+    assert [hit.score for hit in adapted["q"]] != [hit.score for hit in plain["q"]]
     assert "adapted to the query" in next((tmp_path / "report").rglob("map-q.svg")).read_text()
     assert means(told("--from", tmp_path / "report")) == means(first)
 
@@ -463,3 +467,66 @@ def test_the_same_queries_in_the_hub_s_layout(hard: tuple[Path, dict[str, float]
     assert task["queries"] == 59 and task["notes"] == []
     assert expected["RR@50"] <= task["measures"]["RR"]["mean"] <= expected["RR@50"] + 1 / 51
     assert task["measures"]["AP"]["by_chance"]["exact"] is True
+
+
+# -- pictures ---------------------------------------------------------------------------------------------------
+
+
+def test_a_report_shows_pictures_of_a_folder_beside_another_system_and_links_into_a_page(
+    data: Path, run: Path, tmp_path: Path
+) -> None:
+    """`eyespot eval … --images DIR --page ADDRESS`."""
+    (tmp_path / "photos").mkdir()
+    for name in "ab":
+        Image.new("RGB", (40, 30), "red").save(tmp_path / "photos" / f"{name}.png")
+    words = ("inquire-fullrank", "--data", data, "--run", run)
+    pictures = ("--images", tmp_path / "photos", "--page", "http://127.0.0.1:8000/")
+
+    assert evaluated(*words, *pictures, "--out", tmp_path / "one").exit_code == 0
+    again = evaluated(*words, *pictures, "--name", "again", "--beside", tmp_path / "one", "--out", tmp_path / "two")
+
+    assert again.exit_code == 0, again.output
+    page = (tmp_path / "two" / "report.html").read_text()
+    assert "Queries to look at" in page and page.count("data:image/jpeg") >= 2
+    assert "are not here and are shown by their ids" in page
+    assert 'href="http://127.0.0.1:8000/?q=' in page
+    assert page.count("<bdi>again</bdi>") == page.count("<bdi>run.txt</bdi>") >= 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--images", "."), "say where to write it with --out"),
+        (("--page", "x", "--out", "{out}"), "address of a running eyespot serve"),
+    ],
+)
+def test_options_of_the_report_are_checked(
+    data: Path, run: Path, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    given = (word.format(out=tmp_path / "out") for word in words)
+
+    assert said in str(evaluated("inquire-fullrank", "--data", data, "--run", run, *given).exception)
+
+
+def test_pictures_that_lie_in_the_folder_of_the_benchmark_are_shown(data: Path, run: Path, tmp_path: Path) -> None:
+    (data / "photos").mkdir()
+    Image.new("RGB", (40, 30), "red").save(data / "photos" / "a.jpg")
+
+    assert evaluated("inquire-fullrank", "--data", data, "--run", run, "--out", tmp_path / "out").exit_code == 0
+    assert (tmp_path / "out" / "report.html").read_text().count("data:image/jpeg") >= 1
+
+
+def test_a_report_over_a_gallery_has_its_pictures(tmp_path: Path) -> None:
+    gallery, data = tmp_path / "gallery", tmp_path / "mine"
+    data.mkdir()
+    names = ("hammer5", "windmill", "fish22", "greatPyramid")
+    photos = [str(sample.photos() / f"categorization__{name}.jpg") for name in names]
+    index(gallery, photos, [rooms.load("encoders", "starter")])
+    (data / "queries.csv").write_text("id,text\n" + "".join(f"{name},a {name}\n" for name in names))
+    (data / "qrels.txt").write_text("".join(f"{name} 0 categorization__{name} 1\n" for name in names))
+
+    shown = evaluated("own", "--data", data, "-g", gallery, "--out", tmp_path / "out")
+
+    assert shown.exit_code == 0, shown.output
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("data:image/jpeg") >= 8 and "are not here" not in page

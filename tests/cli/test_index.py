@@ -25,10 +25,10 @@ from eyespot.gallery.photos.signatures import HEAD, is_picture
 from tests.cli.conftest import confined, run_eyespot
 from tests.gallery.conftest import draw
 
-ENDINGS = {"MOV.MOV": "video", "a.mp4": "video", "b.mp4": "video", "raw.GPR": "RAW", "layers.psd": "layered or vector",
-           "icon.ico": "other picture formats", "a.xmp": "sidecars and data", "a.json": "sidecars and data",
-           "read.me.txt": "documents", "all.zip": "archives", "x.mp3": "sound", "x.py": "programs",
-           "odd.xyz": "with an unknown ending",
+ENDINGS = {"MOV.LRV": "video", "a.insv": "video", "b.insv": "video", "raw.GPR": "RAW",
+           "layers.psd": "layered or vector", "icon.ico": "other picture formats", "a.xmp": "sidecars and data",
+           "a.json": "sidecars and data", "read.me.txt": "documents", "all.zip": "archives", "x.mp3": "sound",
+           "x.py": "programs", "odd.xyz": "with an unknown ending",
            "README": "without an ending", "scan.0001": "without an ending"}  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
     line, share, failed = indexed.stderr.splitlines()
     assert (indexed.returncode, indexed.stdout) == (3, "")
     assert line.startswith(
-        "5 pictures from 24 files: 5 embedded now, 2 exact copies, 16 skipped (2 .mp4 + 1 .mov video,"
+        "5 pictures from 24 files: 5 embedded now, 2 exact copies, 16 skipped (2 .insv + 1 .lrv video,"
     )
     assert "; 1 .gpr RAW, export them as JPEG, or add the extra [raw];" in line
     assert line.endswith(f"), 2 hidden left out, 1 failed; {tmp_path / '.eyespot'} holds 5 pictures")
@@ -93,13 +93,14 @@ def test_json_counts_by_kind_and_names_examples(mess: Path, tmp_path: Path) -> N
     rows = first["looked"].pop("skipped")
     assert kinds(rows) == expected()
     assert first["looked"].pop("searchable") == again["looked"].pop("searchable") == searchable(rows)
+    assert first["looked"].pop("videos") == {"videos": 0, "files": 0, "frames": 0} == again["looked"].pop("videos")
     assert first["looked"] == {"files": 24, "pictures": 5, "copies": 2, "failed": 1, "hidden": 2, "left_out": []}
     assert rows[0] == {
         "kind": "video",
         "files": 3,
-        "endings": {".mp4": 2, ".mov": 1},
-        "examples": [str(mess / name) for name in ("MOV.MOV", "a.mp4", "b.mp4")],
-        "way_out": "save stills of them as pictures",
+        "endings": {".insv": 2, ".lrv": 1},
+        "examples": [str(mess / name) for name in ("MOV.LRV", "a.insv", "b.insv")],
+        "way_out": "index them outside of tars with the extra [video]",
     }
     assert again["looked"] == first["looked"] | {"skipped": rows}
 
@@ -109,7 +110,9 @@ def test_a_dry_run_says_the_same_of_what_is_skipped(mess: Path, tmp_path: Path) 
     found = looked(mess, "--dry-run", cwd=tmp_path)
 
     assert (
-        line.startswith("8 pictures (") and "16 skipped (2 .mp4 + 1 .mov video," in line and "2 hidden left out" in line
+        line.startswith("8 pictures (")
+        and "16 skipped (2 .insv + 1 .lrv video," in line
+        and "2 hidden left out" in line
     )
     assert (found["pictures"], found["files"], kinds(found["skipped"])) == (8, 24, expected())
 

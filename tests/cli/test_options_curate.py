@@ -237,6 +237,54 @@ def test_two_who_labelled_the_same_differ_until_it_is_settled(labelled: tuple[st
     assert settled.exit_code == 0 and told("annotate", "disputes", *labelled) == {"1": []}
 
 
+def test_what_nobody_disputes_is_not_settled(labelled: tuple[str, Path]) -> None:
+    (dispute,) = told("annotate", "disputes", *labelled)["1"]
+    agreed = dispute["image"].replace("0001.jpg", "0000.jpg")
+    refused = said("annotate", "settle", "1", agreed, "n", "--as", "Cy", *labelled)
+
+    assert isinstance(refused.exception, UsageError) and "nothing to settle" in str(refused.exception)
+
+
+def test_who_disagrees_settles_their_own_dispute_only_when_they_say_so(labelled: tuple[str, Path]) -> None:
+    (dispute,) = told("annotate", "disputes", *labelled)["1"]
+    word = ("annotate", "settle", "1", dispute["image"], "n", "--as", "Bo", "--note", "a stork", *labelled)
+    refused, settled = said(*word), said(*word, "--own")
+
+    assert isinstance(refused.exception, UsageError) and "their own dispute" in str(refused.exception)
+    assert settled.exit_code == 0 and told("annotate", "disputes", *labelled) == {"1": []}
+    with AnnotationStore(Path(labelled[1]) / "ledger.sqlite") as store:
+        assert [note[:2] for note in store.team.notes("1")[dispute["image"]]] == [("Bo", "a stork")]
+
+
+def test_flags_are_raised_listed_and_leave_the_set(labelled: tuple[str, Path], tmp_path: Path) -> None:
+    photo = "clip-retrieval:pictures/0003.jpg"
+    for kind, reason in (("face", ""), ("other", "a drawing")):
+        assert said("annotate", "flag", photo, kind, "--as", "Ada", "--reason", reason, *labelled).exit_code == 0
+    wrong = [said("annotate", "flag", *what, "--as", "Ada", *labelled) for what in (("none", "face"), (photo, "ugly"))]
+    flags = told("annotate", "flags", "--out", tmp_path / "flags.csv", *labelled)["flags"]
+    counts = told("annotate", "export", tmp_path / "set", "--without-flagged", *labelled)["queries"]["1"]
+
+    assert [(one["kind"], one["reason"], one["person"]) for one in flags] == [
+        ("face", "", "Ada"),
+        ("other", "a drawing", "Ada"),
+    ]
+    assert all(isinstance(one.exception, UsageError) for one in wrong) and counts["labelled"] == 29
+    assert "0003,0003.jpg,face,,Ada," in (tmp_path / "flags.csv").read_text()
+
+
+def test_queries_are_given_and_taken_and_a_team_has_a_line_of_its_own(labelled: tuple[str, Path]) -> None:
+    given = said("annotate", "assign", "Bo", "1", "--as", "Lea", *labelled)
+    with AnnotationStore(Path(labelled[1]) / "ledger.sqlite") as store:
+        assigned = store.team.assigned()
+    said("annotate", "assign", "Bo", "1", "--as", "Lea", "--take", *labelled)
+    with AnnotationStore(Path(labelled[1]) / "ledger.sqlite") as store:
+        left = store.team.assigned()
+
+    assert given.exit_code == 0 and (assigned, left) == ({"1": ["Bo"]}, {})
+    assert told("annotate", "status", *labelled)["1"]["together"]["labelled"] == 30
+    assert "all together: 9 relevant of 30" in said("annotate", "status", *labelled).stdout
+
+
 @pytest.mark.long
 def test_an_audit_draws_as_many_as_asked_and_the_same_by_the_same_seed(tmp_path: Path) -> None:
     where = ("-g", world.gallery(tmp_path, 40, 5))

@@ -12,7 +12,9 @@ import tiny_models
 from click.testing import Result
 from typer.testing import CliRunner
 
+from eyespot.adapters.quari.training.reading import read_pairs
 from eyespot.cli import app
+from eyespot.types import UsageError
 from tests.gallery.conftest import draw
 from tests.lazy_import import requires
 
@@ -20,6 +22,7 @@ pytestmark = requires("torch")
 SMALL = [
     *("--rank", "2", "--hidden", "8", "--steps", "1", "--layers", "1", "--heads", "1", "--batch", "8"),
     *("--epochs", "1", "--accumulate", "1", "--device", "cpu", "--dropout", "0.0", "--patience", "0"),
+    *("--preset", "released", "--held-out-share", "0.05", "--keep-anyway"),
 ]
 
 
@@ -65,6 +68,7 @@ def plan(pairs: Path, *more: object) -> dict[str, int]:
         ("--rate", 0.1),
         ("--seed", 1),
         ("--precision", "bfloat16"),
+        ("--loss", "linear"),
     ],
 )
 def test_what_changes_a_training(
@@ -93,10 +97,15 @@ def test_activations_that_are_recomputed_need_less_memory(pairs: Path) -> None:
     )
 
 
-def test_held_out_pairs_of_a_folder_take_none_of_the_others(pairs: Path) -> None:
-    told = plan(pairs, "--held-out", pairs)
+def test_pairs_that_are_held_out_are_not_trained_on(pairs: Path, tmp_path: Path) -> None:
+    arrays = {name: np.load(pairs / f"{name}.npy") for name in ("texts", "images")}
+    for name, array in arrays.items():
+        np.save(tmp_path / name, array[:10].astype(np.float16))
+    ran = done("train", "quari", pairs, "--out", tmp_path / "out", *SMALL, "--held-out", tmp_path, "--dry-run")
 
-    assert (told["pairs"], told["held_out"]) == (40, 40)
+    assert "30 pairs, 10 held out" in ran.stderr and "10 pairs share an image or a text" in ran.stderr
+    with pytest.raises(UsageError, match="is held out"):
+        read_pairs(pairs).pairs.without(read_pairs(pairs).pairs)
 
 
 def test_the_seed_of_a_linear_adapter(pairs: Path, tmp_path: Path) -> None:

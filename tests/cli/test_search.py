@@ -55,6 +55,21 @@ def test_words_and_a_picture_and_minus_work_together(search: Search) -> None:
     assert rank[picture] < 10 < {item["path"]: item["rank"] for item in without}[picture]
 
 
+def test_why_says_what_terms_and_words_add_to_the_score(search: Search, sample_gallery: Path) -> None:
+    (hit,) = search("2:windmill + grass - people", "-k", 1, "--why", "--by", "look")
+    (worded,) = search("a windmill", "-k", 1, "--why")
+
+    added = {words[0]: float(words[2]) for words in (one["sentence"].split() for one in hit["why"])}
+    assert set(added) == {"windmill", "grass", "people"} and sum(added.values()) == pytest.approx(
+        hit["score"], abs=2e-3
+    )
+    assert [one["code"] for one in worded["why"] if one["code"] == "word"] == ["word"] * 2
+    lines = run_eyespot("search", "windmill + grass", "-g", sample_gallery, "-k", 2, "--why").stdout.splitlines()
+    assert len(lines) == 4 and "windmill adds +" in lines[1]
+    listed = run_eyespot("search", "--after", "2000", "-g", sample_gallery, "--why")
+    assert listed.returncode == 2 and "--why needs words" in listed.stderr
+
+
 def test_a_filter_gives_every_row_it_lets_through_and_no_other(search: Search) -> None:
     everything = search("sun", "-k", 500, "--ungrouped")
     fishes = search("sun", "-k", 500, "--where", "category = 'categorization/fishes'")

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from eyespot.cli.serve import listening
+from eyespot.cli.serve import begin_gallery, listening
 from tests.cli.conftest import run_eyespot
 from tests.lazy_import import requires
 
@@ -53,6 +53,14 @@ def test_it_answers_at_the_address_it_tells_and_ends_with_ctrl_c(sample_gallery:
     assert (process.returncode, out) == (130, "")
 
 
+def test_no_history_is_kept_where_the_owner_wants_none(sample_gallery: Path, tmp_path: Path) -> None:
+    with (
+        serving(sample_gallery, "--no-history", "--cache", str(tmp_path / "cache")) as (_, address),
+        pytest.raises(urllib.error.HTTPError, match="404"),
+    ):
+        urllib.request.urlopen(f"{address}history", timeout=60)
+
+
 def test_other_addresses_get_a_fresh_token_that_no_log_sees(sample_gallery: Path, tmp_path: Path) -> None:
     words = ("--host", "0.0.0.0", "--always-token", "--cache", str(tmp_path / "cache"))
     with serving(sample_gallery, *words) as (_, address):
@@ -63,6 +71,22 @@ def test_other_addresses_get_a_fresh_token_that_no_log_sees(sample_gallery: Path
         allowed = urllib.request.Request(f"{place}v1/items", headers={"Authorization": f"Bearer {token}"})
         with urllib.request.urlopen(allowed, timeout=60) as answer:
             assert answer.status == 200
+
+
+def test_a_gallery_begins_without_photos_and_one_that_is_there_stays(tmp_path: Path) -> None:
+    begin_gallery(tmp_path / "new")
+    header = (tmp_path / "new" / "gallery.toml").read_bytes()
+    begin_gallery(tmp_path / "new")
+
+    assert (tmp_path / "new" / "gallery.toml").read_bytes() == header
+    with serving(tmp_path / "new") as (_, address), urllib.request.urlopen(f"{address}", timeout=60) as answer:
+        assert "Add photos" in answer.read().decode()
+
+
+def test_originals_are_for_a_role_that_there_is(sample_gallery: Path, tmp_path: Path) -> None:
+    told = run_eyespot("serve", "-g", sample_gallery, "--originals", "everybody", cwd=tmp_path)
+
+    assert (told.returncode, "no role 'everybody'" in told.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("words", [["--always-token"], ["--host", "0.0.0.0", "--allow-host", "photos.example"]])

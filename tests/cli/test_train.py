@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tiny_models
+import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
@@ -37,6 +38,8 @@ SMALL = [
     *("--rank", "2", "--hidden", "8", "--steps", "2", "--layers", "1", "--heads", "2"),
     *("--batch", "16", "--validate-every", "10", "--device", "cpu"),
 ]
+SMALL += ["--preset", "released"]
+ANYWAY = ["--keep-anyway"]
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
@@ -84,23 +87,68 @@ def trained(pairs: Path, out: Path, *more: object) -> Result:
 
 
 def test_a_training_ends_in_a_checkpoint_that_serves(pairs: Path, tmp_path: Path) -> None:
-    ran = trained(pairs, tmp_path / "out", "--epochs", 2, "--json", "-e", "my encoder")
+    ran = trained(pairs, tmp_path / "out", "--epochs", 2, "--json", "-e", "my encoder", *ANYWAY)
     line = ["adapt", tmp_path / "out" / "model", "--queries", pairs / "texts.npy", "--gallery", pairs / "images.npy"]
     done(*line, "-k", 5, "--out", tmp_path / "found.npz")
 
     told = json.loads(ran.stdout)
     assert (told["step"], told["steps"], told["model"]) == (6, 6, str(tmp_path / "out" / "model"))
-    assert "122 pairs, 6 held out, 6 steps of 2 × 16" in ran.stderr
+    assert "102 pairs, 26 held out, 6 steps of 2 × 16" in ran.stderr
     assert np.load(tmp_path / "found.npz")["ids"].shape == (128, 5)
     # Texts are their images with some noise: the vectors as they are find all but all, six steps of nothing much.
-    assert told["RR_frozen"] > 0.9 > told["RR"]
-    assert f"the vectors as they are find more (RR {told['RR_frozen']:.3f})" in ran.stderr
-    assert "my encoder" in (tmp_path / "out" / "model" / "config.yml").read_text()
+    assert told["RR_frozen"] > 0.9 > told["RR"] and told["validation"]["gallery"] == 128
+    assert "the model finds less than the vectors as they are: RR" in ran.stderr
+    config = yaml.safe_load((tmp_path / "out" / "model" / "config.yml").read_text())
+    assert config["card"]["encoder"] == "my encoder" == config["feature_extractor"]
+    assert config["card"]["validation"]["images"] == 13 and config["card"]["pairs"] == 102
+
+
+def test_a_model_that_does_not_help_is_not_named(pairs: Path, tmp_path: Path) -> None:
+    ran = eyespot("train", "quari", pairs, "--out", tmp_path / "out", *SMALL, "--epochs", 1, "--json")
+    again = eyespot("train", "quari", pairs, "--out", tmp_path / "out", *SMALL, "--epochs", 1, "--keep-anyway")
+
+    told = json.loads(ran.stdout)
+    assert ran.exit_code == 4 and told["model"] is None and told["validation"]["better"] is False
+    assert "no model is named" in ran.stderr and "an estimate from this spread" in ran.stderr
+    assert again.exit_code == 0 and again.stdout.strip() == str(tmp_path / "out" / "model")
+    assert (tmp_path / "out" / "model" / "config.yml").is_file()
+
+
+def test_a_model_that_helps_is_named_by_the_default_preset(tmp_path: Path) -> None:
+    """Texts have an aspect that no image has: the identity start learns to look away from it."""
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(600, 16)).astype(np.float32)
+    texts = np.concatenate([images[:, :12], 3 * rng.normal(size=(600, 4))], axis=1).astype(np.float32)
+    np.savez(tmp_path / "pairs.npz", images=images, texts=texts)
+    small = ("--rank", 4, "--hidden", 32, "--steps", 1, "--layers", 1, "--heads", 2, "--batch", 32, "--epochs", 12)
+
+    ran = done(
+        *("train", "quari", tmp_path / "pairs.npz", "--out", tmp_path / "out", *small, "--noise", 0),
+        *("--rate", 3e-3, "--device", "cpu", "--json", "--without", "no-semi-positives"),
+    )
+
+    told = json.loads(ran.stdout)
+    assert told["validation"]["better"] and told["model"] and told["needs"] == []
+    assert "the model finds more than the vectors as they are: RR" in ran.stderr
+
+
+def test_held_out_captions_of_a_gallery_validate_what_others_train(gallery: Path, pairs: Path, tmp_path: Path) -> None:
+    names = [Path(path).name for path in sorted(Path(sample.photos()).rglob("*.jpg"))[:24]]
+    for file, some in (("train.csv", names), ("held.csv", names[20:])):
+        (tmp_path / file).write_text("file_name,caption\n" + "".join(f"{name},a photo {name}\n" for name in some))
+    captions = ("--captions", tmp_path / "train.csv", "--held-out-captions", tmp_path / "held.csv")
+
+    ran = trained(gallery, tmp_path / "out", *captions, "--batch", 4, "--dry-run", "--json")
+    wrong = eyespot("train", "quari", pairs, "--out", tmp_path, "--held-out-captions", "held.csv")
+
+    told = json.loads(ran.stdout)
+    assert (told["pairs"], told["held_out"]) == (20, 4)
+    assert isinstance(wrong.exception, UsageError) and "give arrays with --held-out" in str(wrong.exception)
 
 
 @pytest.mark.long
 def test_a_killed_training_ends_in_the_same_weights(pairs: Path, tmp_path: Path) -> None:
-    how = ["--epochs", "20", "--checkpoint-every", "10", "--dropout", "0.1", "--patience", "0"]
+    how = ["--epochs", "20", "--checkpoint-every", "10", "--dropout", "0.1", "--patience", "0", *ANYWAY]
     line = [sys.executable, "-m", "eyespot.cli", "train", "quari", str(pairs), "--out", str(tmp_path / "cut"), *SMALL]
     started = subprocess.Popen([*line, *how], env=os.environ | ONE_THREAD, stderr=subprocess.DEVNULL)
     while not (tmp_path / "cut" / "checkpoint.pt").exists():
@@ -132,7 +180,7 @@ def test_a_dry_run_counts_and_writes_nothing(pairs: Path, tmp_path: Path) -> Non
         (["nowhere"], "there is nothing at nowhere"),
         (["PAIRS", "--without", "everything"], "there are: one-step, no-semi-positives, no-noise"),
         (["PAIRS", "--captions", "text"], "speaks of the pictures of a gallery"),
-        (["PAIRS", "--preset", "best"], "released and paper"),
+        (["PAIRS", "--preset", "best"], "identity, released, paper, arxiv-2025-05"),
         (["PAIRS", "--batch", "500"], "make the batch smaller"),
     ],
 )
@@ -147,18 +195,18 @@ def test_what_is_wrong_is_told_in_a_sentence(words: list[str], told: str, pairs:
 
 def test_semi_positives_mined_beforehand_are_taken(pairs: Path, tmp_path: Path) -> None:
     mined = done("mine", "semipositives", pairs / "images.npy", "--out", tmp_path / "semi.npz", "--json")
-    trained(pairs, tmp_path / "out", "--epochs", 1, "--semi-positives", tmp_path / "semi.npz")
+    trained(pairs, tmp_path / "out", "--epochs", 1, "--semi-positives", tmp_path / "semi.npz", *ANYWAY)
 
     assert json.loads(mined.stdout) == {"out": str(tmp_path / "semi.npz"), "images": 128, "keep": 2, "without": 0}
     assert not (tmp_path / "out" / "semi-positives.npz").exists()
 
 
 def test_a_gallery_with_captions_is_trained_on(gallery: Path, tmp_path: Path) -> None:
-    small = ["--batch", 8, "--epochs", 1, "--captions", "caption"]
+    small = ["--batch", 8, "--epochs", 1, "--captions", "caption", *ANYWAY]
     ran = trained(gallery, tmp_path / "out", *small)
     found = done("search", "a heron", "-g", gallery, "--adapt", tmp_path / "out" / "model", "--paths", "-k", 3)
 
-    assert "23 pairs, 1 held out" in ran.stderr
+    assert "19 pairs, 5 held out" in ran.stderr
     assert len(found.stdout.splitlines()) == 3
 
 

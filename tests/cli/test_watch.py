@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from eyespot.cli._watching import keep_up
+from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.watching import LOOK_MS, QUIET_MS
 from tests.cli.conftest import run_eyespot
 from tests.gallery.conftest import draw
@@ -124,3 +126,24 @@ def test_what_cannot_be_watched_is_refused(words: list[str], sentence: str, phot
 
     assert (done.returncode, done.stderr.startswith(f"eyespot: {sentence}")) == (2, True), done.stderr
     assert not (photos.parent / ".eyespot").exists()
+
+
+def test_a_round_that_fails_in_any_way_is_listed_and_the_watch_goes_on(
+    photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    errors = [MemoryError(), OSError(28, "No space left on device"), KeyboardInterrupt()]
+
+    def later() -> None:
+        draw(photos / f"{len(errors)}.jpg", len(errors))  # for the next round
+        raise errors.pop(0)
+
+    keep_up(photos / "gallery", [Root(str(photos), "folder")], lambda: draw_first(photos), later)
+
+    printed = capsys.readouterr().err
+    assert "this round failed (MemoryError: no more is known); the next change tries it again" in printed
+    assert "No space left on device" in printed and not errors
+
+
+def draw_first(photos: Path) -> None:
+    """Something comes while the first run goes on."""
+    draw(photos / "first.jpg", 9)

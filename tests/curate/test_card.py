@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot import sample
+from eyespot.gallery.photos.pictures import id_of
 from eyespot.pipelines import RunOptions, StepResult, run
 from eyespot.pipelines.data_card import (
     QUESTIONS,
@@ -66,6 +67,23 @@ def written(card: Card, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("card")
     write_card(card, folder)
     return folder
+
+
+def test_pictures_link_into_the_running_page_that_the_environment_names(
+    card: Card, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photo = next(Path(sample.photos()).rglob("*.jpg"))
+    monkeypatch.setenv("EYESPOT_PAGE", "http://127.0.0.1:8000/")
+
+    write_card(card, tmp_path)
+
+    link = f'<a href="http://127.0.0.1:8000/photo/{id_of(photo.read_bytes())}" rel="noreferrer">'
+    page = (tmp_path / "card.html").read_text()
+    assert page.count(link) == 1 and page.count("127.0.0.1") == 1  # the other picture is gone
+    assert "/photo/" not in (written / "card.html").read_text()
+    monkeypatch.setenv("EYESPOT_PAGE", "javascript:alert(1)")
+    with pytest.raises(UsageError, match="EYESPOT_PAGE"):
+        write_card(card, tmp_path)
 
 
 # -- what it says -----------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def test_a_step_of_tables(tmp_path: Path) -> None:
         for name, where in (("kept", "number < 6"), ("dropped", "number >= 6")):
             reason = ", 'high' AS reason" if name == "dropped" else ""
             query = f"SELECT *{reason} FROM ({rows}) WHERE {where} ORDER BY number"
-            duckdb.sql(query).write_parquet(str(folder / f"{name}.parquet"))
+            duckdb.connect().sql(query).write_parquet(str(folder / f"{name}.parquet"))
         return 0
 
     steps = [source(10), Step("halved", SqlStep(halved)), Step("kept", MapStep(lambda record, _context: Keep(record)))]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from eyespot.gallery import disk, word_index
 from eyespot.gallery.indexing import index
 from eyespot.gallery.word_index import NAME, WordIndex, words_of
 from eyespot.types import Encoder
@@ -148,6 +150,20 @@ def test_many_rows_are_asked_for_at_once(words: WordIndex) -> None:
     assert len(found) == 300_001 and found[key] == ["label species"]
 
 
+def test_tens_of_thousands_of_names_are_few_questions_about_the_rows_that_are_shown(gallery: Path) -> None:
+    (shard,) = disk.shard_paths(gallery)
+    names = ("cocoi", "ardea alba", "cocoi ardea", "cañon", *(f"name{number} alba" for number in range(20_000)))
+    questions: list[str] = []
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
+        word_index._fill_some(table, shard, [0, 1, 2, 3], {})
+        table.set_trace_callback(questions.append)
+        found = set(word_index._sources(table, [word_index.QueryWord("aves", names)]))
+        columns = table.execute("SELECT count(*) FROM sources").fetchone()[0]
+
+    assert sorted(name for _, name in found) == ["label species", "label species", "title"]
+    assert len([question for question in questions if question.startswith("SELECT rowid")]) == 2 * columns
+
+
 def test_a_gallery_that_may_not_be_written_has_it_in_the_cache_or_in_memory(
     tmp_path: Path, starter: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +180,20 @@ def test_a_gallery_that_may_not_be_written_has_it_in_the_cache_or_in_memory(
 
     assert in_memory.counts(["ardea", "garza"]) == [2, 1]
     assert not os.path.exists(made)
+
+
+def test_without_a_home_nothing_is_written_where_others_may_write(
+    tmp_path: Path, starter: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gallery = make(tmp_path, starter)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "~nobody-of-this-name")  # what is no home is none
+    (tmp_path / "passing").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "passing"))
+    (gallery / NAME / "blocked").mkdir(parents=True)
+
+    assert WordIndex(gallery).counts(["ardea"]) == [2]
+    assert [*(tmp_path / "passing").iterdir()] == []
 
 
 def test_photos_that_are_gone_have_no_words(tmp_path: Path, starter: Encoder) -> None:

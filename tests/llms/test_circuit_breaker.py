@@ -125,7 +125,7 @@ def test_workers_become_as_many_as_the_server_bears(pairs: list[Pair], ledger: J
         return YES if free else error(429)
 
     with Double(then=narrow) as server:
-        judgements = judged(server.url, pairs, ledger, timeout=5.0)
+        judgements = judged(server.url, pairs, ledger, timeout=30.0)
 
     assert all(judgement.verdict is not None for judgement in judgements)
     assert turned_away[0] < COUNT

@@ -12,6 +12,7 @@ from PIL import Image
 
 from eyespot import sample
 from eyespot.gallery.photos.pictures import id_of
+from eyespot.html import checked_address
 from eyespot.metrics import Resampling, compare, evaluate
 from eyespot.reports.moved import (
     ALIKE,
@@ -21,6 +22,8 @@ from eyespot.reports.moved import (
     as_html,
     from_folder,
     from_gallery,
+    linked,
+    missed_of,
     sections,
     shown_images,
     summary,
@@ -97,9 +100,41 @@ def test_marks_differ_by_sign_and_frame_and_show_grades_above_one() -> None:
     ]
     assert [text for text in page.texts["span"] if text in ("✓", "×", "✓ 2")] == [
         *("×", "✓", "✓", "×"),
-        *("✓ 2", "✓ 2"),
+        *("✓ 2", "✓ 2", "✓"),  # the last one was missed
     ]
     assert ".relevant figure { border: 3px solid" in html and ".wrong figure { border: 3px dashed" in html
+
+
+def test_what_is_relevant_and_beyond_the_first_images_is_shown_as_missed_with_its_ranks() -> None:
+    qrels = Qrels({"q": {"a": 1, "b": 1, "x": 1, "y": 1, "c": 0}})
+    runs = Run.from_orders({"q": ["a", "c", "b"]}), Run.from_orders({"q": ["c", "a", "d", "b", "y"]})
+    section = Section(RunPair(("one", "two"), runs, qrels, depth=2), "q", "q")
+
+    page = Page(as_html("q", [section]))
+
+    assert [tile.image for tile in missed_of(section).tiles] == ["b", "y"]
+    assert [text for text in page.texts["b"] if not text.isdecimal()] == ["rank 3, 4", "rank –, 5"]
+    assert set(shown_images(iter([section]))) == {"a", "b", "c", "y"}
+    assert page.texts["small"][-1] == "3 relevant beyond the first 2; 2 of them; ranks in one, two"
+
+
+def test_queries_and_pictures_link_into_a_running_page_and_only_there(tmp_path: Path) -> None:
+    pictures = {"a": Picture(str(picture(tmp_path / "a.png")), "an apple", "f" * 32)}
+    section = Section(PAIR, "up", "what rises", words="what rises")
+
+    html = as_html("up", *linked("http://here:8000", [section], pictures))
+    calm = as_html("up", *linked("", [section], pictures))
+
+    photo = f"http://here:8000/photo/{'f' * 32}?q=what+rises"
+    assert [link["href"] for link in Page(html).all("a")] == ["http://here:8000/?q=what+rises", photo, photo]
+    assert Page(calm).all("a") == []
+
+
+@pytest.mark.parametrize("address", ["here:8000", "javascript:alert(1)", "http://", "http://a/?q=1", "/photos"])
+def test_what_is_no_address_of_a_page_is_refused(address: str) -> None:
+    with pytest.raises(UsageError, match="is the address of a running eyespot serve"):
+        checked_address(address)
+    assert checked_address("https://photos.example/herons/") == "https://photos.example/herons"
 
 
 def test_a_grade_below_rel_is_not_relevant() -> None:

@@ -38,7 +38,7 @@ PICTURES = [Query.picture(sample.photos() / name, name) for name in NAMES]
 class Mirror:
     """An adapter that turns every query around, so that the farthest picture comes first."""
 
-    space, dim = None, 0
+    space, dim, caution = None, 0, None
 
     def __init__(self, dim: int) -> None:
         self.dim = dim

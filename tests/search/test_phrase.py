@@ -99,6 +99,7 @@ def test_pictures_by_absolute_path_and_from_home(album: Path) -> None:
         ("heron + 0.00:people", "leave the term out"),
         ("9" * 400 + ":heron", "leave the term out"),
         ("gone.jpg", "single quotes"),
+        ("gone.mp4#t=00:01:23.500", "single quotes"),
         ("./gone", "single quotes"),
         ("../", "single quotes"),
         ("how to save as gone.png", "single quotes"),

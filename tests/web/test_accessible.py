@@ -31,6 +31,12 @@ def opened(page: Any) -> None:
     page.locator("#large h2").wait_for()
 
 
+def explained(page: Any) -> None:
+    opened(page)
+    page.keyboard.press("w")
+    page.locator(".heat").wait_for()
+
+
 def filtered(page: Any) -> None:
     page.get_by_text("A condition of your own").click()
 
@@ -84,7 +90,58 @@ def stands(page: Any) -> None:
     page.locator("table").first.wait_for()
 
 
+def about(page: Any) -> None:
+    stands(page)
+    page.get_by_role("link", name="About stripes").click()
+    page.locator(".facts-of").wait_for()
+
+
+def flagged(page: Any) -> None:
+    labelled(page)
+    page.locator(".shot.here").wait_for()
+    page.keyboard.press("f")
+    page.keyboard.press("1")
+    page.locator(".shot .flag", has_text="a face").first.wait_for()
+    page.goto("/annotate/flagged")
+
+
+def disputed(page: Any) -> None:
+    for who, key in (("ada", "y"), ("bo", "n")):
+        page.context.clear_cookies()
+        page.goto("/annotate")
+        page.locator("input[name=name]").fill(who)
+        page.locator("form[action='/name'] button").click()
+        page.goto("/annotate/label?query=stripes&first=0")
+        page.locator("#shot-0").click()
+        page.keyboard.press(key)
+        page.get_by_text("All saved", exact=True).wait_for()
+    page.goto("/annotate/disputes?query=stripes")
+    page.locator(".here").wait_for()
+
+
 def nothing(_: Any) -> None: ...
+
+
+def chosen(page: Any) -> None:
+    page.locator(".tile .picture").first.focus()
+    page.keyboard.press("Shift+ArrowRight")
+    page.get_by_role("button", name="Put on a list").click()
+
+
+def shared_by_a_link(page: Any) -> None:
+    page.locator(".tile .picture").first.focus()
+    page.keyboard.press("y")
+    page.locator("#share summary").click()
+    page.get_by_role("button", name="Link for a colleague").click()
+    page.goto(page.get_by_label("The link").input_value())
+
+
+def one_list(page: Any) -> None:
+    page.locator(".tile .picture").first.focus()
+    page.keyboard.press("y")
+    page.locator("#share summary").click()
+    page.get_by_role("button", name="Make a list").click()
+    page.get_by_text("More", exact=True).click()
 
 
 PAGES: dict[str, tuple[str, Callable[[Any], None]]] = {
@@ -98,11 +155,22 @@ PAGES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "a judge's order": ("/?q=discs&rerank=quick", reranked),
     "a spread to judge": ("/spread?q=red", nothing),
     "calibrated": ("/spread?q=blue", judged),
+    "photos of a tab": ("/?q=stripes&verdict=unjudged", nothing),
+    "chosen photos": ("/?q=chosen", chosen),
+    "a list": ("/?q=listed", one_list),
+    "a list by its link": ("/?q=linked", shared_by_a_link),
+    "lists": ("/lists", nothing),
+    "the history": ("/history", nothing),
+    "why a photo was found": ("/?q=2:stripes+-+red", explained),
+    "two rankings": ("/sides?q=heron&left_by=look&right_by=both", nothing),
     "the way in": ("/login", nothing),
     "the API": ("/docs", nothing),
     "annotation": ("/annotate", nothing),
     "labelling": ("/annotate", labelled),
     "how annotation stands": ("/annotate", stands),
+    "about a query": ("/annotate", about),
+    "flagged photos": ("/annotate", flagged),
+    "disputes": ("/annotate", disputed),
 }
 
 

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 import eyespot
 from eyespot.types import UsageError
 from eyespot.web import ServerSettings, application
-from tests.adapters.worlds import checkpoint
+from tests.adapters.worlds import HARMFUL, checkpoint
 from tests.web.conftest import at_this_machine
 
 
@@ -71,3 +71,14 @@ def test_what_the_command_line_says_of_them_is_read() -> None:
     for wrong in (["birds"], ["=a"], ["birds="], ["a=1", "a=2"], ["x" * 61 + "=a"]):
         with pytest.raises(UsageError, match="--adapt"):
             read_named("--adapt", wrong)
+
+
+def test_a_checkpoint_that_was_worse_is_warned_of_in_its_answers(settings: ServerSettings, tmp_path: Path) -> None:
+    dim = eyespot.open(settings.gallery).view.space.dim
+    folder = checkpoint(tmp_path / "worse", dim, "starter", HARMFUL)
+    with at_this_machine(replace(settings, adapters=(("worse", str(folder)),))) as client:
+        told = client.get("/v1/search", params={"q": "red stripes", "adapter": "worse"}).json()
+        plain = client.get("/v1/search", params={"q": "red stripes"}).json()
+
+    assert any("found less than the vectors as they are" in note for note in told["notes"])
+    assert not any("vectors as they are" in note for note in plain["notes"])

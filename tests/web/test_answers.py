@@ -54,5 +54,5 @@ def test_an_empty_gallery_says_how_to_fill_it(tmp_path: Path, query: str) -> Non
         run_eyespot(*line)
         filled = client.get(query, headers={"Accept": "text/html"}).text
 
-    assert "put some in with: eyespot index PHOTOS -g GALLERY" in empty
-    assert filled.count('class="tile"') == 1
+    assert 'href="/add">Add photos</a>' in empty
+    assert filled.count('class="tile ') == 1

@@ -370,10 +370,11 @@ def test_bad_requests_cost_one_sentence(client: TestClient, asked: dict[str, Any
 def test_a_summary_counts_months_by_their_names_and_what_has_no_date_apart() -> None:
     from eyespot.web.found.facets import Facets
     from eyespot.web.found.summary import summary_of
+    from eyespot.web.found.taxa import Taxa
 
     days = ["2020-01-05T10:00:00", "2021-12-31", None, "2020-01-31"]
 
-    found = summary_of([{"taken": day} for day in days], Facets([], None, None, None, []))
+    found = summary_of([{"taken": day} for day in days], Facets([], None, None, None, [], {}, Taxa()))
 
     assert [(one.name, one.counts, one.without) for one in found] == [
         ("year", [("2020", 2), ("2021", 1)], 1),

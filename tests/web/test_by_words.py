@@ -13,9 +13,13 @@ from PIL import Image
 import eyespot
 from eyespot import rooms
 from eyespot.gallery.indexing import index
+from eyespot.gallery.taxonomy.name_index import add_names
+from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.collection import Collection
+from eyespot.types import Query
 from eyespot.web import ServerSettings
 from tests.gallery.conftest import draw
-from tests.web.conftest import PHOTOS, Ask, at_this_machine
+from tests.web.conftest import PHOTOS, Ask, at_this_machine, copy_gallery
 
 
 def test_a_label_puts_its_photos_first_and_each_hit_says_why(search: Ask) -> None:
@@ -94,3 +98,43 @@ def test_the_page_offers_the_ways_and_shows_why(client: TestClient) -> None:
 
     assert '<option value="words" selected>' in page and "label kind" in page
     assert "by words</span>" in page
+
+
+def test_names_that_the_gallery_was_given_are_one_query(tmp_path: Path) -> None:
+    gallery = copy_gallery(tmp_path)
+    (tmp_path / "names.csv").write_text("heron,garza\n")
+    add_names(gallery, tmp_path / "names.csv")
+    with at_this_machine(ServerSettings(gallery, hosts=None, cache=tmp_path / "cache")) as client:
+        words, both = (client.get("/v1/search", params={"q": "garza", "by": by}).json() for by in ("words", "both"))
+        why = client.get(f"/v1/why/{both['items'][0]['id']}", params={"q": "garza"}).json()
+
+    assert words["total"] == PHOTOS // 3 and "garza = heron, by names.csv" in words["notes"]
+    assert "other names" in words["items"][0]["why"][0]["sentence"]
+    assert both["items"][0]["kind"] == "heron"
+    encoder, live = rooms.load("encoders", "starter"), Collection(gallery).view.vectors(range(PHOTOS))
+    heron, garza = (encoder.encode_texts(["heron", "garza"]) @ live.T).max(axis=1)
+    reworded = any("by look, 'garza' is searched as 'heron'" in note for note in both["notes"])
+    assert reworded == bool(heron > garza)
+    assert why["terms"][0]["name"] == ("heron" if reworded else "garza")
+
+
+def test_copies_without_the_words_do_not_count_and_what_is_not_it_takes_its_copies_along(tmp_path: Path) -> None:
+    for seed in range(12):
+        draw(tmp_path / "photos" / f"{'heron' if seed < 4 else 'other'} {seed}.png", seed)
+    for copy, turn in (("heron 0 turned", Image.Transpose.ROTATE_90), ("something", Image.Transpose.ROTATE_180)):
+        with Image.open(tmp_path / "photos" / "heron 0.png") as photo:
+            photo.transpose(turn).save(tmp_path / "photos" / f"{copy}.png")
+    index(tmp_path / "gallery", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")])
+    collection = Collection(tmp_path / "gallery")
+    options = StageOptions(9, collection.allowed(), by="words", grouped=True)
+    run = chain_of(collection, options)([Query.words("heron")])
+    with at_this_machine(ServerSettings(tmp_path / "gallery", hosts=None, cache=tmp_path / "cache")) as client:
+        words, both = (client.get("/v1/search", params={"q": "heron", "by": by}).json() for by in ("words", "both"))
+        (best,) = [item for item in both["items"] if item["others"]]
+        less = client.get("/v1/search", params={"q": "heron", "unlike": best["id"]}).json()
+
+    assert sum(run.facts[hit.image]["others"] for hit in run["q"]) == 1 and len(run["q"]) == 4
+    assert sum(item["others"] for item in words["items"]) == 1 and words["total"] == 4
+    assert best["others"] == 2 and both["total"] == 12
+    assert less["total"] == 11 and not any(item["others"] for item in less["items"])
+    assert not {"heron 0", "heron 0 turned", "something"} & {Path(item["path"]).stem for item in less["items"]}

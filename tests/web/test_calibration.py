@@ -155,7 +155,7 @@ def test_a_model_s_word_counts_nothing_and_people_s_verdicts_do(tmp_path: Path) 
 
     assert (told["by"], told["relevant"], told["verdicts"], told["likely"]) == (None, None, 0, [])
     assert plain["relevant"] is None and not any("probability" in item for item in plain["items"])
-    assert "Judge a spread of photos" in page and "are what you look for" not in page
+    assert "Judge 30 photos" in page and "are what you look for" not in page
     assert likely.status_code == 422 and "judge about 30 photos" in likely.json()["detail"]
     assert person["by"].startswith("person:") and person["verdicts"] == 30
     assert after["relevant"]["low"] <= 20 <= after["relevant"]["high"] < 40
@@ -202,7 +202,7 @@ def test_the_page_offers_a_spread_and_then_counts_in_the_summary_too(ada: TestCl
     summary = text_of(ada, f"/summary/{search(ada, 'three stripes')['run']}")
 
     interval = f"{told['low']} to {told['high']}"
-    assert "Not calibrated: judge about 30 spread photos" in before
+    assert "How many of these are right?" in before
     assert f"of the first 72 photos are what you look for (95 %: {interval}; by 30 verdicts of people)" in after
     assert f"of the first 72 are relevant (95 %: {interval})" in summary
 

@@ -31,6 +31,9 @@ CLOSED = (
     "/docs",
     "/openapi.json",
     "/v1/thumbnails/320/x",
+    "/v1/why/x?q=a",
+    "/v1/heat/x?q=a",
+    "/v1/sides?q=a",
 )
 
 

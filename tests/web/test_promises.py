@@ -114,7 +114,9 @@ def here(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pro
 def afar(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A server that lets nobody in without its token."""
     folder = tmp_path_factory.mktemp("afar")
-    with started(photos, folder / "log", "--host", "0.0.0.0", "--always-token", "--cache", folder / "cache") as server:
+    with started(
+        photos, folder / "log", "--host", "0.0.0.0", "--always-token", "--no-history", "--cache", folder / "cache"
+    ) as server:
         yield server
 
 
@@ -198,7 +200,10 @@ def written(folder: Path) -> bytes:
 
 
 def test_what_people_search_for_is_not_written_down(afar: Process, photos: Path) -> None:
-    """Words, and the words of a search that fails: neither on a stream nor in a file of gallery or cache."""
+    """Words, and the words of a search that fails: neither on a stream nor in a file of gallery or cache.
+
+    Without `--no-history` a person's own history holds them, and nothing else does.
+    """
     found = afar.search("a marmalade zeppelin")
     afar.search("a marmalade zeppelin", where="marmalade zeppelin !")
     afar.ask("v1/search?q=marmalade+zeppelin&limit=nonsense", token=afar.token)
@@ -218,6 +223,18 @@ def test_a_verdict_is_written_down_with_its_words(here: Process, photos: Path) -
 
     assert here.ask("v1/judgements", said)[0] == 201
     assert b"quince airship" in written(photos)
+
+
+def test_a_search_on_the_page_is_in_the_history_alone(here: Process, photos: Path) -> None:
+    here.ask("?q=a+medlar+balloon")
+
+    deadline = time.monotonic() + 20
+    while b"medlar" not in b"".join(path.read_bytes() for path in photos.glob("history.sqlite*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    others = [path for path in photos.rglob("*") if path.is_file() and not path.name.startswith("history.sqlite")]
+    assert not any(b"medlar" in path.read_bytes() for path in others)
+    assert "medlar" not in here.told[here.begun :]
 
 
 # -- what is fetched ----------------------------------------------------------------------------------------------

@@ -122,6 +122,25 @@ def test_a_tenth_is_labelled_by_both_when_asked_for(people: tuple[TestClient, Te
     assert stands(ada)["audit"]["done"] == 40 and stands(bo)["audit"]["left"] is not None
 
 
+def test_who_is_left_alone_is_told_that_a_second_person_ends_the_audit(
+    people: tuple[TestClient, TestClient], tmp_path: Path
+) -> None:
+    ada, bo = people
+    draw(ada, size=40, twice=0.1)
+    bo.post("/annotate/audit/join", params=Q)
+    with closing(sqlite3.connect(next(tmp_path.rglob("ledger.sqlite")))) as ledger, ledger:
+        ledger.execute("UPDATE audit_shares SET at = at - 1000")
+    work(ada)
+    audit, refused = stands(ada)["audit"], ada.post("/annotate/audit", params=Q)
+    bo.post("/name", data={"name": "Cy"})
+    bo.post("/annotate/audit/join", params=Q)
+    work(bo)
+
+    assert (audit["done"], audit["waiting"]) == (36, 4)
+    assert refused.status_code == 422 and "wait for the label of a second person" in refused.json()["detail"]
+    assert (stands(bo)["audit"]["done"], stands(bo)["audit"]["waiting"]) == (40, 0)
+
+
 def test_what_somebody_left_unlabelled_goes_to_the_other_after_a_while(
     people: tuple[TestClient, TestClient], tmp_path: Path
 ) -> None:
@@ -162,12 +181,13 @@ def test_the_page_of_queries_shows_an_audit_to_who_has_just_joined_it(people: tu
     ada, bo = people
     draw(ada, size=45)
     mark(bo, [stretch_of(bo)[0]], "y")
-    before = bo.get("/annotate").text
+    before = bo.get("/annotate/query", params=Q).text
 
     bo.post("/annotate/audit/join", params=Q)
 
-    assert (before.count("audit 0 of 45"), before.count("not audited")) == (1, 1)
-    assert bo.get("/annotate").text.count("audit 0 of 45") == 2
+    # The rows of both, and of all together
+    assert (before.count("audit 0 of 45"), before.count("not audited")) == (2, 1)
+    assert bo.get("/annotate/query", params=Q).text.count("audit 0 of 45") == 3
 
 
 def stretch_of(client: TestClient) -> list[str]:

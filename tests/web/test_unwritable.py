@@ -98,7 +98,7 @@ def test_a_gallery_that_never_had_a_ledger_is_searched_too(tmp_path: Path) -> No
     with at_this_machine(ServerSettings(gallery)) as client:
         page = client.get("/?q=a+fish", headers={"Accept": "text/html"})
 
-    assert (page.status_code, page.text.count('class="tile"')) == (200, 3)
+    assert (page.status_code, page.text.count('class="tile ')) == (200, 3)
 
 
 def test_what_is_no_ledger_is_told(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
     adapter = load("quari-checkpoint")            # a folder of config.yml and weights
     (view,) = adapter.adapt(query_vectors)        # q̂ and factors, never the dense matrix
-    train(TrainingData(pairs), Config(embedding_dim=512), TrainingSettings(), Path("run"))   # needs the extra [torch]
+    train(TrainingData(pairs, held_out, test=paired_gain), Config(512), TrainingSettings(), Path("run"))  # [torch]
 
 Xing et al., QuARI: Query Adaptive Retrieval Improvement (NeurIPS 2025).
 """
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eyespot.adapters.quari.card import AdapterCard, FrozenComparison, PairedTest, Significance
 from eyespot.adapters.quari.config import Config
-from eyespot.adapters.quari.files import read
+from eyespot.adapters.quari.files import card_in, folder_of, read
 from eyespot.adapters.quari.forward import Hypernetwork
 from eyespot.rooms import lazy
 from eyespot.types import AdaptedQuery, Vectors
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
     from eyespot.adapters.quari.training.settings import TrainingSettings
 
 __all__ = [
+    "AdapterCard",
     "Config",
+    "FrozenComparison",
     "Hypernetwork",
+    "PairedTest",
     "Pairs",
     "Quari",
+    "Significance",
     "TrainingData",
     "TrainingResult",
     "TrainingSettings",
@@ -55,6 +60,12 @@ class Quari:
 
     config: Config
     network: Hypernetwork
+    card: AdapterCard | None = None
+
+    @property
+    def caution(self) -> str | None:
+        """One sentence if it was not shown to be better than the vectors as they are; None of one without a card."""
+        return None if self.card is None else self.card.caution
 
     @property
     def space(self) -> str | None:
@@ -73,5 +84,6 @@ class Quari:
 
 def load(place: Path | str) -> Quari:
     """A checkpoint's folder, or `hub:OWNER/NAME`; `UsageError` if it is none."""
-    config, weights = read(place)
-    return Quari(config, Hypernetwork(config, weights))
+    folder = folder_of(place)
+    config, weights = read(folder)
+    return Quari(config, Hypernetwork(config, weights), card_in(folder))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
+from eyespot.adapters.quari.card import AdapterCard
 from eyespot.adapters.quari.config import Config
 from eyespot.storage.atomic import make_folder
 from eyespot.types import EyespotError, UsageError
@@ -23,8 +24,8 @@ Weights: TypeAlias = Mapping[str, NDArray[np.float32]]
 
 def read(place: Path | str) -> tuple[Config, dict[str, NDArray[np.float32]]]:
     """A checkpoint's folder, or `hub:OWNER/NAME`; `UsageError` if it is none, or its weights do not fit its config."""
-    folder = _from_hub(str(place).removeprefix("hub:")) if str(place).startswith("hub:") else Path(place)
-    config = _config(folder / CONFIG)
+    folder = folder_of(place)
+    config = Config.of(_read_yaml(folder / CONFIG))
     if (folder / OURS).is_file():
         path = folder / OURS
         from safetensors import SafetensorError
@@ -40,12 +41,12 @@ def read(place: Path | str) -> tuple[Config, dict[str, NDArray[np.float32]]]:
     return config, weights
 
 
-def save(folder: Path, config: Config, weights: Weights) -> None:
-    """Ours: the same config and the weights as safetensors; each file whole or not at all."""
+def save(folder: Path, config: Config, weights: Weights, card: AdapterCard | None = None) -> None:
+    """Ours: the same config, with a card if there is one, and the weights as safetensors; each file whole or not."""
     from safetensors.numpy import save as packed
 
     _put(folder / OURS, packed({name: np.ascontiguousarray(value) for name, value in weights.items()}))
-    _put(folder / CONFIG, _yaml(config))
+    _put(folder / CONFIG, _yaml(config, card))
 
 
 def export(folder: Path, config: Config, weights: Weights) -> None:
@@ -62,14 +63,25 @@ def export(folder: Path, config: Config, weights: Weights) -> None:
     _put(folder / CONFIG, _yaml(config))
 
 
-def _yaml(config: Config) -> bytes:
+def _yaml(config: Config, card: AdapterCard | None = None) -> bytes:
     import yaml
 
-    text: str = yaml.safe_dump(config.as_yaml(), sort_keys=True)
+    told = config.as_yaml() | ({} if card is None else {"card": card.as_yaml()})
+    text: str = yaml.safe_dump(told, sort_keys=True)
     return text.encode()
 
 
-def _config(path: Path) -> Config:
+def folder_of(place: Path | str) -> Path:
+    """The folder of a checkpoint, fetched once if it is `hub:OWNER/NAME`."""
+    return _from_hub(str(place).removeprefix("hub:")) if str(place).startswith("hub:") else Path(place)
+
+
+def card_in(folder: Path) -> AdapterCard | None:
+    """The card of a checkpoint; None if it has none, as the released ones."""
+    return AdapterCard.of(_read_yaml(folder / CONFIG).get("card"))
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
@@ -80,7 +92,7 @@ def _config(path: Path) -> Config:
         raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())})") from None
     if not isinstance(said, dict):
         raise UsageError(f"{path} is no config of a QuARI checkpoint")
-    return Config.of(said)
+    return said
 
 
 def _released(path: Path) -> dict[str, NDArray[np.float32]]:
@@ -101,14 +113,20 @@ def _released(path: Path) -> dict[str, NDArray[np.float32]]:
 def shapes(config: Config) -> dict[str, tuple[int, ...]]:
     """Every weight of a hypernetwork of this config, with its shape."""
     hidden, dim = config.hidden_dim, config.embedding_dim
-    linear = {"query_encoder.0": (hidden, dim), "query_encoder.4": (hidden, hidden)}
-    linear |= {"step_proj.0": (hidden, hidden), "step_proj.2": (hidden, hidden)}
-    last = 3 if config.preset == "released" else 4  # the paper's decoders have a LayerNorm in between
-    norms = ["query_encoder.1", "query_encoder.5"]
-    for decoder in ("query_decoder", "dec_u_img", "dec_v_img"):
+    second = 3 if config.preset == "arxiv-2025-05" else 4  # a dropout is a place in the others
+    linear = {"query_encoder.0": (hidden, dim), f"query_encoder.{second}": (hidden, hidden)}
+    last = {"released": 3, "paper": 4, "arxiv-2025-05": 2}[config.preset]  # the paper's have a LayerNorm in between
+    norms = ["query_encoder.1", f"query_encoder.{second + 1}"]
+    for decoder in config.decoders:
         linear |= {f"{decoder}.0": (hidden, hidden), f"{decoder}.{last}": (dim, hidden)}
         norms += [f"{decoder}.1"] if config.preset == "paper" else []
-    found: dict[str, tuple[int, ...]] = {"pos_emb": (1 + 2 * config.low_rank_dim, hidden), "pos_scale": (1,)}
+    found: dict[str, tuple[int, ...]] = {"pos_emb": (1 + 2 * config.low_rank_dim, hidden)}
+    if config.preset != "arxiv-2025-05":
+        found["pos_scale"] = (1,)
+    if config.preset == "released":
+        linear |= {"step_proj.0": (hidden, hidden), "step_proj.2": (hidden, hidden)}
+    else:
+        found["step_embedding.weight"] = (config.num_steps, hidden)
     for layer in range(config.num_layers):
         prefix = f"transformer.layers.{layer}"
         found |= {f"{prefix}.self_attn.in_proj_weight": (3 * hidden, hidden)}

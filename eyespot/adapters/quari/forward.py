@@ -22,6 +22,7 @@ from eyespot.types import AdaptedQuery, UsageError, Vectors
 Reals: TypeAlias = NDArray[np.floating[Any]]
 EPSILON = 1e-5  # of the layer norms
 PERIOD = 10_000.0
+MANY = 1 << 14  # queries looked over at once
 BATCH = 16  # queries at once: their activations stay in the cache
 
 
@@ -34,12 +35,16 @@ class Hypernetwork:
         self.precision = precision
 
     def adapt(self, queries: Vectors) -> list[AdaptedQuery]:
-        """A view for each query of (n, dim); `UsageError` if they have another length than the network was made for."""
+        """A view for each query of (n, dim).
+
+        `UsageError` for vectors of another length than the network was made for, and for one without a direction.
+        """
         if queries.ndim != 2 or queries.shape[1] != self.config.embedding_dim:
             raise UsageError(
                 f"the adapter takes vectors of {self.config.embedding_dim} components, these have {queries.shape[-1]}; "
                 "use the encoder that it was trained on"
             )
+        _refuse_without_direction(queries)
         batches = (queries[at : at + BATCH] for at in range(0, len(queries), BATCH))
         adapted_queries = []
         for batch in batches:
@@ -54,21 +59,25 @@ class Hypernetwork:
         condition = self._encoded(queries)
         rank = self.config.low_rank_dim
         tokens = np.zeros((len(queries), rank, self.config.hidden_dim), self.precision)
-        places = self.weights["pos_emb"][:rank] * self.weights["pos_scale"]  # (r, H)
+        places = self.weights["pos_emb"][:rank] * self.weights.get("pos_scale", 1)  # (r, H)
         for step in range(self.config.num_steps):
             asked = condition + self._step(step)
             out = self._transformed(np.concatenate([asked[:, None], tokens + places], axis=1))  # (n, 1 + r, H)
-            condition, tokens = condition + out[:, 0], tokens + out[:, 1:]
+            tokens = tokens + out[:, 1:]
+            if self.config.preset != "arxiv-2025-05":  # whose condition stays the encoded query
+                condition = condition + out[:, 0]
         return condition, tokens
 
     # -- parts ---------------------------------------------------------------------------------------------
 
     def _views(self, queries: Reals) -> Iterator[AdaptedQuery]:
         condition, tokens = self.tokens(queries)
+        if self.config.preset == "arxiv-2025-05":
+            yield from self._mapped_views(queries, tokens)
+            return
         decoded = self._decoded("query_decoder", condition)
         kept = self.config.query_residual_weight if self.config.preset == "released" else 0.0
-        mixed = (1 - kept) * decoded + kept * queries
-        adapted = np.asarray(mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12), self.precision)
+        adapted = self._unit((1 - kept) * decoded + kept * queries)
         left, right = (self._decoded(name, tokens).transpose(0, 2, 1) for name in ("dec_u_img", "dec_v_img"))
         for query, u, v in zip(adapted, left, right, strict=True):
             view_u = u
@@ -85,17 +94,32 @@ class Hypernetwork:
                 )
             yield view
 
+    def _mapped_views(self, queries: Reals, tokens: Reals) -> Iterator[AdaptedQuery]:
+        """The public code of May 2025: the query, too, goes through a map."""
+        parts = [self._decoded(name, tokens) for name in self.config.decoders]  # (n, r, E) each
+        text_u, text_v, u, v = parts if self.config.separate_decoders else parts * 2
+        mapped = np.einsum("nr,nre->ne", np.einsum("ne,nre->nr", queries, text_u), text_v)
+        adapted = self._unit(mapped + queries if self.config.use_residual else mapped)
+        for query, left, right in zip(adapted, u, v, strict=True):
+            yield AdaptedQuery(query, np.ascontiguousarray(left.T), np.ascontiguousarray(right.T), 0.0)
+
+    def _unit(self, rows: Reals) -> Reals:
+        return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), self.precision)
+
     def _encoded(self, queries: Reals) -> Reals:
         inner = gelu(self._norm("query_encoder.1", self._linear("query_encoder.0", queries)))
-        return self._norm("query_encoder.5", self._linear("query_encoder.4", inner))
+        second = 3 if self.config.preset == "arxiv-2025-05" else 4
+        return self._norm(f"query_encoder.{second + 1}", self._linear(f"query_encoder.{second}", inner))
 
     def _decoded(self, name: str, tokens: Reals) -> Reals:
         inner = self._linear(f"{name}.0", tokens)
         if self.config.preset == "paper":
             return self._linear(f"{name}.4", gelu(self._norm(f"{name}.1", inner)))
-        return self._linear(f"{name}.3", gelu(inner))
+        return self._linear(f"{name}.{2 if self.config.preset == 'arxiv-2025-05' else 3}", gelu(inner))
 
     def _step(self, step: int) -> Reals:
+        if self.config.preset != "released":  # a learned embedding of each step
+            return np.asarray(self.weights["step_embedding.weight"][step])
         half = self.config.hidden_dim // 2
         angles = step * np.exp(-math.log(PERIOD) * np.arange(half) / half)
         waves = np.concatenate([np.cos(angles), np.sin(angles)]).astype(self.precision)  # (H,)
@@ -133,6 +157,17 @@ class Hypernetwork:
         centred = values - values.mean(axis=-1, keepdims=True)
         scale = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.array(EPSILON, self.precision))
         return np.asarray(centred / scale * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
+
+
+def _refuse_without_direction(queries: Vectors) -> None:
+    for at in range(0, len(queries), MANY):
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.linalg.norm(np.asarray(queries[at : at + MANY], np.float64), axis=1)
+        bad = ~((lengths > 0) & np.isfinite(lengths))
+        if bad.any():
+            row = int(np.argmax(bad))
+            what = "is zero and has no direction" if lengths[row] == 0 else "holds NaN or infinity"
+            raise UsageError(f"query {at + row} (counted from 0) {what}; embed it again, or leave it out")
 
 
 def gelu(values: Reals) -> Reals:

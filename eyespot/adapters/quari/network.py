@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor, einsum, nn
 from torch.nn.functional import gelu, linear, normalize, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from eyespot.adapters.quari.config import Config
+from eyespot.types import UsageError
 
 PERIOD = 10_000.0
 
@@ -36,7 +37,7 @@ class AdaptedBatch(NamedTuple):
 
 
 class TorchHypernetwork(nn.Module):
-    """Queries (n, E) to their views; `token_drop` is the chance that a step of training does not see a token."""
+    """Queries (n, E) to their views; `token_drop` is the chance that a step of training sets a token to zero."""
 
     pos_emb: Tensor
     pos_scale: Tensor
@@ -46,17 +47,37 @@ class TorchHypernetwork(nn.Module):
         dim, hidden = config.embedding_dim, config.hidden_dim
         self.config, self.token_drop = config, token_drop
         first, last = _perceptron(dim, hidden, config.dropout), [nn.Linear(hidden, hidden), nn.LayerNorm(hidden)]
-        self.query_encoder = nn.Sequential(*first, *last)
-        self.step_proj = nn.Sequential(nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, hidden))
+        self.query_encoder = nn.Sequential(*(first[:3] if config.preset == "arxiv-2025-05" else first), *last)
+        if config.preset == "released":
+            self.step_proj = nn.Sequential(nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, hidden))
+        else:
+            self.step_embedding = nn.Embedding(config.num_steps, hidden)
         self.transformer = _Encoder(config)
-        self.query_decoder, self.dec_u_img, self.dec_v_img = (_decoder(config) for _ in range(3))
+        for name in config.decoders:
+            self.add_module(name, _decoder(config))
         # Sines on even channels and cosines on odd ones, (rows, hidden)
         at = torch.arange(1 + 2 * config.low_rank_dim)[:, None] * torch.exp(
             torch.arange(0, hidden, 2) * (-math.log(PERIOD) / hidden)
         )
         positions = torch.stack([at.sin(), at.cos()], dim=-1).flatten(1)
         self.register_buffer("pos_emb", positions)
-        self.register_buffer("pos_scale", torch.ones(1))
+        self.register_buffer("pos_scale", torch.ones(1), persistent=config.preset != "arxiv-2025-05")
+
+    def start_at_identity(self) -> None:
+        """Zero the last layers of the query and U decoders, so that every view is the frozen space.
+
+        The query's residual, made unit, is then the query, and W = I + s·0·Vᵀ; the first gradients reach U through V.
+        `UsageError` for a config with norms, which divide 0 by 0, or of another form.
+        """
+        config = self.config
+        if config.preset != "released" or config.use_fro_norm or not config.query_residual_weight > 0:
+            raise UsageError(
+                "only the preset `released` without Frobenius norms and with a residual query can start at the identity"
+            )
+        for name in ("query_decoder", "dec_u_img"):
+            last = self.get_submodule(f"{name}.3")
+            for parameter in last.parameters():
+                nn.init.zeros_(parameter)
 
     @property
     def telling(self) -> bool:
@@ -66,8 +87,10 @@ class TorchHypernetwork(nn.Module):
     def forward(self, queries: Tensor) -> AdaptedBatch:
         """The views of queries (n, E), which are taken as they are, noise included."""
         condition, ours, theirs = self.tokens(queries)
-        u, v = self.dec_u_img(ours), self.dec_v_img(theirs)  # (n, r, E)
-        return self._views(queries, self.query_decoder(condition), u.transpose(1, 2), v.transpose(1, 2))
+        if self.config.preset == "arxiv-2025-05":
+            return self._mapped_views(queries, ours, theirs)
+        u, v = self._decoded("dec_u_img", ours), self._decoded("dec_v_img", theirs)  # (n, r, E)
+        return self._views(queries, self._decoded("query_decoder", condition), u.transpose(1, 2), v.transpose(1, 2))
 
     def tokens(self, queries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The condition tokens (n, H), the U-tokens and the V-tokens (n, r, H) after all steps."""
@@ -76,10 +99,14 @@ class TorchHypernetwork(nn.Module):
         places = (self.pos_emb[:rank] * self.pos_scale).repeat(copies, 1)  # (copies * r, H)
         tokens = condition.new_zeros(len(queries), copies * rank, self.config.hidden_dim)
         for step in range(self.config.num_steps):
-            asked = condition + self.step_proj(self._wave(step))
-            sequence = torch.cat([asked[:, None], self._some(tokens + places)], dim=1)
+            asked = condition + self._step(step)
+            sequence = torch.cat([asked[:, None], tokens + places], dim=1)
             out = self._refined(sequence, copies)
-            condition, tokens = condition + out[:, 0], tokens + out[:, 1:]
+            # As released: what a token has accumulated is dropped, after the last step, too, so that the decoders see
+            # zeros
+            tokens = self._some(tokens + out[:, 1:])
+            if self.config.preset != "arxiv-2025-05":
+                condition = condition + out[:, 0]
         return condition, tokens[:, :rank], tokens[:, -rank:]
 
     def weights(self) -> dict[str, NDArray[np.float32]]:
@@ -95,6 +122,29 @@ class TorchHypernetwork(nn.Module):
         self.transformer.frugal = True
 
     # -- parts ---------------------------------------------------------------------------------------------
+
+    def _decoded(self, name: str, tokens: Tensor) -> Tensor:
+        decoded: Tensor = self.get_submodule(name)(tokens)
+        return decoded
+
+    def _mapped_views(self, queries: Tensor, ours: Tensor, theirs: Tensor) -> AdaptedBatch:
+        """The public code of May 2025: the query, too, goes through a map."""
+        parts = [
+            self._decoded(name, ours if "_u" in name else theirs).float() for name in self.config.decoders
+        ]  # (n, r, E) each
+        text_u, text_v, u, v = parts if self.config.separate_decoders else parts * 2
+        wide = queries.float()
+        mapped = einsum("nr,nre->ne", einsum("ne,nre->nr", wide, text_u), text_v)
+        adapted = normalize(mapped + wide if self.config.use_residual else mapped, dim=-1)
+        return AdaptedBatch(adapted, u.transpose(1, 2), v.transpose(1, 2), 0.0)
+
+    def _step(self, step: int) -> Tensor:
+        found: Tensor
+        if self.config.preset == "released":
+            found = self.step_proj(self._wave(step))
+        else:
+            found = self.step_embedding.weight[step]
+        return found
 
     def _wave(self, step: int) -> Tensor:
         half = self.config.hidden_dim // 2
@@ -136,10 +186,12 @@ def _perceptron(inside: int, hidden: int, dropout: float) -> list[nn.Module]:
 
 
 def _decoder(config: Config) -> nn.Sequential:
-    """The paper's decoders have a layer norm, those of the released weights have none."""
+    """The paper's decoders have a layer norm, those of the released weights none, those of May 2025 no dropout."""
     parts = _perceptron(config.hidden_dim, config.hidden_dim, config.dropout)
-    if config.preset == "released":
+    if config.preset != "paper":
         del parts[1]
+    if config.preset == "arxiv-2025-05":
+        del parts[-1]
     return nn.Sequential(*parts, nn.Linear(config.hidden_dim, config.embedding_dim))
 
 

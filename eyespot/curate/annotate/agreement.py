@@ -1,19 +1,21 @@
 """What several annotators of a query agree on, what they dispute, and what counts in the end.
 
-The last word of whoever settles disputes counts first, then the majority; where as many say yes as no there is
-reasonable doubt, and doubt counts as not relevant.
+Where annotators differ the last word of whoever settles disputes counts first, then the majority; where as many say yes
+as no there is reasonable doubt, and doubt counts as not relevant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
 from eyespot.curate.annotate.annotation_store import ADJUDICATION, AnnotationStore, mark_of, relevant
+from eyespot.curate.annotate.person_names import name_of
+from eyespot.curate.annotate.team_store import OWN_DISPUTES, DisputeNote
 from eyespot.runs.agreement import Agreement, Ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha
-from eyespot.types import Judgement
+from eyespot.types import Judgement, UsageError
 
 
 class Overlap(NamedTuple):
@@ -38,19 +40,26 @@ class Overlap(NamedTuple):
 
 
 class Word(NamedTuple):
-    """The mark that settles a dispute, and whose it is."""
+    """The mark that settles a dispute, whose it is, and when it was made, in seconds since 1970."""
 
     who: str
     mark: str
+    at: float
 
 
 @dataclass(frozen=True)
 class Dispute:
-    """A photo on which annotators differ: the mark of each, and the word that settles it, if there is one."""
+    """A photo on which annotators differ: the mark of each, and the word that settles it, if there is one.
+
+    times: when each of them marked it, in seconds since 1970. grouped: who marked it as a member of a group.
+    """
 
     image: str
     marks: dict[str, str]
     word: Word | None = None
+    times: dict[str, float] = field(default_factory=dict)
+    grouped: frozenset[str] = frozenset()
+    notes: tuple[DisputeNote, ...] = ()
 
 
 MarksByPerson = Mapping[str, Mapping[str, Judgement]]  # by annotator, by photo
@@ -94,12 +103,18 @@ def _ratings(said: MarksByPerson, images: set[str]) -> list[tuple[str, str, int]
 def differences(store: AnnotationStore, id: str, said: MarksByPerson | None = None) -> list[Dispute]:
     """The photos on which annotators differ, settled or not, in the order of the list."""
     said = everybody(store, id) if said is None else said
-    words = _words(store, id)
+    if len(said) < 2:
+        return []
+    words, notes = _words(store, id), store.team.notes(id)
+    groups = {who: store.team.marked_by_group(id, who, one) for who, one in said.items()}
     found = []
     for image in store.photos(id):
-        marks = {who: mark_of(one[image]) for who, one in said.items() if image in one}
+        last = {who: one[image] for who, one in said.items() if image in one}
+        marks = {who: mark_of(one) for who, one in last.items()}
         if len({mark == "y" for mark in marks.values()}) > 1:
-            found.append(Dispute(image, marks, words.get(image)))
+            times = {who: one.at for who, one in last.items()}
+            grouped = frozenset(who for who in last if image in groups[who])
+            found.append(Dispute(image, marks, words.get(image), times, grouped, tuple(notes.get(image, ()))))
     return found
 
 
@@ -113,17 +128,39 @@ def settle(store: AnnotationStore, id: str, who: str, image: str, mark: str | No
     store.mark(id, who, {image: mark}, ADJUDICATION)
 
 
+def check_disputed(store: AnnotationStore, id: str, image: str) -> None:
+    """Raise `UsageError` if annotators do not differ on a photo: there is nothing to settle."""
+    if all(one.image != image for one in differences(store, id)):
+        raise UsageError(
+            "annotators do not differ on this photo, so there is nothing to settle; whoever sees it otherwise marks it"
+        )
+
+
+def check_impartial(store: AnnotationStore, id: str, who: str, image: str) -> None:
+    """Raise `UsageError` if somebody has a mark of their own on a photo, unless the lead lets them settle it."""
+    own = store.last_judgements(id, who).get(image)
+    if own is not None and not store.team.allows(OWN_DISPUTES):
+        raise UsageError(
+            f"{name_of(who)} has marked this photo, and nobody settles their own dispute; let somebody else settle it, "
+            "change your own mark, or ask the lead to allow it on the page Annotate"
+        )
+
+
 def labels(store: AnnotationStore, id: str, said: MarksByPerson | None = None) -> dict[str, bool]:
-    """What counts in the end for every photo that somebody labelled, in the order of the list."""
+    """What counts in the end for every photo that somebody labelled, in the order of the list.
+
+    A word that settled a dispute counts for as long as marks differ: once they agree, it is out of date.
+    """
     said = everybody(store, id) if said is None else said
-    done = {image: word.mark == "y" for image, word in _words(store, id).items()}
+    words = _words(store, id)
     votes = {image: [relevant(one[image]) for one in said.values() if image in one] for image in store.photos(id)}
     final = {image: 2 * sum(given) > len(given) for image, given in votes.items() if given}
+    done = {image: words[image].mark == "y" for image in words.keys() & final.keys() if len({*votes[image]}) > 1}
     return {**final, **done}
 
 
 def _words(store: AnnotationStore, id: str) -> dict[str, Word]:
     """The words that settle disputes, by photo; of several the last one."""
     found = store.said_by(id, store.annotators(), ADJUDICATION)
-    words = [(one, Word(who, mark_of(one))) for who, said in found.items() for one in said.values()]
+    words = [(one, Word(who, mark_of(one), one.at)) for who, said in found.items() for one in said.values()]
     return {one.image: word for one, word in sorted(words, key=lambda pair: pair[0].at)}

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 from eyespot.curate.annotate.audit_shares import AuditShares
 from eyespot.curate.annotate.depth_bands import Band, DepthDesign
+from eyespot.curate.annotate.person_names import judge_of
 from eyespot.curate.annotate.queries import AnnotationQuery
+from eyespot.curate.annotate.team_store import TeamStore
 from eyespot.judges import person
 from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
 from eyespot.storage import sqlite
@@ -37,7 +39,6 @@ CREATE TABLE IF NOT EXISTS narrowings(annotated INTEGER PRIMARY KEY, place INTEG
 """
 MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
 ADJUDICATION = "adjudication"  # how the one who settles disputes is asked
-LONGEST = 60  # characters of a name
 GOES_ON, ENDED = 1, 2  # how a list grows: as the beginning of a search, which had come to its end when last asked
 
 
@@ -69,6 +70,8 @@ class Stamp(NamedTuple):
     listed: int
     audit: int
     people: int
+    grouped: int
+    grouped_at: float
     grows: int
     facts: str
     text: str
@@ -79,7 +82,7 @@ class AnnotationStore:
 
     def __init__(self, path: Path) -> None:
         self.judgements = Judgements(path)
-        self.shares = AuditShares(path)
+        self.shares, self.team = AuditShares(path), TeamStore(path)
         self._sql = sqlite.connect(path, SCHEMA)
         self._lock = RLock()
 
@@ -87,6 +90,7 @@ class AnnotationStore:
         """Let go of the file."""
         self._sql.close()
         self.shares.close()
+        self.team.close()
         self.judgements.close()
 
     def __enter__(self) -> AnnotationStore:
@@ -117,9 +121,7 @@ class AnnotationStore:
         wanted = list(queries)
         for one in wanted:
             if not one.text.strip() or not one.id.strip():
-                raise UsageError(
-                    f"a query has an id and words, not {one.id!r} and {one.text!r}; say what is looked for"
-                )
+                raise UsageError(f"a query has an id and words, not {one.id!r} and {one.text!r}; give it both")
             if "\0" in one.id + one.text:
                 raise UsageError(f"the query {one.text!r} holds a NUL, which no text has; leave it out")
         taken = [one for one in wanted if not one.failing]
@@ -153,12 +155,13 @@ class AnnotationStore:
         with self._lock, sqlite.transaction(self._sql):
             if marks := sum(map(len, self.said_by(id, self.annotators()).values())):
                 raise UsageError(f"photos that are marked for {id!r}: {marks}; marks stay, so take them back first")
-            for table in ("audit_designs", "audit_people", "audit_shares", "audit_twice"):
+            for table in ("audit_designs", "audit_lists", "audit_people", "audit_shares", "audit_twice"):
                 own = "audit IN (SELECT number FROM audits WHERE annotated = ?)"
                 self._sql.execute(f"DELETE FROM {table} WHERE {own}", (number,))
             for table in ("candidates", "audits", "narrowings", "openings"):
                 self._sql.execute(f"DELETE FROM {table} WHERE annotated = ?", (number,))
             self._sql.execute("DELETE FROM annotated WHERE number = ?", (number,))
+        self.team.forget(id)
 
     def queries(self) -> dict[str, AnnotationQuery]:
         """The queries by id, in the order in which they came."""
@@ -229,6 +232,8 @@ class AnnotationStore:
             " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number),"
             " (SELECT count(*) FROM audit_people JOIN audits ON audits.number = audit WHERE annotated = asked.number)"
             " + (SELECT count(*) FROM audit_twice JOIN audits ON audits.number = audit WHERE annotated = asked.number),"
+            " (SELECT count(*) FROM group_marks WHERE query = asked.id),"
+            " (SELECT ifnull(max(at), 0) FROM group_marks WHERE query = asked.id),"
             " grows, facts, text"
             " FROM annotated AS asked WHERE id = ?",
             id,
@@ -238,8 +243,8 @@ class AnnotationStore:
     def candidates(self, id: str) -> list[Candidate]:
         """A query's list, best first."""
         number = self._number(id)
-        rows = self._select("SELECT image, path FROM candidates WHERE annotated = ? ORDER BY place", number)
-        return [Candidate(*row) for row in rows]
+        photos = self._select("SELECT image, path FROM candidates WHERE annotated = ? ORDER BY place", number)
+        return [Candidate(*row) for row in photos]
 
     def _number(self, id: str) -> int:
         rows = self._select("SELECT number FROM annotated WHERE id = ?", id)
@@ -369,14 +374,6 @@ class AnnotationStore:
 
 
 # -- marks and judgements -------------------------------------------------------------------------------------------
-
-
-def judge_of(who: str) -> str:
-    """How a person is called in the ledger; `UsageError` for a name that is empty, long, or unprintable."""
-    name = " ".join(who.split())
-    if not name or len(name) > LONGEST or not name.isprintable():
-        raise UsageError(f"an annotator's name has 1 to {LONGEST} printable characters; give one with --as NAME")
-    return f"{PERSON}{name}"
 
 
 def mark_of(said: Judgement) -> str:

@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS audit_people(audit INTEGER NOT NULL, person TEXT NOT 
 CREATE TABLE IF NOT EXISTS audit_shares(audit INTEGER NOT NULL, image TEXT NOT NULL, person TEXT NOT NULL,
     at REAL NOT NULL, number INTEGER PRIMARY KEY, UNIQUE(audit, image, person));
 CREATE TABLE IF NOT EXISTS audit_twice(audit INTEGER PRIMARY KEY, images TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS audit_lists(audit INTEGER PRIMARY KEY, listed INTEGER NOT NULL);
 """
 LAPSE = 900.0  # seconds for which a photo that was handed out waits for its label
 
@@ -51,6 +52,19 @@ class AuditShares:
         with self._lock:
             rows = self._sql.execute("SELECT person FROM audit_people WHERE audit = ? ORDER BY number", (audit,))
             return [person for (person,) in rows]
+
+    # -- the list -------------------------------------------------------------------------------------------
+
+    def note_list(self, audit: int, listed: int) -> None:
+        """Remember how many photos were on the list at the draw: what is listed later is no part of its rest."""
+        with self._lock, sqlite.transaction(self._sql):
+            self._sql.execute("INSERT INTO audit_lists VALUES (?, ?)", (audit, listed))
+
+    def listed(self, audit: int) -> int:
+        """How many photos were on the list at the draw, at least: 0 for an audit of earlier versions."""
+        with self._lock:
+            row = self._sql.execute("SELECT listed FROM audit_lists WHERE audit = ?", (audit,)).fetchone()
+        return 0 if row is None else int(row[0])
 
     # -- photos ---------------------------------------------------------------------------------------------
 

@@ -10,10 +10,11 @@ import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 
 import numpy as np
 
-from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, judge_of, relevant
+from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, relevant
 from eyespot.curate.annotate.candidates import draw_from_gallery, nearest
 from eyespot.curate.annotate.depth_bands import (
     DepthDesign,
@@ -24,6 +25,7 @@ from eyespot.curate.annotate.depth_bands import (
     reach,
     too_deep,
 )
+from eyespot.curate.annotate.person_names import judge_of
 from eyespot.curate.annotate.remaining import Audit, Remaining, remaining
 from eyespot.search.collection import Collection
 from eyespot.types import NothingFound, UsageError
@@ -39,8 +41,8 @@ class Audited:
     `left` and `cautious` are there once all are: how many relevant photos nobody has seen, with 95 % intervals. The
     first is right as often as promised, the second at least as often. `most_by_rank` is how many at most (95 %) if
     they lie no deeper than evenly over the logarithm of the rank; None where the audit was not drawn by depth, or found
-    photos so deep that it contradicts this. Where several work at it, `people` are their names, and `together` is how
-    many relevant photos they have found in all.
+    photos so deep that it contradicts this. Where several work at it, `people` are their names, `together` is how many
+    relevant photos they have found in all, and `waiting` how many photos wait for the label of a second person.
     """
 
     size: int
@@ -51,6 +53,7 @@ class Audited:
     most_by_rank: int | None = None
     people: tuple[str, ...] = ()
     together: int | None = None
+    waiting: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,10 +90,7 @@ def draw(
     before, team = store.audits(id), _team(store, id, who)
     running = under_way(store, id) or standing(store, id, who)
     if running is not None and running.done < running.size:
-        left = running.size - running.done
-        raise UsageError(
-            f"{left} photos of the audit are still to be labelled; finish it, or join it, before you draw another"
-        )
+        raise UsageError(_to_do(id, running))
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
     seen = dict.fromkeys(image for said in store.said_by(id, team).values() for image in said)
     if store.grows(id) and collection is None:
@@ -109,10 +109,22 @@ def draw(
     else:
         audit = AuditSample(rest, float(rng.random()), drawn, list(seen))
     number = store.keep_audit(id, who, audit, before)
+    store.shares.note_list(number, len(listed))
     store.shares.join(number, [judge_of(person) for person in team])
     if plan.twice:
         store.shares.label_twice(number, _some(audit.photos, plan.twice, rng))
     return audit
+
+
+def _to_do(id: str, running: Audited) -> str:
+    """What is to be done before another audit is drawn."""
+    left = running.size - running.done
+    if running.waiting == left:
+        return (
+            f"{left} photos of the audit wait for the label of a second person; let somebody else join it: "
+            f"eyespot annotate audit {quote(id)} --join --as NAME"
+        )
+    return f"{left} photos of the audit are still to be labelled; finish it, or join it, before you draw another"
 
 
 def _some(photos: Sequence[Candidate], share: float, rng: np.random.Generator) -> list[str]:
@@ -122,9 +134,12 @@ def _some(photos: Sequence[Candidate], share: float, rng: np.random.Generator) -
 
 
 def _team(store: AnnotationStore, id: str, who: str) -> list[str]:
-    """Somebody and those with whom they worked at the last audit."""
+    """Somebody and those with whom they worked at the last audit, or label a shared list."""
     last = store.audit_number(id, who)
-    return [who] if last is None else list(dict.fromkeys([who, *store.auditors(last)]))
+    others = [] if last is None else store.auditors(last)
+    if store.team.leases.seed(id) is not None:
+        others += [name for name, said in store.said_by(id, store.annotators()).items() if said]
+    return list(dict.fromkeys([who, *others]))
 
 
 def _draw_evenly(
@@ -190,9 +205,14 @@ def standing(store: AnnotationStore, id: str, who: str) -> Audited | None:
     return _standing_of(store, id, store.audit_number(id, who))
 
 
+def last_standing(store: AnnotationStore, id: str) -> Audited | None:
+    """How the last audit of a query stands, whoever drew it; None if there is none."""
+    return _standing_of(store, id, store.audit_number(id))
+
+
 def under_way(store: AnnotationStore, id: str) -> Audited | None:
     """How the last audit of a query stands, whoever drew it, while it is not finished; else None."""
-    found = _standing_of(store, id, store.audit_number(id))
+    found = last_standing(store, id)
     return None if found is None or found.done >= found.size else found
 
 
@@ -205,15 +225,23 @@ def _standing_of(store: AnnotationStore, id: str, number: int | None) -> Audited
     each = [{image: relevant(one) for image, one in said[person].items()} for person in people]
     # Of those who labelled the same photo the one who came first counts
     labels = {image: label for own in reversed(each) for image, label in own.items()}
-    lacking = {image for image in store.shares.twice(number) if sum(image in own for own in each) < 2}
-    found = audit_result({image: label for image, label in labels.items() if image not in lacking}, drawn)
+    # Of one person alone there is no second label to wait for
+    twice = store.shares.twice(number) if len(people) > 1 else set()
+    lacking = {image for image in twice if sum(image in own for own in each) < 2}
+    # What came on the list after the draw was perhaps no part of the rest, and nothing found there lessens it
+    rest = {photo.image for photo in [*drawn.photos, *store.candidates(id)[: store.shares.listed(number)]]}
+    found = audit_result({image: label for image, label in labels.items() if image in rest - lacking}, drawn)
     if len(people) == 1:
         return found
-    return replace(found, people=tuple(people), together=sum(labels.values()))
+    waiting = len(lacking & labels.keys())
+    return replace(found, people=tuple(people), together=sum(labels.values()), waiting=waiting)
 
 
 def audit_result(labels: Mapping[str, bool], drawn: AuditSample) -> Audited:
-    """The same from all that somebody has labelled: the photos of the rest that turned up since count as found."""
+    """The same from all that somebody has labelled of the photos that were there at the draw.
+
+    Those of the rest that turned up since count as found.
+    """
     shown = [labels[photo.image] for photo in drawn.photos if photo.image in labels]
     size, done, found = len(drawn.photos), len(shown), sum(shown)
     if done < size:

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import eyespot
 from eyespot.curate.annotate.agreement import Overlap
-from eyespot.curate.annotate.progress import WAGE, LabellingProgress, percent
+from eyespot.curate.annotate.progress import TEAM, WAGE, LabellingProgress, percent
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.annotate.stopping import IN_A_ROW
 from eyespot.pipelines.data_card.markdown_table import table
 
 
 class QuerySheet(NamedTuple):
-    """One query as the datasheet tells it."""
+    """One query as the datasheet tells it; the first of `stands` is that of the whole team, where there is one."""
 
     wanted: AnnotationQuery
     stands: Sequence[LabellingProgress]
@@ -26,8 +26,8 @@ class QuerySheet(NamedTuple):
 
 def datasheet(sheets: Sequence[QuerySheet]) -> str:
     """The whole set in Markdown."""
-    people = sorted({one.who for sheet in sheets for one in sheet.stands})
-    hours = sum(one.seconds for sheet in sheets for one in sheet.stands) / 3600
+    stands = [one for sheet in sheets for one in sheet.stands if one.who != TEAM]
+    people, hours = sorted({one.who for one in stands}), sum(one.seconds for one in stands) / 3600
     labelled, relevant = sum(sheet.labelled for sheet in sheets), sum(sheet.relevant for sheet in sheets)
     overlaps = [overlap for sheet in sheets for overlap in sheet.overlaps]
     shared = sum(one.photos for one in overlaps)

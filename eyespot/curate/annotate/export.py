@@ -6,18 +6,19 @@ were judged and found not relevant are in `labels.csv` and in the qrels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import methodcaller
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from eyespot.curate.annotate import queries
 from eyespot.curate.annotate.agreement import MarksByPerson, everybody, labels, overlaps
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, mark_of
 from eyespot.curate.annotate.datasheet import QuerySheet, datasheet
-from eyespot.curate.annotate.progress import LabellingProgress, faults, standing_of
+from eyespot.curate.annotate.progress import LabellingProgress, faults, standing_of, team_standing
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, select
 from eyespot.gallery.exporting import LabelTask
@@ -30,23 +31,34 @@ from eyespot.types import NothingFound, Qrels, Run
 QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"
 QRELS, RUN = "qrels.json", "candidates.json"
 LABEL_STUDIO, LABEL_STUDIO_CONFIG, SHEET = "label-studio.json", "label-studio.xml", "datasheet.md"
+Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A query with all that was said of it: by whom, what counts in the end, and what is wrong with it."""
+    """A query with all that was said of it: by whom, what counts in the end, and what is wrong with it.
+
+    team: how all of its people together stand; None where fewer than two have labelled.
+    """
 
     wanted: AnnotationQuery
     photos: list[Candidate]
     said: MarksByPerson
     labels: dict[str, bool]
     stands: list[LabellingProgress] = field(default_factory=list)
+    team: LabellingProgress | None = None
+
+    @property
+    def together(self) -> LabellingProgress | None:
+        """How the labelling stands, by all of its people or the only one; None before the first mark."""
+        return self.team or (self.stands[0] if self.stands else None)
 
     @property
     def faults(self) -> list[str]:
         """Why it should not go into a benchmark, by the labelling that has the fewest such reasons."""
         listed = [photo.image for photo in self.photos]
-        told = [faults(self.wanted, stands, self.labels, listed) for stands in self.stands]
+        every = [*([self.team] if self.team else []), *self.stands]
+        told = [faults(self.wanted, stands, self.labels, listed) for stands in every]
         return min(told, key=len) if told else ["not labelled"]
 
 
@@ -55,7 +67,9 @@ def labelled(store: AnnotationStore, id: str) -> Labelled:
     said = everybody(store, id)
     wanted, listed = store.query(id), store.candidates(id)
     stands = [standing_of(store, id, who, (listed, one)) for who, one in said.items()]
-    return Labelled(wanted, listed, said, labels(store, id, said), stands)
+    final = labels(store, id, said)
+    team = team_standing(store, id, said, final) if len(stands) > 1 else None
+    return Labelled(wanted, listed, said, final, stands, team)
 
 
 def every(store: AnnotationStore) -> list[Labelled]:
@@ -64,6 +78,23 @@ def every(store: AnnotationStore) -> list[Labelled]:
     if not any(one.labels for one in found):
         raise NothingFound("no query is labelled yet; begin with: eyespot annotate add FILE.csv")
     return [one for one in found if one.labels]
+
+
+def without_photos(found: list[Labelled], images: Collection[str]) -> list[Labelled]:
+    """The same queries without some photos, such as those that were flagged."""
+    return [
+        replace(
+            one,
+            photos=[photo for photo in one.photos if photo.image not in images],
+            said={who: _without(marks, images) for who, marks in one.said.items()},
+            labels=_without(one.labels, images),
+        )
+        for one in found
+    ]
+
+
+def _without(facts: Mapping[str, Fact], images: Collection[str]) -> dict[str, Fact]:
+    return {image: fact for image, fact in facts.items() if image not in images}
 
 
 def flawless(found: list[Labelled]) -> list[Labelled]:
@@ -92,12 +123,7 @@ def write(store: AnnotationStore, kept: list[Labelled], out: Path) -> None:
         write_qrels(qrels(kept), folder / QRELS)
         write_run(run(kept), folder / RUN)
         label_studio.write_tasks(folder / LABEL_STUDIO, _tasks(kept, paths))
-        sheets = [
-            QuerySheet(
-                one.wanted, one.stands, sum(one.labels.values()), len(one.labels), overlaps(one.said), one.faults
-            )
-            for one in kept
-        ]
+        sheets = [_sheet(one) for one in kept]
         for name, text in {LABEL_STUDIO_CONFIG: label_studio.CONFIG, SHEET: datasheet(sheets)}.items():
             write_whole(folder / name, methodcaller("write", text.encode("utf-8", "surrogatepass")))
 
@@ -120,6 +146,11 @@ def rerank_set(kept: list[Labelled], limits: RerankLimits, division: Division) -
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
+
+
+def _sheet(one: Labelled) -> QuerySheet:
+    stands = [*([one.team] if one.team else []), *one.stands]
+    return QuerySheet(one.wanted, stands, sum(one.labels.values()), len(one.labels), overlaps(one.said), one.faults)
 
 
 def _tasks(kept: list[Labelled], paths: dict[str, str]) -> Iterator[tuple[LabelTask, dict[str, str]]]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from eyespot.curate.annotate import auditing
+from eyespot.curate.annotate.agreement import MarksByPerson
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, relevant
 from eyespot.curate.annotate.auditing import Audited
-from eyespot.curate.annotate.queries import AnnotationQuery
+from eyespot.curate.annotate.person_names import name_of
+from eyespot.curate.annotate.queries import CRITERIA, AnnotationQuery
 from eyespot.curate.annotate.stopping import IN_A_ROW, Descent, descent
 from eyespot.types import Judgement
 
@@ -22,6 +24,8 @@ WAGE = 15.50  # US dollars an hour, as INQUIRE paid (appendix H.5)
 # re-ranking set (section 3.3); for its full set it gives no number (section 3.2), so there the limit is ours.
 EASY_DEPTH, EASY_SHARE = 100, 0.5
 SURE = 0.9  # a labelling is complete if at least this share of the relevant photos is found
+
+TEAM = "all together"  # stands for everybody; no name of a person
 
 Looked = tuple[Sequence[Candidate], Mapping[str, Judgement]]  # a list, and what somebody said of its photos
 
@@ -105,12 +109,27 @@ def standing(store: AnnotationStore, id: str, who: str, in_a_row: int = IN_A_ROW
     return standing_of(store, id, who, (store.candidates(id), store.last_judgements(id, who)), in_a_row)
 
 
+def labelled_images(store: AnnotationStore, id: str, who: str) -> dict[str, list[str]]:
+    """The photos that somebody has `labelled` for a query, those of them that are `relevant`, and those `audited`."""
+    said = store.last_judgements(id, who)
+    audit = store.audit(id, who)
+    drawn = [] if audit is None else [photo.image for photo in audit.photos]
+    return {
+        "labelled": [*said],
+        "relevant": [image for image, one in said.items() if relevant(one)],
+        "audited": [image for image in drawn if image in said],
+        "audited_relevant": [image for image in drawn if image in said and relevant(said[image])],
+    }
+
+
 def standing_of(
     store: AnnotationStore, id: str, who: str, known: Looked, in_a_row: int = IN_A_ROW
 ) -> LabellingProgress:
     """The same from the list and what somebody said, where both are known already."""
     listed, said = known
     labels = {image: relevant(one) for image, one in said.items()}
+    grouped = store.team.marked_by_group(id, name_of(who), said)
+    down = [(labels.get(photo.image), photo.image not in grouped) for photo in listed]
     return LabellingProgress(
         id,
         who,
@@ -118,9 +137,35 @@ def standing_of(
         store.goes_on(id),
         len(labels),
         sum(labels.values()),
-        descent((labels.get(photo.image) for photo in listed), in_a_row),
+        descent((label for label, _ in down), in_a_row, (look for _, look in down)),
         auditing.standing(store, id, who),
         seconds(said.values(), store.openings(id, who)),
+        store.ranked_depth(id),
+    )
+
+
+def team_standing(
+    store: AnnotationStore, id: str, said: MarksByPerson, labels: Mapping[str, bool], in_a_row: int = IN_A_ROW
+) -> LabellingProgress:
+    """How the labelling of a query by all of its people together stands: what counts in the end, and all their time.
+
+    Its audit is the last one of the query, whoever drew it.
+    """
+    listed, each = store.candidates(id), [standing_of(store, id, who, ((), own)) for who, own in said.items()]
+    singly = {who: own.keys() - store.team.marked_by_group(id, who, own) for who, own in said.items()}
+    looked = set[str]().union(*singly.values())
+    audit = auditing.last_standing(store, id)
+    return LabellingProgress(
+        id,
+        TEAM,
+        len(listed),
+        store.goes_on(id),
+        len(labels),
+        sum(labels.values()),
+        descent((labels.get(photo.image) for photo in listed), in_a_row, (one.image in looked for one in listed)),
+        # Its own relevant photos are counted here: those that nobody of the audit has found, too
+        audit and replace(audit, together=None),
+        sum(one.seconds for one in each),
         store.ranked_depth(id),
     )
 
@@ -169,8 +214,8 @@ def faults(
     ranked = stands.ranked is None or stands.ranked >= EASY_DEPTH
     share = stands.found_at_least
     told = [
-        (bool(wanted.failing), f"not {' and not '.join(wanted.failing)}"),
-        (bool(wanted.open), f"intake open: {', '.join(wanted.open)}"),
+        (bool(wanted.failing), f"the query does not fit: it is not {_criteria(wanted.failing, 'or')}"),
+        (bool(wanted.open), f"nobody has said whether it is {_criteria(wanted.open, 'and')}"),
         (not stands.relevant, "nothing relevant was found"),
         (not stands.stopped, "not labelled to the end"),
         (ranked and sum(first) > EASY_SHARE * len(first), f"too easy: {sum(first)} of the first {len(first)}"),
@@ -178,3 +223,9 @@ def faults(
         (share is not None and not stands.sure, f"perhaps only {percent(share or 0.0)} of the relevant photos found"),
     ]
     return [reason for wrong, reason in told if wrong]
+
+
+def _criteria(names: Sequence[str], last: str) -> str:
+    """Criteria of the intake in words."""
+    *first, end = [CRITERIA[name] for name in names] or [""]
+    return f"{', '.join(first)} {last} {end}" if first else end

@@ -18,7 +18,12 @@ from eyespot.storage.files import refuse, write_csv
 from eyespot.types import Query
 
 COLUMNS = ("supercategory", "category", "iconic_group", "lingo")
-INTAKE = ("visible", "feasible", "of_interest")
+CRITERIA = {  # of the intake, in words that go on after "it is"
+    "visible": "visible in the picture alone",
+    "feasible": "feasible to label over all photos",
+    "of_interest": "of interest to an expert",
+}
+INTAKE = tuple(CRITERIA)
 _YES_OR_NO = {
     **dict.fromkeys(("yes", "y", "true", "1"), "yes"),
     **dict.fromkeys(("no", "n", "false", "0"), "no"),

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.encoders.starter.activation import open_with_cells, slopes
 from eyespot.encoders.starter.caveats import caveat
 from eyespot.encoders.starter.doubt import weakest_match
 from eyespot.encoders.starter.networks import Floats, TextNetwork, open_session
 from eyespot.encoders.starter.words import Lexicon, unframed, visible_nouns
-from eyespot.types import Pixels, Space, UsageError, Vectors
+from eyespot.types import Heat, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -83,6 +84,19 @@ class Starter:
     def weakest_match(self, text: str) -> float:
         """A best score below this is probably no match; calibrated in docs/starter.md."""
         return weakest_match(self.ideal_pictures @ self.encode_texts([text])[0])
+
+    def heat(self, picture: Image, query: Vectors) -> Heat:
+        """What each of 9 × 9 parts of a picture adds to the score of a query (dim,): its class activation map."""
+        pixels = np.ascontiguousarray(self.read(picture)[None])
+        features, logits, cells, weights = self.located.run(None, {"pixels": pixels})
+        by_feature = slopes(query, features[0], likeliest(logits)[0], self.joint, (weights, TEMPERATURE, LOOK_WEIGHT))
+        values = np.tensordot(by_feature, cells[0], 1) / cells[0, 0].size  # (9, 9)
+        return Heat(values.astype(np.float32))
+
+    @cached_property
+    def located(self) -> InferenceSession:
+        """The picture network with the cells whose mean its features are; opened for whoever asks where."""
+        return open_with_cells(self.data / "image.onnx")
 
     @cached_property
     def images(self) -> InferenceSession:

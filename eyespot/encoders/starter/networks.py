@@ -52,6 +52,11 @@ class TextNetwork:
 
 def open_session(file: Path) -> InferenceSession:
     """An onnxruntime session on the processor with EYESPOT_THREADS threads (default: one per core)."""
+    return session_of(str(file))
+
+
+def session_of(model: str | bytes) -> InferenceSession:
+    """The same of a file's place or of its bytes."""
     import onnxruntime
 
     options: Any = onnxruntime.SessionOptions()
@@ -59,7 +64,7 @@ def open_session(file: Path) -> InferenceSession:
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.disable_quant_qdq", "1")  # eight-bit weights are widened once, at loading
-    return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def threads() -> int:

@@ -1,7 +1,7 @@
 """Pictures as they go out: without what their metadata tells of places and owners, and in formats that others read.
 
-JPEG keeps its pixels bit for bit, and its orientation and colour profile; PNG and WebP with metadata are saved again
-without loss. What few programs read (HEIC, AVIF, TIFF) becomes a JPEG.
+JPEG and GIF keep their pixels bit for bit, and their orientation and colour profile; PNG and WebP with metadata are
+saved again without loss. What few programs read (HEIC, AVIF, TIFF) becomes a JPEG.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _ORIENTATION = 0x0112  # the tag of EXIF
 _SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp"}
 _SIGNS = {b"\xff\xd8\xff": "JPEG", b"\x89PNG": "PNG", b"GIF8": "GIF", b"BM": "BMP"}
 _TELLING = ("exif", "xmp", "XML:com.adobe.xmp", "comment", "photoshop")
+_APPS = (b"NETSCAPE2.0", b"ANIMEXTS1.0", b"ICCRGBG1012")  # how often a GIF repeats, and its colour profile
 _MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)  # one that is not part of the coded pixels
 
 
@@ -71,7 +72,7 @@ def _as_file(data: bytes, name: str, shown: Image.Image, bare: bool) -> PictureF
 def bare_picture(data: bytes, suffix: str, shown: Image.Image) -> tuple[bytes, str]:
     """A picture without telling metadata, and the end of its name; `shown` is the same, decoded and upright."""
     format = _format_of(data)
-    if format is not None and (bare := _bare(data, format)) != data:  # what a GIF tells is not taken out
+    if format is not None and (bare := _bare(data, format)) != data:
         return bare, suffix
     jpeg = BytesIO()
     shown.convert("RGB").save(jpeg, "JPEG", quality=95)
@@ -86,8 +87,8 @@ def _format_of(data: bytes) -> str | None:
 
 def _bare(data: bytes, format: str) -> bytes:
     """The same picture without EXIF, XMP, IPTC and comments; it is still shown upright."""
-    if format == "JPEG":
-        return bare_jpeg(data)
+    if format in ("JPEG", "GIF"):
+        return bare_jpeg(data) if format == "JPEG" else bare_gif(data)
     with Image.open(BytesIO(data)) as image:
         texts = getattr(image, "text", None)  # of a PNG
         if format not in ("PNG", "WEBP") or not (texts or image.getexif() or set(_TELLING) & set(image.info)):
@@ -126,6 +127,34 @@ def bare_jpeg(data: bytes) -> bytes:
     else:
         return b"".join([*parts, data[at:], b"\xff\xd9"])  # without an end mark: everything is pixels
     return b"".join([*parts, data[at : found.start()], b"\xff\xd9"])
+
+
+def bare_gif(data: bytes) -> bytes:
+    """A GIF up to its end mark, without comments and what applications added, XMP say; its pictures stay bit for bit.
+
+    What follows a block that is cut short is left out. Source: GIF89a, and XMP Part 3 for its application block.
+    """
+    at = 13 + _colours(data[10:11])
+    parts = [data[:at]]
+    while (sign := data[at : at + 1]) in (b"!", b","):
+        start = at
+        at += 2 if sign == b"!" else 11 + _colours(data[at + 9 : at + 10])
+        while size := int.from_bytes(data[at : at + 1]):  # blocks of up to 255 bytes; none is the end
+            at += 1 + size
+        at += 1
+        if (
+            sign == b","
+            or data[start + 1 : start + 2] not in (b"\xfe", b"\xff")
+            or data[start + 3 : start + 14] in _APPS
+        ):
+            parts.append(data[start:at])
+    return b"".join([*parts, b";"])
+
+
+def _colours(flags: bytes) -> int:
+    """The bytes of a table of colours, as the flags before it say."""
+    number = int.from_bytes(flags)
+    return 3 << ((number & 7) + 1) if number & 0x80 else 0
 
 
 def _tells(marker: int, head: bytes) -> bool:

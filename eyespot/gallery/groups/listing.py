@@ -13,6 +13,8 @@ from eyespot.gallery import disk
 from eyespot.gallery.groups.rule import KINDS
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.photos.places import tar_of
+from eyespot.gallery.videos.addresses import file_of
+from eyespot.gallery.videos.facts import TIME
 from eyespot.gallery.view import View
 
 EXACT = "exact"  # files of the same bytes
@@ -62,11 +64,14 @@ def file_groups(view: View) -> list[FileGroup]:
     kind_of: dict[int, str] = {}
     for number, kind, facts in zip(own.tolist(), kinds, every, strict=True):
         files.setdefault(number, []).extend(_files_of(facts))
-        kind_of[number] = EXACT if number < 0 else KINDS[kind]
-    made = (
+        one_file = len({file.id for file in files[number]}) == 1  # as the frames of one video are
+        kind_of[number] = EXACT if number < 0 or one_file else KINDS[kind]
+    made = [
         FileGroup(kind_of[number], sorted(_different_files(some), key=_best_first)) for number, some in files.items()
-    )
-    return sorted((g for g in made if len(g.files) > 1), key=lambda group: (-group.freed, group.files[0].path))
+    ]
+    # Each frame of a copied video finds the same files
+    different = {tuple(group.files): group for group in made if len(group.files) > 1}.values()
+    return sorted(different, key=lambda group: (-group.freed, group.files[0].path))
 
 
 def _several_paths(view: View) -> Any:
@@ -78,8 +83,9 @@ def _several_paths(view: View) -> Any:
 
 def _files_of(facts: dict[str, Any]) -> Iterator[GroupFile]:
     numbers = [facts.get(name) or 0 for name in ("width", "height", "size")]
+    id = facts["id"] if facts.get(TIME) is None else facts.get("video_id") or facts["id"]
     for place in facts["paths"]:
-        yield GroupFile(facts["id"], place, *numbers)
+        yield GroupFile(id, file_of(place), *numbers)
 
 
 def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:

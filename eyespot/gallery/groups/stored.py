@@ -6,7 +6,7 @@ shard's links depend on no later shard, so what was written of a gallery stays a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,8 @@ from eyespot.gallery.groups.hashes import FORMS, HASHES, read_hashes, read_numbe
 from eyespot.gallery.groups.near_duplicates import Families, Hashes
 from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
 from eyespot.gallery.int8_codes import LookAtFiles
+from eyespot.gallery.videos.addresses import frame_of
+from eyespot.gallery.videos.facts import VIDEO_ID
 from eyespot.gallery.view import Gallery, View
 from eyespot.storage.digests import damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
@@ -97,6 +99,31 @@ def frames_of(view: View, shards: int | None = None) -> Frames:
     return Frames(view.blocks[:shards], signs, np.array(seconds, np.float64), cameras)
 
 
+def frames_by_video(view: View) -> Numbers:
+    """For each row a number that it shares with the frames of its video alone, (rows,); -1 for what is no frame."""
+    found = np.full(int(view.starts[-1]), ALONE, np.int64)
+    numbers: dict[str, int] = {}
+    for start, shard in zip(view.starts.tolist(), view.shards, strict=False):
+        videos = disk.read_items(shard, [VIDEO_ID])  # a column that is not there is not read
+        if VIDEO_ID not in videos.column_names:
+            continue
+        paths = disk.read_items(shard, ["paths"])["paths"].to_pylist()
+        for row, (video, places) in enumerate(zip(videos[VIDEO_ID].to_pylist(), paths, strict=True)):
+            # Stills may have such a label too; and a frame may lie under several roots: a list named it, say
+            if video is not None and places and frame_of(places[0]) is not None:
+                found[start + row] = numbers.setdefault(str(video), len(numbers))
+    return found
+
+
+def _chains(numbers: Numbers) -> Numbers:
+    """Pairs of rows that join all rows of each number but -1, (pairs, 2)."""
+    rows = np.flatnonzero(numbers != ALONE)
+    rows = rows[np.argsort(numbers[rows], kind="stable")]
+    pairs = np.stack([rows[:-1], rows[1:]], axis=1)
+    same: Numbers = pairs[numbers[pairs[:, 0]] == numbers[pairs[:, 1]]]
+    return same
+
+
 class Groups:
     """The groups among the rows of a view."""
 
@@ -113,10 +140,14 @@ class Groups:
         known = np.flatnonzero((rows < len(numbers)).all(axis=1))
         known = known[(numbers[rows[known]] == links[known, :2]).all(axis=1)]
         rows, kinds = rows[known], links[known, 2]
+        videos = frames_by_video(self._view)
+        apart = (videos[rows] == ALONE).all(axis=1)  # two videos that begin alike are not one
+        rows, kinds = rows[apart], kinds[apart]
         families = Families(len(numbers))
         families.join(rows[kinds == 0])
         copies = families.first()
         families.join(rows[kinds != 0])
+        families.join(_chains(videos))
         return copies, families.first()
 
     @cached_property
@@ -146,6 +177,19 @@ class Groups:
         counts = np.bincount(self.numbers[mask & (self.numbers >= 0)], minlength=1 + self.numbers.max(initial=0))
         own = self.numbers[rows]
         return np.where(own < 0, 0, counts[own] - mask[rows])
+
+    def count(self, ids: Iterable[str]) -> int:
+        """How many pictures these are if copies and frames of one burst count once; an id that is gone counts as one.
+
+        Ids of pictures; each counts once however often it is named.
+        """
+        number_of: dict[str, int] = {}
+        wanted = set(ids)
+        for start, shard in zip(self._view.starts.tolist(), self._view.shards, strict=False):
+            names = disk.read_items(shard, ["id"])["id"].to_pylist()
+            number_of |= {name: int(self.numbers[start + row]) for row, name in enumerate(names) if name in wanted}
+        grouped = [number for number in number_of.values() if number >= 0]
+        return len(wanted) - len(grouped) + len(set(grouped))
 
     def lost(self, mask: Mask) -> int:
         """How many of the rows that the mask lets through stand behind another of their group."""

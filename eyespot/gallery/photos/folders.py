@@ -20,6 +20,7 @@ from eyespot.gallery.photos.pairs import BESIDE, pairs_in
 from eyespot.gallery.photos.pictures import SUFFIXES
 from eyespot.gallery.photos.places import stat_of
 from eyespot.gallery.photos.signatures import HEAD
+from eyespot.gallery.videos.addresses import VIDEO, frame_of, is_video, place_of_frame
 from eyespot.storage.systems import is_inside, with_slashes
 
 LABEL_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # as in the HF imagefolder layout
@@ -77,7 +78,7 @@ class FolderWalk:
         if photo := self.way[-1].pairs.get(entry.name):
             yield Excluded(path, PAIRED)
             yield Labels(self.way[-1].prefix + stored_name(photo), {BESIDE: stored_name(entry.name)})
-        elif ending in SUFFIXES:
+        elif ending in SUFFIXES or is_video(entry.name):
             yield seen_at(entry.path, path)
         elif entry.is_symlink() and not os.path.exists(entry.path):
             # Perhaps a folder of photos on a disk that is not plugged in.
@@ -151,12 +152,14 @@ class FolderWalk:
 
 
 def seen_at(place: str, path: str) -> Seen | Unreadable:
-    """A picture that lies at `place` and is stored as `path`."""
+    """A picture or video that lies at `place` and is stored as `path`."""
+    frame = None if os.path.isfile(place) else frame_of(place)  # which a list may name
     try:
-        status = stat_of(place)
+        status = stat_of(place if frame is None else frame.video)
     except OSError as error:
         return Unreadable(path, reason(error))
-    return Seen(path, status.st_size, clamped(status.st_mtime_ns))
+    offset = place_of_frame(frame.ms) if frame else VIDEO if is_video(place) else -1
+    return Seen(path, status.st_size, clamped(status.st_mtime_ns), offset)
 
 
 def head_of(place: str) -> bytes | None:

@@ -9,7 +9,7 @@ _INT64 = 2**63 - 1
 
 
 class Seen(NamedTuple):
-    """A picture where it lies now; `offset` is its place inside a tar, else -1."""
+    """A picture where it lies now; `offset` is its place inside a tar, else -1, or as `videos/addresses.py` says."""
 
     path: str  # relative to the root, as `names.py` stores it
     size: int

@@ -15,6 +15,7 @@ from typing import Any
 from eyespot.gallery.photos.found import Excluded, Skipped
 from eyespot.gallery.photos.left_out import HIDDEN, LINKED, PAIRED
 from eyespot.gallery.photos.signatures import is_picture
+from eyespot.gallery.videos.addresses import VIDEO_SUFFIXES
 
 UNKNOWN, NO_ENDING, NO_FILE = "with an unknown ending", "without an ending", "pipes and devices"
 _EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are counted apart, endings in a sentence
@@ -23,8 +24,8 @@ _EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are co
 _KINDS = (  # files that are no pictures to eyespot: a name, their endings, and what their owner may do about it
     (
         "video",
-        ".3g2 .3gp .asf .avi .flv .insv .lrv .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv .vob .webm .wmv",
-        "save stills of them as pictures",
+        f".insv .lrv {' '.join(sorted(VIDEO_SUFFIXES))}",
+        "index them outside of tars with the extra [video]",
     ),
     (
         "RAW",

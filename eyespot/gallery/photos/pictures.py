@@ -107,12 +107,12 @@ def upright_rgb(image: Image.Image) -> Image.Image:
     return Exif.of(image).upright(to_rgb(image))
 
 
-def thumbnail(data: bytes, side: int) -> bytes:
+def thumbnail(data: bytes, side: int, quality: int = 85) -> bytes:
     """A JPEG at most `side` pixels wide and high, upright, without EXIF, comment or colour profile."""
     jpeg = BytesIO()
     with picture_in_memory(data, min_side=side) as opened:
         opened.image.thumbnail((side, side), Image.Resampling.LANCZOS)
-        opened.image.save(jpeg, "JPEG", quality=85)
+        opened.image.save(jpeg, "JPEG", quality=quality)
         opened.image.close()  # here, while its memory is counted
     return jpeg.getvalue()
 
@@ -129,6 +129,19 @@ def _draft(image: Image.Image, min_side: int | None) -> int:
     return max(1, min(image.size) // max(1, min_side)) if image.width * image.height > LARGE else 1
 
 
+@contextmanager
+def memory_for(need: int, size: tuple[int, int]) -> Iterator[None]:
+    """Hold bytes of what decoding may take until the block ends; TooLarge for a picture that needs more."""
+    limit = decode_limit()
+    if need > limit:
+        raise TooLarge(
+            f"{size[0]} x {size[1]} pixels take {as_size(need)} of memory to decode, over the limit of"
+            f" {as_size(limit)}; allow more with eyespot index --memory {as_size(need)}, or {VARIABLE}={as_size(need)}"
+        )
+    with _DECODING.reserve(need, limit):
+        yield
+
+
 def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPicture:
     raw = raw_preview(data, _pixel_limit()) if is_raw(data) and reads_raw() else None
     data = raw.data if raw else data
@@ -138,13 +151,7 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     need = bytes_to_decode(image, data, size, factor)
     if min_side is None:
         need = max(need, bytes_to_read(image.size))
-    limit = decode_limit()
-    if need > limit:
-        raise TooLarge(
-            f"{size[0]} x {size[1]} pixels take {as_size(need)} of memory to decode, over the limit of"
-            f" {as_size(limit)}; allow more with eyespot index --memory {as_size(need)}, or {VARIABLE}={as_size(need)}"
-        )
-    memory.enter_context(_DECODING.reserve(need, limit))
+    memory.enter_context(memory_for(need, size))
     image.load()
     # A preview lies as the sensor did; when and how the photo was taken, its file says
     exif = Exif.of(raw if raw and raw.exif else image)

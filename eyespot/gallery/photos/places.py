@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from eyespot.gallery.photos.found import Seen, refuse_size
 from eyespot.gallery.photos.names import real_name, stored_name
+from eyespot.gallery.videos.addresses import FRAGMENT, frame_of, is_video
 from eyespot.types import UsageError
 
 
@@ -28,7 +29,7 @@ class Root(NamedTuple):
 def full_path(root: Root, path: str) -> str:
     """Where a picture lies, as the file system names it; inside a tar it is `archive.tar/member`."""
     if root.kind == "file":
-        return root.place
+        return root.place + (path[-FRAGMENT:] if frame_of(path) else "")
     if root.kind == "tar":
         return f"{root.place}/{real_name(path)}"  # not joined: a member may call itself /etc/passwd
     base = os.path.dirname(root.place) if root.kind == "list" else root.place
@@ -48,11 +49,18 @@ def read_bytes(root: Root, seen: Seen) -> bytes:
 
 
 def read_again(place: str) -> bytes:
-    """The bytes of a picture by its full path, also inside a tar (`archive.tar/member`); OSError if it is gone."""
+    """The bytes of a picture by its full path; OSError if it is gone.
+
+    Inside a tar that path is `archive.tar/member`; of a frame of a video, `clip.mp4#t=00:01:23.500`, it is a JPEG.
+    """
     if (archive := tar_of(place)) is not None:
         from eyespot.gallery.photos.tars import read_member
 
         return read_member(archive, place[len(archive) + 1 :])
+    if (frame := frame_of(place)) is not None and not os.path.isfile(place):
+        from eyespot.gallery.videos.decoding import frame_bytes
+
+        return frame_bytes(*frame)
     return read_bytes(Root(stored_name(place), "file"), Seen("", 0, 0))
 
 
@@ -63,11 +71,15 @@ def tar_of(place: str) -> str | None:
 
 
 def stat_of(place: str) -> os.stat_result:
-    """Size and time of a file; OSError for a pipe or device, and for a file that no photo is as large as."""
+    """Size and time of a file; OSError for a pipe or device, and for a file that no photo is as large as.
+
+    A video may have any size: it is not read as a whole.
+    """
     status = os.stat(place)
     if not stat.S_ISREG(status.st_mode):
         raise OSError("not a regular file")
-    refuse_size(status.st_size)
+    if not is_video(place):
+        refuse_size(status.st_size)
     return status
 
 

@@ -8,10 +8,11 @@ through (`Excluded`). Nothing is decoded here.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from eyespot.extras import needed
 from eyespot.gallery.photos.folders import LABEL_FILES, SHARD, FolderWalk, head_of, seen_at
 from eyespot.gallery.photos.found import Excluded, Labels, Met, Record, Seen, Skipped, Unreadable
 from eyespot.gallery.photos.kinds import SkippedFiles, ending_of
@@ -20,6 +21,7 @@ from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.photos.pictures import SUFFIXES
 from eyespot.gallery.photos.places import Root, full_path, read_again, read_bytes
 from eyespot.gallery.photos.signatures import is_picture
+from eyespot.gallery.videos.addresses import VIDEO_SUFFIXES, reads_video
 from eyespot.types import UsageError
 
 __all__ = [
@@ -70,11 +72,13 @@ def root_of(path: str) -> Root:
         return Root(stored, "tar")
     if suffix in LIST_SUFFIXES:
         return Root(stored, "list")
-    if suffix in SUFFIXES or (os.path.isfile(place) and is_picture(head_of(place) or b"")):
+    if suffix in VIDEO_SUFFIXES and not reads_video() and os.path.isfile(place):
+        raise UsageError(needed(path, "av"))
+    if suffix in SUFFIXES | VIDEO_SUFFIXES or (os.path.isfile(place) and is_picture(head_of(place) or b"")):
         return Root(stored, "file")
     if os.path.isfile(place):
         raise UsageError(
-            f"{path} is no folder, tar, list (csv, jsonl, parquet, COCO json) or picture that eyespot can index"
+            f"{path} is no folder, tar, list (csv, jsonl, parquet, COCO json), picture or video that eyespot can index"
         )
     return Root(stored, "folder")  # one that is not there, perhaps on an unplugged disk
 
@@ -112,9 +116,16 @@ def scan(root: Root) -> Iterator[Record]:
         yield seen_at(root.place, os.path.basename(root.path))
 
 
-def scan_counting(root: Root, skipped: SkippedFiles) -> Iterator[Met]:
-    """What `scan` yields, but the files that are no pictures or left out, which are counted."""
+def scan_counting(
+    root: Root, skipped: SkippedFiles, is_known: Callable[[Skipped], bool] = lambda _: False
+) -> Iterator[Met]:
+    """What `scan` yields, but the files that are no pictures or left out, which are counted.
+
+    is_known: whether a file was read by a run that could, and so counts elsewhere.
+    """
     for record in scan(root):
+        if isinstance(record, Skipped) and is_known(record):
+            continue
         if isinstance(record, Skipped | Excluded):
             skipped.add(record, full_path(root, record.path))
         else:

@@ -6,8 +6,10 @@ and `card.html`, with the thumbnails and drawings that the Markdown shows in a f
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from eyespot.html import checked_address
 from eyespot.pipelines.data_card.checks import Level, QualityCheck, level_of, licence_check, wilson, worst
 from eyespot.pipelines.data_card.content import Card, CardContent, CardFigure, CardTable, SampleRecord, card_of
 from eyespot.pipelines.data_card.croissant import CROISSANT, write_croissant
@@ -48,7 +50,11 @@ __all__ = [
 
 
 def write_card(card: Card, out: Path) -> list[Path]:
-    """`card.md`, `card.html` and the folder `card` in the folder `out`; the two files' paths."""
+    """`card.md`, `card.html` and the folder `card` in the folder `out`; the two files' paths.
+
+    The pictures of the page link into the running `eyespot serve` that the environment names with EYESPOT_PAGE.
+    """
+    page = checked_address(os.environ.get("EYESPOT_PAGE"))
     make_folder(out)
     thumbnails = [[thumbnail_of(str(path)) for _, path in sample.pictures] for sample in card.told.samples]
     with new_folder(out / "card") as folder:
@@ -59,7 +65,7 @@ def write_card(card: Card, out: Path) -> list[Path]:
         _put(folder, f"{LOSSES}.svg", sankey(card.stages).encode())
         for drawing in card.told.drawings:
             _put(folder, f"{drawing.name}.svg", drawing.svg.encode())
-    texts = {"card.md": as_markdown(card, names), "card.html": as_page(card, thumbnails)}
+    texts = {"card.md": as_markdown(card, names), "card.html": as_page(card, thumbnails, page)}
     for name, text in texts.items():
         write_whole(out / name, lambda file, text=text: file.write(text.encode("utf-8", "replace")))  # type: ignore[misc]
     return [out / name for name in texts]

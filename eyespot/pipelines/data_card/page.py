@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import groupby
+from pathlib import Path
 
-from eyespot.html import render
+from eyespot.gallery.photos.pictures import id_of
+from eyespot.html import photo_address, render
 from eyespot.pipelines.data_card.content import Card, CardTable
 from eyespot.pipelines.data_card.datasheet import parted
 from eyespot.pipelines.data_card.sankey import NARROW, WIDE, sankey
@@ -13,8 +17,11 @@ from eyespot.pipelines.data_card.sankey import NARROW, WIDE, sankey
 UNREADABLE = "unreadable"
 
 
-def as_page(card: Card, thumbnails: Sequence[Sequence[bytes | None]]) -> str:
-    """The card; `thumbnails` are JPEGs of each sample's pictures, None where one cannot be read."""
+def as_page(card: Card, thumbnails: Sequence[Sequence[bytes | None]], page: str = "") -> str:
+    """The card; `thumbnails` are JPEGs of each sample's pictures, None where one cannot be read.
+
+    `page` is the address of a running page over a gallery of these pictures, which they link into.
+    """
     closing = (("Cite", card.told.citation), ("Licence", card.told.licence))
     content = {
         "title": card.told.title,
@@ -27,7 +34,15 @@ def as_page(card: Card, thumbnails: Sequence[Sequence[bytes | None]]) -> str:
             (section, *parted(answers)) for section, answers in groupby(card.datasheet, key=lambda one: one.section)
         ],
     }
-    return render("data_card.html", card=card, numeric=_numeric, unreadable=UNREADABLE, **content)
+    address = partial(_address, page)
+    return render("data_card.html", card=card, address=address, numeric=_numeric, unreadable=UNREADABLE, **content)
+
+
+def _address(page: str, path: Path) -> str:
+    """Where the running page shows a picture, whose id is the digest of its bytes; "" where it cannot be read."""
+    with suppress(OSError):
+        return photo_address(page, id_of(path.read_bytes())) if page else ""
+    return ""
 
 
 def _numeric(table: CardTable) -> list[bool]:

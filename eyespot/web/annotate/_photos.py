@@ -1,9 +1,10 @@
-"""Which photos the grid shows, in which order: the list, the audit, or the likely ones among what is unlabelled."""
+"""Which photos the grid shows, in which order: the list, somebody's share of it, the audit, or the likely ones."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from eyespot.curate.annotate import shared_list
 from eyespot.curate.annotate.active import likely_first
 from eyespot.curate.annotate.annotation_store import Candidate, relevant
 from eyespot.curate.annotate.auditing import share_of
@@ -13,7 +14,9 @@ from eyespot.web.annotate._session import AnnotationSession
 
 
 def photos_shown(at: AnnotationSession, house: AppState, query: str, what: str) -> list[Candidate]:
-    """The photos of one of the three ways to look."""
+    """The photos of one of the ways to look."""
+    if what == "team":
+        return shared_list.photos_of(at.store, query, at.annotator_name())
     if what == "audit":
         share = share_of(at.store, query, at.annotator_name())
         if share is None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from threading import Lock
+from typing import Annotated
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
 
-from eyespot.curate.annotate.annotation_store import LONGEST, AnnotationStore
+from eyespot.curate.annotate.annotation_store import AnnotationStore
+from eyespot.curate.annotate.person_names import LONGEST
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState
+from eyespot.web.annotate._groups import ListGroups
 from eyespot.web.annotate._overview import Overview
 
 annotator = needs(Role.ANNOTATOR)
@@ -27,6 +30,7 @@ class AnnotationSession:
     store: AnnotationStore
     who: str
     overview: Overview
+    groups: ListGroups
 
     def annotator_name(self) -> str:
         """The annotator's name; `Problem` if it is unknown."""
@@ -45,8 +49,20 @@ def session_of(request: Request) -> AnnotationSession:
     with _opening:
         if getattr(state, "store", None) is None or state.store.judgements.path != ledger:
             state.store = AnnotationStore(ledger)
-            state.overview = Overview(state.store)
-        return AnnotationSession(state.store, who, state.overview)
+            state.overview, state.list_groups = Overview(state.store), ListGroups()
+        return AnnotationSession(state.store, who, state.overview, state.list_groups)
+
+
+Session = Annotated[AnnotationSession, Depends(session_of)]
+LONGEST_ID = 1000  # a file of queries may have longer ones than the form takes
+Id = Annotated[str, Query(max_length=LONGEST_ID)]
+
+
+def check_listed(at: AnnotationSession, query: str, images: Iterable[str]) -> None:
+    """`Problem` if some of these photos are on no list of the query."""
+    strange = set(images).difference(at.store.photos(query))
+    if strange:
+        raise Problem(409, f"{len(strange)} of these photos are on no list of this query; load the page again")
 
 
 def new_router(prefix: str) -> APIRouter:

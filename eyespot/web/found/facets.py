@@ -8,7 +8,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from eyespot.types import Mask
 from eyespot.web.found.snapshot import Snapshot
+from eyespot.web.found.taxa import Coded, Taxa, taxa_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,13 +45,15 @@ class Map(NamedTuple):
 
 
 class Facets(NamedTuple):
-    """All that the filter of a page offers."""
+    """All that the filter of a page offers; `coded` are the columns of the labels, `taxa` those that nest."""
 
     labels: list[Label]
     first: str | None  # date
     last: str | None
     map: Map | None
     columns: list[str]  # all that a condition may name
+    coded: dict[str, Coded]
+    taxa: Taxa
 
 
 _COUNTED: WeakKeyDictionary[Snapshot, Facets] = WeakKeyDictionary()
@@ -58,17 +62,23 @@ _COUNTED: WeakKeyDictionary[Snapshot, Facets] = WeakKeyDictionary()
 def facets_of(snapshot: Snapshot) -> Facets:
     """The filters that fit this gallery; counted once over the pictures that can be found."""
     if snapshot not in _COUNTED:
-        names = dict.fromkeys(name for table in snapshot.tables for name in table.schema.names)
-        labels = [label for name in names if name not in OWN if (label := _label(snapshot, name))]
-        import pyarrow.compute as pc
-
-        if not snapshot.tables or not len(taken := _live_column(snapshot, "taken")):
-            first, last = None, None
-        else:
-            ends: Any = pc.min_max(taken).as_py()
-            first, last = ends["min"].date().isoformat(), ends["max"].date().isoformat()
-        _COUNTED[snapshot] = Facets(labels, first, last, _map(snapshot), list(snapshot.kinds))
+        names = dict.fromkeys(name for table in snapshot.tables for name in table.schema.names if name not in OWN)
+        coded = {name: made for name in names if (made := _coded(snapshot, name))}
+        labels = [_label(name, column, snapshot.view.live) for name, column in coded.items()]
+        first, last = _span(snapshot)
+        columns = list(snapshot.kinds)
+        _COUNTED[snapshot] = Facets(labels, first, last, _map(snapshot), columns, coded, taxa_of(coded))
     return _COUNTED[snapshot]
+
+
+def _span(snapshot: Snapshot) -> tuple[str | None, str | None]:
+    """The first and the last day on which a picture was taken."""
+    import pyarrow.compute as pc
+
+    if not snapshot.tables or not len(taken := _live_column(snapshot, "taken")):
+        return None, None
+    ends: Any = pc.min_max(taken).as_py()
+    return ends["min"].date().isoformat(), ends["max"].date().isoformat()
 
 
 def _live_column(snapshot: Snapshot, name: str) -> pa.ChunkedArray[Any]:
@@ -78,19 +88,24 @@ def _live_column(snapshot: Snapshot, name: str) -> pa.ChunkedArray[Any]:
     return snapshot.column(name).filter(pa.array(snapshot.view.live.tolist())).drop_null()
 
 
-def _label(snapshot: Snapshot, name: str) -> Label | None:
+def _coded(snapshot: Snapshot, name: str) -> Coded | None:
+    """A column as numbers of its values; None for what is no label: a measure, a list, a value for each picture."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    column = _live_column(snapshot, name)
-    if pa.types.is_floating(column.type) or pa.types.is_nested(column.type) or not len(column):
+    column = snapshot.column(name)
+    if pa.types.is_floating(column.type) or pa.types.is_nested(column.type):
         return None
-    found: list[dict[str, Any]] = pc.value_counts(column).to_pylist()  # type: ignore[misc,assignment]
-    counted = sorted(found, key=lambda one: (-one["counts"], str(one["values"])))
-    most = len(column) // 2 if pa.types.is_string(column.type) else DISTINCT_NUMBERS
-    if not 1 < len(counted) <= most:
-        return None
-    values = [(str(one["values"]), int(one["counts"])) for one in counted]
+    coded = Coded.of(column)
+    found = np.bincount(coded.codes[snapshot.view.live] + 1, minlength=len(coded.values) + 1)[1:]
+    most = int(found.sum()) // 2 if pa.types.is_string(column.type) else DISTINCT_NUMBERS
+    return coded if 1 < np.count_nonzero(found) <= most else None
+
+
+def _label(name: str, column: Coded, live: Mask) -> Label:
+    """The values of a column by how many pictures have them."""
+    counts = np.bincount(column.codes[live] + 1, minlength=len(column.values) + 1)[1:].tolist()
+    both = zip(column.values, counts, strict=True)
+    values = sorted((one for one in both if one[1]), key=lambda one: (-one[1], one[0]))
     return Label(name, values[:SHOWN], len(values[SHOWN:]))
 
 

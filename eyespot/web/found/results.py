@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from eyespot.gallery.groups.stored import Groups
 from eyespot.search import query_log
 from eyespot.search.chain import StageOptions
+from eyespot.search.named import rewording_notes
 from eyespot.types import Adapter, Mask, NothingFound, Query, UsageError, Vectors
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import SearchParams, condition_of, query_of
+from eyespot.web._search_params import SearchParams, query_of
+from eyespot.web.found.counts import Countable, mask_of
 from eyespot.web.found.snapshot import Snapshot
 
 FIRST = 240  # ranks found at once
@@ -67,6 +69,7 @@ class RankedResult:
     exact: bool = True  # whether this is the ranking of all scores
     header: Mapping[str, Any] = field(default_factory=dict)  # of the run that it is made of
     most: int | None = None
+    holding: Mask | None = None  # the rows that a search by words alone finds
     judged: Mapping[int, JudgedPlace] = field(default_factory=dict)
     origin: RankedResult | None = None  # what this was cut from or reordered
     rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -80,6 +83,17 @@ class RankedResult:
         left[list(self.without)] = False
         found = int(np.count_nonzero(left)) - (self.groups.lost(left) if self.grouped else 0)
         return found if self.most is None else min(found, self.most)
+
+    @cached_property
+    def countable(self) -> Countable:
+        """What this search could show without any filter; counts of filters are of these."""
+        rows = self.snapshot.view.live.copy()
+        if self.options.by == "words":  # which ends where no label holds a word
+            options = replace(self.options, k=int(rows.sum()), mask=self.snapshot.view.live)
+            rows[:] = False
+            rows[self.snapshot.ranked(self.query, self.vector, options).image.astype(np.int64)] = True
+        rows[list(self.without)] = False
+        return Countable(rows, self.grouped)
 
     def slice(self, start: int, count: int) -> Slice:
         """`count` ranks after the first `start`."""
@@ -111,9 +125,16 @@ class RankedResult:
             k = min(4 * k, every)
 
     @property
+    def counted(self) -> Mask:
+        """The rows that count as others of a group: those that this search finds, without what is not it."""
+        left = (self.mask if self.holding is None else self.holding).copy()
+        left[list(self.without)] = False
+        return left
+
+    @property
     def grouped(self) -> bool:
-        """Whether only the best of each group of copies or burst frames is shown."""
-        return not self.asked.ungrouped
+        """Whether only the best of each group of copies or burst frames is shown; of what has a verdict all are."""
+        return not self.asked.ungrouped and self.asked.verdict in (None, "unjudged")
 
     @property
     def groups(self) -> Groups:
@@ -122,7 +143,7 @@ class RankedResult:
 
     def cut(self, asked: SearchParams, most: int) -> RankedResult:
         """The first `most` hits alone, as a result of its own."""
-        return self._with(asked, f"{most}", most=most)
+        return self.derived(asked, f"{most}", most=most)
 
     def in_order(self, asked: SearchParams, rows: Sequence[int], judged: Mapping[int, JudgedPlace]) -> RankedResult:
         """The same hits in another order: these rows first, as a result of its own."""
@@ -131,13 +152,23 @@ class RankedResult:
             before, scores = self.rows, dict(zip(self.rows.tolist(), self.scores.tolist(), strict=True))
         head = np.array(rows, np.int64)
         order = np.concatenate([head, before[~np.isin(before, head)]])
-        made = self._with(asked, f"{list(rows)} {judged}", judged=judged)
+        made = self.derived(asked, f"{list(rows)} {judged}", judged=judged)
         made.rows, made.scores = order, np.array([scores[row] for row in order.tolist()], np.float32)
         return made
 
-    def _with(self, asked: SearchParams, what: str, **changed: Any) -> RankedResult:
+    def derived(self, asked: SearchParams, what: str, **changed: Any) -> RankedResult:
+        """A result made of this one, with something changed; `what` says what, for its id.
+
+        Rows and scores are those of one moment, also while somebody else pages on.
+        """
         id = hashlib.sha256(f"{self.id}\0{asked.address()}\0{what}".encode()).hexdigest()[:24]
-        return replace(self, id=id, asked=asked, notes=list(self.notes), origin=self, _ranking=Lock(), **changed)
+        with self._ranking:
+            return replace(self, id=id, asked=asked, notes=list(self.notes), origin=self, _ranking=Lock(), **changed)
+
+    @property
+    def root(self) -> RankedResult:
+        """The search's own ranking, which this was cut from, reordered, or chosen from."""
+        return self if self.origin is None else self.origin.root
 
     @property
     def heading(self) -> str:
@@ -159,6 +190,14 @@ class SearchContext(NamedTuple):
     snapshot: Snapshot
     pictures: Path
     adapter: Adapter | None = None
+    among: ListMask | None = None
+
+
+class ListMask(NamedTuple):
+    """The rows of a list, (rows,), and what changes with every change of it."""
+
+    mask: Mask
+    version: str
 
 
 class Results:
@@ -192,7 +231,8 @@ class Results:
 
     def freeze(self, asked: SearchParams, world: SearchContext) -> RankedResult:
         """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
-        id = hashlib.sha256(f"{asked.address()}\0{world.snapshot.version}".encode()).hexdigest()[:24]
+        among = f"\0{world.among.version}" if world.among else ""
+        id = hashlib.sha256(f"{asked.address()}\0{world.snapshot.version}{among}".encode()).hexdigest()[:24]
         with self._lock:
             # What was entered as of now may be of a gallery that has been indexed since
             encoder = _encoder(world.snapshot)
@@ -267,32 +307,41 @@ def _encoder(snapshot: Snapshot) -> str:
     return snapshot.view.space.encoder
 
 
+def _searched_vector(snapshot: Snapshot, query: Query | None, like: list[int], unlike: list[int]) -> Vectors:
+    """What is searched for, (1, dim): the query, drawn towards some items and away from others."""
+    words = snapshot.embedded(query)[0] if query else 0.0
+    toward = _mean(like, snapshot) * (LIKE if query else 1.0)
+    drawn = np.asarray(words + toward - UNLIKE * _mean(unlike, snapshot), np.float32)
+    length = float(np.linalg.norm(drawn))
+    if not np.isfinite(length) or length < 1e-6:
+        raise UsageError("what is asked for and what is not it cancel out; take some of it back")
+    return (drawn / length)[None]
+
+
 def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     snapshot, query = world.snapshot, query_of(asked, world.pictures)
     if not asked.something:
         raise UsageError("there is nothing to search for; write words, drop a picture, or say which items it is like")
-    mask = snapshot.mask(condition_of(asked, list(snapshot.kinds)))
+    mask = mask_of(snapshot, asked)
+    mask = mask if world.among is None else mask & world.among.mask
     if not mask.any():
         raise nothing_of(snapshot)
     unlike = [_row(snapshot, id) for id in asked.unlike]
     like = [_row(snapshot, id) for id in asked.like]
-    # What is searched for, (1, dim): the query, drawn towards some items and away from others
-    vector_asked = snapshot.embedded(query)[0] if query else 0.0
-    toward = _mean(like, snapshot) * (LIKE if query else 1.0)
-    drawn = np.asarray(vector_asked + toward - UNLIKE * _mean(unlike, snapshot), np.float32)
-    length = float(np.linalg.norm(drawn))
-    if not np.isfinite(length) or length < 1e-6:
-        raise UsageError("what is asked for and what is not it cancel out; take some of it back")
-    vector = (drawn / length)[None]
     options = StageOptions(adapt=world.adapter, neighbours=asked.neighbours)
     usual = "look" if query is None else options.default_way
-    options = replace(options, by=asked.by or usual, teach=asked.teach)
+    options = replace(options, by=asked.by or usual, teach=asked.teach, named=True)
+    read = snapshot.reworded(query) if query and options.by == "both" else query
+    vector = _searched_vector(snapshot, read, like, unlike)
     if options.by == "words" and asked.like:
         raise UsageError("what is like a photo is found by its look; search by look, or by words and look")
     made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], options)
+    made.without = _with_groups(made, unlike)
+    made.notes += rewording_notes(query, read) if query and read else []
     if options.by == "words":  # which ends where no label holds a word
         found = snapshot.ranked(query, vector, replace(options, k=int(mask.sum()), mask=mask)).image.astype(np.int64)
-        found = found[~np.isin(found, unlike)]
+        found = found[~np.isin(found, list(made.without))]
+        made.holding = np.isin(np.arange(len(mask)), found)
         made.most = int(made.groups.first(found).sum()) if made.grouped else len(found)
         if not made.most:
             raise NothingFound("no label, title or name holds a word of the query; search by look")
@@ -304,6 +353,14 @@ def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     alone = not (worded or asked.like or asked.unlike or asked.adapter or asked.neighbours is not None)
     made.notes += snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
     return made
+
+
+def _with_groups(made: RankedResult, rows: Sequence[int]) -> frozenset[int]:
+    """These rows, and all of their groups where only the best of each is shown: the next copy is not it either."""
+    if not made.grouped or not rows:
+        return frozenset(rows)
+    numbers = made.groups.numbers
+    return frozenset(rows).union(np.flatnonzero((numbers >= 0) & np.isin(numbers, numbers[list(rows)])).tolist())
 
 
 def nothing_of(snapshot: Snapshot) -> NothingFound:

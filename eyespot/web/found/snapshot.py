@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import fields
 from datetime import date, datetime
@@ -16,7 +17,7 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +31,14 @@ from eyespot.gallery.view import View, place_of
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
+from eyespot.search.named import NameReader
 from eyespot.storage.files import write_whole
-from eyespot.types import Mask, Query, Run, Term, Vectors
+from eyespot.types import Encoder, Mask, Query, Run, Term, Vectors
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Answer = TypeVar("Answer")
 QUERIES = 512  # whose vectors are remembered
 MASKS = 64  # filters whose answers are remembered
 BOOKKEEPING = ("live", "roots", "paths")
@@ -176,6 +179,23 @@ class Snapshot:
                     return int(start) + row
         return None
 
+    def rows_by_id(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """The rows of many pictures by their ids, (ids,); -1 for one that is not here or whose picture is gone."""
+        import pyarrow as pa
+
+        wanted = np.fromiter((_digest(id) for id in ids), np.uint64, len(ids))
+        found = np.full(len(ids), -1, np.int64)
+        for start, (digests, rows), table in zip(self.view.starts.tolist(), self._ids, self.tables, strict=False):
+            first, behind = (np.searchsorted(digests, wanted, side) for side in ("left", "right"))
+            for more in range(int((behind - first).max(initial=0))):  # two ids may have one digest
+                at = np.flatnonzero((first + more < behind) & (found < 0))
+                local = rows[first[at] + more].astype(np.int64)
+                names = table["id"].take(pa.array(local)).to_pylist()
+                same = np.array([name == ids[one] for name, one in zip(names, at.tolist(), strict=True)], bool)
+                same &= self.view.live[start + local]
+                found[at[same]] = start + local[same]
+        return found
+
     def rows_of(self, mask: Mask, first: int) -> Iterator[int]:
         """The rows that a mask lets through, from a row on."""
         return (first + int(row) for row in np.flatnonzero(mask[first:]))
@@ -201,6 +221,26 @@ class Snapshot:
     def embedded(self, query: Query) -> Vectors:
         """The unit vector of words and pictures, (1, dim)."""
         return self._embedded(query).vector
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """A block in which nobody else searches this snapshot or asks its encoder."""
+        with self._searching, self._encoding:
+            yield
+
+    def reworded(self, query: Query) -> Query:
+        """The query with the names that the encoder knows best, where the gallery was given names."""
+        if self.collection.words.names is None:
+            return query
+        with self._encoding:
+            return NameReader(self.collection.words).reworded(
+                query, self.collection.encoder, self.collection.contrast.sample
+            )
+
+    def ask_encoder(self, ask: Callable[[Encoder], Answer]) -> Answer:
+        """What the encoder answers; others that need it wait meanwhile."""
+        with self._encoding:
+            return ask(self.collection.encoder)
 
     def _embedded(self, query: Query) -> _Embedded:
         """Remembered, for people page and come back; asked in one go, for others wait for the encoder meanwhile."""

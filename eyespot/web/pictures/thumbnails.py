@@ -13,15 +13,17 @@ from hashlib import blake2b
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 
-from eyespot.gallery.photos.pictures import BadPicture, id_of, thumbnail
+from eyespot.gallery.photos.pictures import BadPicture, thumbnail
 from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.videos.facts import id_at
 from eyespot.storage.files import write_whole
 from eyespot.storage.systems import is_inside
 from eyespot.types import EyespotError
 from eyespot.web._problems import Problem
 from eyespot.web.found.snapshot import PicturePlace, Snapshot
 
-SIZES = (320, 640, 1600)  # pixels of the longer side
+SIZES = (200, 320, 640, 1600)  # pixels of the longer side
+SMALL_QUALITY = 72  # of the smallest, of which a page has sixty and more
 AT_ONCE = 4  # pictures being decoded; more would only fill the memory
 
 
@@ -70,7 +72,7 @@ def is_digest(id: str) -> bool:
 def _small(id: str, places: list[PicturePlace], size: int) -> bytes:
     for placed in places:
         with suppress(OSError, BadPicture):
-            return thumbnail(bytes_of(id, placed), size)
+            return thumbnail(bytes_of(id, placed), size, quality=SMALL_QUALITY if size == SIZES[0] else 85)
     raise Problem(404, "the picture is gone, or has changed since it was indexed; bring the gallery up to date")
 
 
@@ -79,7 +81,7 @@ def bytes_of(id: str, placed: PicturePlace) -> bytes:
     if not is_digest(id) and not _within(placed):
         raise OSError("outside of its root")
     data = read_again(placed.place)
-    if is_digest(id) and id_of(data) != id:
+    if is_digest(id) and id_at(placed.place, data) != id:
         raise OSError("another picture by now")
     return data
 

@@ -7,18 +7,21 @@ const { store, query, who, what } = work.dataset;
 const box = document.getElementById("photos");
 const zoom = document.getElementById("zoom");
 const help = document.getElementById("help");
-const PAGE = 120, AHEAD = what === "audit" ? 12 : 48, AT_ONCE = 200, MOST = 500;  // others wait for photos of an audit that one holds
+const HANDED = what === "audit" || what === "team";  // photos come a few at a time, and nobody else has them meanwhile
+const PAGE = 120, AHEAD = HANDED ? 12 : 48, AT_ONCE = 200, MOST = 500;
 const from = new URLSearchParams(location.search).get("first");
 const WORDS = { y: "relevant", n: "not", d: "doubt" };
 const KEPT = `eyespot-unsaved ${JSON.stringify([store, who, query])} `;
 
-const photos = [];           // {image, thumbnail, large, mark, element}
-const known = new Map();     // image → its place
-const past = [];             // batches of [image, the mark before], for undo
-const unsaved = stored();    // image → mark, until the server has it
+// A tile is a photo with those behind it: {image, thumbnail, large, mark, byGroup, flags, number, element, members}.
+const photos = [];           // the tiles
+const known = new Map();     // image → the place of its tile
+const heads = new Map();     // group and mark → its tile
+const past = [];             // batches of [image, the mark before, whether that was the group's], for undo
+const unsaved = stored();    // image → mark until the server has it, in capitals where it is that of a group
 const aside = [];             // what the server says to marks that it refuses
 const queued = [];           // keys that wait for photos that are on their way
-let here = 0, anchor = null, first = 0, total = 0, grows = false, loading = null, late = false, sending = false;
+let here = 0, anchor = null, first = 0, loaded = 0, total = 0, sized = false, grows = false, loading = null, late = false, sending = false;
 let begun = performance.now();  // when the page was opened; null once the server knows
 
 const address = (path, more = {}) => `/annotate/${path}?${new URLSearchParams({ query, ...more })}`;
@@ -40,11 +43,14 @@ function load() {
 
 async function fetchMore() {
   if (what === "likely") return likelier();
-  if (grows && first + photos.length >= total) {
-    const { new: more } = await ask("grow", { what }, { method: "POST" });
-    if (!more && what === "list") standing(await ask("standing"));  // the list is at its end now
+  const more = { what, first: first + loaded, count: PAGE };
+  if (grows && first + loaded >= total) {
+    const { new: fresh } = await ask("grow", { what }, { method: "POST" });
+    if (!fresh && what !== "audit") standing(await ask("standing", { what }));  // the list may be at its end now
+    // Photos that others left come back anywhere in a shared list
+    if (what === "team") Object.assign(more, { first: 0, count: MOST, unmarked: true });
   }
-  const found = await ask("photos", { what, first: first + photos.length, count: PAGE });
+  const found = await ask("photos", more);
   append(found.photos, found.total, found.grows);
 }
 
@@ -60,46 +66,117 @@ async function likelier() {
 function append(found, count, more) {
   total = count;
   grows = more;
-  const fresh = found.filter((one) => !known.has(one.image));
-  for (const one of fresh) {
-    known.set(one.image, photos.length);
-    one.mark = unsaved.has(one.image) ? unsaved.get(one.image) : one.mark;
-    one.element = drawn(one, photos.length);
-    photos.push(one);
-  }
-  box.append(...fresh.map((one) => one.element));
-  fresh.forEach(show);
-  const over = fresh.length === 0 && (!grows || what === "audit");
+  const fresh = found.filter((one) => !known.has(one.image)), tiles = new Set();
+  for (const one of fresh) tiles.add(placed(one));
+  loaded += found.length;
+  box.append(...[...tiles].map((one) => one.element).filter((shot) => !shot.isConnected));
+  tiles.forEach(show);
+  const over = fresh.length === 0 && (!grows || HANDED);
   element("end").hidden = !over;
-  const all = what === "audit" ? "These are all photos that nobody else holds; what others leave comes back after a while." : "These are all photos.";
+  const all = HANDED ? "These are all photos that nobody else holds; what others leave comes back after a while." : "These are all photos.";
   element("end").textContent = photos.length ? all : "There are no photos here.";
+  if (over && HANDED && element("onward").hidden) onward("Nothing more for you here for now.");
   if (fresh.length === 0) grows = false;
 }
+
+// The tile on which a photo is shown: that of its group while all of it is marked alike, else one of its own.
+function placed(one) {
+  const later = unsaved.has(one.image) ? unsaved.get(one.image) : undefined;
+  Object.assign(one, { members: [], number: first + known.size + 1, byGroup: one.by_group });
+  if (later !== undefined) Object.assign(one, decoded(later));
+  const key = `${one.group} ${one.mark}`;
+  const head = one.group === null ? undefined : heads.get(key);
+  if (head && !head.siblings && items(head).every((other) => other.mark === one.mark)) {
+    head.members.push(one);
+    known.set(one.image, known.get(head.image));
+    return head;
+  }
+  if (one.group !== null) heads.set(key, one);
+  known.set(one.image, photos.length);
+  one.element = drawn(one, photos.length);
+  photos.push(one);
+  return one;
+}
+
+const items = (tile) => [tile, ...tile.members];
+const itemOf = (image) => known.has(image) && items(photos[known.get(image)]).find((one) => one.image === image);
+const isOpen = (tile) => items(tile).some((one) => !one.mark);
+const decoded = (value) => ({ mark: value && value.toLowerCase(), byGroup: Boolean(value) && value !== value.toLowerCase() });
 
 function drawn(one, place) {
   const shot = document.createElement("div");
   const picture = document.createElement("img");
-  const tag = document.createElement("span");
+  const [tag, count, flag] = ["tag", "count", "flag"].map((name) => Object.assign(document.createElement("span"), { className: name }));
   shot.className = "shot";
   shot.id = `shot-${place}`;
   shot.setAttribute("role", "option");
   picture.loading = "lazy";
   picture.src = one.thumbnail;
   picture.alt = "";
-  tag.className = "tag";
-  shot.append(picture, tag);
-  shot.addEventListener("click", (event) => { event.shiftKey ? stretch(place) : go(place); box.focus({ preventScroll: true }); });
+  shot.append(picture, tag, count, flag);
+  shot.addEventListener("click", (event) => { const at = known.get(one.image); event.shiftKey ? stretch(at) : go(at); box.focus({ preventScroll: true }); });
   shot.addEventListener("dblclick", () => toggle(zoom));
   return shot;
 }
 
+function wordsOf(tile) {
+  const marks = new Set(items(tile).map((one) => one.mark));
+  if (marks.size === 1) return WORDS[tile.mark] || "";
+  return `${items(tile).filter((one) => one.mark === "y").length} of ${tile.members.length + 1} relevant`;
+}
+
 function show(one) {
-  const place = known.get(one.image);
-  one.element.dataset.mark = one.mark || "";
-  one.element.querySelector(".tag").textContent = WORDS[one.mark] || "";
-  one.element.classList.toggle("unsaved", unsaved.has(one.image));
-  one.element.setAttribute("aria-label", `Photo ${first + place + 1}, ${WORDS[one.mark] || "no mark"}`);
-  if (place === here && zoom.open) zoom.dataset.mark = one.mark || "";
+  const place = known.get(one.image), tile = photos[place], shot = tile.element, words = wordsOf(tile);
+  const size = tile.members.length + 1;
+  shot.dataset.mark = items(tile).every((other) => other.mark === tile.mark) ? tile.mark || "" : "";
+  shot.querySelector(".tag").textContent = words;
+  shot.querySelector(".count").textContent = size > 1 ? `× ${size}` : "";
+  shot.querySelector(".flag").textContent = tile.flags.length ? `⚑ ${tile.flags.join(", ")}` : "";
+  shot.classList.toggle("stack", size > 1);
+  shot.classList.toggle("member", Boolean(tile.head || tile.siblings));
+  shot.classList.toggle("unsaved", items(tile).some((other) => unsaved.has(other.image)));
+  const more = [size > 1 ? `, a group of ${size}` : "", ...tile.flags.map((flag) => `, flagged: ${flag}`)].join("");
+  shot.setAttribute("aria-label", `Photo ${tile.number}, ${words || "no mark"}${more}`);
+  if (place === here && zoom.open) zoom.dataset.mark = tile.mark || "";
+}
+
+// -- groups ---------------------------------------------------------------------------------------------------
+
+function openOrClose() {
+  const one = photos[here], head = one?.head || (one?.siblings ? one : null);
+  if (head) closeGroup(head);
+  else if (one?.members.length) openGroup(one);
+  else return say("This photo is in no group");
+  photos.forEach((tile, place) => {
+    for (const item of items(tile)) known.set(item.image, place);
+    tile.element.id = `shot-${place}`;
+  });
+  const tile = head || one;
+  items(tile).concat(tile.siblings || []).forEach(show);
+  go(known.get(tile.image));
+  say(head ? "Group closed" : `Group of ${tile.siblings.length + 1} open`);
+}
+
+function openGroup(tile) {
+  const place = known.get(tile.image);
+  [tile.siblings, tile.members] = [tile.members, []];
+  for (const one of tile.siblings) Object.assign(one, { head: tile, element: drawn(one, 0) });
+  photos.splice(place + 1, 0, ...tile.siblings);
+  tile.element.after(...tile.siblings.map((one) => one.element));
+}
+
+function closeGroup(head) {
+  for (const one of head.siblings) {
+    one.element.remove();
+    one.head = null;
+  }
+  photos.splice(photos.indexOf(head) + 1, head.siblings.length);
+  [head.members, head.siblings] = [head.siblings, null];
+}
+
+function flag() {
+  const one = photos[here];
+  if (one) flagPhoto(one.image, (flags) => { one.flags = flags; show(one); say(flags.length ? `Flagged: ${flags.join(", ")}` : "No flag"); });
 }
 
 // -- where one is ---------------------------------------------------------------------------------------------
@@ -138,21 +215,27 @@ function across() {
   return next < 1 ? Math.max(photos.length, 1) : next;
 }
 
+// Whether there is a tile at a place; photos that come may all lie behind tiles that are there.
+async function reach(place) {
+  for (let before = -1; place >= photos.length && before < known.size;) {
+    before = known.size;
+    await load();
+  }
+  return place < photos.length;
+}
+
 async function toUnmarked() {
   for (let place = here + 1; ; place += 1) {
-    if (place >= photos.length) {
-      const before = photos.length;
-      await load();
-      if (photos.length === before) return;
-    }
-    if (!photos[place].mark) return go(place);
+    if (!await reach(place)) return;
+    if (isOpen(photos[place])) return go(place);
   }
 }
 
 function enlarge(one) {
   element("large").src = one.large;
-  element("large").alt = `Photo ${first + here + 1}`;
-  element("place").textContent = `Photo ${first + here + 1}: ${WORDS[one.mark] || "no mark"}`;
+  element("large").alt = `Photo ${one.number}`;
+  const more = [one.members.length ? `, and ${one.members.length} like it` : "", ...one.flags.map((flag) => ` · ⚑ ${flag}`)].join("");
+  element("place").textContent = `Photo ${one.number}: ${wordsOf(one) || "no mark"}${more}`;
   zoom.dataset.mark = one.mark || "";
 }
 
@@ -166,18 +249,17 @@ function toggle(dialog) {
 
 function mark(value) {
   const [from, to] = range();
-  put(photos.slice(from, to + 1), value);
+  put(photos.slice(from, to + 1).flatMap(items), value);
   if (value === null) return;
   go(to + 1);
-  if (to + 1 >= photos.length && (loading || grows || first + photos.length < total)) waitFor(to + 1);
+  if (to + 1 >= photos.length && (loading || grows || first + loaded < total)) waitFor(to + 1);
 }
 
 // Whoever is faster than the photos come has seen none of them: keys wait, so that none falls on the photo before.
 async function waitFor(place) {
   late = true;
-  await load();
+  const there = await reach(place);
   late = false;
-  const there = place < photos.length;
   if (there) go(place);
   while (queued.length && !late) {
     const [key, act] = queued.shift();
@@ -188,25 +270,27 @@ async function waitFor(place) {
 function put(some, value) {
   const changed = some.filter((one) => one.mark !== value);
   if (!changed.length) return;
-  past.push(changed.map((one) => [one.image, one.mark]));
-  for (const one of changed) set(one, value);
-  say(changed.length > 1 ? `${changed.length} photos ${WORDS[value] || "without a mark"}` : `${first + known.get(changed[0].image) + 1} ${WORDS[value] || "without a mark"}`);
+  past.push(changed.map((one) => [one.image, one.mark, one.byGroup]));
+  // Photos behind a tile get the mark of their group
+  for (const one of changed) set(one, value, value !== null && photos[known.get(one.image)] !== one);
+  say(changed.length > 1 ? `${changed.length} photos ${WORDS[value] || "without a mark"}` : `${changed[0].number} ${WORDS[value] || "without a mark"}`);
   keep();
 }
 
-function set(one, value) {
-  one.mark = value;
-  unsaved.set(one.image, value);
-  localStorage.setItem(KEPT + one.image, JSON.stringify(value));
+function set(one, value, byGroup) {
+  Object.assign(one, { mark: value, byGroup });
+  const coded = byGroup ? value.toUpperCase() : value;
+  unsaved.set(one.image, coded);
+  localStorage.setItem(KEPT + one.image, JSON.stringify(coded));
   show(one);
 }
 
 function undo() {
   const batch = past.pop();
   if (!batch) return say("There is nothing to take back");
-  for (const [image, before] of batch) set(photos[known.get(image)], before);
+  for (const [image, before, byGroup] of batch) set(itemOf(image), before, byGroup);
   go(known.get(batch[0][0]));
-  say("Taken back");
+  say(batch.length > 1 ? `${batch.length} marks taken back` : "Taken back");
   keep();
 }
 
@@ -238,8 +322,8 @@ addEventListener("storage", ({ key, newValue }) => {
   const image = key?.startsWith(KEPT) ? key.slice(KEPT.length) : null;
   if (newValue === null || !unsaved.has(image)) return;
   unsaved.set(image, JSON.parse(newValue));
-  const one = photos[known.get(image)];
-  if (one) show(Object.assign(one, { mark: unsaved.get(image) }));
+  const one = itemOf(image);
+  if (one) show(Object.assign(one, decoded(unsaved.get(image))));
 });
 
 async function send() {
@@ -262,7 +346,9 @@ async function send() {
 async function deliver(batch) {
   // The time of the first marks begins where the page was opened.
   const opened = begun === null ? undefined : (performance.now() - begun) / 1000;
-  const body = JSON.stringify({ marks: Object.fromEntries(batch), opened });
+  const marks = Object.fromEntries(batch.map(([image, value]) => [image, decoded(value).mark]));
+  const by_group = batch.filter(([, value]) => decoded(value).byGroup).map(([image]) => image);
+  const body = JSON.stringify({ marks, by_group, opened, what });
   try {
     const told = await ask("marks", {}, { method: "POST", body, headers: { "Content-Type": "application/json" } });
     begun = null;
@@ -287,7 +373,7 @@ function confirmed(batch) {
     forget(image, value);
     if (unsaved.get(image) !== value) continue;  // changed again meanwhile: that one is still to be saved
     unsaved.delete(image);
-    if (known.has(image)) show(photos[known.get(image)]);
+    if (known.has(image)) show(itemOf(image));
   }
   tally();
 }
@@ -318,9 +404,32 @@ function standing(told) {
   const { joinable } = told;
   element("joining").hidden = !joinable;
   if (joinable) element("joinable").textContent = `${joinable.people.join(", ")} audits the rest: ${joinable.done} of ${joinable.size} photos labelled.`;
-  element("drawing").hidden = joinable || !told.stopped || running || (audit && what === "audit") || (!told.grows && descent.depth >= told.listed);
+  element("size").max = Math.max(told.rest, 1);
+  element("rest").textContent = `of ${told.rest} that ${what === "team" ? "nobody has" : "you have not"} labelled`;
+  if (!sized && told.rest) element("size").value = Math.min(element("size").value, told.rest);
+  const audited = audit && !running;
+  if (what === "audit" ? audited : told.stopped && (audited || ended(told))) onward(what === "audit" ? "The audit is done." : "This query is done.");
+  element("drawing").hidden = !told.rest || joinable || !told.stopped || running || (audit && what === "audit") || (!told.grows && descent.depth >= told.listed);
   element("left").textContent = left(told);
-  element("interval").textContent = audit?.left ? `(${audit.left.low} to ${audit.left.high}, 95 %; cautiously at most ${audit.cautious.high})${found(told)}` : "";
+  element("interval").textContent = audit?.left ? `(${audit.left.low} to ${audit.left.high}, 95 %; cautiously at most ${audit.cautious.high})${found(told)}` : waiting(audit);
+}
+
+// Who is left alone with an audit of which a tenth is labelled by two cannot end it.
+function waiting(audit) {
+  if (!audit?.waiting || audit.waiting < audit.size - audit.done) return "";
+  return `${audit.waiting} ${audit.waiting === 1 ? "photo waits" : "photos wait"} for the label of a second person. If nobody else is at it, let somebody open this query and join the audit.`;
+}
+
+const ended = ({ grows: more, listed, descent }) => !more && listed > 0 && descent.depth >= listed;
+
+function onward(text) {
+  element("onward").hidden = false;
+  element("over").textContent = text;
+}
+
+async function nextQuery() {
+  while (unsaved.size) await new Promise((done) => setTimeout(done, 50));  // who leaves earlier is asked whether they want to
+  element("next").click();
 }
 
 // Rounded down, for a share of "at least".
@@ -351,16 +460,19 @@ async function draw(button, path, more) {
 
 const ACTIONS = {
   y: () => mark("y"), n: () => mark("n"), d: () => mark("d"), Delete: () => mark(null), Backspace: () => mark(null),
-  x: () => put(photos.slice(0, range()[1] + 1).filter((one) => !one.mark), "n"),
-  u: undo, m: toUnmarked, z: () => toggle(zoom), " ": () => toggle(zoom), "?": () => toggle(help),
+  x: () => downToHere("n"), Enter: () => toggle(zoom),
+  u: undo, m: toUnmarked, g: openOrClose, f: flag, q: nextQuery, z: () => toggle(zoom), " ": () => toggle(zoom), "?": () => toggle(help),
   Home: () => go(0), End: () => go(photos.length - 1),
 };
+// All photos without a mark down to here, as on the search page: Shift with y, n or d.
+const downToHere = (value) => put(photos.slice(0, range()[1] + 1).flatMap(items).filter((one) => !one.mark), value);
 const MOVES = { ArrowLeft: () => -1, ArrowRight: () => 1, ArrowUp: () => -across(), ArrowDown: across };
+const MARKED = { y: 1, n: 1, d: 1 };
 const REPEATED = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]);
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest("input, textarea, select") || (event.key === " " && event.target.closest("button, a, summary"))) return;
+  if (event.target.closest("input, textarea, select") || ([" ", "Enter"].includes(event.key) && event.target.closest("button, a, summary"))) return;
   if (event.repeat && event.key === "Enter") event.preventDefault();  // on a button it would click on and on
   if (event.repeat && !REPEATED.has(event.key)) return;  // a key held down has looked at nothing
   if (help.open && event.key !== "?") return;  // what is behind it is not looked at
@@ -368,7 +480,8 @@ addEventListener("keydown", (event) => {
   const move = MOVES[key];
   if (!move && !ACTIONS[key]) return;
   event.preventDefault();
-  const act = () => (!move ? ACTIONS[key]() : (event.shiftKey ? stretch : go)(here + move()));
+  const many = event.shiftKey && key in MARKED;
+  const act = () => (many ? downToHere(key) : !move ? ACTIONS[key]() : (event.shiftKey ? stretch : go)(here + move()));
   if (late) queued.push([key, act]);
   else act();
 });
@@ -377,19 +490,21 @@ for (const button of document.querySelectorAll("[data-key]")) button.addEventLis
 element("audit").addEventListener("click", ({ currentTarget }) => {
   if (element("size").reportValidity()) draw(currentTarget, "audit", { size: element("size").value, twice: element("twice").checked ? 0.1 : 0 });
 });
+element("size").addEventListener("input", () => { sized = true; });
 element("join").addEventListener("click", ({ currentTarget }) => draw(currentTarget, "audit/join"));
 
 async function begin() {
   tally();
-  const told = await ask("standing", {});
+  const told = await ask("standing", { what });
   standing(told);
   const depth = what === "list" ? told.descent.depth : 0;
   first = from === null ? Math.max(0, depth - 24) : Number(from) || 0;
+  if (what === "team" && from === null) first = (await ask("photos", { what, resume: true, count: 1 })).first;
   element("earlier").hidden = first === 0;
   element("earlier").querySelector("a").href = address("label", { what, first: 0 });
   await load();
-  if (what === "audit" && photos.every((one) => one.mark)) await load();  // further photos of it
-  const open = photos.findIndex((one) => !one.mark);
+  if (HANDED && !photos.some(isOpen)) await load();  // further photos of it
+  const open = photos.findIndex(isOpen);
   go(open < 0 ? 0 : open);
   box.focus({ preventScroll: true });
   keep();

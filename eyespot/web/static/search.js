@@ -1,4 +1,4 @@
-// The search page's keys, dropped pictures, large view and verdicts. Without this script the page still searches.
+// The search page: dropped pictures, the grid, the large view. Verdicts and keys are in files of their own. Without scripts the page still searches.
 "use strict";
 const $ = (what, within = document) => within.querySelector(what);
 const all = (what) => [...document.querySelectorAll(what)];
@@ -85,8 +85,9 @@ if (showing) {
     showing.setAttribute("aria-expanded", String(!filters.hidden));
   });
 }
-const copy = $("#copy");
-if (copy && navigator.clipboard) {
+function offerCopy() {
+  const copy = $("#copy");
+  if (!copy || !navigator.clipboard) return;
   copy.hidden = false;
   copy.addEventListener("click", async () => {
     await navigator.clipboard.writeText(new URL(copy.dataset.link, location.href).href);
@@ -94,8 +95,11 @@ if (copy && navigator.clipboard) {
     tell("The link is in the clipboard.");
   });
 }
-const map = $("#map");
-if (map) {
+offerCopy();
+document.addEventListener("results-changed", () => { offerCopy(); watchTheEnd(); });
+function drawMap() {
+  const map = $("#map");
+  if (!map) return;
   const box = $("#box"), chosen = $("#chosen");
   let from = null;
   const place = (event) => {
@@ -116,7 +120,7 @@ if (map) {
     box.value = ends.map((one) => one.toFixed(4)).join(",");
     draw();
   });
-  map.addEventListener("pointerup", () => { from = null; });
+  map.addEventListener("pointerup", () => { from = null; if (box.value !== box.defaultValue) document.dispatchEvent(new CustomEvent("map-chosen")); });
   box.addEventListener("input", draw);
   draw();
 }
@@ -161,7 +165,7 @@ function stall(last, why) {
   last.prepend(box);
   setTimeout(() => { if (box.isConnected) more(); }, 4000);
 }
-const end = new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) more(); }, { rootMargin: "600px" });
+const end = new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) more(); }, { rootMargin: "400px" });
 function watchTheEnd() {
   end.disconnect();
   const last = grid && $(".more", grid);
@@ -170,22 +174,25 @@ function watchTheEnd() {
 addEventListener("online", () => { if (grid && $(".more .problem", grid)) more(); });
 
 // -- Back brings the photos that were there, and the place among them
-const PLACE = `eyespot-place ${location.pathname}${location.search}`;
-addEventListener("pagehide", () => {
+const placeName = () => `eyespot-place ${location.pathname}${location.search}`;
+addEventListener("pagehide", keepPlace);
+function keepPlace() {
   if (!grid) return;
-  const every = tiles(), top = every.findIndex((one) => one.getBoundingClientRect().bottom > 0);
+  // Of a group that was opened the first is there again, and the others are not
+  const every = tiles().filter((one) => !one.matches(".member")), top = every.findIndex((one) => one.getBoundingClientRect().bottom > 0);
   if (top < 0) return;
   const from = every[top].getBoundingClientRect().top;
-  sessionStorage.setItem(PLACE, JSON.stringify({ count: every.length, at: scrollY ? top : -1, from, here: every.indexOf(focused()) }));
-});
+  sessionStorage.setItem(placeName(), JSON.stringify({ count: every.length, at: scrollY ? top : -1, from, here: every.indexOf(focused()) }));
+}
 const focused = () => document.activeElement?.closest(".tile") ?? null;
-async function comeBack() {
-  const kept = sessionStorage.getItem(PLACE);
-  if (!kept || performance.getEntriesByType("navigation")[0]?.type === "navigate") return;
+async function comeBack(anyhow = false) {
+  const kept = sessionStorage.getItem(placeName());
+  if (!kept || (!anyhow && performance.getEntriesByType("navigation")[0]?.type === "navigate")) return;
   history.scrollRestoration = "manual";
   const { count, at, from, here } = JSON.parse(kept);
   while (tiles().length < count && await more());
   const every = tiles();
+  every[here]?.classList.remove("far"); // what is far from the screen takes no focus
   $(".picture", every[here] || document.createElement("i"))?.focus({ preventScroll: true });
   if (!every[at]) return;
   every[at].scrollIntoView();
@@ -231,8 +238,10 @@ function leave() {
   const from = shown;
   if (!from) return;
   shown = null;
+  large.querySelector("video")?.pause();
   large.close();
   quiet();
+  from.classList.remove("far"); // what is far from the screen takes no focus
   $(".picture", from).focus();
 }
 async function step(by) {
@@ -259,128 +268,3 @@ if (grid) {
   large.addEventListener("close", leave);
   large.addEventListener("click", (event) => { if (event.target === large) leave(); });
 }
-
-// -- verdicts: shown at once, sent one after the other for each photo, undone where the server has not taken them
-const said = { y: "yes", n: "no", d: "doubt" };
-const marks = { yes: "✓ yes", no: "✕ no", doubt: "? doubt", "": "" };
-const past = []; // what was said before, for undo: a tile or photo and its verdict
-const saving = new Map(); // id → what is on its way
-const asked = new URLSearchParams(location.search);
-const about = Object.fromEntries(["q", "picture"].filter((name) => asked.get(name)).map((name) => [name, asked.get(name)]));
-
-function judge(what, verdict) {
-  if (!about.q && !about.picture) return complain("Search for words or a picture first: a verdict is on what was asked.");
-  const before = what.dataset.verdict || "";
-  if (verdict !== before) {
-    past.push([what, before]);
-    put(what, verdict);
-  }
-  if (verdict) onward(what);
-}
-function undo() {
-  const [what, before] = past.pop() || [];
-  if (!what) return tell("There is nothing to take back.");
-  put(what, before);
-  if (large?.open && what.matches(".tile")) show(what);
-  else $(".picture", what)?.focus();
-}
-function put(what, verdict) {
-  const id = what.dataset.id, before = what.dataset.verdict || "";
-  const same = () => all(`[data-id="${CSS.escape(id)}"]`);
-  for (const one of same()) { mark(one, verdict); one.classList.add("unsaved"); }
-  const sent = (saving.get(id) || Promise.resolve()).then(() => send(what, verdict)).then((wrong) => {
-    if (saving.get(id) !== sent) return; // another word on the same photo follows
-    saving.delete(id);
-    for (const one of same()) { mark(one, wrong ? before : verdict); one.classList.remove("unsaved"); }
-    if (wrong) complain(`The verdict was not kept: ${wrong}.`, () => put(what, verdict));
-    else tell(verdict ? `Kept: ${verdict}.` : "Taken back.");
-  });
-  saving.set(id, sent);
-}
-// What was wrong, or nothing. It is sent to its end also where somebody leaves the page meanwhile.
-async function send({ dataset: { id, rank } }, verdict) {
-  let wrong = "";
-  const taken = { ...about, item: id };
-  const body = JSON.stringify({ ...taken, verdict, rank: Number(rank) || null });
-  const put = { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body };
-  if (verdict) await ask("/v1/judgements", put, (why) => { wrong = why; });
-  else await ask(`/v1/judgements?${new URLSearchParams(taken)}`, { method: "DELETE", keepalive: true }, (why, status) => {
-    wrong = status === 404 ? "" : why; // 404: it was taken back elsewhere
-  });
-  return wrong;
-}
-// On to the next photo; of a spread to the next one without a verdict.
-async function onward(from) {
-  if (large?.open) return step(1);
-  if (!grid || !from.matches(".tile")) return;
-  const next = "spread" in grid.dataset ? unjudged(from) || $("#onward") : await beside(from, 1);
-  (next?.matches(".tile") ? $(".picture", next) : next)?.focus();
-}
-function unjudged(from) {
-  const every = tiles(), at = every.indexOf(from);
-  return [...every.slice(at + 1), ...every.slice(0, at + 1)].find((one) => !one.dataset.verdict);
-}
-function mark(one, verdict) {
-  if (verdict) one.dataset.verdict = verdict;
-  else delete one.dataset.verdict;
-  const place = $(".said", one), back = $("[data-act=back]", one);
-  if (place) place.textContent = marks[verdict];
-  if (back) back.hidden = !verdict;
-  for (const button of one.querySelectorAll("button[data-verdict]")) button.setAttribute("aria-pressed", String(button.dataset.verdict === verdict));
-}
-document.addEventListener("click", (event) => {
-  const button = event.target.closest("button[data-verdict], button[data-act=back]");
-  if (!button) return;
-  const what = large?.open ? shown : button.closest("[data-id]"), verdict = button.dataset.verdict || "";
-  judge(what, what.dataset.verdict === verdict ? "" : verdict); // pressed again, it is taken back
-});
-$("#onward")?.addEventListener("click", async (event) => {
-  if (!saving.size) return;
-  event.preventDefault();
-  const { href } = event.currentTarget; // the next photos are drawn by these verdicts
-  await Promise.all(saving.values());
-  if (!$(".toast")) location.href = href;
-});
-if (grid && "spread" in grid.dataset) $(".picture", unjudged(null) || grid)?.focus({ preventScroll: true });
-
-// -- keys
-function columnsOf(every) {
-  const top = every[0].offsetTop;
-  const second = every.findIndex((one) => one.offsetTop !== top);
-  return second < 0 ? every.length : second;
-}
-function move(event, current) {
-  const every = tiles();
-  if (!every.length) return;
-  const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columnsOf(every), ArrowDown: columnsOf(every) }[event.key];
-  const at = current ? every.indexOf(current) + by : 0;
-  const next = every[Math.min(at, every.length - 1)];
-  if (at < 0 || !next) return;
-  event.preventDefault();
-  $(".picture", next).focus();
-  next.scrollIntoView({ block: "nearest" });
-  // Keys do not scroll to where the next photos are asked for.
-  if (at >= every.length - 2 * columnsOf(every)) more();
-}
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !document.querySelector("dialog[open]")) return closeMenus();
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
-  if (event.key === "?" && keys) return keys.open || large.open ? null : keys.showModal();
-  if (event.key === "/" && form && !large.open) { event.preventDefault(); return $("#q").focus(); }
-  if (keys?.open) return;
-  if (event.repeat && !event.key.startsWith("Arrow")) return; // a key held down has looked at nothing
-  if (large?.open) {
-    if (event.key === "Escape") { event.preventDefault(); return leave(); }
-    if (event.key === "ArrowLeft") step(-1);
-    if (event.key === "ArrowRight") step(1);
-  }
-  const current = large?.open ? shown : focused() || $("main > .photo") || (grid && "spread" in grid.dataset ? unjudged(null) : null);
-  if (event.key.startsWith("Arrow") && grid && !large.open && (current || document.activeElement === document.body)) return move(event, current);
-  if (event.key === "u") return undo();
-  if (said[event.key] && !current && grid) return complain("Choose a photo first, with the arrows.");
-  if (!current) return;
-  if (said[event.key]) judge(current, said[event.key]);
-  if (event.key === "Delete" || event.key === "Backspace") judge(current, "");
-  const act = { m: "like", x: "unlike" }[event.key];
-  if (act) $(`[data-act=${act}]`, current)?.click();
-});

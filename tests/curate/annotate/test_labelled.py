@@ -23,6 +23,7 @@ from eyespot.curate.rerank import Division, RerankLimits
 from eyespot.gallery import filters
 from eyespot.runs import inquire, read_qrels, read_run
 from eyespot.search.collection import Collection
+from eyespot.storage import sqlite
 from eyespot.types import Judgement, NothingFound, UsageError
 
 from .world import desk, gallery, vectors
@@ -106,6 +107,24 @@ def test_what_is_labelled_after_the_audit_no_longer_remains(at: AnnotationStore)
     go_down(at, "ada", 500)
     found = auditing.standing(at, "q", "ada")
     assert found is not None and found.left == (0, 0, 0)
+
+
+def test_what_is_listed_after_the_draw_lessens_nothing(at: AnnotationStore) -> None:
+    go_down(at, "ada", 150)
+    before = audit(at, "ada")
+    at.extend("q", (Candidate(f"new {number}") for number in range(1000)))
+    at.mark("q", "ada", {f"new {number}": YES if number < 50 else NO for number in range(1000)})
+    found = auditing.standing(at, "q", "ada")
+    assert before.left is not None and before.left.high > 0 and found == before
+
+
+def test_what_was_listed_before_the_draw_of_an_earlier_version_is_not_known(at: AnnotationStore) -> None:
+    go_down(at, "ada", 150)
+    before = audit(at, "ada")
+    ledger = sqlite.connect(at.judgements.path, "DELETE FROM audit_lists")
+    ledger.close()
+    go_down(at, "ada", 500)
+    assert auditing.standing(at, "q", "ada") == before
 
 
 def test_where_everything_is_labelled_nothing_is_audited(at: AnnotationStore) -> None:
@@ -263,6 +282,24 @@ def test_whoever_settles_is_no_further_annotator(at: AnnotationStore) -> None:
     at.mark("q", "bob", {"0": NO})
     agreement.settle(at, "q", "eve", "0", YES)
     assert list(agreement.everybody(at, "q")) == ["ada", "bob"]
+
+
+def test_a_word_is_out_of_date_once_all_agree(at: AnnotationStore) -> None:
+    at.mark("q", "ada", {"0": YES})
+    at.mark("q", "bob", {"0": NO})
+    agreement.settle(at, "q", "eve", "0", NO)
+    before = agreement.labels(at, "q")
+    at.mark("q", "bob", {"0": YES})
+    assert (before, agreement.labels(at, "q"), agreement.differences(at, "q")) == ({"0": False}, {"0": True}, [])
+
+
+def test_a_word_of_a_third_overrides_no_agreement(at: AnnotationStore) -> None:
+    for who in ("ada", "bob"):
+        at.mark("q", who, {"0": YES})
+    agreement.settle(at, "q", "eve", "0", NO)
+    with pytest.raises(UsageError, match="nothing to settle"):
+        agreement.check_disputed(at, "q", "0")
+    assert agreement.labels(at, "q") == {"0": True}
 
 
 def test_the_majority_counts(at: AnnotationStore) -> None:

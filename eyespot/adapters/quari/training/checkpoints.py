@@ -1,4 +1,7 @@
-"""What a training leaves on disk: where it stands (`checkpoint.pt`), its course (`log.csv`), its best (`model/`)."""
+"""What a training leaves on disk: where it stands (`checkpoint.pt`), its course (`log.csv`), its best (`candidate/`).
+
+`model/` is the candidate with its card, if it is named.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
 from eyespot.types import UsageError
 
-STATE, LOG, SAID, MODEL = "checkpoint.pt", "log.csv", "training.json", "model"
+STATE, LOG, SAID, CANDIDATE, MODEL = "checkpoint.pt", "log.csv", "training.json", "candidate", "model"
 COLUMNS = ("step", "epoch", "loss", "rate", "gradient", "RR")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.adapters.quari.card import PairedTest
 from eyespot.adapters.quari.mining import SemiPositives, distinct
 from eyespot.types import NothingFound, UsageError, Vectors
 
@@ -60,6 +61,20 @@ class Pairs:
         """Which distinct image each row of images is, by its first row, (m,)."""
         return distinct(self.images, self.ids)
 
+    @cached_property
+    def subject(self) -> Ids:
+        """For each text the first image of those that it is joined to by an image or by the same words, (n,)."""
+        said, image = distinct(self.texts), self.image[self.of]
+        subject = image
+        while True:
+            by_words = np.full(len(said), len(self.images))
+            np.minimum.at(by_words, said, subject)
+            by_image = np.full(len(self.images), len(self.images))
+            np.minimum.at(by_image, image, by_words[said])
+            if np.array_equal(by_image[image], subject):
+                return subject
+            subject = by_image[image]
+
     @property
     def fingerprint(self) -> str:
         """Sixteen hex digits that tell these pairs from others."""
@@ -76,40 +91,90 @@ class Pairs:
             raise NothingFound("no pair has two vectors with a direction; embed the texts and images again")
         return self if kept.all() else self.only(np.flatnonzero(kept))
 
+    @property
+    def captioned_images(self) -> int:
+        """How many distinct images have a text."""
+        return len(np.unique(self.image[self.of]))
+
+    def without(self, held_out: Pairs) -> Pairs:
+        """Without the pairs whose image or whose words are held out; `UsageError` if none is left."""
+        images = np.isin(self.image[self.of], self.image[self.rows_held(held_out)])
+        rest = np.flatnonzero(~(images | _also_in(self.texts, held_out.texts)))
+        if not len(rest):
+            raise UsageError("every pair has an image or a text that is held out; hold out fewer pairs, or others")
+        return self.only(rest)
+
+    def rows_held(self, held_out: Pairs) -> Ids:
+        """The rows of images that are an image of these held-out pairs: by the row, or by the id or the vector."""
+        if held_out.images is self.images:
+            return np.flatnonzero(np.isin(self.image, self.image[held_out.of]))
+        shown = np.unique(held_out.of)
+        same = _also_in(self.images, held_out.images[shown])
+        if self.ids is not None and held_out.ids is not None:
+            ids = {held_out.ids[row] for row in shown.tolist()}
+            same |= np.fromiter((id in ids for id in self.ids), bool, len(self.ids))
+        return np.flatnonzero(np.isin(self.image, self.image[same]))
+
     def only(self, rows: Ids) -> Pairs:
         """Some of the texts; all images stay, so that rows keep their meaning."""
         return Pairs(self.texts[rows], self.images, self.of[rows], self.ids)
 
     def split(self, share: float, most: int, seed: int) -> tuple[Pairs, Pairs]:
-        """Training and held-out pairs that share no image: so many of the distinct images, at most `most`."""
-        images = np.unique(self.image[self.of])
+        """Training and held-out pairs that share neither an image nor a text.
+
+        So many of the distinct images are held out, at most `most`: fewer where images with the same words, which stay
+        together, are more than that.
+        """
+        images, first = np.unique(self.image[self.of], return_index=True)
         count = min(most, round(share * len(images)))
-        if not 0 < count < len(images):
+        subjects, sizes = np.unique(self.subject[first], return_counts=True)
+        held: list[int] = []
+        free = count if count < len(images) else 0
+        for at in np.random.default_rng(seed).permutation(len(subjects)).tolist():
+            if not free:
+                break
+            if sizes[at] <= free:
+                free -= int(sizes[at])
+                held.append(at)
+        if not held:
             raise UsageError(f"{share:g} of {len(images)} images leaves one side empty; give held-out pairs, or more")
-        held = np.random.default_rng(seed).permutation(images)[:count]
-        out = np.isin(self.image[self.of], held)
+        out = np.isin(self.subject, subjects[held])
         return self.only(np.flatnonzero(~out)), self.only(np.flatnonzero(out))
 
 
 class TrainingData(NamedTuple):
-    """What a training is made of; `held_out` validates it, `semi` has a row for every image of the pairs."""
+    """What a training is made of; `held_out` validates it, `semi` has a row for every image of the pairs.
+
+    `test` is the paired test (`eyespot.search.paired_gain`) that a model has to pass against the frozen space.
+    """
 
     pairs: Pairs
     held_out: Pairs | None = None
     semi: SemiPositives | None = None
+    test: PairedTest | None = None
 
     def with_semi_positives(self, semi: SemiPositives) -> TrainingData:
         """With those mined over all images of the pairs, less the images that are held out."""
-        held = self.held_out
-        if held is None or held.images is not self.pairs.images:
+        if self.held_out is None:
             return self._replace(semi=semi)
-        return self._replace(semi=semi.without(np.flatnonzero(np.isin(held.image, held.image[held.of]))))
+        return self._replace(semi=semi.without(self.pairs.rows_held(self.held_out)))
 
 
 def unit(rows: Any) -> Vectors:
     """Rows at unit length, float32."""
     wide = np.asarray(rows, np.float32)
     return np.asarray(wide / np.linalg.norm(wide, axis=-1, keepdims=True))
+
+
+def _also_in(rows: Vectors, others: Vectors) -> NDArray[np.bool_]:
+    """Which of these rows are among the others, byte for byte in the narrower of the two types, (n,)."""
+    narrow = min(rows.dtype, others.dtype, key=lambda kind: kind.itemsize)
+    known = {_digest(row, narrow) for row in others}
+    return np.fromiter((_digest(row, narrow) in known for row in rows), bool, len(rows))
+
+
+def _digest(row: Vectors, kind: np.dtype[Any]) -> bytes:
+    return hashlib.blake2b(row.astype(kind).tobytes(), digest_size=16).digest()
 
 
 def _has_direction(rows: Any) -> NDArray[np.bool_]:

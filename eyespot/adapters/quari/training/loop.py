@@ -8,10 +8,12 @@ training ends in the same bits as one in one go.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +21,34 @@ import numpy as np
 import torch
 
 from eyespot.adapters.quari import files
+from eyespot.adapters.quari.card import AdapterCard, FrozenComparison
 from eyespot.adapters.quari.config import Config
 from eyespot.adapters.quari.network import AdaptedBatch, TorchHypernetwork
 from eyespot.adapters.quari.training import checkpoints, memory
 from eyespot.adapters.quari.training.checkpoints import Log, LogPoint
 from eyespot.adapters.quari.training.data import TrainingBatches, TrainingData
-from eyespot.adapters.quari.training.loss import symmetric
+from eyespot.adapters.quari.training.loss import OF_NAME
 from eyespot.adapters.quari.training.noise import noisy
 from eyespot.adapters.quari.training.schedules import SCHEDULES
 from eyespot.adapters.quari.training.schedules import ScheduleStep as At
 from eyespot.adapters.quari.training.settings import TrainingSettings
-from eyespot.adapters.quari.training.validation import frozen_rank, reciprocal_rank
+from eyespot.adapters.quari.training.validation import HeldOutQueries, compare, held_out_queries
 from eyespot.types import EyespotError, UsageError
 
 Tell = Callable[[LogPoint, int], None]  # a step and how many there are
-FREE = ("checkpoint_every", "device", "activations")  # settings that change nothing about what is learned
+FREE = ("checkpoint_every", "device", "activations", "keep_anyway")  # they change nothing about what is learned
 
 
 @dataclass(frozen=True)
 class TrainingResult:
     """How a training ended: its steps of how many, the best validation and its step, and the folder of the model.
 
-    Without held-out pairs `best` is None and the model the last one; `frozen` is what the vectors reach as they are.
-    `patient` is False if it stopped for want of better validations.
+    `model` is None where the frozen space is as good, by the `comparison` on held-out images that had no part in
+    choosing the step. `best` and `frozen` are RR on those that had; without held-out pairs they and the comparison are
+    None, and the model is the last one. `patient` is False if it stopped for want of better validations.
     """
 
-    model: Path
+    model: Path | None
     step: int
     total: int
     best: float | None
@@ -52,6 +56,13 @@ class TrainingResult:
     loss: float
     patient: bool
     frozen: float | None = None
+    comparison: FrozenComparison | None = None
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the model beats the frozen space where it was chosen, and significantly where it was tested."""
+        chosen = self.best is not None and self.frozen is not None and self.best > self.frozen
+        return chosen and self.comparison is not None and self.comparison.better
 
 
 def train(
@@ -63,9 +74,16 @@ def train(
 ) -> TrainingResult:
     """Train into the folder `out`, from where it was left; the checkpoint to load is `out/model`.
 
-    Raises `UsageError` for a folder with a training of other things, pairs of another length than the config's, and
-    fewer pairs than a batch; `EyespotError` if the loss is no number.
+    It is named only if the material's test finds it significantly better than the frozen space, or with `keep_anyway`.
+    Raises `UsageError` for a folder with a training of other things, pairs of another length than
+    the config's, fewer pairs than a batch, and without held-out pairs or a test where the model is not kept anyway;
+    `EyespotError` if the loss is no number.
     """
+    if not settings.keep_anyway and (material.held_out is None or material.test is None):
+        raise UsageError(
+            "without held-out pairs and a paired test nothing shows that a model helps; hold pairs out, or keep the "
+            "model anyway (--keep-anyway)"
+        )
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices):  # whoever calls keeps their own random numbers
         training = _Training(material, config, settings, out)
@@ -98,13 +116,15 @@ class _Training:
         self.device = device_of(self.settings.device)
         # What makes this training this one
         settings = {name: value for name, value in asdict(self.settings).items() if name not in FREE}
-        pairs, held_out, semi = self.material
+        pairs, held_out, semi, _ = self.material
         told = {"pairs": pairs.fingerprint, "held_out": held_out.fingerprint if held_out else None}
         mined = None if semi is None else hashlib.sha256(semi.rows.tobytes() + semi.weights.tobytes()).hexdigest()[:16]
         identity = {**asdict(self.config), **settings, **told, "semi-positives": mined}
         checkpoints.begin(self.out, identity)
         torch.manual_seed(self.settings.seed)
         self.network = TorchHypernetwork(self.config, self.settings.token_drop).to(self.device).train()
+        if self.settings.start == "identity":
+            self.network.start_at_identity()
         if memory.recomputes(self.config, self.settings, 4 if self.half is None else 2):
             self.network.save_memory()
         self.optimizer = torch.optim.AdamW(self.network.parameters(), 1.0, weight_decay=self.settings.weight_decay)
@@ -120,20 +140,52 @@ class _Training:
                 log.add(point)
                 tell(point, self.total)
                 if self.step % self.settings.checkpoint_every == 0 or self.step == self.total or not self.patient:
-                    parts: dict[str, Any] = {
-                        "network": self.network,
-                        "optimizer": self.optimizer,
-                        "scaler": self.scaler,
-                    }
-                    counts = {name: getattr(self, name) for name in ("step", "best", "best_step", "waited", "loss")}
-                    state = {**{name: part.state_dict() for name, part in parts.items()}, **counts}
-                    checkpoints.keep(self.out, state)
+                    self._keep_state()
         finally:
             log.close()
-        held_out = self.material.held_out
-        frozen = None if held_out is None else frozen_rank(held_out)
-        told = self.best, self.best_step, self.loss, self.patient, frozen
-        return TrainingResult(self.out / checkpoints.MODEL, self.step, self.total, *told)
+        return self._ended()
+
+    def _keep_state(self) -> None:
+        parts: dict[str, Any] = {"network": self.network, "optimizer": self.optimizer, "scaler": self.scaler}
+        counts = {name: getattr(self, name) for name in ("step", "best", "best_step", "waited", "loss")}
+        checkpoints.keep(self.out, {**{name: part.state_dict() for name, part in parts.items()}, **counts})
+
+    def _ended(self) -> TrainingResult:
+        """The frozen space is candidate zero: a model has to beat it where it was chosen, and where it is tested."""
+        _, weights = files.read(self.out / checkpoints.CANDIDATE)
+        frozen, comparison = None, None
+        if self.halves is not None:
+            choosing, testing = self.halves
+            frozen = float(choosing.frozen(self.device).mean())
+            if self.material.test is not None:
+                self.network.take(weights)
+                comparison = compare(testing, self.network, self.material.test)
+        told = self.best, self.best_step, self.loss, self.patient, frozen, comparison
+        done = TrainingResult(self.out / checkpoints.MODEL, self.step, self.total, *told)
+        if not (done.ahead or self.settings.keep_anyway):
+            if done.model is not None and done.model.exists():  # named anyway before; the candidate stays
+                shutil.rmtree(done.model)
+            return replace(done, model=None)
+        files.save(self.out / checkpoints.MODEL, self.config, weights, self._card(comparison))
+        return done
+
+    def _card(self, comparison: FrozenComparison | None) -> AdapterCard:
+        pairs = self.material.pairs
+        counts = len(pairs), pairs.captioned_images
+        start = "identity" if self.settings.start == "identity" else self.config.preset
+        step, seed = self.best_step or self.step, self.settings.seed
+        return AdapterCard(
+            self.config.feature_extractor, *counts, pairs.fingerprint, start, step, seed, _version(), comparison
+        )
+
+    @cached_property
+    def halves(self) -> tuple[HeldOutQueries, HeldOutQueries] | None:
+        """The held-out queries that choose a step, and those that test it."""
+        if self.material.held_out is None:
+            return None
+        return held_out_queries(
+            self.material, 2 * self.config.embedding_dim * self.config.low_rank_dim, self.settings.seed
+        )
 
     @property
     def patient(self) -> bool:
@@ -143,10 +195,12 @@ class _Training:
     # -- a step --------------------------------------------------------------------------------------------
 
     def _stepped(self) -> LogPoint:
-        share, peak = SCHEDULES[self.settings.schedule]
-        rate = (self.settings.rate or peak) * share(At(self.step, self.total, self.per_epoch))
+        share, peak, beta = SCHEDULES[self.settings.schedule]
+        at = At(self.step, self.total, self.per_epoch)
+        rate = (self.settings.rate or peak) * share(at)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+            group["betas"] = (group["betas"][0] if beta is None else beta(at), group["betas"][1])
         self.optimizer.zero_grad(set_to_none=True)
         first = self.step * self.settings.accumulate
         losses = [self._gradients(first + at) for at in range(self.settings.accumulate)]
@@ -163,12 +217,14 @@ class _Training:
         mixed = np.random.SeedSequence([self.settings.seed, number])  # unlike the seeds of its neighbours
         torch.manual_seed(int(mixed.generate_state(1, np.uint64)[0] >> 1))
         texts, targets = self.batches.batch(number)
-        queries = noisy(texts, self.settings.noise, torch.default_generator)
+        width = texts.shape[1] if self.settings.noise_per == "component" else 1
+        queries = noisy(texts, self.settings.noise, torch.default_generator, width)
         views_queries = queries.to(self.device)
         autocast = nullcontext() if self.half is None else torch.autocast(self.device.type, self.half)
         with autocast:
             views: AdaptedBatch = self.network(views_queries)
-        loss = symmetric(views, type(targets)(*(one.to(self.device) for one in targets)), self.settings.temperature)
+        found = type(targets)(*(one.to(self.device) for one in targets))
+        loss = OF_NAME[self.settings.loss](views, found, self.settings.temperature)
         if not torch.isfinite(loss):
             raise EyespotError(
                 f"the loss of step {self.step + 1} is no number; train into a new folder with a lower --rate"
@@ -187,21 +243,21 @@ class _Training:
 
     def _validated(self) -> float | None:
         last = self.step == self.total
-        if self.material.held_out is None:
+        if self.halves is None:
             if last:
-                self._keep_model()
+                self._keep_candidate()
             return None
-        if not last and self.step % self.settings.validate_every:
+        if not last and self.step % self.settings.validation_steps(self.total):
             return None
-        found = reciprocal_rank(self.network, self.material.held_out)
+        found = float(self.halves[0].adapted(self.network).mean())
         self.waited += 1
         if self.best is None or found > self.best:
             self.best, self.best_step, self.waited = found, self.step, 0
-            self._keep_model()
+            self._keep_candidate()
         return found
 
-    def _keep_model(self) -> None:
-        files.save(self.out / checkpoints.MODEL, self.config, self.network.weights())
+    def _keep_candidate(self) -> None:
+        files.save(self.out / checkpoints.CANDIDATE, self.config, self.network.weights())
 
     def _resume(self) -> None:
         state = checkpoints.load_state(self.out, self.device)
@@ -211,6 +267,13 @@ class _Training:
             part.load_state_dict(state[name])
         for name in ("step", "best", "best_step", "waited", "loss"):
             setattr(self, name, state[name])
+
+
+def _version() -> str:
+    try:
+        return version("eyespot")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "unknown"
 
 
 def device_of(name: str) -> torch.device:

@@ -1,8 +1,9 @@
-"""How a QuARI is trained: the two published recipes, and the ablations of the paper's table 4."""
+"""How a QuARI is trained: a start at the frozen space, the published recipes, the ablations of the paper's table 4."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from eyespot.adapters.quari.config import Config
 from eyespot.adapters.quari.training.schedules import SCHEDULES
@@ -10,6 +11,10 @@ from eyespot.types import UsageError
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 ACTIVATIONS = ("auto", "kept", "recomputed")
+STARTS = ("random", "identity")
+LOSSES = ("symmetric", "linear", "paired-maps")
+NOISES = ("query", "component")
+VALIDATIONS = 20  # that a training has at least, so that it can stop early however few its steps
 
 
 @dataclass(frozen=True)
@@ -18,9 +23,14 @@ class TrainingSettings:
 
     batch: pairs that are each other's negatives. accumulate: batches whose gradients are added up for one step.
     rate: the schedule's highest learning rate; None takes the schedule's own.
-    noise: λ of q + λ·u·ε. semi_positives: how many of those mined are used. token_drop: the chance that a refinement
-        step does not see a token. clip: the longest gradient; 0 clips none.
-    patience: so many validations without a better one end the training; 0 never does. All `every` count steps.
+    start: "identity" is the frozen space, "random" as published. loss: "symmetric" is the paper's; "linear" has the
+        image-to-query term of the released code; "paired-maps" is that of the public code of May 2025.
+    noise: λ of q + λ·u·ε. noise_per: one u for each "query", or for each "component" of it. semi_positives: how many of
+        those mined are used. token_drop: the chance that a refinement step sets a token to zero. clip: the longest
+        gradient; 0 clips none.
+    validate_every: batches between validations, fewer in a short training, which has 20. patience: so many validations
+        without a better one end the training; 0 never does. checkpoint_every: steps.
+    keep_anyway: name the model also if it was not shown to be better than the frozen space.
     device: "auto", "cpu", "cuda", "cuda:1". precision: "auto" is bfloat16 on an accelerator, else float32.
     activations: "recomputed" in the backward pass or "kept"; "auto" keeps them while they are few.
     """
@@ -28,11 +38,14 @@ class TrainingSettings:
     batch: int = 320
     epochs: int = 10
     accumulate: int = 2
+    start: str = "random"
+    loss: str = "symmetric"
     schedule: str = "one-cycle"
     rate: float | None = None
     weight_decay: float = 1e-2
     temperature: float = 0.07
     noise: float = 1.0
+    noise_per: str = "query"
     semi_positives: int = 2
     token_drop: float = 0.05
     clip: float = 1.0
@@ -43,6 +56,7 @@ class TrainingSettings:
     device: str = "auto"
     precision: str = "auto"
     activations: str = "auto"
+    keep_anyway: bool = False
 
     def __post_init__(self) -> None:
         self._counts()
@@ -54,9 +68,15 @@ class TrainingSettings:
         if not 0 <= self.token_drop < 1:
             raise UsageError(f"token_drop is a chance below 1, not {self.token_drop}")
         choices = {"schedule": tuple(SCHEDULES), "precision": PRECISIONS, "activations": ACTIVATIONS}
+        choices |= {"start": STARTS, "loss": LOSSES, "noise_per": NOISES}
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise UsageError(f"no {name} {getattr(self, name)!r}; there are: {', '.join(known)}")
+
+    def validation_steps(self, total: int) -> int:
+        """How many of all steps lie between two validations."""
+        published = max(1, self.validate_every // self.accumulate)
+        return min(published, max(1, total // VALIDATIONS))
 
     def _counts(self) -> None:
         least = {"batch": 2, "epochs": 1, "accumulate": 1, "validate_every": 1, "checkpoint_every": 1}
@@ -65,12 +85,35 @@ class TrainingSettings:
                 raise UsageError(f"{name} of a training is {low} or more, not {getattr(self, name)}")
 
 
-# The paper names optimiser, rates, batch and temperature; of clipping, accumulation and dropped tokens it says nothing.
+# The first is for training on one's own photos; its noise is a fraction of a unit query, where the published noise is
+# some ten times as long as one. The paper names optimiser, rates, batch and temperature; of clipping, accumulation and
+# dropped tokens it says nothing.
 PRESETS = {
+    "identity": TrainingSettings(start="identity", batch=128, accumulate=1, rate=1e-4, noise=0.02, token_drop=0.0),
     "released": TrainingSettings(),
     "paper": TrainingSettings(accumulate=1, schedule="cosine", token_drop=0.0, clip=0.0),
+    "arxiv-2025-05": TrainingSettings(loss="paired-maps", noise_per="component", semi_positives=0, token_drop=0.0),
+}
+# What the config of each preset says beside sizes
+FORMS: dict[str, dict[str, Any]] = {
+    "identity": {"use_fro_norm": False},
+    "released": {},
+    "paper": {"preset": "paper"},
+    "arxiv-2025-05": {"preset": "arxiv-2025-05"},
 }
 ABLATIONS = ("one-step", "no-semi-positives", "no-noise")
+
+# Some hundred pairs on a processor need less than millions on a card; the defaults of `Config` are published.
+SIZES: dict[str, dict[str, int]] = {
+    "identity": {"low_rank_dim": 16, "hidden_dim": 128, "num_steps": 2, "nhead": 4, "num_layers": 2},
+}
+
+
+def preset(name: str) -> tuple[TrainingSettings, dict[str, Any]]:
+    """The recipe of a preset, and what its config says beside sizes; `UsageError` for an unknown name."""
+    if name not in PRESETS:
+        raise UsageError(f"no preset {name!r}; there are: {', '.join(PRESETS)}")
+    return PRESETS[name], FORMS[name]
 
 
 def ablated(config: Config, settings: TrainingSettings, ablation: str) -> tuple[Config, TrainingSettings]:

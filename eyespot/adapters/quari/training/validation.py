@@ -1,46 +1,175 @@
-"""Validation: how far up held-out queries find their own images, each under its own map."""
+"""Validation: how far up held-out queries find their own images in the whole gallery, each under its own map."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
-from eyespot.adapters.quari.network import TorchHypernetwork
-from eyespot.adapters.quari.training.data import Pairs, unit
+from eyespot.adapters.quari.card import FrozenComparison, PairedTest
+from eyespot.adapters.quari.mining import distinct
+from eyespot.adapters.quari.network import AdaptedBatch, TorchHypernetwork
+from eyespot.adapters.quari.training.data import Ids, Pairs, TrainingData, unit
 from eyespot.adapters.quari.training.loss import cosines
+from eyespot.types import Vectors
 
-AT_ONCE = 256  # queries
-MEASURE = "RR"
+Values = NDArray[np.float64]
+QUERIES, IMAGES = 256, 1 << 15  # scored at once
+MOST_WORK = 10**13  # products of one validation; over a gallery of millions fewer queries are asked
+FEWEST = 200  # queries
 
 
-def reciprocal_rank(network: TorchHypernetwork, pairs: Pairs) -> float:
-    """RR: the mean of 1 / rank of a text's image among all distinct images of the pairs, without noise.
+@dataclass(frozen=True, eq=False)
+class HeldOutQueries:
+    """Queries (n, E) and the whole gallery (m, E), all of unit length.
 
-    Of equal scores the own image stands last, so that a network that scores all alike does not look good.
+    own: the row of each query's image (n,). subject: which queries belong together, being of one image or having the
+    same words, (n,). same: (query, image) pairs (p, 2), images that other texts with the query's words are of.
     """
-    was = network.training
-    network.eval()
-    found = _mean(pairs, network.pos_emb.device, lambda texts, images: cosines(network(texts), images))
-    network.train(was)
-    return found
+
+    texts: Vectors
+    gallery: Vectors
+    own: Ids
+    subject: Ids
+    same: NDArray[np.int64]
+
+    def only(self, rows: Ids) -> HeldOutQueries:
+        """Some of the queries."""
+        number = np.full(len(self.texts), -1)
+        number[rows] = np.arange(len(rows))
+        same = np.column_stack([number[self.same[:, 0]], self.same[:, 1]])
+        same = same[same[:, 0] >= 0]
+        return HeldOutQueries(self.texts[rows], self.gallery, self.own[rows], self.subject[rows], same)
+
+    def adapted(self, network: TorchHypernetwork) -> Values:
+        """RR of each subject, (subjects,), under the network's maps, without noise."""
+        was = network.training
+        network.eval()
+        found = self._values(network, cosines)
+        network.train(was)
+        return found
+
+    def frozen(self, device: torch.device) -> Values:
+        """The same measure of the vectors as they are, which an adapter has to beat."""
+        return self._values(None, _plain, device)
+
+    def _values(
+        self,
+        network: TorchHypernetwork | None,
+        scores: Callable[[AdaptedBatch, Tensor], Tensor],
+        device: torch.device | None = None,
+    ) -> Values:
+        place = device if network is None else network.pos_emb.device
+        gallery = torch.from_numpy(self.gallery)
+        ranks = []
+        with torch.no_grad():
+            for at in range(0, len(self.texts), QUERIES):
+                rows = slice(at, at + QUERIES)
+                texts = torch.from_numpy(self.texts[rows]).to(place)
+                none = texts.new_zeros(len(texts), texts.shape[1], 1)
+                views = AdaptedBatch(texts, none, none, 1.0) if network is None else network(texts)
+                ranks.append(self._ranks(rows, views, gallery, scores))
+        reciprocal = 1 / np.concatenate(ranks)  # (n,)
+        _, subject = np.unique(self.subject, return_inverse=True)
+        return np.asarray(np.bincount(subject, reciprocal) / np.bincount(subject))
+
+    def _ranks(
+        self, rows: slice, views: AdaptedBatch, gallery: Tensor, scores: Callable[[AdaptedBatch, Tensor], Tensor]
+    ) -> Values:
+        """Of equal scores the own image stands last: a network that scores all alike does not look good."""
+        place, own = views.queries.device, self.own[rows]
+        owns = scores(views, gallery[torch.from_numpy(own)][:, None].to(place))  # (queries, 1)
+        asked = np.concatenate([np.column_stack([np.arange(len(own)), own]), self._same_in(rows)])
+        before = torch.zeros(len(own), dtype=torch.int64, device=place)
+        for at in range(0, len(gallery), IMAGES):
+            ahead = scores(views, gallery[at : at + IMAGES].to(place)) >= owns
+            here = asked[(asked[:, 1] >= at) & (asked[:, 1] < at + IMAGES)]
+            query, image = torch.from_numpy(here[:, 0]).to(place), torch.from_numpy(here[:, 1] - at).to(place)
+            ahead[query, image] = False
+            before += ahead.sum(dim=1)
+        return np.asarray(1.0 + before.cpu().numpy())
+
+    def _same_in(self, rows: slice) -> NDArray[np.int64]:
+        low, high = rows.start, rows.start + len(self.own[rows])
+        some = self.same[(self.same[:, 0] >= low) & (self.same[:, 0] < high)]
+        return np.asarray(some - [low, 0])
 
 
-def frozen_rank(pairs: Pairs) -> float:
-    """The same measure of the vectors as they are, which an adapter has to beat."""
-    return _mean(pairs, torch.device("cpu"), lambda texts, images: texts @ images.T)
+def held_out_queries(material: TrainingData, work: int, seed: int) -> tuple[HeldOutQueries, HeldOutQueries]:
+    """The queries that choose a model and those that test the chosen one: no subject is in both.
+
+    work: products that one query takes with one image, so that a validation over millions asks fewer queries.
+    """
+    held = material.held_out
+    if held is None:
+        raise ValueError("nothing is held out")
+    both = _together(material.pairs, held)
+    start = len(both) - len(held)
+    image, gallery_rows = both.image, np.unique(both.image)
+    rows = np.arange(start, len(both))
+    words = distinct(both.texts)
+    own = np.searchsorted(gallery_rows, image[both.of])  # (texts,), all of them
+    whole = HeldOutQueries(
+        unit(held.texts),
+        unit(both.images[gallery_rows]),
+        own[rows],
+        both.subject[rows],
+        _same_words(words, own, start),
+    )
+    return _halves(_affordable(whole, work, seed), seed)
 
 
-def _mean(pairs: Pairs, device: torch.device, scores: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> float:
-    rows, own = np.unique(pairs.image[pairs.of], return_inverse=True)
-    images = torch.from_numpy(unit(pairs.images[rows])).to(device)  # (distinct, E)
-    found = []
-    with torch.no_grad():
-        for at in range(0, len(pairs), AT_ONCE):
-            texts = torch.from_numpy(unit(pairs.texts[at : at + AT_ONCE])).to(device)
-            ranks_scores = scores(texts, images)
-            ranks_own = torch.from_numpy(own[at : at + AT_ONCE]).to(device)
-            ranks = (ranks_scores >= ranks_scores.gather(1, ranks_own[:, None])).sum(dim=1)
-            found.append(ranks)
-    return float((1 / torch.cat(found).double()).mean())
+def compare(asked: HeldOutQueries, network: TorchHypernetwork, test: PairedTest) -> FrozenComparison:
+    """The network against the vectors as they are, over the subjects."""
+    model, frozen = asked.adapted(network), asked.frozen(network.pos_emb.device)
+    found = test(frozen, model)
+    spread = float((model - frozen).std(ddof=1)) if len(model) > 1 else 0.0
+    sizes = len(model), len(asked.texts), len(asked.gallery)
+    means = float(model.mean()), float(frozen.mean())
+    return FrozenComparison(*means, found.interval, found.p, spread, *sizes)
+
+
+def _plain(views: AdaptedBatch, images: Tensor) -> Tensor:
+    return torch.einsum("ne,ce->cn" if images.ndim == 2 else "cne,ce->cn", images, views.queries)
+
+
+def _together(pairs: Pairs, held: Pairs) -> Pairs:
+    """All pairs over one gallery, those held out last."""
+    texts = np.concatenate([pairs.texts, held.texts])
+    if held.images is pairs.images:
+        return Pairs(texts, pairs.images, np.concatenate([pairs.of, held.of]), pairs.ids)
+    ids = None if pairs.ids is None or held.ids is None else [*pairs.ids, *held.ids]
+    images = np.concatenate([pairs.images, held.images])
+    return Pairs(texts, images, np.concatenate([pairs.of, held.of + len(pairs.images)]), ids)
+
+
+def _same_words(words: Ids, own: Ids, start: int) -> NDArray[np.int64]:
+    """(query, image) for the images of all other texts with a query's words; queries are the texts from `start` on."""
+    order = np.argsort(words, kind="stable")
+    lows, highs = (np.searchsorted(words[order], words[start:], side) for side in ("left", "right"))
+    found = [
+        np.column_stack([np.full(high - low, query), own[order[low:high]]])
+        for query, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True))
+        if high - low > 1
+    ]
+    return np.concatenate([np.zeros((0, 2), np.int64), *found])
+
+
+def _affordable(asked: HeldOutQueries, work: int, seed: int) -> HeldOutQueries:
+    most = max(FEWEST, MOST_WORK // max(1, work * len(asked.gallery)))
+    if len(asked.texts) <= most:
+        return asked
+    return asked.only(np.sort(np.random.default_rng([seed, 1]).permutation(len(asked.texts))[:most]))
+
+
+def _halves(asked: HeldOutQueries, seed: int) -> tuple[HeldOutQueries, HeldOutQueries]:
+    subjects = np.unique(asked.subject)
+    if len(subjects) < 2:
+        return asked, asked
+    chosen = np.random.default_rng([seed, 2]).permutation(subjects)[: len(subjects) // 2]
+    choosing = np.isin(asked.subject, chosen)
+    return asked.only(np.flatnonzero(choosing)), asked.only(np.flatnonzero(~choosing))

@@ -1,0 +1,76 @@
+"""How a training of QuARI ended: the model, or why none is named and what it would need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli.console import note, print_json, print_line, print_summary
+
+if TYPE_CHECKING:
+    from eyespot.adapters.quari.training import TrainingData, TrainingSettings
+    from eyespot.adapters.quari.training.loop import TrainingResult
+
+GATE_FAILED = 4
+
+
+def report(done: TrainingResult, material: TrainingData, settings: TrainingSettings, json: bool) -> None:
+    """Print the model, or why there is none; then the exit code is 4."""
+    needs = [] if done.ahead else list(_needs(done, material, settings))
+    if json:
+        summary: dict[str, Any] = {
+            "model": None if done.model is None else str(done.model),
+            "step": done.step,
+            "steps": done.total,
+        }
+        summary |= {"loss": done.loss, "RR": done.best, "best_step": done.best_step, "RR_frozen": done.frozen}
+        validation = None if done.comparison is None else asdict(done.comparison) | {"better": done.comparison.better}
+        print_json({**summary, "stopped_early": not done.patient, "validation": validation, "needs": needs})
+    elif done.model is not None:
+        print_line(str(done.model))
+    early = "" if done.patient else f" (of {done.total}: no better validation any more)"
+    if done.ahead:
+        print_summary(f"{done.step} steps{early}, loss {done.loss:.3f}; search with: --adapt {done.model}")
+        note(f"the model finds more than the vectors as they are: {done.comparison}")
+        return
+    for sentence in needs:
+        note(sentence)
+    if done.model is None:
+        note("no model is named, and searching as before is best; --keep-anyway on the same line keeps this one")
+        raise typer.Exit(GATE_FAILED)
+
+
+def _needs(done: TrainingResult, material: TrainingData, settings: TrainingSettings) -> Iterator[str]:
+    """Why the model is not shown to be better, and what would be needed."""
+    found = done.comparison
+    if found is None:
+        yield "nothing was held out, so nothing shows whether this model finds more than the vectors as they are"
+        return
+    verdict = "the model finds less than the vectors as they are" if found.worse else "the model is not shown to help"
+    yield f"{verdict}: {found}"
+    if found.needed is not None and not found.better:
+        times = found.needed / max(1, found.images)
+        yield (
+            f"an estimate from this spread: about {found.needed} held-out images like these {found.images} would show "
+            f"such a lead in 80 % of the cases, or {_rounded(times * len(material.pairs))} pairs with the same share"
+        )
+    elif not found.better:
+        yield (
+            f"an estimate from this spread: {found.images} held-out images show a lead of {found.smallest:.3f} in 80 % "
+            f"of the cases; a model learns one from more than these {len(material.pairs)} pairs, if at all"
+        )
+    apart = settings.validation_steps(done.total)
+    if done.best is not None and done.frozen is not None and done.best <= done.frozen:
+        yield f"no validation of {done.step} steps was above the frozen space; more pairs, or a lower --rate, may help"
+    elif done.patient and done.best_step > done.step - apart:
+        yield f"the validation still rose at step {done.best_step}, the last; more steps may help: --epochs " + str(
+            2 * settings.epochs
+        )
+
+
+def _rounded(count: float) -> str:
+    """A count to two digits, as an estimate has."""
+    return f"{float(f'{count:.2g}'):,.0f}"

@@ -1,0 +1,107 @@
+"""`eyespot lists`: the named lists of photos that were made in the browser, and their photos as files of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli._hits_out import (
+    SOME_FAILED,
+    HitsOut,
+    album_option,
+    all_columns_option,
+    copy_option,
+    csv_option,
+)
+from eyespot.cli.console import escaped, print_json, print_line
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.types import NothingFound, Run, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.ledger.photo_lists import PhotoLists
+
+app = typer.Typer(no_args_is_help=True, help="Show the named lists of photos, and take their photos out.")
+_NAME = typer.Argument(metavar="NAME", help="The list's name or id.")
+
+
+@app.callback()
+def options() -> None:
+    """Show the named lists of photos, and take their photos out."""
+
+
+@app.command("list")
+def list_(gallery: Path = gallery_option("The gallery."), json: bool = json_option()) -> None:
+    """All lists, the latest first: id, number of photos, who made it, name."""
+    with _opened(gallery_here(gallery)) as lists:
+        found = lists.all()
+    if not found:
+        raise NothingFound("there is no list in this gallery; make one on the pages of eyespot serve")
+    if json:
+        print_json([{"list": one.id, "name": one.name, "photos": one.photos, "by": one.maker} for one in found])
+        return
+    for one in found:
+        print_line(f"{one.id}\t{one.photos}\t{escaped(one.maker)}\t{escaped(one.name)}")
+
+
+@app.command("show")
+def show(
+    name: str = _NAME,
+    gallery: Path = gallery_option("The gallery."),
+    json: bool = json_option(),
+) -> None:
+    """The photos of a list, in their order: where each lies, or its id where that is not known."""
+    hits = _hits(gallery_here(gallery), name)
+    if json:
+        print_json([{"id": hit["id"], "path": hit["path"]} for hit in hits])
+        return
+    for hit in hits:
+        print_line(escaped(str(hit["path"] or hit["id"])))
+
+
+@app.command("export")
+def export(
+    name: str = _NAME,
+    copy: Path = copy_option(),
+    album: Path = album_option(),
+    csv: Path = csv_option(),
+    all_columns: bool = all_columns_option(),
+    gallery: Path = gallery_option("The gallery."),
+) -> None:
+    """Copy the originals of a list, link to them, or write a table of them."""
+    if not (copy or album or csv):
+        raise UsageError("say where to: --copy FOLDER, --album FOLDER or --csv FILE")
+    hits = _hits(gallery_here(gallery), name)
+    if HitsOut(copy, album, csv, all_columns).write(hits, Run({})):
+        raise typer.Exit(SOME_FAILED)
+
+
+def _opened(gallery: Path) -> PhotoLists:
+    from eyespot.gallery import disk
+    from eyespot.ledger.photo_lists import PhotoLists
+
+    disk.read_header(gallery)
+    ledger = gallery / "ledger.sqlite"
+    if not ledger.exists():
+        raise NothingFound("there is no list in this gallery; make one on the pages of eyespot serve")
+    return PhotoLists(ledger)
+
+
+def _hits(gallery: Path, name: str) -> list[dict[str, Any]]:
+    """The photos of a list with what the gallery knows of them; those that it has no more are left out."""
+    from eyespot.gallery import disk
+    from eyespot.gallery.view import Gallery
+
+    with _opened(gallery) as lists:
+        images = lists.photos(name)
+    opened = Gallery(gallery)
+    view = opened.view(opened.stem())
+    wanted, row_of = set(images), dict[str, int]()
+    for start, shard in zip(view.starts.tolist(), view.shards, strict=False):
+        ids = disk.read_items(shard, ["id"])["id"].to_pylist()
+        row_of |= {id: start + at for at, id in enumerate(ids) if id in wanted and view.live[start + at]}
+    hits = view.facts([row_of[image] for image in images if image in row_of])
+    if not hits:
+        raise NothingFound(f"the list {name!r} has no photo that is in the gallery")
+    return hits

@@ -1,0 +1,83 @@
+"""A list that several people go down together: who labels which photos, and how far all of them are.
+
+Each photo goes to one person, a random tenth to two, on which agreement is measured. Once the team's marks let the
+stopping rule fire, no photo below that rank is handed out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from eyespot.curate.annotate.agreement import MarksByPerson, coefficients, everybody, labels
+from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
+from eyespot.curate.annotate.leases import Unit, is_twice
+from eyespot.curate.annotate.person_names import name_of
+from eyespot.curate.annotate.progress import team_standing
+from eyespot.runs.agreement import Agreement
+
+AT_ONCE = 24  # photos that are handed to somebody
+Groups = Sequence[Sequence[str]]  # photos of a list that are labelled at once, in its order
+
+
+@dataclass(frozen=True)
+class TenthLabelledTwice:
+    """The photos of a shared list that two people are to label: how many, how many are, how far they agree.
+
+    Of a group that is marked at once the first photo counts alone, for the others say nothing new.
+    """
+
+    photos: int
+    labelled: int
+    agreement: dict[str, Agreement] = field(default_factory=dict)
+
+
+def hand_out(store: AnnotationStore, id: str, who: str, groups: Groups = (), most: int = AT_ONCE) -> int:
+    """Hand somebody the next photos that nobody else holds, groups as a whole; gives how many there were."""
+    leases, person = store.team.leases, name_of(who)
+    seed, listed = leases.share(id), [photo.image for photo in store.candidates(id)]
+    by_person = everybody(store, id)
+    stop = team_standing(store, id, by_person, labels(store, id, by_person)).descent.stopped_at
+    within = set(listed[:stop])
+    units = [
+        Unit(tuple(unit), 1 + is_twice(seed, unit[0]))
+        for unit in groups or [[image] for image in listed]
+        if unit[0] in within
+    ]
+    labelled = {(image, labeller) for labeller, own in by_person.items() for image in own}
+    leases.renew(id, person, by_person.get(person, {}))
+    return leases.hand_out(id, person, units, labelled, most)
+
+
+def photos_of(store: AnnotationStore, id: str, who: str) -> list[Candidate]:
+    """The photos of a shared list that somebody has labelled or holds, in the order of the list.
+
+    What they held too long, and somebody else has or has labelled by now, is left out.
+    """
+    person, by_person = name_of(who), everybody(store, id)
+    leases = store.team.leases.leases(id)
+    others = Counter(image for labeller, own in by_person.items() if labeller != person for image in own)
+    others.update(one.image for one in leases if one.person != person and not one.lapsed)
+    mine = {one.image for one in leases if one.person == person and not (one.lapsed and others[one.image])}
+    mine |= by_person.get(person, {}).keys()
+    return [photo for photo in store.candidates(id) if photo.image in mine]
+
+
+def labelled_twice(
+    store: AnnotationStore, id: str, by_person: MarksByPerson, groups: Groups = ()
+) -> TenthLabelledTwice | None:
+    """How the random tenth stands, down to where the team is; None for a list that nobody has shared."""
+    seed = store.team.leases.seed(id)
+    if seed is None:
+        return None
+    stop = team_standing(store, id, by_person, labels(store, id, by_person)).descent.stopped_at
+    within = [photo.image for photo in store.candidates(id)][:stop]
+    others = {image for unit in groups for image in unit[1:]}
+    heads = [image for image in within if image not in others]
+    people = Counter(image for own in by_person.values() for image in own)
+    chosen = [image for image in heads if is_twice(seed, image) and people[image]]
+    both = {image for image in chosen if people[image] > 1}
+    own = {who: {image: one for image, one in marks.items() if image in both} for who, marks in by_person.items()}
+    shared = {who: marks for who, marks in own.items() if marks}
+    return TenthLabelledTwice(len(chosen), len(both), coefficients(shared))

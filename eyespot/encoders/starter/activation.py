@@ -1,0 +1,61 @@
+"""Where the built-in encoder sees something: the class activation map of its picture network.
+
+The features of a picture are the mean of 9 × 9 cells, and all that follows is known, so the derivative of a score by
+the features is exact. What a cell adds to the score is, to first order, that derivative times the cell (Grad-CAM,
+Selvaraju et al. 2017).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eyespot.encoders.starter.networks import Floats, session_of
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+CELLS, WEIGHTS = "/_swish_1/Clip_output_0", "net._fc.weight"  # in the graph: before the mean, and of the classifier
+GRAPH, OUTPUT, NAME = 7, 12, 1  # the fields of an ONNX file (onnx.proto): model.graph, graph.output, its name
+
+
+def open_with_cells(file: Path) -> InferenceSession:
+    """The picture network with two outputs more: cells (n, 1280, 9, 9) and the classifier's weights (1000, 1280)."""
+    return session_of(file.read_bytes() + b"".join(map(_named_output, (CELLS, WEIGHTS))))
+
+
+def _named_output(name: str) -> bytes:
+    """An output of the graph, as bytes to append: a reader of protocol buffers merges what comes twice."""
+    return _field(GRAPH, _field(OUTPUT, _field(NAME, name.encode())))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    assert len(content) < 128  # one byte of length
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def slopes(query: Floats, features: Floats, odds: Floats, joint: dict[str, Any], classifier: Any) -> Floats:
+    """The derivative of a score by the features of a picture, (1280,).
+
+    `query` (dim,) and the picture's vector have unit length; `features` (1280,) and the `odds` (1000,) of its classes
+    are the picture's; `classifier` gives weights (1000, 1280), softening temperature and weight of looks.
+    """
+    weights, temperature, looks_weight = classifier
+    texts, basis = joint["class_texts"], joint["look_basis"]
+    meaning, looks = query[: texts.shape[1]], query[texts.shape[1] :]
+    share = 1 / np.sqrt(1 + looks_weight**2)  # the two halves of a picture's vector have fixed lengths
+    by_meaning = share * _across(meaning, odds @ texts)  # (text dim,)
+    by_logit = odds / temperature * (texts @ by_meaning)  # (1000,)
+    by_look = share * looks_weight * _across(looks, features @ basis)  # (look dim,)
+    found: Floats = by_logit @ weights + basis @ by_look
+    return found
+
+
+def _across(toward: Floats, vector: Floats) -> Floats:
+    """The derivative of `toward` · unit(vector) by the vector."""
+    length = np.linalg.norm(vector)
+    ahead = vector / length
+    turned: Floats = (toward - (toward @ ahead) * ahead) / length
+    return turned

@@ -1,0 +1,316 @@
+"""The names of a gallery: `names.sqlite`, made of the files of names that somebody gave it.
+
+A name leads to its taxa, a taxon to its other names and to what it belongs to. Only questions about a few names are
+fast; the files are read from one end to the other once, when they are given.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from eyespot.gallery.taxonomy.name_forms import LONGEST, folded, forms, name_words
+from eyespot.gallery.taxonomy.name_tables import Found, NameFailure, NameRow, TaxonRow, read_names
+from eyespot.storage import sqlite
+from eyespot.storage.atomic import make_folder, put_file
+from eyespot.storage.locks import in_turn
+from eyespot.types import EyespotError, Progress, UsageError, no_progress
+
+NAME = "names.sqlite"
+BATCH = 50_000  # rows
+MOST_TAXA = 200  # of one name
+REMEMBERED = 100_000  # runs of words that name nothing
+LISTED_FAILURES = 10_000  # malformed rows that are listed; more are counted
+Answer = TypeVar("Answer")
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS files(number INTEGER PRIMARY KEY, name TEXT UNIQUE, taxa INTEGER, names INTEGER);
+CREATE TABLE IF NOT EXISTS taxa(id INTEGER PRIMARY KEY, file INTEGER, parent INTEGER, own INTEGER);
+CREATE TABLE IF NOT EXISTS names(folded TEXT, taxon INTEGER, name TEXT, place INTEGER);
+CREATE INDEX IF NOT EXISTS names_folded ON names(folded);
+CREATE INDEX IF NOT EXISTS names_taxon ON names(taxon);
+"""
+_STAGES = """
+CREATE TEMP TABLE staged_taxa(id INTEGER PRIMARY KEY, key TEXT, parent TEXT, accepted TEXT);
+CREATE TEMP TABLE staged_names(key TEXT, folded TEXT, name TEXT, place INTEGER);
+"""
+# A taxon that is there twice counts once; a synonym's names and children are those of the accepted taxon.
+_JOIN = """
+CREATE TEMP TABLE firsts(key TEXT PRIMARY KEY, id INTEGER, parent TEXT, accepted TEXT) WITHOUT ROWID;
+INSERT OR IGNORE INTO firsts SELECT key, id, parent, accepted FROM staged_taxa ORDER BY id;
+CREATE TEMP TABLE means(key TEXT PRIMARY KEY, id INTEGER) WITHOUT ROWID;
+INSERT INTO means SELECT f.key, COALESCE(a.id, f.id) FROM firsts f LEFT JOIN firsts a ON a.key = f.accepted;
+INSERT INTO taxa SELECT :base + f.id, :file, :base + p.id, f.key LIKE 'row:%'
+    FROM firsts f LEFT JOIN means p ON p.key = f.parent
+    WHERE f.accepted = '' OR f.accepted NOT IN (SELECT key FROM firsts);
+INSERT INTO names SELECT DISTINCT n.folded, :base + m.id, n.name, n.place
+    FROM staged_names n JOIN means m ON m.key = n.key;
+"""
+
+
+class NameFile(NamedTuple):
+    """A file of names that a gallery has, and how much it says."""
+
+    name: str
+    taxa: int
+    names: int
+
+
+class NamesSummary(NamedTuple):
+    """What a file of names gave: taxa, names, and rows that could not be used, the first of them listed."""
+
+    file: NameFile
+    failed: int
+    failures: list[NameFailure]
+
+
+class NamedTaxon(NamedTuple):
+    """One meaning of a name: its number, the file that says so, and its names, the scientific one first."""
+
+    id: int
+    file: str
+    names: list[str]
+
+
+# -- making it ------------------------------------------------------------------------------------------------
+
+
+def add_names(gallery: Path, place: Path, progress: Progress = no_progress) -> NamesSummary:
+    """Read a file, folder or .zip of names into the gallery, in place of what came from one of that name before.
+
+    Raises `UsageError` for what holds no names; the gallery then stays as it is.
+    """
+    with _rewritten(gallery) as table:
+        _drop(table, place.name)
+        _run(table, _STAGES)
+        failures: list[NameFailure] = []
+        failed = _stage(table, read_names(place), failures, progress)
+        number, base = (_next(table, what) for what in ("files.number", "taxa.id"))
+        _run(table, _JOIN, base=base - 1, file=number)
+        counts = [
+            table.execute(question, (number,)).fetchone()[0]
+            for question in (
+                "SELECT count(*) FROM taxa WHERE file = ?",
+                "SELECT count(*) FROM names WHERE taxon IN (SELECT id FROM taxa WHERE file = ?)",
+            )
+        ]
+        if not counts[1]:
+            why = f"; {failures[0].file}:{failures[0].line} {failures[0].reason}" if failures else ""
+            raise UsageError(f"{place} holds no names that can be read{why}")
+        table.execute("INSERT INTO files VALUES (?, ?, ?, ?)", (number, place.name, *counts))
+    return NamesSummary(NameFile(place.name, *counts), failed, failures)
+
+
+def remove_names(gallery: Path, name: str) -> None:
+    """Forget what a file of names said; `UsageError` if the gallery has none of that name."""
+    index = NameIndex.of(gallery)
+    there = [] if index is None else [file.name for file in index.files]
+    if name not in there:
+        raise UsageError(f"the gallery has no names of {name!r}; there are: {', '.join(there) or 'none'}")
+    with _rewritten(gallery) as table:
+        _drop(table, name)
+
+
+@contextmanager
+def _rewritten(gallery: Path) -> Iterator[sqlite3.Connection]:
+    """The table of names to be changed: a copy that takes its place when the block ends well."""
+    place = gallery / NAME
+    make_folder(gallery)
+    with in_turn(place):
+        handle, temporary = tempfile.mkstemp(prefix=f".{NAME}.", suffix=".part", dir=gallery)
+        os.close(handle)
+        try:
+            if place.exists():
+                shutil.copyfile(place, temporary)
+            with closing(sqlite3.connect(temporary, isolation_level=None)) as table:
+                # What is half done is thrown away whole
+                table.executescript(
+                    "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE;" + _TABLES
+                )
+                table.execute("BEGIN")
+                yield table
+                table.execute("COMMIT")
+            put_file(Path(temporary), place)
+        except sqlite3.DatabaseError as error:
+            raise EyespotError(f"{place} cannot be changed ({error}); move it away, and give the names again") from None
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _run(table: sqlite3.Connection, statements: str, **values: int) -> None:
+    """Several statements in the transaction that is open, which `executescript` would end."""
+    for statement in statements.split(";\n"):
+        table.execute(statement, values)
+
+
+def _drop(table: sqlite3.Connection, name: str) -> None:
+    files = "SELECT number FROM files WHERE name = ?"
+    table.execute(f"DELETE FROM names WHERE taxon IN (SELECT id FROM taxa WHERE file IN ({files}))", (name,))
+    table.execute(f"DELETE FROM taxa WHERE file IN ({files})", (name,))
+    table.execute("DELETE FROM files WHERE name = ?", (name,))
+
+
+def _next(table: sqlite3.Connection, what: str) -> int:
+    name, _, column = what.partition(".")
+    return int(table.execute(f"SELECT COALESCE(max({column}), 0) + 1 FROM {name}").fetchone()[0])
+
+
+def _stage(table: sqlite3.Connection, rows: Iterator[Found], failures: list[NameFailure], progress: Progress) -> int:
+    """Put the rows of a file into the staging tables; how many of them could not be used."""
+    failed = done = 0
+    while batch := list(islice(rows, BATCH)):
+        taxa = [row for row in batch if isinstance(row, TaxonRow)]
+        names = [(row.key, folded(row.name), row.name, row.place) for row in batch if isinstance(row, NameRow)]
+        table.executemany("INSERT INTO staged_taxa(key, parent, accepted) VALUES (?, ?, ?)", taxa)
+        table.executemany("INSERT INTO staged_names VALUES (?, ?, ?, ?)", names)
+        wrong = [row for row in batch if isinstance(row, NameFailure)]
+        failed += len(wrong)
+        failures += wrong[: LISTED_FAILURES - len(failures)]
+        done += len(batch)
+        progress("reading names", done, 0)
+    return failed
+
+
+# -- asking it ------------------------------------------------------------------------------------------------
+
+
+class NameIndex:
+    """The names that a gallery has been given; each question has a connection of its own, so that threads may ask."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    @classmethod
+    def of(cls, gallery: Path) -> NameIndex | None:
+        """The names of a gallery; None if it was given none."""
+        place = gallery / NAME
+        return cls(place) if place.is_file() else None
+
+    def _ask(self, question: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        try:
+            with closing(sqlite.connect_to_read(self.place)) as table:
+                return question(table)
+        except sqlite3.DatabaseError as error:
+            raise EyespotError(
+                f"{self.place} cannot be read ({error}); move it away, and give the names again: eyespot names FILE"
+            ) from None
+
+    @property
+    def files(self) -> list[NameFile]:
+        """What the names come from."""
+        question = "SELECT name, taxa, names FROM files ORDER BY number"
+        return self._ask(lambda table: [NameFile(*row) for row in table.execute(question)])
+
+    def taxa(self, name: str) -> list[NamedTaxon]:
+        """All that a name may mean: the taxa that bear it, in singular or plural.
+
+        Where a row of one's own bears it, also those that bear another name of that row.
+        """
+        words = name_words(name)
+        return self._ask(lambda table: _taxa(table, forms(words))) if words else []
+
+    def longest(self, words: Sequence[str]) -> int:
+        """How many of these words, from the first on, make a known name; 0 if none do."""
+
+        def known(table: sqlite3.Connection) -> int:
+            for length in range(min(LONGEST, len(words)), 0, -1):
+                some = [word for part in words[:length] for word in name_words(part)]
+                if some and table.execute(_KNOWN.format(_marks(forms(some))), forms(some)).fetchone():
+                    return length
+            return 0
+
+        return self._ask(known)
+
+
+_KNOWN = "SELECT 1 FROM names WHERE folded IN ({}) LIMIT 1"
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _taxa(table: sqlite3.Connection, names: Sequence[str]) -> list[NamedTaxon]:
+    question = (
+        "SELECT DISTINCT t.id, t.own FROM names n JOIN taxa t ON t.id = n.taxon WHERE n.folded IN ({}) ORDER BY t.id"
+    )
+    found = dict(table.execute(question.format(_marks(names)), names).fetchmany(MOST_TAXA))
+    if own := [id for id, is_own in found.items() if is_own]:
+        also = f"SELECT DISTINCT folded FROM names WHERE taxon IN ({_marks(own)})"
+        equal = [name for (name,) in table.execute(also, own)][:MOST_TAXA]
+        found |= dict(table.execute(question.format(_marks(equal)), equal).fetchmany(MOST_TAXA))
+    named = []
+    for id in found:
+        (file,) = table.execute(
+            "SELECT f.name FROM files f JOIN taxa t ON t.file = f.number WHERE t.id = ?", (id,)
+        ).fetchone()
+        its = table.execute("SELECT name FROM names WHERE taxon = ? GROUP BY folded ORDER BY min(place), rowid", (id,))
+        named.append(NamedTaxon(id, file, [name for (name,) in its]))
+    return named
+
+
+# -- what a gallery bears -------------------------------------------------------------------------------------
+
+
+class BorneNames:
+    """Collects the names that stand in texts, and says under which taxa they belong.
+
+    Only names are remembered, and never texts: most words of a gallery, such as the numbers of its files, name nothing.
+    """
+
+    def __init__(self, table: sqlite3.Connection) -> None:
+        self.table = table
+        self._phrases: dict[str, list[int]] = {}
+        first = "SELECT DISTINCT substr(folded, 1, instr(folded || ' ', ' ') - 1), instr(folded, ' ') > 0 FROM names"
+        starts = table.execute(first).fetchall()
+        self._whole = {word for word, goes_on in starts if not goes_on}  # names of one word
+        self._opens = {word for word, goes_on in starts if goes_on}  # first words of the others
+        self._parents: dict[int, int | None] = {}
+        self._nothing: set[str] = set()  # the runs of words last seen that name nothing
+
+    def read(self, text: str) -> None:
+        """Look up each run of words of a text that may be a name."""
+        words = name_words(text)
+        for at, word in enumerate(words):
+            if word in self._opens:
+                for end in range(at + 1, min(at + LONGEST, len(words)) + 1):
+                    self._look_up(words[at:end])
+            elif not self._whole.isdisjoint(forms([word])):
+                self._look_up([word])
+
+    def _look_up(self, words: Sequence[str]) -> None:
+        phrase = " ".join(words)
+        if phrase in self._phrases or phrase in self._nothing or (len(phrase) <= 2 and phrase.isascii()):
+            return
+        names = forms(words)
+        question = f"SELECT DISTINCT taxon FROM names WHERE folded IN ({_marks(names)}) LIMIT {MOST_TAXA}"
+        if taxa := [taxon for (taxon,) in self.table.execute(question, names)]:
+            self._phrases[phrase] = taxa
+            return
+        if len(self._nothing) >= REMEMBERED:
+            self._nothing.clear()
+        self._nothing.add(phrase)
+
+    def rows(self) -> Iterator[tuple[int, str]]:
+        """Each taxon with a name that stands in some text for it, or for something that belongs to it."""
+        for phrase, taxa in self._phrases.items():
+            for taxon in dict.fromkeys(above for one in taxa for above in self._above(one)):
+                yield taxon, phrase
+
+    def _above(self, taxon: int) -> list[int]:
+        """The taxon and all that it belongs to."""
+        line: list[int] = []
+        here: int | None = taxon
+        while here is not None and here not in line:
+            line.append(here)
+            if here not in self._parents:
+                row = self.table.execute("SELECT parent FROM taxa WHERE id = ?", (here,)).fetchone()
+                self._parents[here] = row and row[0]
+            here = self._parents[here]
+        return line

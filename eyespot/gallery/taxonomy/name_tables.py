@@ -1,0 +1,278 @@
+"""Files of names, read one row at a time: Darwin Core as iNaturalist and GBIF write it, and tables of one's own.
+
+taxa          a column scientificName with taxonID (or id), parentNameUsageID, acceptedNameUsageID
+vernaculars   a column vernacularName with taxonID (or id), language
+one's own     each row holds names of one thing. Without a header every field is a name. With one, the columns that are
+              called a language, "name", "… name" or "synonyms" hold names, "parent" and the ranks (family, genus, …)
+              what it belongs to.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from eyespot.gallery.taxonomy.name_forms import folded, single_names
+from eyespot.types import UsageError
+
+MAX_FIELD = 1 << 20
+LONGEST_NAME = 200  # characters
+SUFFIXES = (".csv", ".tsv", ".txt")
+SCIENTIFIC, ENGLISH, OTHER, PART = range(4)  # in which order a taxon's names are shown
+RANKS = ("kingdom", "phylum", "class", "order", "superfamily", "family", "subfamily", "tribe", "genus", "subgenus")
+LANGUAGES = frozenset(
+    """latin english spanish french german italian portuguese dutch catalan danish swedish norwegian finnish polish
+    czech russian ukrainian turkish greek arabic hebrew chinese japanese korean hindi en es fr de it pt nl ca da sv no
+    fi pl cs ru uk tr el ar he zh ja ko hi scientific common vernacular species synonym synonyms""".split()  # noqa: SIM905
+)
+_FILES = frozenset({"file name", "image name", "dir name", "folder name", "image dir name", "path name"})
+
+
+class TaxonRow(NamedTuple):
+    """A taxon by its key in this file; `accepted` is the key of the taxon that it is a synonym of."""
+
+    key: str
+    parent: str = ""
+    accepted: str = ""
+
+
+class NameRow(NamedTuple):
+    """A name of the taxon with this key; `place` is where it stands among the taxon's names."""
+
+    key: str
+    name: str
+    place: int
+
+
+class NameFailure(NamedTuple):
+    """A row that cannot be used; line 0 is the file as a whole."""
+
+    file: str
+    line: int
+    reason: str
+
+
+Found = TaxonRow | NameRow | NameFailure
+Row = tuple[int, list[str]]
+
+
+def read_names(place: Path) -> Iterator[Found]:
+    """What the rows of a file, of a folder of such files or of a .zip of them say, and which are malformed.
+
+    Raises `UsageError` where there is no table at all.
+    """
+    readers = 0
+    with _readable(place):
+        for name, file in _opened(place):
+            with file:
+                readers += 1
+                yield from _read(name, file)
+    if not readers:
+        raise UsageError(f"{place} holds no table of names; give a .csv or .tsv, or a folder or .zip of them")
+
+
+def _opened(place: Path) -> Iterator[tuple[str, IO[str]]]:
+    if place.is_dir():
+        for path in sorted(path for path in place.iterdir() if _is_table(path.name)):
+            yield path.name, path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+    elif zipfile.is_zipfile(place):
+        with ExitStack() as opened:
+            archive = opened.enter_context(zipfile.ZipFile(place))
+            for name in sorted(filter(_is_table, archive.namelist())):
+                file = archive.open(name)
+                yield name, io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    else:
+        yield place.name, place.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+@contextmanager
+def _readable(place: Path) -> Iterator[None]:
+    """`UsageError` for what cannot be opened, or not be read to its end."""
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
+        raise UsageError(f"{place} is damaged ({str(error) or 'it ends too early'}); fetch it again") from None
+    except RuntimeError as error:  # a password, or a compression that Python has not
+        raise UsageError(f"{place} cannot be read ({error}); unpack it, and give the folder") from None
+    except OSError as error:
+        raise UsageError(f"{place} cannot be read ({(error.strerror or str(error)).lower()})") from None
+
+
+def _is_table(name: str) -> bool:
+    """Whether a file of a folder may hold names; archives have tables of distributions and descriptions besides."""
+    stem = Path(name).stem.casefold()
+    other = stem.startswith(("distribution", "description", "multimedia", "reference", "typesandspecimen", "."))
+    return Path(name).suffix.casefold() in SUFFIXES and not other
+
+
+# -- rows -----------------------------------------------------------------------------------------------------
+
+
+def _read(file_name: str, file: IO[str]) -> Iterator[Found]:
+    csv.field_size_limit(MAX_FIELD)
+    first = file.readline()
+    delimiter = max(",;\t", key=first.count)
+    head: list[str] = next(_csv_reader([first], delimiter), [])
+    titles = [folded(title.rpartition(":")[2]) for title in head]
+    rows = _rows(file, delimiter)
+    if (reader := _reader_of(titles)) is not None:
+        yield from _checked(file_name, rows, len(head), lambda row: reader(dict(zip(titles, row[1], strict=True))))
+    elif _names_of(titles):
+        yield from _checked(file_name, rows, len(head), lambda row: _own_columns(titles, row[1]))
+    else:  # no header: the first row holds names, too
+        yield from _checked(file_name, chain([(1, head)], rows), None, lambda row: _own_list(row[1]))
+
+
+def _csv_reader(lines: Iterable[str], delimiter: str) -> Any:
+    # GBIF's tables are tab-delimited without quoting: a quote in them is a character of a name
+    return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL)
+
+
+def _rows(file: IO[str], delimiter: str) -> Iterator[Row | NameFailure]:
+    """The rows below the first line; what the csv module refuses is a failure, and reading goes on behind it."""
+    reader = _csv_reader(file, delimiter)
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield NameFailure("", reader.line_num + 1, str(error))
+            continue
+        if any(field.strip() for field in row):
+            yield reader.line_num + 1, row
+
+
+def _checked(
+    file: str, rows: Iterator[Row | NameFailure], width: int | None, read: Callable[[Row], Iterator[Found]]
+) -> Iterator[Found]:
+    """What `read` makes of the rows that have as many fields as the header, in UTF-8."""
+    for row in rows:
+        if isinstance(row, NameFailure):
+            yield row._replace(file=file)
+            continue
+        line, fields = row
+        if width is not None and len(fields) != width:
+            yield NameFailure(file, line, f"has {len(fields)} fields where the header has {width}")
+        elif any("\udc80" <= sign <= "\udcff" for field in fields for sign in field):
+            yield NameFailure(file, line, "is not valid UTF-8")
+        else:
+            for found in read(row):
+                yield found._replace(file=file, line=line) if isinstance(found, NameFailure) else found
+
+
+# -- Darwin Core ----------------------------------------------------------------------------------------------
+
+
+def _reader_of(titles: Sequence[str]) -> Callable[[dict[str, str]], Iterator[Found]] | None:
+    """What reads a table of Darwin Core with these columns; None for a table of one's own."""
+    there = set(titles)
+    if not there & {"taxonid", "id"}:
+        return None
+    if "vernacularname" in there:
+        return _vernacular
+    return _taxon if there & {"scientificname", "canonicalname"} else None
+
+
+def _key(row: Mapping[str, str], *names: str) -> str:
+    """A key by the first of these columns that says anything; of an address the last part, as iNaturalist has both."""
+    value = next((value for name in names if (value := row.get(name, "").strip())), "")
+    return value.rstrip("/").rpartition("/")[2]
+
+
+def _taxon(row: dict[str, str]) -> Iterator[Found]:
+    key = _key(row, "taxonid", "id")
+    name = row.get("canonicalname", "").strip() or row.get("scientificname", "").strip()
+    author = row.get("scientificnameauthorship", "").strip()
+    if author and name.endswith(author):
+        name = name[: -len(author)].strip()
+    if not key or not name:
+        yield NameFailure("", 0, "has no key" if not key else "has no name")
+        return
+    accepted = _key(row, "acceptednameusageid")
+    yield TaxonRow(key, _key(row, "parentnameusageid"), "" if accepted == key else accepted)
+    yield from _name_rows(key, name, OTHER if accepted not in ("", key) else SCIENTIFIC)
+
+
+def _vernacular(row: dict[str, str]) -> Iterator[Found]:
+    key, name = _key(row, "taxonid", "id"), row["vernacularname"]
+    if not key or not name.strip():
+        yield NameFailure("", 0, "has no key" if not key else "has no name")
+        return
+    english = row.get("language", "").strip().casefold() in ("en", "eng", "english")
+    yield from _name_rows(key, name, ENGLISH if english else OTHER)
+
+
+def _name_rows(key: str, name: str, place: int) -> Iterator[Found]:
+    whole, *parts = single_names(name)
+    if len(whole) > LONGEST_NAME:
+        yield NameFailure("", 0, f"has a name of more than {LONGEST_NAME} characters")
+        return
+    if not folded(whole):
+        yield NameFailure("", 0, "has a name without letters")
+        return
+    yield NameRow(key, whole, place)
+    yield from (NameRow(key, part, place + PART) for part in parts if folded(part))
+
+
+# -- one's own ------------------------------------------------------------------------------------------------
+
+
+def _names_of(titles: Sequence[str]) -> list[int]:
+    """The columns that hold names, where this is a header; empty where it is a row like any other."""
+    wanted = [
+        at
+        for at, title in enumerate(titles)
+        if title not in _FILES and (title in LANGUAGES or title.split()[-1:] in (["name"], ["names"]))
+    ]
+    return wanted if len(titles) > 1 else []
+
+
+def _own_list(fields: Sequence[str]) -> Iterator[Found]:
+    yield from _equal([(name, OTHER) for field in fields for name in _split(field)], "")
+
+
+def _own_columns(titles: Sequence[str], fields: Sequence[str]) -> Iterator[Found]:
+    parent = ""
+    above = [(RANKS.index(title), title, field) for title, field in zip(titles, fields, strict=True) if title in RANKS]
+    for _, rank, field in sorted(above):
+        if field.strip():
+            yield TaxonRow(key := f"{rank}:{folded(field)}", parent)
+            yield from _name_rows(key, field, SCIENTIFIC)
+            parent = key
+    for title, field in zip(titles, fields, strict=True):
+        if title == "parent" and field.strip():
+            yield TaxonRow(key := f"parent:{folded(field)}", parent)
+            yield from _name_rows(key, field, SCIENTIFIC)
+            parent = key
+    names = []
+    for at in _names_of(titles):
+        place = ENGLISH if "english" in titles[at].split() or titles[at] in ("en", "common name") else OTHER
+        place = (
+            SCIENTIFIC if titles[at] in ("latin name", "scientific name", "latin", "scientific", "species") else place
+        )
+        names += [(name, place) for name in _split(fields[at])]
+    yield from _equal(names, parent)
+
+
+def _split(field: str) -> list[str]:
+    """Names in one field stand between | or ;."""
+    return [name for part in field.split("|") for name in part.split(";") if name.strip()]
+
+
+def _equal(names: Sequence[tuple[str, int]], parent: str) -> Iterator[Found]:
+    """One taxon of these names; the same row twice is one."""
+    if not names:
+        yield NameFailure("", 0, "has no name")
+        return
+    yield TaxonRow(key := "row:" + "|".join(sorted({folded(name) for name, _ in names})), parent)
+    for name, place in names:
+        yield from _name_rows(key, name, place)

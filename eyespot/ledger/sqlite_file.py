@@ -1,0 +1,51 @@
+"""A SQLite file that any number of threads read and write: one connection, one lock, whole changes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any, Self
+
+from eyespot.storage import sqlite
+from eyespot.types import EyespotError
+
+
+class SqliteFile:
+    """The file of a class that says in `what` what it holds, for errors, and in `schema` its tables."""
+
+    what: str
+    schema: str
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._sql = sqlite.connect(path, self.schema)
+        except (sqlite3.Error, OSError) as error:
+            raise EyespotError(f"{path} cannot hold {self.what} ({error}); make room, or end what uses it") from None
+        self._lock = RLock()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._sql.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _select(self, statement: str, *values: object) -> list[Any]:
+        with self._lock, sqlite.whole(self.path):
+            return self._sql.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """All of the block or none; `EyespotError` where the disk is full or another program has the file."""
+        try:
+            with self._lock, sqlite.whole(self.path), sqlite.transaction(self._sql):
+                yield
+        except sqlite3.OperationalError as error:
+            raise EyespotError(f"{self.what} cannot be changed ({error}); make room, or try again later") from None

@@ -1,0 +1,131 @@
+"""Queries of a report to look at: the best, the worst and the most uncertain, with what was found and what was missed.
+
+The best and the worst are by the first measure of the task. The most uncertain are, of the others, those whose number
+would change most if every picture without a judgement among the first ten were relevant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.benchmarks import Evaluation, Result
+from eyespot.metrics import evaluate
+from eyespot.reports.moved import Picture, RunPair, Section, linked, looks_of, shown_images
+from eyespot.reports.tables import format_mean
+from eyespot.runs.trec import trec_order
+from eyespot.types import Qrels, Run
+
+DEPTH = 10  # images of a strip
+QUERIES = 3  # of each kind, for one task
+SIDE = 176  # pixels of a thumbnail's longer side
+MOST = 6 << 20  # bytes of all pictures of a page
+KINDS = {"best": "The best", "worst": "The worst", "uncertain": "The most uncertain"}
+
+Others = Mapping[str, Mapping[str, Run]]  # of other systems, by name, the run of each task
+
+
+class ExampleGroup(NamedTuple):
+    """Queries of one kind of one task."""
+
+    title: str
+    about: str
+    sections: list[Section]
+
+
+class Examples(NamedTuple):
+    """What a report shows of single queries: the groups, their pictures, and how many pictures are not here."""
+
+    groups: Sequence[ExampleGroup] = ()
+    pictures: Mapping[str, Picture] = {}
+    page: str = ""  # the address of a running page
+
+    def content(self) -> dict[str, object]:
+        """What the template of the report needs."""
+        wanted = shown_images(section for group in self.groups for section in group.sections)
+        _, pictures = linked(self.page, (), self.pictures)
+        looks = looks_of({image: pictures[image] for image in wanted if image in pictures}, SIDE, MOST)
+        groups = [group._replace(sections=linked(self.page, group.sections, {})[0]) for group in self.groups]
+        return {"groups": groups, "looks": looks, "lacking": len(wanted) - len(looks), "wanted": len(wanted)}
+
+
+def examples_of(evaluation: Evaluation, others: Others | None = None) -> list[ExampleGroup]:
+    """The queries to look at of every task whose rankings are of pictures; those of `others` stand below ours."""
+    pictured = [result for result in evaluation.results if result.task.way != "i2t"]
+    groups = []
+    for result in pictured:
+        runs = {evaluation.system: result.run}
+        for name, theirs in (others or {}).items():
+            runs |= {name: theirs[result.task.name]} if result.task.name in theirs else {}
+        groups += _groups(result, runs, QUERIES if len(pictured) == 1 else 1)
+    return groups
+
+
+def uncertainty(result: Result) -> NDArray[np.float64]:
+    """How far each query's number may move, (queries,): with all unjudged among the first ten relevant, or none."""
+    label, measure = next(iter(result.scores.measures.items()))
+    rel = int(measure.definition.get("rel", 1))
+    run, qrels = _ordered(result, result.run), result.task.judged.qrels
+    first, grades = _first(run), {}
+    for query in result.scores.queries:
+        judged = qrels.get(query, {})
+        grades[query] = {**judged, **{image: rel for image in first.get(query, ()) if judged.get(image, -1) < 0}}
+    hopeful = evaluate(run, Qrels(grades), [measure], result.task.rules)
+    at = {query: value for query, value in zip(hopeful.queries, hopeful.values[label].tolist(), strict=True)}
+    ours = result.scores.values[label].tolist()
+    pairs = zip(result.scores.queries, ours, strict=True)
+    return np.array([abs(at.get(query, value) - value) for query, value in pairs])
+
+
+def _groups(result: Result, runs: Mapping[str, Run], most: int) -> list[ExampleGroup]:
+    """The best, the worst, and the most uncertain of the rest; a query is shown once."""
+    label = next(iter(result.scores.values))
+    values = result.scores.values[label]
+    count = max(1, min(most, len(values) // 3))
+    order = np.argsort(-values, kind="stable").tolist()
+    best = order[:count]
+    worst = [at for at in reversed(order) if at not in best][:count]
+    rest = [at for at in order if at not in {*best, *worst}]
+    widths = uncertainty(result) if rest else np.zeros(len(values))
+    uncertain = [at for at in sorted(rest, key=lambda at: -widths[at]) if widths[at] > 0][:count]
+    chosen = {"best": best, "worst": worst, "uncertain": uncertain}
+    about = {"best": f"by {label}", "worst": f"by {label}"}
+    about["uncertain"] = f"{label} moves most if what nobody judged among the first {DEPTH} counts as relevant"
+    groups = []
+    for kind, rows in chosen.items():
+        sections = [_section(result, runs, row, widths[row] if kind == "uncertain" else 0.0) for row in rows]
+        title = f"{KINDS[kind]} {'query' if len(rows) == 1 else 'queries'} of {result.task.name}"
+        groups += [ExampleGroup(title, about[kind], sections)] if sections else []
+    return groups
+
+
+def _section(result: Result, runs: Mapping[str, Run], row: int, width: float) -> Section:
+    query, (label, measure) = result.scores.queries[row], next(iter(result.scores.measures.items()))
+    value = float(result.scores.values[label][row])
+    pair = RunPair(
+        tuple(runs),
+        tuple(_ordered(result, run.only([query])) for run in runs.values()),
+        result.task.judged.qrels,
+        int(measure.definition.get("rel", 1)),
+        DEPTH,
+    )
+    text = str(result.task.judged.queries.get(query, {}).get("text") or "")
+    note = f"{label} {format_mean(label, value)}"
+    if width:
+        note += f", uncertain by {format_mean(label, width)}"
+    heading = text or query
+    return Section(pair, query, heading, note if heading == query else f"{query} · {note}", text)
+
+
+def _ordered(result: Result, run: Run) -> Run:
+    """The run as its measures read it."""
+    return trec_order(run) if result.task.rules.order == "trec" else run
+
+
+def _first(run: Run) -> dict[str, list[str]]:
+    """The first images of every query, without a list of all others."""
+    starts = zip(run.queries, run.offsets[:-1].tolist(), run.offsets[1:].tolist(), strict=True)
+    return {query: run.images[run.codes[start : min(start + DEPTH, stop)]].tolist() for query, start, stop in starts}

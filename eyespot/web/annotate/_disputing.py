@@ -1,0 +1,96 @@
+"""The page of disputes: who said what and when, and the word that settles it."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Form, Request, Response
+from pydantic import BaseModel, Field
+from starlette.responses import RedirectResponse
+
+from eyespot.curate.annotate import agreement, flags, shared_list
+from eyespot.curate.annotate.person_names import name_of
+from eyespot.curate.annotate.team_store import LONGEST_NOTE, OWN_DISPUTES
+from eyespot.web._items import thumbnail_address
+from eyespot.web._pages import page
+from eyespot.web._state import AppState, Served
+from eyespot.web.annotate._groups import units
+from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, check_listed
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/disputes")
+def disputes(request: Request, at: Session, house: Served, query: Id) -> Response:
+    """The photos on which annotators differ, each with what they said, to be settled."""
+    who = at.annotator_name()
+    wanted = at.store.query(query)
+    by_person = agreement.everybody(at.store, query)
+    found = agreement.differences(at.store, query, by_person)
+    figures: dict[str, Any] = {"overlaps": agreement.overlaps(by_person), "beyond": agreement.coefficients(by_person)}
+    figures["twice"] = tenth_of(at, house, query, by_person)
+    shown: dict[str, Any] = {"who": who, "wanted": wanted, "found": found, "longest": LONGEST_NOTE}
+    return page(request, "annotate_disputes.html", **shown, **figures, **_card_facts(at))
+
+
+def tenth_of(
+    at: AnnotationSession, house: AppState, query: str, by_person: agreement.MarksByPerson
+) -> shared_list.TenthLabelledTwice | None:
+    """How the tenth that two people label stands; None for a list that is not shared."""
+    if at.store.team.leases.seed(query) is None:
+        return None
+    listed = at.store.candidates(query)
+    groups = units(listed, at.groups.of(query, listed, house.snapshot()))
+    return shared_list.labelled_twice(at.store, query, by_person, groups)
+
+
+def _card_facts(at: AnnotationSession) -> dict[str, Any]:
+    """What the card of any dispute needs."""
+    raised: dict[str, list[flags.Flag]] = {}
+    for flag in at.store.team.flags.all():
+        raised.setdefault(flag.image, []).append(flag)
+    allowed = at.store.team.allows(OWN_DISPUTES)
+    return {
+        "thumbnail": thumbnail_address,
+        "moment": moment,
+        "raised": raised,
+        "allowed": allowed,
+        "kinds": flags.KINDS,
+        "me": name_of(at.annotator_name()),
+    }
+
+
+def moment(at: float) -> str:
+    """A moment as people read it."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
+
+
+class LastWord(BaseModel):
+    """What settles a dispute; `back` takes one's own word back, `note` keeps only what is written."""
+
+    query: str = Field(max_length=LONGEST_ID)
+    image: str = Field(max_length=1000)
+    mark: Literal["y", "n", "d", "back", "note"]
+    note: str = Field("", max_length=2 * LONGEST_NOTE)
+
+
+@router.post("/settle")
+def settle(request: Request, at: Session, word: Annotated[LastWord, Form()]) -> Response:
+    """The last word on a photo. A script gets the photo anew, whoever has none is led back to where they were."""
+    check_listed(at, word.query, [word.image])
+    who = at.annotator_name()
+    if word.mark in "ynd":
+        agreement.check_disputed(at.store, word.query, word.image)
+        agreement.check_impartial(at.store, word.query, who, word.image)
+    at.store.team.write_note(word.query, word.image, name_of(who), word.note)
+    if word.mark != "note":
+        agreement.settle(at.store, word.query, who, word.image, None if word.mark == "back" else word.mark)
+    found = agreement.differences(at.store, word.query)
+    number = next((place for place, one in enumerate(found, 1) if one.image == word.image), 0)
+    if not number or not request.headers.get("hx-request"):
+        return RedirectResponse(f"/annotate/disputes?{urlencode({'query': word.query})}#photo-{number}", 303)
+    shown: dict[str, Any] = {"each": found[number - 1], "number": number}
+    wanted, left = at.store.query(word.query), sum(one.word is None for one in found)
+    return page(request, "dispute.html", who=who, wanted=wanted, left=left, **shown, **_card_facts(at))

@@ -1,0 +1,157 @@
+"""Columns of labels as numbers, and those that nest: order, family, genus, species become one tree.
+
+Columns nest where each value of the lower one lies in one value of the upper one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery.filters import fold_case
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# from the widest down; names of one row mean the same rank
+RANKS = (
+    ("kingdom",),
+    ("phylum", "division"),
+    ("class", "supercategory", "iconic_group"),
+    ("order",),
+    ("family",),
+    ("genus",),
+    ("species", "scientific_name", "scientificname"),
+)
+Codes = NDArray[np.int32]
+
+
+class Coded(NamedTuple):
+    """A column of labels: its values, and for each row the number of its value, (rows,); -1 where nothing is known.
+
+    Spellings that differ in upper and lower case are one value, as a filter has it.
+    """
+
+    values: list[str]
+    codes: Codes
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray[Any]) -> Coded:
+        """The numbers of a column's values, in the order in which they first come."""
+        encoded = column.combine_chunks().dictionary_encode()
+        chunk: Any = encoded.chunk(0) if hasattr(encoded, "chunk") else encoded
+        numbers: dict[str, int] = {}
+        values: list[str] = []
+        merged = []
+        for value in map(str, chunk.dictionary.to_pylist()):
+            if (folded := fold_case(value)) not in numbers:
+                numbers[folded] = len(values)
+                values.append(value)
+            merged.append(numbers[folded])
+        indices = np.asarray(chunk.indices.fill_null(len(merged)), np.int64)
+        return cls(values, np.array([*merged, -1], np.int32)[indices])
+
+    def number(self, value: str) -> int:
+        """The number of a value, however it is spelled; -1 if no row has it."""
+        wanted = fold_case(value)
+        return next((at for at, known in enumerate(self.values) if fold_case(known) == wanted), -1)
+
+
+class TaxonNode(NamedTuple):
+    """A value of a column of the tree, by its number."""
+
+    column: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Taxa:
+    """The columns that nest, the widest first, and for each taxon the one above it; none where fewer than two nest."""
+
+    columns: Sequence[str] = ()
+    coded: Mapping[str, Coded] = field(default_factory=dict)
+    above: Mapping[TaxonNode, TaxonNode] = field(default_factory=dict)
+
+    @property
+    def units(self) -> dict[str, str]:
+        """For each column of the tree the name that all of them share."""
+        return dict.fromkeys(self.columns, self.columns[0]) if self.columns else {}
+
+    @cached_property
+    def below(self) -> dict[TaxonNode, list[TaxonNode]]:
+        """The taxa right under each."""
+        made: dict[TaxonNode, list[TaxonNode]] = {}
+        for taxon, parent in self.above.items():
+            made.setdefault(parent, []).append(taxon)
+        return made
+
+    def taxon(self, label: str) -> TaxonNode | None:
+        """What COLUMN=VALUE names; None if it is not in the tree."""
+        column, _, value = label.partition("=")
+        number = self.coded[column].number(value) if column in self.columns else -1
+        return None if number < 0 else TaxonNode(column, number)
+
+    def ancestors(self, taxon: TaxonNode) -> list[TaxonNode]:
+        """All that lie above a taxon, the nearest first."""
+        found = []
+        while (parent := self.above.get(taxon)) is not None:
+            found.append(parent)
+            taxon = parent
+        return found
+
+    def narrowest(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """The labels without those that another one of them lies in: a species narrows its family down."""
+        named = {label: self.taxon(label) for label in labels}
+        above = {one for taxon in named.values() if taxon for one in self.ancestors(taxon)}
+        return tuple(label for label, taxon in named.items() if taxon is None or taxon not in above)
+
+
+def taxa_of(coded: Mapping[str, Coded]) -> Taxa:
+    """The columns among these that nest by their names and values."""
+    chain = _chain(coded)
+    if len(chain) < 2:
+        return Taxa()
+    above: dict[TaxonNode, TaxonNode] = {}
+    for at, column in enumerate(chain[1:], 1):
+        for upper in chain[at - 1 :: -1]:  # the nearest rank that is known
+            for number, parent in enumerate(_parents(coded[column], coded[upper].codes).tolist()):
+                if parent >= 0:
+                    above.setdefault(TaxonNode(column, number), TaxonNode(upper, parent))
+    return Taxa(chain, {column: coded[column] for column in chain}, above)
+
+
+def _chain(coded: Mapping[str, Coded]) -> list[str]:
+    """The columns with the names of ranks, the widest first, each of which lies in those before it."""
+    ranks = {name: rank for rank, names in enumerate(RANKS) for name in names}
+    known = {column: ranks[plain] for column in coded if (plain := _plain(column)) in ranks}
+    chain: list[str] = []
+    for column in sorted(known, key=lambda one: known[one]):
+        same_rank = chain and known[column] == known[chain[-1]]
+        if not same_rank and all(_lies_in(coded[column].codes, coded[upper].codes) for upper in chain):
+            chain.append(column)
+    return chain
+
+
+def _plain(column: str) -> str:
+    return column.lower().removeprefix("taxon_").removeprefix("taxon")
+
+
+def _lies_in(lower: Codes, upper: Codes) -> bool:
+    """Whether each value of the lower column has at most one value of the upper one, and not all are the same."""
+    both = (lower >= 0) & (upper >= 0)
+    width = int(upper.max(initial=0)) + 1
+    pairs = np.unique(lower[both].astype(np.int64) * width + upper[both])
+    return len(pairs) == len(np.unique(lower[both])) > 0
+
+
+def _parents(column: Coded, upper: Codes) -> Codes:
+    """For each value the value of the upper column that it lies in, (values,); -1 if none is known."""
+    parents = np.full(len(column.values), -1, np.int32)
+    both = (column.codes >= 0) & (upper >= 0)
+    parents[column.codes[both]] = upper[both]
+    return parents

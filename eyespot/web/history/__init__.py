@@ -1,0 +1,78 @@
+"""The history of searches and the saved ones, for each person their own: a page, and the latest on the start page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Form, Request, Response
+from starlette.responses import RedirectResponse
+
+from eyespot.ledger.search_history import SearchHistory
+from eyespot.web._judging import judge_of
+from eyespot.web._pages import Link, page
+from eyespot.web._problems import Problem
+from eyespot.web._security import needs, person_of
+from eyespot.web._settings import Role, User
+from eyespot.web._state import AppState, Served
+
+router = APIRouter(prefix="/history", include_in_schema=False, dependencies=[Depends(needs(Role.READER))])
+LINKS = (Link("History", "/history"),)
+Number = Annotated[int, Form(ge=1, le=2**62)]
+
+
+def history_of(house: AppState) -> SearchHistory:
+    """The history; `Problem` where the owner keeps none, or it cannot be written."""
+    if house.history is None:
+        raise Problem(404, "this server keeps no history; its owner started it with --no-history")
+    return house.history.open()
+
+
+@router.get("")
+def history(request: Request, house: Served) -> Response:
+    """One's own searches, saved and recent."""
+    person = person_of(request)
+    who, history = judge_of(person), history_of(house)
+    shown = {"saved": history.saved(who), "recent": [one for one in history.recent(who) if one.name is None]}
+    on = {"on": history.wanted(who), "unnamed": is_unnamed(person), "who": who.partition(":")[2]}
+    return page(request, "history.html", **{**shown, **on})  # type: ignore[arg-type]
+
+
+@router.post("/save")
+def save(request: Request, house: Served, number: Number, name: Annotated[str, Form(max_length=300)] = "") -> Response:
+    """Keep a search under a name; without one it is no saved search any more."""
+    who, history = judge_of(person_of(request)), history_of(house)
+    if name.strip():
+        history.save(who, number, name)
+    else:
+        history.unsave(who, number)
+    return RedirectResponse("/history", 303)
+
+
+@router.post("/forget")
+def forget(request: Request, house: Served, number: Number) -> Response:
+    """Delete one search."""
+    history_of(house).forget(judge_of(person_of(request)), number)
+    return RedirectResponse("/history", 303)
+
+
+@router.post("/clear")
+def clear(request: Request, house: Served) -> Response:
+    """Delete all that is not saved."""
+    history_of(house).clear(judge_of(person_of(request)))
+    return RedirectResponse("/history", 303)
+
+
+@router.post("/keep")
+def keep(request: Request, house: Served, on: Annotated[bool, Form()]) -> Response:
+    """Whether one's searches are remembered from now on."""
+    who, history = judge_of(person_of(request)), history_of(house)
+    if on:
+        history.go_on(who)
+    else:
+        history.stop(who)
+    return RedirectResponse("/history", 303)
+
+
+def is_unnamed(person: User) -> bool:
+    """Whether somebody shares the name of all who gave none."""
+    return not person.proven and not person.name

@@ -1,0 +1,178 @@
+"""The pages of lists: all of them, one with its photos and everybody's verdicts, and one for readers with its link."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
+from starlette.responses import RedirectResponse
+
+from eyespot.web._items import thumbnail_address, title_of
+from eyespot.web._pages import Link, page
+from eyespot.web._problems import Problem
+from eyespot.web._search_params import Name
+from eyespot.web._security import needs
+from eyespot.web._settings import Role
+from eyespot.web._state import Served
+from eyespot.web.annotate._session import AnnotationSession, session_of
+from eyespot.web.downloads.photos import formats_for
+from eyespot.web.lists.api import Annotator, Id, NewList, gathered, maker_of, own_list
+from eyespot.web.lists.contents import fields_of, stretch_of
+from eyespot.web.lists.taking import FORMATS, to_annotate
+
+router = APIRouter(include_in_schema=False)
+LINKS = (Link("Lists", "/lists", Role.ANNOTATOR),)
+PAGE = 200  # photos
+annotator = Depends(needs(Role.ANNOTATOR))
+Text = Annotated[str, Form(max_length=300)]
+Token = Annotated[str, Path(pattern="^[A-Za-z0-9_-]{43}$")]
+First = Annotated[int, Query(ge=0, le=10**6)]
+MARKS = {"yes": "✓", "no": "✕", "doubt": "?"}
+
+
+@router.get("/lists", dependencies=[annotator])
+def lists(request: Request, house: Served, person: Annotator, part: Annotated[Name, Query()] = None) -> Response:
+    """All lists, to be searched by name and by the words of their queries."""
+    found = [fields_of(house, one) for one in house.readable_lists.all(part or "")]
+    every = len(house.readable_lists.all())
+    shared = not person.proven and not person.name
+    return page(request, "lists.html", lists=found, part=part or "", every=every, me=maker_of(person), shared=shared)
+
+
+@router.get("/lists/{id}", dependencies=[annotator])
+def one_list(request: Request, house: Served, person: Annotator, id: Id, first: First = 0) -> Response:
+    """A list with its photos, and all that can be done with it."""
+    one = house.readable_lists.find(id)
+    about = fields_of(house, one)
+    stretch = stretch_of(house, one.id, first, PAGE)
+    others = [other for other in house.readable_lists.all() if other.id != one.id]
+    mine = person.role >= Role.OWNER or one.maker == maker_of(person)
+    shown: dict[str, Any] = {"items": stretch.items, "first": first, "next": stretch.next}
+    what: dict[str, Any] = {
+        "others": others,
+        "formats": formats_for(house, person, FORMATS),
+        "mine": mine,
+        "marks": MARKS,
+        "title_of": title_of,
+    }
+    return page(
+        request, "list.html", one=about, photo_of=_photo_of(about), thumbnail=thumbnail_address, **shown, **what
+    )
+
+
+def _photo_of(about: dict[str, Any]) -> Any:
+    """Where a photo of a list is large: with the list's first query it can be judged there."""
+    search = about["queries"][0]["link"].partition("?")[2] if about["queries"] else ""
+    return lambda id: f"/photo/{quote(id, safe='')}?{search}"
+
+
+# -- what forms do, also without scripts ----------------------------------------------------------------------------
+
+
+@router.post("/lists", dependencies=[annotator])
+def make(
+    house: Served,
+    person: Annotator,
+    name: Text,
+    query: Annotated[str, Form(max_length=8000)] = "",
+    everybody: Annotated[bool, Form()] = False,
+) -> Response:
+    """A list of the photos with a yes on a search."""
+    wanted = NewList(name=name, query=query or None, verdict="yes", everybody=everybody)
+    photos, _, queries = gathered(house, person, wanted)
+    made = house.lists.make(name, maker_of(person), photos, queries)
+    return RedirectResponse(f"/lists/{made.id}", 303)
+
+
+@router.post("/lists/{id}/rename", dependencies=[annotator])
+def rename(house: Served, id: Id, name: Text) -> Response:
+    """Another name."""
+    return _back(house.lists.set_name(id, name).id)
+
+
+@router.post("/lists/{id}/join", dependencies=[annotator])
+def join(house: Served, id: Id, other: Text) -> Response:
+    """The photos of another list, too."""
+    return _back(house.lists.join(id, house.lists.find(other).id).id)
+
+
+@router.post("/lists/{id}/remove", dependencies=[annotator])
+def remove(house: Served, id: Id, item: Annotated[str, Form(max_length=500)]) -> Response:
+    """One photo less."""
+    return _back(house.lists.remove(id, [item]).id)
+
+
+@router.get("/lists/{id}/delete", dependencies=[annotator])
+def ask_to_delete(request: Request, house: Served, person: Annotator, id: Id) -> Response:
+    """Whether the list is to be forgotten."""
+    return page(request, "list_delete.html", one=own_list(house, person, id))
+
+
+@router.post("/lists/{id}/delete", dependencies=[annotator])
+def delete(house: Served, person: Annotator, id: Id) -> Response:
+    """Forget the list."""
+    house.lists.delete(own_list(house, person, id).id)
+    return RedirectResponse("/lists", 303)
+
+
+@router.post("/lists/{id}/link", dependencies=[annotator])
+def link(request: Request, house: Served, person: Annotator, id: Id) -> Response:
+    """A new link, shown this once."""
+    one = own_list(house, person, id)
+    address = f"{request.url.scheme}://{request.url.netloc}/shared/{house.lists.link(one.id)}"
+    return page(request, "list_link.html", one=one, address=address)
+
+
+@router.post("/lists/{id}/unlink", dependencies=[annotator])
+def unlink(house: Served, person: Annotator, id: Id) -> Response:
+    """The link leads nowhere from now on."""
+    house.lists.unlink(own_list(house, person, id).id)
+    return _back(id)
+
+
+@router.post("/lists/{id}/annotate", dependencies=[annotator])
+def annotate(house: Served, at: Annotated[AnnotationSession, Depends(session_of)], id: Id) -> Response:
+    """To the page on which the list's query is labelled to the end; first to where somebody says their name."""
+    return RedirectResponse(to_annotate(house, at, id) if at.who else "/annotate", 303)
+
+
+def _back(id: str) -> Response:
+    return RedirectResponse(f"/lists/{quote(id, safe='')}", 303)
+
+
+# -- for whoever has the link ---------------------------------------------------------------------------------------
+
+
+@router.get("/shared/{token}")
+def shared(request: Request, house: Served, token: Token, first: First = 0) -> Response:
+    """The photos of the list that a link leads to, and everybody's verdicts; nothing else of the gallery."""
+    one = house.readable_lists.by_token(token)
+    stretch = stretch_of(house, one.id, first, PAGE)
+    words = [query.words for query in house.readable_lists.queries(one.id)]
+    shown: dict[str, Any] = {"items": stretch.items, "first": first, "next": stretch.next}
+    places: dict[str, Any] = {
+        "places": stretch.places,
+        "token": token,
+        "words": words,
+        "marks": MARKS,
+        "title_of": title_of,
+    }
+    answer = page(request, "shared.html", one=one, **shown, **places)
+    answer.headers["X-Robots-Tag"] = "noindex"
+    return answer
+
+
+@router.get("/shared/{token}/{place}-{size}.jpg", response_class=Response)
+def shared_photo(
+    house: Served, token: Token, place: Annotated[int, Path(ge=0, le=2**31)], size: Literal["320", "1600"]
+) -> Response:
+    """A photo of that list by its place on it, without EXIF."""
+    lists = house.readable_lists
+    id = lists.at(lists.by_token(token).number, place)
+    if id is None:
+        raise Problem(404, "there is no such photo on this list")
+    # A browser asks again, so that a link that was taken back shows nothing more
+    headers = {"Cache-Control": "private, no-cache"}
+    data = house.thumbnails.jpeg(house.snapshot(), id, int(size))
+    return Response(data, media_type="image/jpeg", headers=headers)

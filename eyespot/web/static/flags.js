@@ -1,0 +1,39 @@
+// The menu that flags a photo: f opens it, a digit chooses. `flagPhoto(image, done)` opens it for a photo.
+"use strict";
+
+const flagPhoto = (() => {
+  const dialog = document.getElementById("flagging");
+  const reason = document.getElementById("flag-reason");
+  const told = document.getElementById("flag-told");
+  let image = null, done = null;
+
+  async function put(kind) {
+    if (kind === "other" && !reason.value.trim()) return reason.focus();
+    told.textContent = "";
+    const body = new URLSearchParams({ image, kind, reason: reason.value });
+    const answer = await fetch("/annotate/flags", { method: "POST", body, headers: { "HX-Request": "true", Accept: "application/json" } }).catch(() => null);
+    const found = await answer?.json().catch(() => ({}));
+    if (!answer?.ok) { told.textContent = `This was not kept; try again. ${found?.detail || "The server cannot be reached."}`; return; }
+    done(found.flags);
+    dialog.close();
+  }
+
+  for (const button of dialog.querySelectorAll("[data-flag]")) button.addEventListener("click", () => put(button.dataset.flag));
+  dialog.addEventListener("keydown", (event) => {
+    event.stopPropagation();  // a letter here is no mark
+    if (event.target === reason) {
+      if (event.key === "Enter") { event.preventDefault(); put("other"); }
+      return;
+    }
+    const chosen = [...dialog.querySelectorAll("[data-flag]")]["1234".indexOf(event.key)];
+    if (!chosen || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    chosen.click();
+  });
+
+  return (which, then) => {
+    [image, done] = [which, then];
+    reason.value = told.textContent = "";
+    dialog.showModal();
+  };
+})();

@@ -1,0 +1,170 @@
+// Verdicts on photos: shown at once, sent one after the other for each photo, undone where the server has not taken them.
+// It uses what search.js defines.
+"use strict";
+const said = { y: "yes", n: "no", d: "doubt" };
+const marks = { yes: "✓ yes", no: "✕ no", doubt: "? doubt", "": "" };
+const past = []; // what was said before, for undo: for each key pressed, photos with the verdict that they had
+const saving = new Map(); // id → what is on its way
+const asked = new URLSearchParams(location.search);
+const about = Object.fromEntries(["q", "picture"].filter((name) => asked.get(name)).map((name) => [name, asked.get(name)]));
+const AT_ONCE = 200; // verdicts of one request
+
+function judge(what, verdict) { judgeAll([what], verdict); }
+// The same verdict on several photos, taken back by one undo.
+function judgeAll(several, verdict) {
+  if (!several.length) return tell("There is no photo without a verdict down to here.");
+  if (!about.q && !about.picture) return complain("Search for words or a picture first: a verdict is on what was asked.");
+  const changed = several.map((what) => [what, what.dataset.verdict || ""]).filter(([, before]) => before !== verdict);
+  if (changed.length) {
+    past.push(changed);
+    put(changed.map(([what]) => [what, verdict]));
+  }
+  if (verdict) onward(several.at(-1));
+}
+function undo() {
+  const before = past.pop();
+  if (!before) return tell("There is nothing to take back.");
+  put(before);
+  const [[what]] = before;
+  if (large?.open && what.matches(".tile")) show(what);
+  else $(".picture", what)?.focus();
+}
+function put(pairs) {
+  for (let at = 0; at < pairs.length; at += AT_ONCE) putSome(pairs.slice(at, at + AT_ONCE));
+}
+function putSome(pairs) {
+  const moves = pairs.map(([what, verdict]) => ({ what, verdict, id: what.dataset.id, before: what.dataset.verdict || "" }));
+  const same = (id) => all(`[data-id="${CSS.escape(id)}"]`);
+  for (const { id, verdict, before } of moves) {
+    for (const one of same(id)) { mark(one, verdict); one.classList.add("unsaved"); }
+    count(before, verdict);
+  }
+  const earlier = Promise.all(moves.map(({ id }) => saving.get(id)));
+  const sent = earlier.then(() => send(moves)).then((wrong) => {
+    const mine = moves.filter(({ id }) => saving.get(id) === sent); // on the others another word follows
+    for (const { id, verdict, before } of mine) {
+      saving.delete(id);
+      for (const one of same(id)) { mark(one, wrong ? before : verdict); one.classList.remove("unsaved"); }
+      if (wrong) count(verdict, before);
+    }
+    if (!mine.length) return;
+    const verdict = moves[0].verdict, many = moves.length > 1 ? `${moves.length} photos ` : "";
+    if (wrong) complain(`The verdict was not kept: ${wrong}.`, () => put(pairs));
+    else if (moves.some((one) => one.verdict !== verdict)) tell(`${many}changed back.`);
+    else tell(verdict ? `Kept: ${many}${verdict}.` : many ? `${many}taken back.` : "Taken back.");
+  });
+  for (const { id } of moves) saving.set(id, sent);
+}
+// What was wrong, or nothing. It is sent to its end also where somebody leaves the page meanwhile.
+async function send(moves) {
+  let wrong = "";
+  const post = (address, body) => {
+    const init = { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+    return ask(address, init, (why) => { wrong = why; });
+  };
+  const marked = moves.map(({ what, id, verdict }) => ({ item: id, verdict: verdict || null, rank: Number(what.dataset.rank) || null }));
+  if (marked.length > 1) await post("/v1/judgements/several", { ...about, marks: marked });
+  else if (marked[0].verdict) await post("/v1/judgements", { ...about, ...marked[0] });
+  else await ask(`/v1/judgements?${new URLSearchParams({ ...about, item: marked[0].item })}`, { method: "DELETE", keepalive: true }, (why, status) => {
+    wrong = status === 404 ? "" : why; // 404: it was taken back elsewhere
+  });
+  return wrong;
+}
+// The numbers of the tabs go along with one's own verdicts.
+function count(before, verdict) {
+  const tabs = $(".tabs");
+  if (!tabs || asked.get("whose")) return;
+  for (const [name, by] of [[before || "unjudged", -1], [verdict || "unjudged", 1]]) {
+    const place = $(`[data-tab=${name}] .count`, tabs), number = Math.max(0, Number(place.dataset.count) + by);
+    place.dataset.count = number;
+    place.textContent = number.toLocaleString("en");
+  }
+}
+// On to the next photo; of a spread to the next one without a verdict.
+async function onward(from) {
+  if (large?.open) return step(1);
+  if (!grid || !from.matches(".tile")) return;
+  const next = "spread" in grid.dataset ? unjudged(from) || $("#onward") : await beside(from, 1);
+  (next?.matches(".tile") ? $(".picture", next) : next)?.focus();
+}
+function unjudged(from) {
+  const every = tiles(), at = every.indexOf(from);
+  return [...every.slice(at + 1), ...every.slice(0, at + 1)].find((one) => !one.dataset.verdict);
+}
+function mark(one, verdict) {
+  if (verdict) one.dataset.verdict = verdict;
+  else delete one.dataset.verdict;
+  const place = $(".said", one), back = $("[data-act=back]", one);
+  if (place) place.textContent = marks[verdict];
+  if (back) back.hidden = !verdict;
+  for (const button of one.querySelectorAll("button[data-verdict]")) button.setAttribute("aria-pressed", String(button.dataset.verdict === verdict));
+}
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-verdict], button[data-act=back]");
+  if (!button) return;
+  const what = large?.open ? shown : button.closest("[data-id]"), verdict = button.dataset.verdict || "";
+  judge(what, what.dataset.verdict === verdict ? "" : verdict); // pressed again, it is taken back
+});
+$("#onward")?.addEventListener("click", async (event) => {
+  if (!saving.size) return;
+  event.preventDefault();
+  const { href } = event.currentTarget; // the next photos are drawn by these verdicts
+  await Promise.all(saving.values());
+  if (!$(".toast")) location.href = href;
+});
+if (grid && "spread" in grid.dataset) $(".picture", unjudged(null) || grid)?.focus({ preventScroll: true });
+
+// -- several photos: Shift with a click or the arrows chooses them, the next key judges them all
+let anchor = null, chosen = [];
+function choose(from, to) {
+  const every = tiles(), [first, last] = [every.indexOf(from), every.indexOf(to)].sort((a, b) => a - b);
+  for (const one of chosen) one.classList.remove("chosen");
+  anchor = from;
+  chosen = every.slice(first, last + 1);
+  for (const one of chosen) one.classList.add("chosen");
+  showChosen();
+}
+function chooseNone() {
+  for (const one of chosen) one.classList.remove("chosen");
+  anchor = null;
+  chosen = [];
+  showChosen();
+}
+function showChosen() {
+  const bar = $("#chosen-photos");
+  if (bar) {
+    bar.hidden = !chosen.length;
+    $(".many", bar).textContent = `${chosen.length} photo${chosen.length === 1 ? "" : "s"} chosen`;
+  }
+  if (chosen.length) tell(`${chosen.length} photos chosen.`);
+}
+// The chosen photos, or the current one; the choice ends with what is done to it.
+function takeChosen(current) {
+  const several = chosen.length ? chosen : [current];
+  if (chosen.length) chooseNone();
+  return several;
+}
+// All photos without a verdict down to this one.
+function downTo(current) {
+  const every = tiles();
+  return every.slice(0, every.indexOf(current) + 1).filter((one) => !one.dataset.verdict);
+}
+if (grid) {
+  // Before the photo gets the focus: from where it was the range goes.
+  grid.addEventListener("mousedown", (event) => {
+    if (event.shiftKey && event.target.closest(".picture")) event.preventDefault();
+  });
+  grid.addEventListener("click", (event) => {
+    const tile = event.target.closest(".picture")?.closest(".tile");
+    if (!tile) return;
+    if (!event.shiftKey) return chooseNone();
+    event.preventDefault();
+    choose(anchor || focused() || tiles()[0], tile);
+    $(".picture", tile).focus();
+  });
+  $("#chosen-photos")?.addEventListener("click", (event) => {
+    const { act, say } = event.target.closest("button")?.dataset ?? {};
+    if (act === "choose-none") return chooseNone();
+    if (say && chosen.length) judgeAll(takeChosen(), say);
+  });
+}

@@ -1,0 +1,181 @@
+"""Why a photo was found: what each term of the query adds to its score, and where in the picture that is seen.
+
+Only for whoever asks: a search computes none of it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from io import BytesIO
+from threading import Lock
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import quote
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from eyespot.html import decoded
+from eyespot.search.chain import StageOptions
+from eyespot.search.why import Explanation, explain
+from eyespot.types import Encoder, Heat, Localizer, UsageError, Vectors
+from eyespot.web._items import item_of, no_such_item
+from eyespot.web._pages import page
+from eyespot.web._problems import Problem
+from eyespot.web._search_params import Given, SearchParams, query_of, refuse
+from eyespot.web._security import needs
+from eyespot.web._settings import Role
+from eyespot.web._state import AppState, Served
+from eyespot.web.found.snapshot import Snapshot
+from eyespot.web.searching import helpers
+
+router = APIRouter(dependencies=[Depends(needs(Role.READER))])
+TermNumber = Annotated[int | None, Query(ge=0, lt=100, description="Only this term of the query, from 0.")]
+KNOWN = 256  # answers that are remembered
+SIDE = 192  # pixels of the longer side of the drawn heat
+DARK = 0.74  # how dark the parts are that do not speak for the query
+HOUR = "private, max-age=3600"
+
+
+class Reason(NamedTuple):
+    """Why a photo has its score, and where in it the query, or one of its terms, is seen.
+
+    `heats`: of the terms that somebody looked at so far, by their numbers; None: of the whole query.
+    """
+
+    told: Explanation
+    heats: dict[int | None, Heat | None]
+
+    def vector_of(self, term: int | None) -> tuple[int | None, Vectors]:
+        """The vector (dim,) of the query or of one of its terms, and that term's number; past the last: the last."""
+        if term is None or len(self.told.terms) < 2:
+            return None, self.told.vector
+        at = min(term, len(self.told.terms) - 1)
+        return at, self.told.term_vectors[at]
+
+
+@router.get("/v1/why/{id:path}", tags=["items"])
+def why(house: Served, given: Given, id: str, term: TermNumber = None) -> Response:
+    """Why an item has its score for a query: its terms, its words, and a grid of what each part of it adds."""
+    reason = _reason(house, given, id)
+    told, heat = reason.told, _heat(house, given, id, reason, term)
+    grid = heat and {
+        "rows": heat.values.shape[0],
+        "columns": heat.values.shape[1],
+        "box": [round(edge, 4) for edge in heat.box],
+        "values": [[round(float(value), 6) for value in row] for row in heat.values],
+    }
+    answer = {
+        "score": round(told.score, 6),
+        "terms": [{name: _rounded(value) for name, value in one._asdict().items()} for one in told.terms],
+        "words": [{"word": one.word, "without": _rounded(one.without)} for one in told.words],
+        "heat": grid,
+    }
+    return JSONResponse(answer)
+
+
+@router.get("/v1/heat/{id:path}", tags=["items"], response_class=Response)
+def heat_picture(house: Served, given: Given, id: str, term: TermNumber = None) -> Response:
+    """A PNG to lay over an item: dark where nothing speaks for the query, clear where most does."""
+    heat = _heat(house, given, id, _reason(house, given, id), term)
+    if heat is None:
+        raise Problem(404, "this encoder cannot tell where in a picture it sees something")
+    snapshot = house.snapshot(given.encoder)
+    facts = item_of(snapshot.facts([_row(snapshot, id)])[0])
+    size = (int(facts.get("width") or 4), int(facts.get("height") or 3))
+    return Response(_drawn(heat, size), media_type="image/png", headers={"Cache-Control": HOUR})
+
+
+@router.get("/why/{id:path}", include_in_schema=False)
+def why_page(request: Request, house: Served, given: Given, id: str, term: TermNumber = None) -> Response:
+    """The same to read: as a page of its own, or to be laid into the large view."""
+    reason = _reason(house, given, id)
+    snapshot = house.snapshot(given.encoder)
+    item = item_of(snapshot.facts([_row(snapshot, id)])[0])
+    here = f"{quote(id, safe='')}?{given.address()}"
+    most = max((abs(one.adds) for one in reason.told.terms if one.adds is not None), default=0.0) or 1.0
+    heat = _heat(house, given, id, reason, term)
+    shown: dict[str, Any] = {"told": reason.told, "most": most, "heat": heat is not None, "term": term}
+    shown |= {"heat_of": lambda at: f"/v1/heat/{here}" + ("" if at is None else f"&term={at}")}
+    shown |= {"why_of": lambda at: f"/why/{here}&term={at}", "encoder": snapshot.view.space.encoder}
+    template = "why_inside.html" if request.headers.get("hx-request") else "why.html"
+    return page(request, template, asked=given, item=item, **shown, **helpers(given))
+
+
+# -- reasons ----------------------------------------------------------------------------------------------------
+
+
+_reasons: WeakKeyDictionary[Snapshot, OrderedDict[Any, Reason]] = WeakKeyDictionary()
+_remembering = Lock()
+
+
+def _reason(house: AppState, given: SearchParams, id: str) -> Reason:
+    """The reason, computed once; `Problem` for an item that is not there or a search without words and picture."""
+    refuse(given.q, house.settings.refused)
+    snapshot, query = house.snapshot(given.encoder), query_of(given, house.pictures)
+    row = _row(snapshot, id)
+    if query is None:
+        raise UsageError("a photo has its place by words or a picture; search for some, and ask why then")
+    usual = StageOptions(neighbours=given.neighbours).default_way if given.adapter is None else "look"
+    both = (given.by or usual) == "both"
+    key = (row, query.terms, both)
+    with _remembering:
+        known = _reasons.setdefault(snapshot, OrderedDict()).get(key)
+    if known is None:
+        read = snapshot.reworded(query) if both else query
+        told = snapshot.ask_encoder(lambda encoder: explain(read, snapshot.vector(row), encoder))
+        known = Reason(told, {})
+        with _remembering:
+            kept = _reasons.setdefault(snapshot, OrderedDict())
+            kept[key] = known
+            while len(kept) > KNOWN:
+                kept.popitem(last=False)
+    return known
+
+
+def _heat(house: AppState, given: SearchParams, id: str, reason: Reason, term: int | None) -> Heat | None:
+    """Where the query or one of its terms is seen, computed once; of that alone, for others wait for the encoder."""
+    at, vector = reason.vector_of(term)
+    if at not in reason.heats:
+        snapshot = house.snapshot(given.encoder)
+        encoder, picture = snapshot.collection.encoder, None
+        if isinstance(encoder, Localizer):
+            picture = decoded(house.thumbnails.jpeg(snapshot, id, 1600))
+
+        def ask(encoder: Encoder) -> Heat | None:
+            return encoder.heat(picture, vector) if picture is not None and isinstance(encoder, Localizer) else None
+
+        reason.heats[at] = None if picture is None else snapshot.ask_encoder(ask)
+    return reason.heats[at]
+
+
+def _row(snapshot: Snapshot, id: str) -> int:
+    row = snapshot.row_of(id)
+    if row is None:
+        raise no_such_item(id)
+    return row
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def _drawn(heat: Heat, size: tuple[int, int]) -> bytes:
+    """The heat over a picture of this size, in small: black whose alpha falls where the heat is."""
+    from PIL import Image
+
+    values = np.maximum(heat.values, 0)
+    shares = values / values.max() if values.max() > 0 else values  # (rows, columns)
+    scale = SIDE / max(size)
+    width, height = (max(1, round(edge * scale)) for edge in size)
+    left, top, right, bottom = (round(edge * long) for edge, long in zip(heat.box, (width, height) * 2, strict=True))
+    small = Image.fromarray(np.uint8(np.round(shares * 255)))
+    there = small.resize((max(1, right - left), max(1, bottom - top)), Image.Resampling.BICUBIC)
+    seen = Image.new("L", (width, height))
+    seen.paste(there, (left, top))
+    alpha = seen.point([round(255 * DARK * (1 - level / 255)) for level in range(256)])
+    black = Image.new("L", (width, height))
+    made = BytesIO()
+    Image.merge("RGBA", (black, black, black, alpha)).save(made, "PNG")
+    return made.getvalue()

@@ -1,0 +1,221 @@
+"""Validation against the frozen space: ranks in the whole gallery, the gate, and the card of what is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.adapters.quari import AdapterCard, Config, FrozenComparison, load
+from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings, preset
+from eyespot.search import paired_gain
+from eyespot.types import UsageError
+from tests.adapters.test_training import SMALL, unit, world
+from tests.examples import examples
+from tests.lazy_import import lazy_import, requires
+
+torch = lazy_import("torch")
+torch_network = lazy_import("eyespot.adapters.quari.network")  # this and the next two import torch
+loop = lazy_import("eyespot.adapters.quari.training.loop")
+validation = lazy_import("eyespot.adapters.quari.training.validation")
+pytestmark = requires("torch")
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def cpu() -> Any:
+    return torch.device("cpu")
+
+
+# -- ranks ----------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(4, 30), st.integers(0, 50))
+@settings(max_examples=examples(20), deadline=None)
+def test_frozen_ranks_are_those_of_a_sort_over_all_images(images: int, seed: int) -> None:
+    """Also those that no text is of, and those of the training."""
+    rng = np.random.default_rng(seed)
+    gallery = unit(rng.normal(size=(images + 3, 6)))
+    pairs = Pairs(unit(rng.normal(size=(images, 6))), gallery, np.arange(images))
+    learned, held = pairs.split(0.5, 100, seed)
+
+    both = validation.held_out_queries(TrainingData(learned, held), 1, seed)
+
+    found = sorted(np.concatenate([one.frozen(cpu()) for one in both]).tolist())
+    scores = held.texts @ gallery.T
+    ranks = [1 + int((row >= row[own]).sum()) - 1 for row, own in zip(scores, held.of.tolist(), strict=True)]
+    assert found == pytest.approx(sorted(1 / rank for rank in ranks))
+
+
+def test_an_identity_start_has_the_ranks_of_the_frozen_space() -> None:
+    learned, held = world(400).split(0.5, 1000, 0)
+    network = torch_network.TorchHypernetwork(replace(SMALL, **preset("identity")[1]))
+    network.start_at_identity()
+
+    for asked in validation.held_out_queries(TrainingData(learned, held), 1, 0):
+        assert asked.adapted(network) == pytest.approx(asked.frozen(cpu()))
+
+
+def test_images_with_the_same_words_are_no_rivals_and_count_as_one_subject() -> None:
+    images = np.eye(6, dtype=np.float32)
+    texts = np.array([[1, 1, 0, 0, 0, 0]] * 2 + [[0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0.5]], np.float32)
+    held = Pairs(texts, images, np.array([0, 1, 2, 5]))
+    learned = Pairs(np.ones((2, 6), np.float32), images, np.array([3, 4]))
+
+    found = [len(one.own) for one in validation.held_out_queries(TrainingData(learned, held), 1, 0)]
+    values = np.concatenate(
+        [one.frozen(cpu()) for one in validation.held_out_queries(TrainingData(learned, held), 1, 0)]
+    )
+
+    assert sum(found) == 4 and sorted(values.tolist()) == [0.5, 1.0, 1.0]
+
+
+def test_no_subject_both_chooses_and_tests() -> None:
+    learned, held = world(200).split(0.5, 1000, 0)
+
+    choosing, testing = validation.held_out_queries(TrainingData(learned, held), 1, 0)
+
+    assert not set(choosing.subject) & set(testing.subject)
+    assert len(choosing.own) + len(testing.own) == len(held) and len(choosing.gallery) == 100
+
+
+def test_over_a_huge_gallery_fewer_queries_are_asked_and_all_images_ranked() -> None:
+    learned, held = world(2000).split(0.5, 1000, 0)
+
+    both = validation.held_out_queries(TrainingData(learned, held), 10**11, 0)
+
+    assert sum(len(one.own) for one in both) == validation.FEWEST < len(held)
+    assert len(both[0].gallery) == 1000
+
+
+def test_held_out_pairs_of_another_file_are_ranked_among_all_images() -> None:
+    other = world(24, seed=1)
+
+    choosing, testing = validation.held_out_queries(TrainingData(world(), other), 1, 0)
+
+    assert len(choosing.gallery) == 48 + 12 and len(choosing.own) + len(testing.own) == 24
+
+
+def test_held_out_texts_are_not_trained_on() -> None:
+    """Names of species are the words of many images: all of them are on one side."""
+    rng = np.random.default_rng(0)
+    words = np.repeat(np.arange(10), 5)
+    pairs = Pairs(np.eye(10, dtype=np.float32)[words], unit(rng.normal(size=(50, 10))), np.arange(50))
+
+    learned, held = pairs.split(0.2, 100, 0)
+
+    assert len(held) == 10 and not set(words[learned.of]) & set(words[held.of])
+    with pytest.raises(UsageError, match="one side empty"):
+        replace(pairs, texts=np.ones((50, 10), np.float32)).split(0.2, 100, 0)
+
+
+# -- the gate -------------------------------------------------------------------------------------------------
+
+RECIPE, FORM = preset("identity")
+SHORT = replace(RECIPE, batch=32, epochs=12, rate=3e-3, noise=0.0, device="cpu", semi_positives=0)
+SHAPE = Config(16, low_rank_dim=4, hidden_dim=32, num_steps=2, nhead=2, num_layers=1, dropout=0.0, **FORM)
+
+
+def mirrored(count: int, noise: float = 0.1) -> TrainingData:
+    """Texts are their images with the first half of the components turned round, which a map can learn."""
+    rng = np.random.default_rng(0)
+    images = unit(rng.normal(size=(count, 16)))
+    texts = images * np.r_[-np.ones(8), np.ones(8)] + noise * rng.normal(size=images.shape)
+    return TrainingData(*Pairs(unit(texts), images, np.arange(count)).split(0.2, 1000, 0), test=paired_gain)
+
+
+def test_a_model_that_finds_more_is_named_with_its_card(tmp_path: Path) -> None:
+    done = loop.train(mirrored(600), replace(SHAPE, feature_extractor="my encoder"), SHORT, tmp_path)
+
+    adapter = load(done.model)
+    found = done.comparison
+    assert found.better and found.interval[0] > 0.05 and found.gallery == 600 and found.images == 60
+    assert adapter.card == AdapterCard("my encoder", 480, 480, adapter.card.data, "identity", done.best_step, 0,
+                                adapter.card.version, found)  # fmt: skip
+    assert adapter.caution is None
+
+
+def test_a_model_that_finds_no_more_is_not_named_and_kept_only_anyway(tmp_path: Path) -> None:
+    """Texts are their images: the frozen space finds all of them, and nothing can be better."""
+    images = unit(np.random.default_rng(0).normal(size=(200, 16)))
+    material = TrainingData(*Pairs(images, images, np.arange(200)).split(0.2, 1000, 0), test=paired_gain)
+    recipe = replace(SHORT, epochs=2)
+
+    done = loop.train(material, SHAPE, recipe, tmp_path)
+    assert done.model is None and not (tmp_path / "model").exists() and done.frozen == 1
+    anyway = loop.train(material, SHAPE, replace(recipe, keep_anyway=True), tmp_path)
+
+    assert anyway.step == done.step and anyway.comparison == done.comparison
+    caution = load(tmp_path / "model").caution
+    assert "when it was trained (RR" in caution and "search without it" in caution and "\n" not in caution
+    assert loop.train(material, SHAPE, recipe, tmp_path).model is None and not (tmp_path / "model").exists()
+    assert loop.train(material, SHAPE, replace(recipe, keep_anyway=True), tmp_path).model is not None
+
+
+def test_early_stopping_works_in_a_training_of_few_steps(tmp_path: Path) -> None:
+    images = unit(np.random.default_rng(0).normal(size=(200, 16)))
+    material = TrainingData(*Pairs(images, images, np.arange(200)).split(0.2, 1000, 0), test=paired_gain)
+
+    done = loop.train(material, SHAPE, replace(SHORT, epochs=10, patience=3), tmp_path)
+
+    assert done.total == 50 and not done.patient and done.step <= 20
+
+
+def test_a_model_without_a_validation_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--keep-anyway"):
+        loop.train(TrainingData(world()), SMALL, TrainingSettings(batch=8, device="cpu"), tmp_path)
+
+    loop.train(
+        TrainingData(world()), SMALL, TrainingSettings(batch=8, epochs=1, device="cpu", keep_anyway=True), tmp_path
+    )
+
+    assert "trained without a validation" in load(tmp_path / "model").caution
+
+
+# -- the card -------------------------------------------------------------------------------------------------
+
+
+def compared(model: float, low: float, high: float, p: float) -> FrozenComparison:
+    return FrozenComparison(model, 0.5, (low, high), p, 0.2, 100, 120, 2000)
+
+
+@pytest.mark.parametrize(
+    ("found", "part"),
+    [
+        (compared(0.6, 0.05, 0.15, 0.001), None),
+        (compared(0.51, -0.03, 0.05, 0.6), "was not shown to find more"),
+        (compared(0.3, -0.25, -0.15, 0.001), "found less than the vectors as they are"),
+        (None, "trained without a validation"),
+    ],
+)
+def test_a_card_comes_back_and_warns_of_what_is_not_better(found: FrozenComparison | None, part: str | None) -> None:
+    card = AdapterCard("starter", 10, 8, "abc", "identity", 5, 0, "1.0", found)
+
+    again = AdapterCard.of(yaml.safe_load(yaml.safe_dump(card.as_yaml())))
+
+    assert again == card
+    assert card.caution is None if part is None else part in str(card.caution)
+
+
+def test_what_is_needed_is_what_a_paired_t_test_needs_for_80_percent() -> None:
+    """((1.96 + 0.84) · .2 / .01)² = 3140 images for a lead of .01; none shows a lead that is none."""
+    assert compared(0.51, -0.03, 0.05, 0.6).needed == pytest.approx(3140, abs=3)
+    assert compared(0.5, -0.03, 0.05, 0.6).needed is None
+    assert compared(0.51, -0.03, 0.05, 0.6).smallest == pytest.approx(0.056, abs=1e-3)
+
+
+def test_a_damaged_card_is_an_error_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="remove it, or copy the checkpoint again"):
+        AdapterCard.of({"encoder": "starter", "validation": {"model": "much"}})

@@ -1,0 +1,179 @@
+"""`eyespot adapters list`, `eyespot adapt`, and the one sentence about an adapter that was not shown to help."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from eyespot.adapters.quari.released import RELEASED, model_of
+from eyespot.cli import app
+from eyespot.search.adapted import refuse_other_space
+from eyespot.types import Space, UsageError
+from tests.adapters.worlds import HARMFUL, checkpoint
+from tests.gallery.conftest import draw
+
+WARNED = "found less than the vectors as they are when it was trained (RR 0.517 against 0.840"
+
+
+def eyespot(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def done(*words: object) -> Result:
+    ran = eyespot(*words)
+    assert ran.exit_code == 0, ran.output or ran.exception
+    return ran
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("warned")
+    for seed in range(6):
+        draw(folder / "photos" / f"{seed}.jpg", seed)
+    done("index", folder / "photos", "-g", folder / "gallery")
+    return folder / "gallery"
+
+
+@pytest.fixture(scope="module")
+def worse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return checkpoint(tmp_path_factory.mktemp("quari") / "worse", 512, "starter", HARMFUL)
+
+
+# -- what is published ----------------------------------------------------------------------------------------
+
+
+def test_the_four_published_checkpoints_are_listed_with_their_encoders() -> None:
+    lines = done("adapters", "list").stdout.splitlines()
+    told = json.loads(done("adapters", "list", "--json").stdout)
+
+    assert len(lines) == len(told) == 4 and all("hub:EricX003/QuARI-" in line for line in lines)
+    assert "open_clip:ViT-B-16/openai" in lines[0] and "hf:google/siglip2-large-patch16-512" in told[3]["encoders"]
+
+
+@pytest.mark.parametrize("released", RELEASED, ids=lambda one: one.name)
+def test_a_published_checkpoint_fits_the_encoders_that_are_listed(released: object) -> None:
+    """They name their backbone by its hub id."""
+    models = {model_of(encoder) for encoder in released.encoders}  # type: ignore[attr-defined]
+
+    assert len(models) == 1 and models.pop().count("/") == 1
+
+
+class Released:
+    """A checkpoint of the authors, as far as its space goes."""
+
+    space, dim, caution = "openai/clip-vit-base-patch16", 512, None
+
+    def adapt(self, queries: object) -> list[object]:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("encoder", "fits"),
+    [
+        ("hf:openai/clip-vit-base-patch16", True),
+        ("open_clip:ViT-B-16/openai", True),
+        ("open_clip:ViT-B-16-quickgelu/openai", True),
+        ("open_clip:ViT-B-16/laion2b_s34b_b88k", False),
+        ("open_clip:ViT-L-14/openai", False),
+    ],
+)
+def test_the_same_weights_in_another_library_are_the_same_space(encoder: str, fits: bool) -> None:
+    space = Space(encoder, "", "", "", 512)
+    if fits:
+        refuse_other_space(Released(), space)
+        return
+    with pytest.raises(UsageError, match="was trained on openai/clip-vit-base-patch16"):
+        refuse_other_space(Released(), space)
+
+
+# -- the warning ----------------------------------------------------------------------------------------------
+
+
+def test_a_search_warns_of_a_checkpoint_that_was_worse(gallery: Path, worse: Path, tmp_path: Path) -> None:
+    good = checkpoint(tmp_path / "unknown", 512, "starter")
+
+    warned = done("search", "red stripes", "-g", gallery, "--adapt", worse, "--paths")
+    quiet = done("search", "red stripes", "-g", gallery, "--adapt", good, "--paths")
+
+    assert warned.stderr.count(WARNED) == 1 and len(warned.stdout.splitlines()) == 6
+    assert "vectors as they are" not in quiet.stderr
+
+
+def test_an_evaluation_warns_once(gallery: Path, worse: Path, tmp_path: Path) -> None:
+    (tmp_path / "queries.csv").write_text("id,text\nq,red stripes\n")
+    (tmp_path / "qrels.txt").write_text("q 0 1.jpg 1\n")
+    line = ("eval", "own", "--data", tmp_path, "-g", gallery, "--adapt", worse)
+
+    plain, through = done(*line), done(*line, "--neighbours", 1)
+
+    assert plain.stderr.count(WARNED) == through.stderr.count(WARNED) == 1
+
+
+def test_doctor_shows_the_card_and_warns(gallery: Path, worse: Path) -> None:
+    told = json.loads(done("doctor", "-g", gallery, "--adapt", worse, "--json").stdout)
+    shown = done("doctor", "-g", gallery, "--adapt", worse).stdout
+
+    assert told["adapters"][0]["card"]["pairs"] == 475 and any(WARNED in one for one in told["warnings"])
+    assert "for starter, RR 0.517 against 0.840" in shown and f"warning: {worse}: the adapter found less" in shown
+
+
+def test_serve_warns_at_its_start(gallery: Path, worse: Path, child_env: dict[str, str]) -> None:
+    pytest.importorskip("fastapi")
+    line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", gallery, "--port", 0, "--adapt", f"worse={worse}"]
+    with subprocess.Popen([*map(str, line)], env=child_env, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        lines = [server.stderr.readline() for _ in range(2)]
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=60)
+
+    assert any("--adapt worse: the adapter found less" in line for line in lines)
+
+
+# -- arrays ---------------------------------------------------------------------------------------------------
+
+
+def adapted(folder: Path, worse: Path, queries: object, gallery: object) -> Result:
+    np.save(folder / "queries.npy", np.asarray(queries))
+    np.save(folder / "gallery.npy", np.asarray(gallery))
+    arrays = ("--queries", folder / "queries.npy", "--gallery", folder / "gallery.npy")
+    return eyespot("adapt", worse, *arrays, "-k", 5, "--out", folder / "found.npz")
+
+
+@pytest.mark.parametrize("kind", ["float64", "int8", "float16"])
+def test_arrays_of_other_numbers_find_what_float32_finds(kind: str, worse: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(40, 512))
+    other = np.round(vectors * 30).astype(kind) if kind == "int8" else vectors.astype(kind)
+
+    ran = adapted(tmp_path, worse, other[:3], other)
+    found = dict(np.load(tmp_path / "found.npz"))
+    as_float32 = adapted(tmp_path, worse, other[:3].astype(np.float32), other.astype(np.float32))
+
+    assert ran.exit_code == as_float32.exit_code == 0 and WARNED in ran.stderr
+    assert np.array_equal(found["ids"], np.load(tmp_path / "found.npz")["ids"])
+
+
+@pytest.mark.parametrize(
+    ("queries", "gallery", "told"),
+    [
+        (np.zeros((1, 512), np.float32), np.ones((4, 512), np.float32), "query 0 (counted from 0) is zero"),
+        (np.full((1, 512), np.nan, np.float32), np.ones((4, 512), np.float32), "holds NaN or infinity"),
+        (np.ones((1, 512), np.uint8), np.ones((4, 512), np.float32), "astype('float32')"),
+        (np.ones((1, 512), np.float32), np.ones((4, 512), np.int64), "astype('float32')"),
+    ],
+)
+def test_arrays_that_cannot_be_searched_are_a_sentence(
+    queries: object, gallery: object, told: str, worse: Path, tmp_path: Path
+) -> None:
+    ran = adapted(tmp_path, worse, queries, gallery)
+
+    assert isinstance(ran.exception, UsageError) and told in str(ran.exception)
+    assert not (tmp_path / "found.npz").exists()

@@ -1,0 +1,373 @@
+"""A team at one list: shares and leases, what counts for all, the tenth labelled twice, groups, and who may settle."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eyespot.curate.annotate import agreement, auditing, export, shared_list
+from eyespot.curate.annotate.annotation_store import AnnotationStore
+from eyespot.curate.annotate.flags import write_flags
+from eyespot.curate.annotate.leases import Unit, is_twice
+from eyespot.curate.annotate.progress import TEAM, standing
+from eyespot.curate.annotate.stopping import descent
+from eyespot.curate.annotate.team_store import OWN_DISPUTES
+from eyespot.curate.inat.listed import PHOTOS, listed
+from eyespot.types import UsageError
+from tests.examples import examples
+
+from .world import desk
+
+Q = "q"
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[AnnotationStore]:
+    """The query `q` over 300 photos, of which the first ten are relevant."""
+    with desk(tmp_path, 300, visible="yes", feasible="yes", of_interest="yes") as made:
+        yield made
+
+
+def truth(image: str) -> str:
+    return "y" if int(image) < 10 else "n"
+
+
+def unmarked(at: AnnotationStore, who: str) -> list[str]:
+    said = at.last_judgements(Q, who)
+    return [photo.image for photo in shared_list.photos_of(at, Q, who) if photo.image not in said]
+
+
+def work(at: AnnotationStore, who: str) -> int:
+    """Label what is handed out until there is no more."""
+    marked = 0
+    while True:
+        while images := unmarked(at, who)[:6]:
+            at.mark(Q, who, {image: truth(image) for image in images})
+            marked += len(images)
+        if not shared_list.hand_out(at, Q, who):
+            return marked
+
+
+def lapse(at: AnnotationStore) -> None:
+    with closing(sqlite3.connect(at.judgements.path)) as ledger, ledger:
+        ledger.execute("UPDATE list_leases SET at = at - 1000")
+
+
+def team_of(at: AnnotationStore) -> export.Labelled:
+    return export.labelled(at, Q)
+
+
+# -- one list -------------------------------------------------------------------------------------------------------
+
+
+def test_two_finish_one_list_and_label_only_a_tenth_twice(at: AnnotationStore) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        counts = list(pool.map(lambda who: work(at, who), ("ada", "bo")))
+    found = team_of(at)
+    twice = shared_list.labelled_twice(at, Q, found.said)
+
+    assert found.team is not None and found.team.who == TEAM
+    assert (found.team.descent.stopped_at, found.team.relevant) == (110, 10)
+    assert all(standing(at, Q, who).descent.stopped_at is None for who in ("ada", "bo"))
+    assert twice is not None and twice.photos == twice.labelled > 0
+    both = sum(image in found.said["ada"] and image in found.said["bo"] for image in found.labels)
+    assert sum(counts) == len(found.labels) + both and len(found.labels) < 110 + 3 * 24
+    assert twice.agreement["krippendorff_alpha"].observed == 1
+
+
+def test_the_teams_marks_complete_a_list_that_nobody_finished(at: AnnotationStore) -> None:
+    """Ada labels the first part, Bo the second: what the paper's rule needs is there, and nobody alone has it."""
+    at.mark(Q, "ada", {str(n): truth(str(n)) for n in range(120)})
+    at.mark(Q, "bo", {str(n): truth(str(n)) for n in range(120, 300)})
+    found = team_of(at)
+
+    assert found.team is not None and found.team.exhausted and found.faults == []
+
+
+def test_one_who_works_alone_is_held_up_by_no_second_label(at: AnnotationStore) -> None:
+    work(at, "ada")
+    found = team_of(at)
+    twice = shared_list.labelled_twice(at, Q, found.said)
+
+    assert found.together is not None and found.together.stopped
+    assert twice is not None and twice.labelled == 0 < twice.photos
+
+
+def test_no_photo_is_with_two_people_unless_it_is_one_of_the_tenth(at: AnnotationStore) -> None:
+    for who in ("ada", "bo", "cy"):
+        shared_list.hand_out(at, Q, who)
+    seed = at.team.leases.seed(Q)
+    held = [set(unmarked(at, who)) for who in ("ada", "bo", "cy")]
+
+    assert seed is not None and [len(one) for one in held] == [24, 24, 24]
+    both = (held[0] & held[1]) | (held[0] & held[2]) | (held[1] & held[2])
+    assert all(is_twice(seed, image) for image in both) and not held[0] & held[1] & held[2]
+
+
+def test_what_a_killed_client_held_goes_to_the_others_and_its_marks_stay(at: AnnotationStore) -> None:
+    shared_list.hand_out(at, Q, "ada")
+    first = unmarked(at, "ada")
+    at.mark(Q, "ada", {image: truth(image) for image in first[:5]})
+    lapse(at)
+    work(at, "bo")
+    left = unmarked(at, "ada")
+
+    assert set(first[5:]) <= at.last_judgements(Q, "bo").keys() and left == []
+    assert len(at.last_judgements(Q, "ada")) == 5 and team_of(at).faults == ["no audit of the rest"]
+
+
+def test_who_is_at_work_keeps_what_they_hold(at: AnnotationStore) -> None:
+    shared_list.hand_out(at, Q, "ada")
+    before = unmarked(at, "ada")
+    with closing(sqlite3.connect(at.judgements.path)) as ledger, ledger:
+        ledger.execute("UPDATE list_leases SET at = at - 800")
+    at.team.leases.renew(Q, "ada", ())
+    with closing(sqlite3.connect(at.judgements.path)) as ledger, ledger:
+        ledger.execute("UPDATE list_leases SET at = at - 800")
+    shared_list.hand_out(at, Q, "bo")
+
+    assert unmarked(at, "ada") == before
+
+
+def test_a_photo_that_one_skips_goes_to_the_others_and_holds_up_no_stop(at: AnnotationStore) -> None:
+    """Ada leaves out the very first photo for as long as she has it."""
+    for _ in range(20):
+        for who in ("ada", "bo"):
+            if not shared_list.hand_out(at, Q, who):
+                continue
+            marked = [image for image in unmarked(at, who) if (who, image) != ("ada", "0")]
+            at.mark(Q, who, {image: truth(image) for image in marked})
+            at.team.leases.renew(Q, who, at.last_judgements(Q, who))
+    found = team_of(at)
+
+    assert "0" in found.said["bo"] and "0" not in found.said["ada"]
+    assert found.team is not None and found.team.descent.stopped_at == 110 and len(found.labels) < 110 + 4 * 24
+
+
+def test_a_photo_is_skipped_once_a_page_that_came_later_is_labelled(at: AnnotationStore) -> None:
+    shared_list.hand_out(at, Q, "ada")
+    shared_list.hand_out(at, Q, "ada", most=10)
+    first, *rest = unmarked(at, "ada")
+    lapsed = []
+    for count in (23, 24):
+        at.mark(Q, "ada", {image: truth(image) for image in rest[:count]})
+        at.team.leases.renew(Q, "ada", at.last_judgements(Q, "ada"))
+        lapsed.append([one.image for one in at.team.leases.leases(Q) if one.lapsed])
+
+    assert lapsed == [[], [first]] and first in unmarked(at, "ada")
+
+
+STEPS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(1, 9), st.booleans()), max_size=12)
+
+
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS, sizes=st.lists(st.integers(1, 4), min_size=1, max_size=8), number=st.uuids())
+def test_whoever_asks_in_whatever_order_no_photo_goes_to_too_many(
+    at: AnnotationStore, steps: list[tuple[str, int, bool]], sizes: list[int], number: UUID
+) -> None:
+    """Of each unit as many people hold or have labelled a photo as are to label it, and nobody holds half a unit."""
+    units = [Unit(tuple(f"{place}-{each}" for each in range(size)), 1 + place % 2) for place, size in enumerate(sizes)]
+    query, labelled = str(number), set[tuple[str, str]]()
+    at.team.forget(query)  # of an earlier example with the same number
+    for who, most, works in steps:
+        at.team.leases.hand_out(query, who, units, labelled, most)
+        held = {(one.image, one.person) for one in at.team.leases.leases(query)}
+        if works:
+            labelled |= {pair for pair in held if pair[1] == who}
+        for unit in units:
+            people = [{person for image, person in held | labelled if image == each} for each in unit.images]
+            assert all(one == people[0] and len(one) <= unit.people for one in people)
+
+
+def test_the_tenth_is_a_tenth_and_does_not_change_as_the_list_grows() -> None:
+    chosen = [image for image in map(str, range(20_000)) if is_twice("seed", image)]
+
+    assert len(chosen) == pytest.approx(2000, abs=150) and chosen != [*map(str, range(2000))]
+    assert chosen == [image for image in map(str, range(20_000)) if is_twice("seed", image)]
+
+
+def test_the_next_audit_of_a_shared_list_leaves_out_what_anybody_labelled(at: AnnotationStore) -> None:
+    for who in ("ada", "bo"):
+        shared_list.hand_out(at, Q, who)
+        at.mark(Q, who, {image: truth(image) for image in unmarked(at, who)})
+    drawn = auditing.draw(at, Q, "ada")
+
+    assert not {photo.image for photo in drawn.photos} & team_of(at).labels.keys()
+    assert auditing.last_standing(at, Q) is not None and drawn.rest == 300 - len(team_of(at).labels)
+
+
+def test_an_audit_with_a_tenth_by_two_ends_for_one_person_alone(at: AnnotationStore) -> None:
+    drawn = auditing.draw(at, Q, "ada", plan=auditing.Plan(40, 1, twice=0.1))
+    at.mark(Q, "ada", {photo.image: truth(photo.image) for photo in drawn.photos})
+    found = auditing.standing(at, Q, "ada")
+
+    assert found is not None and found.done == 40 and found.left is not None
+
+
+# -- groups ---------------------------------------------------------------------------------------------------------
+
+
+def mark_group(at: AnnotationStore, who: str, images: list[str], mark: str | None) -> None:
+    at.team.note_marks(Q, who, images, images[1:] if mark else [])
+    at.mark(Q, who, dict.fromkeys(images, mark))
+
+
+def grouped(at: AnnotationStore, who: str) -> set[str]:
+    return at.team.marked_by_group(Q, who, at.last_judgements(Q, who))
+
+
+def test_a_group_is_marked_at_once_and_undone_at_once(at: AnnotationStore) -> None:
+    burst = [str(n) for n in range(20, 32)]
+    mark_group(at, "ada", burst, "n")
+    during = len(at.last_judgements(Q, "ada")), grouped(at, "ada")
+    mark_group(at, "ada", burst, None)
+
+    assert during == (12, set(burst[1:])) and (at.last_judgements(Q, "ada"), grouped(at, "ada")) == ({}, set())
+
+
+def test_a_member_that_is_marked_by_itself_is_no_mark_of_the_group(at: AnnotationStore) -> None:
+    burst = [str(n) for n in range(20, 25)]
+    mark_group(at, "ada", burst, "n")
+    at.team.note_marks(Q, "ada", ["22"], [])
+    at.mark(Q, "ada", {"22": "y"})
+
+    assert grouped(at, "ada") == {"21", "23", "24"}
+
+
+def test_a_note_of_a_group_without_its_mark_says_nothing_of_an_older_mark(at: AnnotationStore) -> None:
+    at.mark(Q, "ada", {"20": "n", "21": "n"})
+    at.team.note_marks(Q, "ada", ["20", "21"], ["21"])  # killed here, before the mark
+
+    assert grouped(at, "ada") == set()
+
+
+def test_a_burst_that_was_marked_at_once_counts_once_in_the_row(at: AnnotationStore) -> None:
+    mark_group(at, "ada", [str(n) for n in range(10, 120)], "n")
+    at.mark(Q, "ada", {str(n): "y" for n in range(10)})
+    found = standing(at, Q, "ada")
+
+    assert (found.labelled, found.descent) == (120, (120, 1, None))
+    assert descent([False] * 100).stopped_at == 100 and team_of(at).labels["50"] is False
+
+
+def test_marks_of_a_group_that_come_twice_are_still_of_the_group(at: AnnotationStore) -> None:
+    """A page sends them again after a lost answer: one look at 110 frames fires no stop."""
+    for _ in range(2):
+        mark_group(at, "ada", [str(n) for n in range(110)], "n")
+
+    assert standing(at, Q, "ada").descent == (110, 1, None)
+
+
+def test_groups_are_handed_out_as_a_whole(at: AnnotationStore) -> None:
+    groups = [[str(n) for n in range(start, start + 10)] for start in range(0, 300, 10)]
+    for who in ("ada", "bo"):
+        shared_list.hand_out(at, Q, who, groups)
+    hers, his = set(unmarked(at, "ada")), set(unmarked(at, "bo"))
+
+    assert all(len(hers & set(one)) in (0, 10) and len(his & set(one)) in (0, 10) for one in groups)
+    assert len(hers) == len(his) == 30
+
+
+# -- disputes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def disputed(at: AnnotationStore) -> AnnotationStore:
+    at.mark(Q, "ada", {"0": "y", "1": "y"})
+    at.mark(Q, "bo", {"0": "n", "1": "y"})
+    return at
+
+
+def test_nobody_settles_their_own_dispute_unless_the_lead_allows_it(disputed: AnnotationStore) -> None:
+    with pytest.raises(UsageError, match="nobody settles their own dispute"):
+        agreement.check_impartial(disputed, Q, "ada", "0")
+    agreement.check_impartial(disputed, Q, "cy", "0")
+    disputed.team.let(OWN_DISPUTES, True, "lea")
+    agreement.check_impartial(disputed, Q, "ada", "0")
+    disputed.team.let(OWN_DISPUTES, False, "lea")
+    with pytest.raises(UsageError):
+        agreement.check_impartial(disputed, Q, "ada", "0")
+
+
+def test_a_dispute_tells_who_said_what_and_when_and_what_was_written(disputed: AnnotationStore) -> None:
+    disputed.team.write_note(Q, "0", "cy", "  the beak\n is visible ")
+    disputed.team.write_note(Q, "0", "cy", " ")
+    agreement.settle(disputed, Q, "cy", "0", "d")
+    (one,) = agreement.differences(disputed, Q)
+
+    assert one.marks == {"ada": "y", "bo": "n"} and one.word is not None and one.word.mark == "d"
+    assert one.times["ada"] <= one.times["bo"] <= one.word.at
+    assert [note[:2] for note in one.notes] == [("cy", "the beak is visible")]
+    with pytest.raises(UsageError, match="at most 1000"):
+        disputed.team.write_note(Q, "0", "cy", "x" * 1001)
+
+
+# -- assignments and flags ------------------------------------------------------------------------------------------
+
+
+def test_queries_are_given_to_people_and_taken_away(at: AnnotationStore) -> None:
+    at.team.assign([Q, "r"], "bo", "lea")
+    at.team.assign([Q], "ada", "lea")
+    at.team.assign([Q], "ada", "lea")
+    before = at.team.assigned()
+    at.team.unassign([Q], "bo")
+
+    assert before == {Q: ["ada", "bo"], "r": ["bo"]} and at.team.assigned() == {Q: ["ada"], "r": ["bo"]}
+
+
+def test_a_query_that_is_removed_leaves_no_notes_behind(at: AnnotationStore) -> None:
+    at.team.assign([Q], "ada", "lea")
+    shared_list.hand_out(at, Q, "ada")
+    at.team.flags.put("3", "face", "ada")
+    at.remove(Q)
+
+    assert (at.team.assigned(), at.team.leases.seed(Q), at.team.leases.leases(Q)) == ({}, None, [])
+    assert at.team.flags.images() == {"3"}
+
+
+def test_flags_are_facts_with_a_person_and_a_time(at: AnnotationStore) -> None:
+    flags = at.team.flags
+    told = [flags.put("3", "face", "ada"), flags.put("3", "face", "ada"), flags.put("3", "face", "bo")]
+    flags.put("4", "other", "bo", " a   ruler ")
+    taken = [flags.take_down("3", "face", "ada"), flags.take_down("3", "face", "ada")]
+
+    assert (told, taken) == ([True, False, True], [True, False])
+    assert [one[:4] for one in flags.all()] == [("3", "face", "", "bo"), ("4", "other", "a ruler", "bo")]
+    assert flags.of(["4"])[0].words == "another reason: a ruler" and flags.images() == {"3", "4"}
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("ugly", ""), ("other", " "), ("face", "x" * 301), ("face", "a\x07b")])
+def test_a_flag_that_says_nothing_is_refused(at: AnnotationStore, kind: str, reason: str) -> None:
+    with pytest.raises(UsageError):
+        at.team.flags.put("3", kind, "ada", reason)
+    assert at.team.flags.all() == []
+
+
+def test_the_file_of_flags_is_one_that_the_build_takes(at: AnnotationStore, tmp_path: Path) -> None:
+    at.team.flags.put("3", "other", "ada", "=cmd|x")
+    at.team.flags.put("4", "face", "ada")
+    names = {"3": "photos/aves/0a1b.jpg", "4": ""}
+
+    count = write_flags(tmp_path / "flags.csv", at.team.flags.all(), names.__getitem__)
+
+    assert count == 2 and listed(tmp_path / "flags.csv", PHOTOS) == {"0a1b", "0a1b.jpg", "4"}
+    with (tmp_path / "flags.csv").open() as file:
+        assert [row["reason"] for row in csv.DictReader(file)] == ["'=cmd|x", ""]
+
+
+def test_flagged_photos_leave_the_set_where_asked(disputed: AnnotationStore, tmp_path: Path) -> None:
+    disputed.team.flags.put("1", "face", "ada")
+    kept = export.without_photos(export.every(disputed), disputed.team.flags.images())
+    export.write(disputed, kept, tmp_path / "out")
+
+    assert {row.split(",")[1] for row in (tmp_path / "out/labels.csv").read_text().splitlines()[1:]} == {"0"}
+    assert '"1"' not in (tmp_path / "out/candidates.json").read_text()

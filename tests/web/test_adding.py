@@ -1,0 +1,231 @@
+"""Photos into the gallery from the browser: folders by who sits here, uploads by the owner, stopped and resumed."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from eyespot import rooms
+from eyespot.gallery.indexing import index
+from eyespot.web import Access, Role, ServerSettings
+from eyespot.web.indexing._places import write_photo
+from tests.gallery.conftest import draw
+from tests.web.conftest import TOKENS, at_this_machine, from_afar
+
+OTHER_SITE = {"Origin": "https://elsewhere.example"}
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> ServerSettings:
+    """A gallery without photos, for this machine and an owner from afar."""
+    index(tmp_path / "gallery", [], [rooms.load("encoders", "starter")])
+    access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
+    return ServerSettings(tmp_path / "gallery", access=access, hosts=None, upload_bytes=1 << 20)
+
+
+@pytest.fixture
+def client(empty: ServerSettings) -> Iterator[TestClient]:
+    with at_this_machine(empty) as opened:
+        yield opened
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Six photos and a file that is none."""
+    for seed in range(6):
+        draw(tmp_path / "photos" / f"{seed}.jpg", seed)
+    (tmp_path / "photos" / "broken.jpg").write_bytes(b"no picture at all")
+    return tmp_path / "photos"
+
+
+def finish(client: TestClient) -> str:
+    """The state once the run is over."""
+    for _ in range(600):
+        text = client.get("/add/state").text
+        if "every 1s" not in text:
+            return text
+        time.sleep(0.1)
+    raise AssertionError("the run does not end")
+
+
+def total(client: TestClient) -> int:
+    answer = client.get("/v1/search", params={"q": "stripes", "ungrouped": "true"})
+    return int(answer.json()["total"]) if answer.status_code == 200 else 0
+
+
+def test_an_empty_gallery_offers_to_add_photos_to_its_owner_alone(client: TestClient, empty: ServerSettings) -> None:
+    page = client.get("/")
+    assert (page.status_code, 'href="/add">Add photos</a>' in page.text) == (200, True)
+    with from_afar(empty, TOKENS[Role.READER]) as reader:
+        page = reader.get("/")
+        assert "holds no photo yet" in page.text and "/add" not in page.text
+
+
+def test_a_folder_is_indexed_with_its_failures_and_then_searched(client: TestClient, photos: Path) -> None:
+    answer = client.post("/add/folder", data={"path": f" {photos} "}, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/add")
+    state = finish(client)
+
+    assert "6 photos added" in state and "1 file could not be read" in state
+    assert re.search(r"broken\.jpg</span>: [a-z]", state.replace("<wbr>", ""))
+    assert total(client) == 6
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [("", "type the path"), ("photos", "no folder"), ("/nowhere", "no folder"), ("a\0b", "type the path")],
+)
+def test_what_is_no_folder_is_told(client: TestClient, path: str, why: str) -> None:
+    answer = client.post("/add/folder", data={"path": path})
+    page = client.post("/add/folder", data={"path": path}, headers={"Accept": "text/html"})
+
+    assert (answer.status_code, why in answer.json()["detail"]) == (422, True)
+    assert (page.status_code, why in page.text.lower(), "Index this folder" in page.text) == (422, True, True)
+
+
+def test_the_gallery_is_not_put_into_itself(client: TestClient, empty: ServerSettings) -> None:
+    answer = client.post("/add/folder", data={"path": str(empty.gallery)})
+
+    assert (answer.status_code, "of the gallery itself" in answer.json()["detail"]) == (422, True)
+
+
+def test_from_afar_nobody_names_or_lists_a_folder(empty: ServerSettings, photos: Path) -> None:
+    with from_afar(empty, TOKENS[Role.OWNER]) as owner:
+        answer = owner.post("/add/folder", data={"path": str(photos)})
+        assert (answer.status_code, "whoever sits at the machine" in answer.json()["detail"]) == (403, True)
+        page = owner.get("/add", params={"under": str(photos)}).text
+        assert "A folder of this computer" not in page and str(photos) not in page
+
+
+@pytest.mark.parametrize("role", [Role.READER, Role.ANNOTATOR])
+def test_nobody_but_the_owner_adds(empty: ServerSettings, role: Role) -> None:
+    with from_afar(empty, TOKENS[role]) as other:
+        for way, place in (("get", "/add"), ("get", "/add/state"), ("post", "/add/again"), ("post", "/add/stop")):
+            assert getattr(other, way)(place).status_code == 403
+        assert other.post("/add/photos", files={"photos": ("a.jpg", b"x")}).status_code == 403
+        assert other.post("/add/uploads").status_code == 403
+
+
+def test_pages_of_other_sites_add_nothing(client: TestClient, photos: Path) -> None:
+    for place, given in (("folder", {"data": {"path": str(photos)}}), ("again", {}), ("uploads", {}), ("stop", {})):
+        assert client.post(f"/add/{place}", headers=OTHER_SITE, **given).status_code == 403  # type: ignore[arg-type]
+    assert client.post("/add/photos", files={"photos": ("a.jpg", b"x")}, headers=OTHER_SITE).status_code == 403
+
+
+def bring(client: TestClient, name: str, data: bytes) -> Any:
+    return client.post("/add/photos", files={"photos": (name, data)})
+
+
+def test_photos_that_are_brought_are_kept_in_the_gallery_and_found(empty: ServerSettings, photos: Path) -> None:
+    with from_afar(empty, TOKENS[Role.OWNER]) as owner:
+        for seed in range(3):
+            assert bring(owner, f"{seed}.jpg", (photos / f"{seed}.jpg").read_bytes()).status_code == 201
+        owner.post("/add/uploads")
+        finish(owner)
+
+        assert total(owner) == 3
+        assert sorted(place.name for place in (empty.gallery / "uploads").iterdir()) == ["0.jpg", "1.jpg", "2.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("../../evil.jpg", "evil.jpg"),
+        ("..\\..\\evil.png", "evil.png"),
+        ("/etc/passwd", "passwd.jpg"),
+        (".hidden", "hidden.jpg"),
+        ("page.html", "page.jpg"),
+        ("a\0b\n.jpg", "a_b_.jpg"),
+        ("ü 1.JPG", "ü 1.jpg"),
+        ("x" * 300 + ".jpg", "x" * 80 + ".jpg"),
+    ],
+)
+def test_a_name_leads_nowhere_else(
+    client: TestClient, empty: ServerSettings, photos: Path, name: str, kept: str
+) -> None:
+    from eyespot.web.indexing._places import uploads_of, write_photo
+
+    folder = uploads_of(empty.gallery)
+    assert write_photo(folder, name, (photos / "0.jpg").read_bytes(), 1 << 20) == kept
+    assert [place.name for place in folder.iterdir()] == [kept]
+
+
+def test_another_photo_of_the_same_name_does_not_replace_the_first(client: TestClient, photos: Path) -> None:
+    first, second = ((photos / f"{seed}.jpg").read_bytes() for seed in (0, 1))
+    names = [bring(client, "a.jpg", data).json()["added"][0] for data in (first, second, first)]
+
+    assert names[0] == names[2] == "a.jpg" and re.fullmatch(r"a-[0-9a-f]{8}\.jpg", names[1])
+
+
+def test_what_is_no_picture_or_too_large_is_refused_with_its_name(client: TestClient, empty: ServerSettings) -> None:
+    answer = bring(client, "a.jpg", b"<script>alert(1)</script>")
+    assert (answer.status_code, answer.json()["detail"].startswith("a.jpg: ")) == (422, True)
+    answer = bring(client, "b.jpg", b"x" * ((1 << 20) + 1))
+    assert (answer.status_code, "more than 1 MiB" in answer.json()["detail"]) == (422, True)
+    assert not (empty.gallery / "uploads").exists()
+
+
+def test_a_second_run_waits_and_a_stopped_one_goes_on(client: TestClient, tmp_path: Path) -> None:
+    for seed in range(120):
+        draw(tmp_path / "many" / f"{seed}.jpg", seed)
+    client.post("/add/folder", data={"path": str(tmp_path / "many")}, follow_redirects=False)
+    answer = client.post("/add/again", follow_redirects=False)
+    assert (answer.status_code, "already" in answer.json()["detail"]) == (409, True)
+    client.post("/add/stop", follow_redirects=False)
+    state = finish(client)
+    if "Stopped" in state:  # and not done before that
+        assert "Go on" in state or "Look for new" in state or "0</b> photos" in state
+
+    client.post("/add/folder", data={"path": str(tmp_path / "many")}, follow_redirects=False)
+    finish(client)
+    assert total(client) == 120
+
+
+def test_only_folders_of_the_home_are_listed(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "home" / "Pictures" / "2021").mkdir(parents=True)
+    (tmp_path / "home" / ".secret").mkdir()
+    (tmp_path / "home" / "way out").symlink_to(tmp_path)
+    (tmp_path / "home" / "Pictures" / "a.jpg").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    page = client.get("/add").text
+    assert "Pictures</a>" in page and "1 photo<" in page and ".secret" not in page and "way out" not in page
+    deeper = client.get("/add", params={"under": str(tmp_path / "home" / "Pictures")}).text
+    assert "2021</a>" in deeper and "‹ up" in deeper
+    for outside in (str(tmp_path), "/", str(tmp_path / "home" / ".."), str(tmp_path / "home" / "way out"), "a\0b"):
+        answer = client.get("/add", params={"under": outside}, headers={"Accept": "text/html"})
+        assert (answer.status_code, "not in your home" in answer.text) == (422, True)
+
+
+def test_photos_of_one_name_that_come_at_once_are_all_kept(tmp_path: Path) -> None:
+    photos = []
+    for seed in range(8):
+        draw(tmp_path / "from" / f"{seed}.jpg", seed)
+        photos.append((tmp_path / "from" / f"{seed}.jpg").read_bytes())
+    with ThreadPoolExecutor(8) as pool:
+        for turn in range(6):
+            folder = tmp_path / f"uploads{turn}"
+            names = list(pool.map(lambda data, to=folder: write_photo(to, "IMG_1.jpg", data, 1 << 20), photos))
+            assert [(folder / name).read_bytes() for name in names] == photos
+
+
+def test_a_photo_that_cannot_be_stored_does_not_keep_the_others_out(
+    client: TestClient, empty: ServerSettings, photos: Path
+) -> None:
+    here = empty.gallery / "uploads"
+    here.mkdir()
+    (here / ".1.jpg.part").symlink_to(here / "nowhere" / "1.jpg")  # where it is written there is no folder
+    given = [("photos", (f"{seed}.jpg", (photos / f"{seed}.jpg").read_bytes())) for seed in range(3)]
+    answer = client.post("/add/photos", files=given)
+
+    assert (answer.status_code, answer.json()["added"]) == (201, ["0.jpg", "2.jpg"])
+    assert [one.startswith("1.jpg: there is no folder") for one in answer.json()["failed"]] == [True]

@@ -1,0 +1,316 @@
+"""Attacks on every route: other sites, missing rights, paths that lead out, hostile parameters and bodies.
+
+The routes are read from the application, so a new page is attacked the day it is added.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
+from pydantic import BaseModel
+
+from eyespot.web import Role, ServerSettings, application
+from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, copy_gallery, from_afar
+
+SECRET = "planted-secret-4711"  # in a file that nobody may read
+WRITING = {"POST", "PUT", "PATCH", "DELETE"}
+OPEN = ("/healthz", "/readyz", "/login", "/static/{name}")  # without a token
+
+
+@dataclass(frozen=True)
+class Door:
+    """One route and method, with the names of its query parameters."""
+
+    method: str
+    path: str
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def at(self, value: str) -> str:
+        """The path with this value in each of its places."""
+        return re.sub(r"\{[^}]*\}", lambda _: value, self.path)
+
+
+def doors(settings: ServerSettings) -> list[Door]:
+    """Every route of the application."""
+
+    def walk(routes: list[Any], prefix: str = "") -> Iterator[tuple[str, APIRoute]]:
+        for route in routes:
+            if isinstance(route, APIRoute):
+                yield prefix + route.path, route
+            elif inner := getattr(route, "original_router", None):
+                yield from walk(inner.routes, prefix + route.include_context.prefix)
+
+    found = [
+        Door(method, path, tuple(parameters(route.dependant)))
+        for path, route in walk(list(application(settings).routes))
+        for method in sorted(route.methods or ())
+    ]
+    assert len(found) > 50, "the routes are no longer found"
+    return found
+
+
+def parameters(dependant: Any) -> Iterator[str]:
+    for inner in dependant.dependencies:
+        yield from parameters(inner)
+    for field in dependant.query_params:
+        kind = field.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from (info.alias or name for name, info in kind.model_fields.items())
+        else:
+            yield field.alias
+
+
+@pytest.fixture(scope="module")
+def every(settings: ServerSettings) -> list[Door]:
+    return doors(settings)
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> Iterator[TestClient]:
+    """A gallery of its own, with a secret beside it; the server may be changed by what gets through."""
+    folder = tmp_path_factory.mktemp("attacked")
+    (folder / "secret.txt").write_text(SECRET)
+    with at_this_machine(replace(settings, gallery=copy_gallery(folder, 6), cache=None)) as client:
+        while client.get("/readyz").status_code != 200:
+            time.sleep(0.01)
+        yield client
+
+
+# -- who has no right ----------------------------------------------------------------------------------------------
+
+
+def test_no_route_answers_from_afar_without_a_token(settings: ServerSettings, every: list[Door]) -> None:
+    client = from_afar(settings)
+
+    answers = {str(one): client.request(one.method, one.at("x")) for one in every if one.path not in OPEN}
+
+    assert {name: answer.status_code for name, answer in answers.items()} == dict.fromkeys(answers, 401)
+
+
+def test_no_route_takes_orders_from_another_site(settings: ServerSettings, every: list[Door]) -> None:
+    client = at_this_machine(settings)
+    foreign: list[dict[str, str]] = [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1.evil.example"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ]
+
+    taken = [
+        (str(one), headers)
+        for one in every
+        if one.method in WRITING
+        for headers in foreign
+        if client.request(one.method, one.at("x"), headers=headers).status_code != 403
+    ]
+
+    assert taken == []
+
+
+def test_a_reader_writes_nothing(settings: ServerSettings, every: list[Door]) -> None:
+    client = from_afar(settings, TOKENS[Role.READER])
+    visit = {"/login", "/logout", "/name", "/v1/pictures"}  # one's own name, and a picture to search with
+    history = {"/history/save", "/history/forget", "/history/clear", "/history/keep"}  # of one's own searches
+    own = visit | history | {"/v1/runs/{id}/rerank", "/look", "/stop"}  # by a judge that costs nothing
+
+    written = [
+        str(one)
+        for one in every
+        if one.method in WRITING and one.path not in own
+        if client.request(one.method, one.at("x")).status_code != 403
+    ]
+
+    assert written == []
+
+
+# -- paths, parameters and bodies ----------------------------------------------------------------------------------
+
+OUT = (
+    "../secret.txt",
+    "../../secret.txt",
+    "..%2fsecret.txt",
+    "..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "....//....//etc/passwd",
+    "..\\..\\secret.txt",
+    "..%5c..%5csecret.txt",
+    "%2fetc%2fpasswd",
+    "/etc/passwd",
+    "file:%2f%2f%2fetc%2fpasswd",
+    "http:%2f%2f127.0.0.1%2fx",
+    "x%00.jpg",
+    "%c0%ae%c0%ae%c0%afetc%c0%afpasswd",
+    "%ff%fe",
+    "~root",
+    "CON",
+    "a" * 5000,
+)
+ODD = (
+    "",
+    "../secret.txt",
+    "/etc/passwd",
+    "\x00",
+    "\ud800".encode("utf-8", "surrogatepass").decode("latin1"),
+    HOSTILE,
+    "javascript:alert(1)",
+    "//evil.example",
+    "x\r\nSet-Cookie: a=b",
+    "-1",
+    "1e400",
+    "nan",
+    "9" * 400,
+    "[" * 2000,
+    "' OR 1=1 --",
+    "1 UNION SELECT * FROM read_text('/etc/passwd')",
+    "{{7*7}}${7*7}",
+    "(a+)+$",
+    "\u202e\u0000\uffff",
+)
+
+
+def check(answer: Any, what: object) -> None:
+    """No server's error, and nothing of what lies beside the gallery."""
+    assert answer.status_code < 500 or answer.status_code == 503, what
+    assert SECRET not in answer.text, what
+    assert "root:x:" not in answer.text, what
+    assert "set-cookie" not in answer.headers or "a=b" not in answer.headers["set-cookie"], what
+    assert "evil.example" not in answer.headers.get("location", ""), what
+
+
+def test_no_path_leads_out_of_any_route(attacked: TestClient, every: list[Door]) -> None:
+    for one in (one for one in every if "{" in one.path):
+        for path in OUT:
+            answer = attacked.request(one.method, one.at(path), follow_redirects=False)
+            check(answer, (str(one), path))
+            assert answer.status_code >= 300, (str(one), path)  # 303: to where somebody says their name first
+
+
+@pytest.mark.long
+def test_no_parameter_breaks_any_route(attacked: TestClient, every: list[Door]) -> None:
+    for one in every:
+        for name in one.names:
+            for value in ODD:
+                address = f"{one.at('x')}?{name}={quote(value, safe='')}"
+                check(attacked.request(one.method, address, follow_redirects=False), (str(one), name, value))
+
+
+BODIES = (
+    b"",
+    b"null",
+    b"[]",
+    b"{",
+    b"[" * 100_000,
+    b'{"a":' * 50_000,
+    b'{"q": NaN, "item": Infinity}',
+    b'{"rank": ' + b"9" * 5000 + b"}",
+    b'{"q": "\\ud800", "item": "\\u0000", "verdict": "yes"}',
+    b'{"q": "a", "q": "b", "item": "x", "verdict": "yes"}',
+    b'{"q": {"$ne": 1}, "item": ["x"], "verdict": true}',
+    b"\xff\xfe{\x00}",
+    b"q=1&q=2&item=%00&name=../../x",
+)
+
+
+def test_no_body_breaks_any_route(attacked: TestClient, every: list[Door]) -> None:
+    kinds = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain")
+    for one in (one for one in every if one.method in WRITING):
+        for kind in kinds:
+            for body in BODIES:
+                address, headers = one.at("x"), {"Content-Type": kind}
+                answer = attacked.request(one.method, address, content=body, headers=headers, follow_redirects=False)
+                check(answer, (str(one), kind, body[:40]))
+
+
+CONDITIONS = (
+    "1=1) OR (1=1",
+    "1; DROP TABLE items",
+    "id IN (SELECT content FROM read_text('/etc/passwd'))",
+    "EXISTS (SELECT 1 FROM read_csv('../secret.txt'))",
+    "EXISTS (SELECT 1 FROM glob('/etc/*'))",
+    "getenv('HOME') = '/root'",
+    "current_setting('home_directory') IS NULL",
+    "EXISTS (WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM a) SELECT * FROM a)",
+    "repeat('a', 2000000000) = 'a'",
+    "regexp_matches(repeat('a', 30) || 'b', '(a+)+$')",
+    "(SELECT count(*) FROM duckdb_settings()) > 0",
+    "COPY (SELECT 1) TO 'made.csv'",
+    "INSTALL httpfs",
+    "ATTACH 'made.db'",
+    "PRAGMA database_list",
+    "list_transform([1], x -> x) = [1]",
+    "width = 640 -- ",
+    "/* */ SELECT 1",
+    " AND ".join(["1=1"] * 900),
+    "(" * 400 + "1=1" + ")" * 400,
+)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS, ids=range(len(CONDITIONS)))
+def test_no_condition_of_sql_reads_or_makes_a_file(attacked: TestClient, condition: str) -> None:
+    folder = Path(attacked.app.state.house.settings.gallery).parent  # type: ignore[attr-defined]
+    before = sorted(folder.iterdir())
+    begun = time.monotonic()
+
+    answer = attacked.get("/v1/search", params={"q": "a", "where": condition})
+
+    check(answer, condition)
+    assert answer.status_code in (200, 404, 422)
+    assert sorted(folder.iterdir()) == before
+    assert not Path("made.csv").exists()
+    assert not Path("made.db").exists()
+    assert time.monotonic() - begun < 15
+
+
+# -- what comes back -----------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """What a browser would run: scripts within the page, handlers in attributes, addresses that are code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        own = (given.get("src") or "").startswith("/static/") or given.get("type") == "application/json"
+        if tag == "script" and not own:
+            self.runs.append(tag)
+        self.runs += [f"{tag} {name}" for name in given if name.startswith("on")]
+        addresses = [given.get(name) or "" for name in ("href", "src", "action", "formaction")]
+        self.runs += [
+            f"{tag} {one}" for one in addresses if re.match(r"\s*(javascript|data:text|vbscript)", one, re.IGNORECASE)
+        ]
+
+
+def test_no_page_carries_what_somebody_sent_as_code(attacked: TestClient, every: list[Door]) -> None:
+    pages = 0
+    html = {"Accept": "text/html"}
+    ids = [item["id"] for item in attacked.get("/v1/items").json()["items"]]
+    for one in (one for one in every if one.method == "GET"):
+        for place in (*ids[:4], quote(HOSTILE, safe="")) if "{" in one.path else ("x",):
+            every_name = "&".join(f"{name}={quote(HOSTILE)}" for name in one.names)
+            for address in (one.at(place), f"{one.at(place)}?q={quote(HOSTILE)}", f"{one.at(place)}?{every_name}"):
+                answer = attacked.get(address, headers=html)
+                if "text/html" not in answer.headers.get("content-type", ""):
+                    continue
+                page = Page()
+                page.feed(answer.text)
+                assert page.runs == [], address
+                pages += 1
+    assert pages > 20

@@ -1,0 +1,106 @@
+"""The history on the pages: one's own searches, after a restart too, saved, deleted, and not kept at all."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from eyespot.web import Access, Role, ServerSettings
+from eyespot.web._search_params import SearchParams
+from eyespot.web.searching import _unfiltered
+from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, copy_gallery, from_afar
+
+BO = "annotator-token-of-bo-0123456789"
+
+
+@pytest.fixture
+def world(tmp_path: Path, settings: ServerSettings) -> ServerSettings:
+    access = (*settings.access, Access.by(BO, "bo", Role.ANNOTATOR))
+    return replace(settings, gallery=copy_gallery(tmp_path), access=access, cache=None)
+
+
+def headings(client: TestClient) -> list[str]:
+    """What the history shows; the server writes it behind the answers."""
+    client.app.state.house.history._writer.submit(lambda: None).result()  # type: ignore[attr-defined]
+    return re.findall(r'<p><a href="/\?[^"]*" dir="auto">([^<]*)</a>', client.get("/history").text)
+
+
+def test_searches_are_ones_own_and_there_after_a_restart(world: ServerSettings) -> None:
+    with from_afar(world, TOKENS[Role.READER]) as reader, from_afar(world, BO) as bo:
+        for words in ("stripes", "discs", "stripes"):
+            assert reader.get("/", params={"q": words}).status_code == 200
+        assert headings(reader) == ["stripes", "discs"]
+        assert headings(bo) == []
+    with from_afar(world, TOKENS[Role.READER]) as reader:
+        assert headings(reader) == ["stripes", "discs"]
+        assert 'href="/?q=stripes' in reader.get("/").text
+
+
+def test_a_search_is_saved_and_deleted(world: ServerSettings) -> None:
+    with at_this_machine(world) as here:
+        here.get("/", params={"q": "stripes", "label": "kind=heron"})
+        here.get("/", params={"q": "discs"})
+        assert headings(here) == ["discs", "stripes, filtered"]
+        first, second = re.findall(r'name="number" value="(\d+)"><label', here.get("/history").text)
+        here.post("/history/save", data={"number": second, "name": "Herons with stripes"})
+        assert "Herons with stripes" in here.get("/").text
+        here.post("/history/forget", data={"number": first})
+        assert headings(here) == ["Herons with stripes"]
+        here.post("/history/clear")
+        assert headings(here) == ["Herons with stripes"]
+        here.post("/history/save", data={"number": second})
+        here.post("/history/clear")
+        assert headings(here) == []
+
+
+def test_a_search_within_a_list_or_a_region_is_a_filtered_one(world: ServerSettings) -> None:
+    with at_this_machine(world) as here:
+        ids = [one["id"] for one in here.get("/v1/items", params={"limit": 3}).json()["items"]]
+        made = here.post("/v1/lists", json={"name": "Three", "items": ids}).json()
+        here.get("/", params={"q": "stripes", "list": made["list"]})
+        assert headings(here) == ["stripes, filtered"]
+    whole = SearchParams(q="stripes")
+    for part in ({"region": "0123456789ab:c1"}, {"list": "Three"}, {"label": ("a=b",)}, {"box": "1,2,3,4"}):
+        assert _unfiltered(whole.model_copy(update=part)) == whole
+
+
+def test_who_has_no_name_learns_that_visitor_is_shared(world: ServerSettings) -> None:
+    with at_this_machine(world) as here:
+        here.get("/", params={"q": "stripes"})
+        assert headings(here) == ["stripes"] and "“visitor”" in here.get("/").text
+        here.cookies.set("eyespot_name", "ada")
+        assert headings(here) == [] and "visitor" not in here.get("/").text + here.get("/history").text
+
+
+def test_nobody_is_remembered_who_does_not_want_it_or_where_the_owner_keeps_none(world: ServerSettings) -> None:
+    with at_this_machine(world) as here:
+        here.post("/history/keep", data={"on": "false"})
+        here.get("/", params={"q": "stripes"})
+        assert headings(here) == []
+    with at_this_machine(replace(world, keep_history=False)) as here:
+        assert here.get("/", params={"q": "stripes"}).status_code == 200
+        assert here.get("/history").status_code == 404
+
+
+def test_programs_and_pages_further_down_are_no_searches_of_a_person(world: ServerSettings) -> None:
+    with at_this_machine(world) as here:
+        told = here.get("/v1/search", params={"q": "stripes"}).json()
+        here.get("/", params={"q": "discs", "cursor": told["next"]})
+        assert headings(here) == []
+
+
+def test_what_was_searched_becomes_no_html_and_other_sites_delete_nothing(world: ServerSettings) -> None:
+    with at_this_machine(world) as here:
+        here.get("/", params={"q": HOSTILE})
+        assert len(headings(here)) == 1
+        assert HOSTILE not in here.get("/history").text + here.get("/").text
+        assert here.post("/history/clear", headers={"Origin": "http://evil.example"}).status_code == 403
+
+
+def test_strangers_have_no_history(world: ServerSettings) -> None:
+    with from_afar(world) as stranger:
+        assert stranger.get("/history").status_code == 401

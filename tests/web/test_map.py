@@ -1,0 +1,250 @@
+"""The map's page and API: points, colours, names of clusters, a search's hits, regions; and how a map is made."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import settings as trying
+from hypothesis import strategies as st
+
+from eyespot import rooms
+from eyespot.gallery.indexing import index
+from eyespot.gallery.layout.stored import make_layout, place_of_layout
+from eyespot.gallery.view import Gallery
+from eyespot.web import Role, ServerSettings
+from eyespot.web.found.on_map import OTHERS, UNKNOWN, in_polygon
+from tests.examples import examples
+from tests.lazy_import import requires
+from tests.made_once import made_once
+from tests.web.conftest import PHOTOS, TOKENS, at_this_machine, copy_gallery, from_afar, make_gallery
+
+pytestmark = requires("openTSNE")
+ALL = "0,0,65535,0,65535,65535,0,65535"
+
+
+def make_mapped(folder: Path) -> None:
+    gallery = Gallery(copy_gallery(folder))
+    make_layout(gallery.view(gallery.stem()))
+
+
+def copy_mapped(folder: Path) -> Path:
+    """The gallery of 72 photos with its map, made once."""
+    made = made_once("web-map", make_mapped)
+    shutil.copytree(made / "photos", folder / "photos")
+    return Path(shutil.copytree(made / "gallery", folder / "gallery"))
+
+
+@pytest.fixture(scope="module")
+def mapped(settings: ServerSettings, tmp_path_factory: pytest.TempPathFactory) -> ServerSettings:
+    return replace(settings, gallery=copy_mapped(tmp_path_factory.mktemp("map")), cache=None)
+
+
+@pytest.fixture(scope="module")
+def on_map(mapped: ServerSettings) -> Iterator[TestClient]:
+    with at_this_machine(mapped) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def about(on_map: TestClient) -> Any:
+    return on_map.get("/v1/map").json()
+
+
+def numbers(answer: Any, kind: str) -> np.ndarray:
+    assert answer.status_code == 200, answer.text
+    return np.frombuffer(answer.content, kind)
+
+
+def ids_of(client: TestClient, about: Any, places: np.ndarray) -> list[str]:
+    given = {"version": about["version"], "at": places.tolist()}
+    return [item["id"] for item in client.get("/v1/map/items", params=given).json()["items"]]
+
+
+def test_every_photo_has_a_point_and_the_page_says_how_many(on_map: TestClient, about: Any) -> None:
+    points = numbers(on_map.get("/v1/map/points", params={"version": about["version"]}), "<u2").reshape(-1, 2)
+    assert len(points) == about["photos"] == PHOTOS
+    assert len({tuple(point) for point in points.tolist()}) > PHOTOS // 2
+    page = on_map.get("/map").text
+    assert "72 photos by look" in page and about["version"] in page
+
+
+def test_colours_are_places_in_the_legend(on_map: TestClient, about: Any) -> None:
+    assert about["colour"] == "kind" and dict(about["legend"]) == {"egret": 48, "heron": 24}
+    given = {"version": about["version"], "column": "kind"}
+    codes = numbers(on_map.get("/v1/map/colours", params=given), "u1")
+    herons = np.flatnonzero(codes == [name for name, _ in about["legend"]].index("heron"))
+    shown = on_map.get("/v1/map/items", params={"version": about["version"], "at": herons.tolist()}).json()["items"]
+    assert {item["kind"] for item in shown} == {"heron"} and len(shown) == 24
+    assert not set(codes.tolist()) & {OTHERS, UNKNOWN}
+    wrong = on_map.get("/v1/map/colours", params=given | {"column": "title"})
+    assert wrong.status_code == 422 and "no column of labels 'title'; there are: kind" in wrong.json()["detail"]
+
+
+def test_labels_that_are_read_again_have_their_colours_under_a_new_version(tmp_path: Path) -> None:
+    gallery = make_gallery(tmp_path)
+    make_layout(Gallery(gallery).view(Gallery(gallery).stem()))
+    with at_this_machine(ServerSettings(gallery, cache=tmp_path / "cache")) as client:
+        before = client.get("/v1/map").json()
+        table = tmp_path / "photos" / "metadata.csv"
+        table.write_text(table.read_text().replace(",heron,", ",Egret,", 12).replace(",egret,", ",Heron,", 30))
+        index(gallery, [str(tmp_path / "photos")], [rooms.load("encoders", "starter")])
+        about = client.get("/v1/map").json()
+        old = client.get("/v1/map/colours", params={"version": before["version"], "column": "kind"})
+        given = {"version": about["version"], "column": "kind"}
+        codes = numbers(client.get("/v1/map/colours", params=given), "u1")
+
+    assert (about["version"] != before["version"], old.status_code) == (True, 409)
+    # Spellings that differ in case have one colour, as they are one value of the filters
+    assert {name.lower(): photos for name, photos in about["legend"]} == {"heron": 42, "egret": 30}
+    assert sorted(np.bincount(codes).tolist()) == [30, 42]
+
+
+def test_hits_are_those_of_the_search_best_first(on_map: TestClient, about: Any) -> None:
+    given = {"q": "red stripes", "version": about["version"], "depth": 10}
+    lit = numbers(on_map.get("/v1/map/hits", params=given), "<u4")
+    found = on_map.get("/v1/search", params={"q": "red stripes", "limit": 10}).json()["items"]
+    assert ids_of(on_map, about, lit) == [item["id"] for item in found]
+    assert "10 lit up" in on_map.get("/map", params={"q": "red stripes", "depth": 10}).text
+
+
+def test_a_filter_alone_lights_up_all_that_pass_and_nothing_asked_lights_nothing(
+    on_map: TestClient, about: Any
+) -> None:
+    given = {"version": about["version"]}
+    lit = numbers(on_map.get("/v1/map/hits", params=given | {"label": "kind=heron"}), "<u4")
+    assert len(lit) == 24
+    assert len(numbers(on_map.get("/v1/map/hits", params=given), "<u4")) == 0
+
+
+def test_a_region_is_a_filter_of_every_search(on_map: TestClient, about: Any) -> None:
+    points = numbers(on_map.get("/v1/map/points", params={"version": about["version"]}), "<u2").reshape(-1, 2)
+    middle = int(np.median(points[:, 0]))
+    region = f"{about['map']}:0,0,{middle},0,{middle},65535,0,65535"
+    inside = np.flatnonzero(in_polygon(points, np.array(region.split(":")[1].split(","), float).reshape(-1, 2)))
+    told = on_map.get("/v1/map/region", params={"region": region}).json()
+    assert told["photos"] == len(inside) and set(told["ids"]) == set(ids_of(on_map, about, inside))
+    found = on_map.get("/v1/search", params={"q": "stripes", "region": region, "limit": 100, "ungrouped": True}).json()
+    assert {item["id"] for item in found["items"]} == set(told["ids"])
+    listed = on_map.get("/v1/items", params={"region": region, "limit": 100}).json()["items"]
+    assert {item["id"] for item in listed} == set(told["ids"])
+    part = on_map.get("/v1/map/region", params={"region": region, "first": 2, "limit": 3}).json()
+    assert part["ids"] == told["ids"][2:5]
+
+
+def test_a_region_stays_in_the_form_and_can_be_taken_out(on_map: TestClient, about: Any) -> None:
+    page = on_map.get("/", params={"region": f"{about['map']}:{ALL}"}).text
+    assert f'name="region" value="{about["map"]}:{ALL}"' in page and "Only the region drawn on the map" in page
+
+
+def test_a_search_that_finds_nothing_leaves_the_map_and_says_why(on_map: TestClient, about: Any) -> None:
+    for wrong, why in (({"q": "heron", "by": "words", "label": "kind=x"}, "widen"), ({"where": "1 +"}, 'role="alert"')):
+        page = on_map.get("/map", params=wrong)
+        assert why in page.text and about["version"] in page.text and "data-lit" not in page.text
+
+
+def test_clusters_hold_their_photos_and_are_named_by_what_is_typical(on_map: TestClient, about: Any) -> None:
+    given = {"version": about["version"]}
+    numbers_of = numbers(on_map.get("/v1/map/clusters", params=given), "<i2")
+    assert about["clusters"]
+    for cluster in about["clusters"]:
+        assert cluster["photos"] == (numbers_of == cluster["number"]).sum()
+        region = on_map.get("/v1/map/region", params={"region": cluster["region"]}).json()
+        assert region["photos"] == cluster["photos"]
+        items = on_map.get("/v1/items", params={"region": cluster["region"], "limit": 100}).json()["items"]
+        if cluster["name"]:
+            share = np.mean([item["kind"] in cluster["name"].split(", ") for item in items])
+            assert share == pytest.approx(cluster["share"], abs=1e-3)
+    page = on_map.get("/map").text
+    assert page.count("<tr data-x=") == len(about["clusters"])
+
+
+@pytest.mark.parametrize(
+    ("region", "why"),
+    [
+        ("x", "is what the map"),
+        (f"0123456789ab:{ALL}", "was made anew"),
+        ("MAP:1,2,3,4,5", "is what the map"),
+        ("MAP:1,2,3,4,5,6,7", "an x and a y"),
+        ("MAP:" + ",".join(["1"] * 600), "is what the map"),
+    ],
+)
+def test_what_is_no_region_of_this_map_is_refused_in_a_sentence(
+    on_map: TestClient, about: Any, region: str, why: str
+) -> None:
+    answer = on_map.get("/v1/items", params={"region": region.replace("MAP", about["map"])})
+    assert answer.status_code == 422 and why in answer.json()["detail"]
+
+
+@trying(max_examples=examples(50))
+@given(st.integers(0, 2**32 - 1), st.integers(3, 12))
+def test_a_polygon_holds_a_point_where_its_edges_are_crossed_an_odd_number_of_times(seed: int, count: int) -> None:
+    random = np.random.default_rng(seed)
+    corners, points = random.random((count, 2)), random.random((50, 2))
+    found = in_polygon(points, corners)
+    assert np.array_equal(found, in_polygon(points, corners[::-1]))
+    assert np.array_equal(found, in_polygon(points, np.roll(corners, 3, axis=0)))
+    square = np.array([[0.2, 0.2], [0.8, 0.2], [0.8, 0.8], [0.2, 0.8]])
+    assert np.array_equal(in_polygon(points, square), ((points > 0.2) & (points < 0.8)).all(axis=1))
+
+
+def test_places_mean_what_they_meant_or_nothing(on_map: TestClient, about: Any) -> None:
+    for part in ("points", "clusters", "items?at=0", "hits"):
+        joined = "&" if "?" in part else "?"
+        answer = on_map.get(f"/v1/map/{part}{joined}version={'0' * 16}")
+        assert answer.status_code == 409 and "load it again" in answer.json()["detail"]
+    beyond = on_map.get("/v1/map/items", params={"version": about["version"], "at": PHOTOS})
+    assert beyond.status_code == 404
+
+
+def test_who_may_not_come_in_sees_no_map_and_only_the_owner_makes_one(mapped: ServerSettings) -> None:
+    with from_afar(mapped) as nobody:
+        for path in ("/map", "/v1/map", "/v1/map/points?version=" + "0" * 16, "/v1/map/region?region=x"):
+            assert nobody.get(path).status_code in (303, 401)
+    with from_afar(mapped, TOKENS[Role.ANNOTATOR]) as ann:
+        assert ann.get("/v1/map").status_code == 200
+        assert ann.post("/v1/map", json={"work": "compute"}).status_code == 403
+        assert ann.post("/map/make", data={"work": "compute"}).status_code == 403
+        assert "Make it anew" not in ann.get("/map").text
+    with at_this_machine(mapped) as owner:
+        foreign = owner.post("/v1/map", json={"work": "place"}, headers={"Origin": "https://elsewhere.example"})
+        assert foreign.status_code == 403
+
+
+def test_a_gallery_without_a_map_offers_to_make_it_and_says_how_far_it_is(
+    settings: ServerSettings, tmp_path: Path
+) -> None:
+    gallery = copy_gallery(tmp_path)
+    with at_this_machine(replace(settings, gallery=gallery, cache=None)) as owner:
+        assert owner.get("/v1/map").json()["state"] == "none"
+        assert "Make the map" in owner.get("/map").text
+        refused = owner.get("/", params={"region": f"0123456789ab:{ALL}"})
+        assert refused.status_code == 422 and "There is no map" in refused.text
+        begun = owner.post("/map/make", data={"work": "compute"}, follow_redirects=False)
+        assert begun.status_code == 303 and begun.headers["location"] == "/map"
+        assert "The map is being made" in owner.get("/map").text
+        assert owner.post("/v1/map", json={"work": "compute"}).status_code == 202  # the same one
+        until = time.monotonic() + 200
+        while (making := owner.get("/v1/map").json()["making"])["state"] == "running":
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        assert making["state"] == "done" and making["problem"] is None
+        assert making["total"] > 0
+        assert owner.get("/v1/map").json()["photos"] == PHOTOS
+
+
+def test_a_damaged_map_is_none(settings: ServerSettings, tmp_path: Path) -> None:
+    gallery = copy_mapped(tmp_path)
+    opened = Gallery(gallery)
+    place_of_layout(opened.view(opened.stem())).write_bytes(b"PK")
+    with at_this_machine(replace(settings, gallery=gallery, cache=None)) as owner:
+        assert owner.get("/v1/map").json()["state"] == "none"
+        assert "Make the map" in owner.get("/map").text

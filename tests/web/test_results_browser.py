@@ -1,0 +1,328 @@
+"""Results for thousands, in a real browser: filters that act on a tick, full rows of photos, a photo from near."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from eyespot.web import ServerSettings
+from tests.gallery.conftest import draw
+from tests.web.conftest import serving
+from tests.web.test_browser import opened
+from tests.web.test_filters import birds
+
+pytestmark = pytest.mark.long  # minutes of a browser
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+WHOLE = """() => [...document.querySelectorAll(".tile")].map((one) => one.getBoundingClientRect())
+  .filter((at) => at.top >= 0 && at.left >= 0 && at.bottom <= innerHeight && at.right <= innerWidth).length"""
+
+# of each row its right end, and the heights of its lowest and its highest photo
+ROWS = """() => {
+  const rows = new Map();
+  for (const at of [...document.querySelectorAll(".tile")].map((one) => one.getBoundingClientRect())) {
+    rows.set(at.top, [...(rows.get(at.top) || []), at]);
+  }
+  const heights = (row) => row.map((at) => at.height);
+  return [...rows.values()].map((row) => [row.at(-1).right, Math.min(...heights(row)), Math.max(...heights(row))]);
+}"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of the 60 birds."""
+    with serving(ServerSettings(birds(), cache=tmp_path_factory.mktemp("cache"))) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: Any, place: str) -> Iterator[Any]:
+    with opened(browser, place, viewport={"width": 1440, "height": 900}) as page:
+        yield page
+
+
+def shown(page: Any, total: int) -> None:
+    expect(page.locator("#total")).to_have_text(str(total))
+    expect(page.locator(".tile")).to_have_count(min(total, 60))
+
+
+def test_a_tick_acts_at_once_and_is_in_the_link(page: Any) -> None:
+    page.goto("/?q=stripes&ungrouped=true")
+    page.evaluate("window.here = true")
+    expect(page.get_by_role("button", name="Apply")).to_be_hidden()
+
+    page.get_by_label("river").check()
+    shown(page, 20)
+
+    assert "label=site%3Driver" in page.url
+    assert page.evaluate("window.here")  # the page was not loaded anew
+    expect(page.get_by_label("Passeriformes")).to_have_count(0)  # none of them is at the river
+
+
+def test_where_nothing_is_left_one_click_drops_a_filter(page: Any) -> None:
+    page.goto("/?q=stripes&ungrouped=true&label=order%3DPasseriformes&label=site%3Driver")
+    expect(page.get_by_role("alert")).to_contain_text("without “order: Passeriformes”: 20 photos")
+    page.get_by_role("link", name="without “site: river”").click()
+
+    shown(page, 10)
+
+
+def test_counts_are_those_of_the_result(page: Any) -> None:
+    page.goto("/?q=stripes&ungrouped=true")
+    page.get_by_label("river").check()
+    shown(page, 20)
+
+    expect(page.locator(".tick", has_text="Ardeidae").first).to_contain_text("10")
+    expect(page.locator(".tick", has_text="lake").last).to_contain_text("40")  # its own column's ticks do not count
+
+
+def test_back_takes_a_tick_back(page: Any) -> None:
+    page.goto("/?q=stripes&ungrouped=true")
+    page.get_by_label("river").check()
+    shown(page, 20)
+    page.locator("summary", has_text="Under Pelecaniformes").click()
+    page.get_by_label("Ardeidae").check()
+    shown(page, 10)
+
+    page.go_back()
+    shown(page, 20)
+    expect(page.get_by_label("Ardeidae")).not_to_be_checked()
+    expect(page.get_by_label("river")).to_be_checked()
+    page.go_forward()
+    shown(page, 10)
+
+
+def test_chips_take_filters_off(page: Any) -> None:
+    page.goto("/?q=stripes&ungrouped=true&label=site%3Driver&label=family%3DArdeidae")
+    shown(page, 10)
+    page.get_by_role("link", name="site: river").click()
+    shown(page, 40)
+    expect(page.get_by_label("river")).not_to_be_checked()
+    page.get_by_label("lake").check()
+    page.get_by_role("link", name="clear all").click()
+    shown(page, 60)
+
+    expect(page.locator(".chips.on")).to_have_count(0)
+
+
+def test_a_species_narrows_its_family_and_the_keyboard_does_it(page: Any) -> None:
+    page.goto("/?q=stripes&ungrouped=true&label=family%3DArdeidae")
+    shown(page, 40)
+    page.get_by_label("Egretta").first.focus()
+    page.keyboard.press("Space")
+    shown(page, 10)
+
+    expect(page.get_by_label("Ardeidae")).not_to_be_checked()
+    assert page.evaluate("document.activeElement.value") == "genus=Egretta"  # what was ticked is still in focus
+
+
+def test_long_columns_are_searched(page: Any) -> None:
+    page.goto("/?q=stripes&ungrouped=true")
+    page.get_by_role("searchbox", name="Find in order").fill("thula")
+    page.locator(".sought").get_by_label("Egretta thula").click()
+
+    shown(page, 10)
+
+
+def test_the_large_view_opens_after_a_tick_and_pages_on(page: Any) -> None:
+    page.goto("/?q=stripes&ungrouped=true")
+    page.get_by_label("river").check()
+    shown(page, 20)
+    page.locator(".tile .picture").first.click()
+    for _ in range(25):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(30)
+
+    expect(page.locator("#large h2 .soft")).to_have_text("20")
+
+
+def test_thirty_whole_photos_at_once_and_the_first_above_the_fold_of_a_phone(browser: Any, place: str) -> None:
+    for where in ("/", "/?q=stripes&ungrouped=true"):
+        with opened(browser, place, viewport={"width": 1440, "height": 900}) as page:
+            page.goto("/?q=stripes")  # from now on the start page shows the last searches too
+            page.goto(where)
+            assert (page.get_by_text("Your searches:").count(), page.evaluate(WHOLE) >= 30) == (where == "/", True)
+        with opened(browser, place, viewport={"width": 390, "height": 844}) as page:
+            page.goto(where)
+            assert page.evaluate(WHOLE) >= 1
+            assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_rows_are_full_and_photos_whole(page: Any) -> None:
+    page.goto("/?q=stripes&ungrouped=true")
+    rows = page.evaluate(ROWS)
+    right = page.evaluate("document.querySelector('#grid').getBoundingClientRect().right")
+
+    assert len(rows) > 2
+    for end, lowest, highest in rows[:-1]:
+        assert abs(end - right) < 2 and highest - lowest < 1
+
+
+def test_the_size_is_remembered(page: Any) -> None:
+    page.goto("/?q=stripes")
+    before = page.locator(".tile").first.bounding_box()["height"]
+    page.get_by_label("Size of the photos").fill("240")
+    page.goto("/?q=dots")
+
+    assert page.locator(".picture").first.bounding_box()["height"] > 1.5 * before
+    assert page.locator(".tile .name").first.evaluate("one => getComputedStyle(one.parentElement).opacity") == "1"
+    assert "240" not in page.url
+
+
+def test_a_group_opens_in_place(page: Any) -> None:
+    page.goto("/?q=stripes")
+    count = page.locator(".tile").count()
+    fold = page.locator(".fold").first
+    number = int(fold.inner_text().partition("\n")[0].strip().split()[0])
+
+    fold.click()
+    expect(page.locator(".tile")).to_have_count(count + number)
+    fold.click()
+    expect(page.locator(".tile")).to_have_count(count)
+
+
+@pytest.fixture(scope="module")
+def near(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of one large photo."""
+    from eyespot import rooms
+    from eyespot.gallery.indexing import index
+
+    folder = tmp_path_factory.mktemp("near")
+    (folder / "photos").mkdir()
+    Image.effect_noise((4000, 3000), 80).convert("RGB").save(folder / "photos" / "large.jpg", quality=60)
+    index(folder / "gallery", [str(folder / "photos")], [rooms.load("encoders", "starter")])
+    with serving(ServerSettings(folder / "gallery")) as address:
+        yield address
+    shutil.rmtree(folder)
+
+
+def scale(page: Any) -> float:
+    return float(page.locator(".mat img").evaluate("one => new DOMMatrix(getComputedStyle(one).transform).a"))
+
+
+def test_keys_wheel_and_drag_bring_a_photo_near(browser: Any, near: str) -> None:
+    with opened(browser, near, viewport={"width": 1440, "height": 900}) as page:
+        page.goto("/?q=noise")
+        page.locator(".tile .picture").click()
+        page.locator("#large .zoom-bar output").wait_for()
+        page.keyboard.press("1")
+        expect(page.locator("#large output")).to_have_text("100 %")
+        shown_width = page.locator(".mat img").evaluate("one => one.getBoundingClientRect().width / one.clientWidth")
+        assert scale(page) == pytest.approx(shown_width, rel=0.01)
+        page.wait_for_function("document.querySelector('.mat img').naturalWidth === 4000")  # the file itself
+
+        box = page.locator(".mat").bounding_box()
+        middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        where = "() => new DOMMatrix(getComputedStyle(document.querySelector('.mat img')).transform).e"
+        before = page.evaluate(where)
+        page.mouse.move(*middle)
+        page.mouse.down()
+        page.mouse.move(middle[0] + 80, middle[1])
+        page.mouse.up()
+        assert page.evaluate(where) == pytest.approx(before + 80, abs=1)
+        assert page.locator("#large").is_visible()
+
+        page.keyboard.press("0")
+        assert scale(page) == 1
+        page.mouse.wheel(0, -400)
+        page.wait_for_function("new DOMMatrix(getComputedStyle(document.querySelector('.mat img')).transform).a > 1.5")
+        page.keyboard.press("-")
+        page.get_by_role("button", name="All of the photo").click()
+        assert scale(page) == 1
+
+
+def test_two_fingers_bring_a_photo_near(browser: Any, near: str) -> None:
+    with opened(browser, near, viewport={"width": 390, "height": 844}, has_touch=True) as page:
+        page.goto("/?q=noise")
+        page.locator(".tile .picture").tap()
+        page.locator("#large .zoom-bar output").wait_for()
+        box = page.locator(".mat").bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        touch = page.context.new_cdp_session(page)
+        for kind, apart in (("touchStart", 20), ("touchMove", 40), ("touchMove", 80)):
+            points = [{"x": x - apart, "y": y, "id": 0}, {"x": x + apart, "y": y, "id": 1}]
+            touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+        assert scale(page) == pytest.approx(4, rel=0.2)
+
+
+def test_without_scripts_apply_is_within_reach(browser: Any, place: str) -> None:
+    with opened(browser, place, java_script_enabled=False, viewport={"width": 1440, "height": 900}) as page:
+        page.goto("/?q=stripes&ungrouped=true")
+        box = page.get_by_role("button", name="Apply").bounding_box()
+        assert box["y"] + box["height"] <= 900
+        page.get_by_label("river").check()
+        page.get_by_role("button", name="Apply").click()
+
+        shown(page, 20)
+
+
+def test_a_lost_network_is_told_and_tried_again(page: Any) -> None:
+    page.goto("/?q=stripes&ungrouped=true", wait_until="networkidle")
+    page.context.set_offline(True)
+    page.get_by_label("river").check()
+    page.get_by_role("alert").get_by_text("The filter was not applied").wait_for()
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Try again").click()
+
+    shown(page, 20)
+
+
+def test_an_empty_gallery_is_filled_with_a_folder_and_searched(browser: Any, tmp_path: Path) -> None:
+    from eyespot import rooms
+    from eyespot.gallery.indexing import index
+
+    for seed in range(5):
+        draw(tmp_path / "photos" / f"{seed}.jpg", seed)
+    (tmp_path / "photos" / "broken.jpg").write_bytes(b"none")
+    index(tmp_path / "gallery", [], [rooms.load("encoders", "starter")])
+    with serving(ServerSettings(tmp_path / "gallery")) as address, opened(browser, address) as page:
+        page.goto("/")
+        page.locator(".empty").get_by_role("link", name="Add photos").click()
+        page.get_by_label("Path of the folder").fill(str(tmp_path / "photos"))
+        page.get_by_role("button", name="Index this folder").click()
+        page.get_by_text("1 file could not be read").click(timeout=60_000)
+        expect(page.locator("#indexing .failures")).to_contain_text("broken.jpg")
+        page.get_by_role("link", name="Search them").click()
+
+        expect(page.locator(".tile")).to_have_count(5)
+
+
+def test_photos_that_are_dropped_are_added_one_by_one(browser: Any, tmp_path: Path) -> None:
+    from eyespot import rooms
+    from eyespot.gallery.indexing import index
+
+    for seed in range(3):
+        draw(tmp_path / "photos" / f"{seed}.jpg", seed)
+    (tmp_path / "photos" / "broken.jpg").write_bytes(b"none")
+    index(tmp_path / "gallery", [], [rooms.load("encoders", "starter")])
+    with serving(ServerSettings(tmp_path / "gallery")) as address, opened(browser, address) as page:
+        page.goto("/add")
+        page.locator("#photos").set_input_files(sorted((tmp_path / "photos").iterdir()))
+        page.get_by_role("button", name="Add them").click()
+        expect(page.locator("#brought .failures")).to_contain_text("broken.jpg: ")
+        page.get_by_text("3 photos added").wait_for(timeout=60_000)
+        page.goto("/?q=stripes")
+
+        expect(page.locator(".tile")).to_have_count(3)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing(browser: Any, place: str, scheme: str, width: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    pages = ("/?q=stripes&label=genus%3DArdea", "/?q=stripes&label=order%3DPasseriformes&label=site%3Driver", "/add")
+    with opened(browser, place, color_scheme=scheme, viewport={"width": width, "height": 900}) as page:
+        for where in pages:
+            page.goto(where)
+            if page.locator("#show-filters").is_visible():
+                page.locator("#show-filters").click()
+            assert axe.run(page).response["violations"] == []
+            assert page.evaluate("document.documentElement.scrollWidth") == width

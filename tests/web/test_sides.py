@@ -1,0 +1,244 @@
+"""Two rankings of one query: encoders, ways to search, before and after a judge; what moved, and which is better."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as trying
+from hypothesis import strategies as st
+
+from eyespot import rooms
+from eyespot.gallery.indexing import index
+from eyespot.judges.person import VERDICTS
+from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements
+from eyespot.types import Judgement, Query, Term, Verdict
+from eyespot.web import Judging, Role, ServerSettings
+from eyespot.web._judging import PROMPT
+from eyespot.web.found.two_rankings import TwoRankings, judged_queries
+from tests.examples import examples
+from tests.made_once import made_once
+from tests.web.conftest import TOKENS, at_this_machine, copy_gallery, from_afar, serving
+
+PHOTOS = 18
+
+
+def make(place: Path) -> None:
+    """Photos in the spaces of two encoders."""
+    gallery = copy_gallery(place, PHOTOS)
+    index(gallery, [str(place / "photos")], [rooms.load("encoders", "crops:5:starter")])
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> ServerSettings:
+    folder = tmp_path_factory.mktemp("sides")
+    made = made_once("sides", make)
+    shutil.copytree(made / "gallery", folder / "gallery")
+    from tests.web.conftest import Access
+
+    access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
+    judging = Judging(judges=(("quick", "encoder:starter"),))
+    return ServerSettings(folder / "gallery", access=access, hosts=None, cache=folder / "cache", judging=judging)
+
+
+@pytest.fixture(scope="module")
+def client(settings: ServerSettings) -> Iterator[Any]:
+    with at_this_machine(settings) as opened:
+        yield opened
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------
+
+
+def test_overlap_correlation_and_changes_can_be_counted_by_hand() -> None:
+    two = TwoRankings("abcd", "badx")
+
+    assert (two.overlap(1), two.overlap(2), two.overlap(4)) == (0, 1, 0.75)
+    assert two.shared == ["a", "b", "d"] and two.tau == pytest.approx(1 / 3)  # of three pairs one is turned
+    assert [two.change(id) for id in "abcdx"] == ["▼ 1", "▲ 1", "only left", "▲ 1", "only right"]
+    assert TwoRankings("ab", "ab").tau == 1 and TwoRankings("ab", "ba").tau == -1
+    assert TwoRankings("a", "b").tau is None and TwoRankings("a", "b").overlap(10) == 0
+    assert TwoRankings("", "").overlap(10) == 0
+
+
+def test_the_numbers_are_those_of_two_searches(client: Any) -> None:
+    told = client.get("/v1/sides", params={"q": "red stripes", "left_by": "look", "right_by": "words"})
+    assert told.status_code == 404  # no label holds these words
+
+    told = client.get("/v1/sides", params={"q": "heron", "left_by": "look", "right_by": "both"}).json()
+    searched = [
+        [one["id"] for one in client.get("/v1/search", params={"q": "heron", "by": by}).json()["items"]]
+        for by in ("look", "both")
+    ]
+
+    ranks = {one["id"]: (one["left"], one["right"]) for one in told["items"]}
+    assert ranks == {id: (searched[0].index(id) + 1, searched[1].index(id) + 1) for id in searched[0]}
+    assert told["overlap"]["50"] == 1 and -1 <= told["tau"] < 1
+
+
+def test_encoders_stand_side_by_side_where_there_are_two(client: Any) -> None:
+    told = client.get("/v1/sides", params={"q": "stripes"}).json()
+
+    assert (told["left"]["name"], told["right"]["name"]) == ("starter", "crops:5:starter")
+    assert len(told["items"]) == PHOTOS
+
+
+# -- the page ---------------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_both_with_what_moved_and_the_command(client: Any) -> None:
+    page = client.get("/sides", params={"q": "heron", "left_by": "look", "right_by": "both"}).text
+
+    assert "overlap@10" in page and "rank correlation" in page and "▲" in page and "▼" in page
+    assert "eyespot compare left.trec right.trec --qrels QRELS" in page
+    assert page.count('<option value="both" selected>') == page.count('<option value="look" selected>') == 1
+    assert 'href="/sides?q=heron' in client.get("/?q=heron").text
+
+
+def test_before_and_after_a_judge(client: Any) -> None:
+    before = client.get("/sides", params={"q": "a fish", "rerank": "quick"}).text
+
+    assert "quick has not looked at these photos yet" in before
+    assert "in the order of quick" in before
+
+
+def test_without_words_the_page_asks_for_some(client: Any) -> None:
+    answer = client.get("/sides")
+
+    assert answer.status_code == 422 and "nothing to compare yet" in answer.text and 'name="q"' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"left_encoder": "no"}, "no"),
+        ({"right_adapter": "no"}, "no adapter"),
+        ({"right_rerank": "no"}, "no judge"),
+        ({"left_by": "<b>"}, ""),
+    ],
+)
+def test_what_is_not_there_is_one_sentence(client: Any, words: dict[str, str], said: str) -> None:
+    answer = client.get("/v1/sides", params={"q": "a", **words})
+
+    assert answer.status_code in (404, 422) and said in answer.text
+
+
+WORDS = ("heron", "egret", "gull")
+SAID = st.tuples(
+    st.sampled_from(WORDS), st.sampled_from("abc"), st.sampled_from("xy"), st.sampled_from((0, 1, 2, "doubt", None))
+)
+
+
+@trying(max_examples=examples(40), deadline=None)
+@given(st.lists(SAID, max_size=14))
+def test_queries_to_measure_are_counted_as_they_are_read(said: list[tuple[str, str, str, int | str | None]]) -> None:
+    with tempfile.TemporaryDirectory() as folder, Judgements(Path(folder) / "judgements.sqlite") as ledger:
+        names = ledger.enter([Query(word, (Term(1.0, word),)) for word in WORDS])
+        digests = {query.id: digest for query, digest in names.items()}
+        for at, (word, person, image, grade) in enumerate(said):
+            doubt = grade == "doubt"
+            verdict = (
+                None if grade is None else Verdict(None, 0 if doubt else int(grade), "doubt" if doubt else "", None)
+            )
+            failure = WITHDRAWN if grade is None else ""
+            one = Judgement(digests[word], image, f"person:{person}", PROMPT, verdict, failure, at=float(at))
+            ledger.record([one, one._replace(judge="model", at=at + 0.5)])
+            if at % 3 == 0:  # what was counted once is not taken for what came later
+                assert ledger.measurable(PROMPT) == len(judged_queries(ledger))
+
+        assert ledger.measurable(PROMPT) == len(judged_queries(ledger))
+
+
+def test_the_ledger_is_read_for_measures_alone(
+    settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(settings.gallery, tmp_path / "gallery")
+    with at_this_machine(replace(settings, gallery=tmp_path / "gallery", cache=tmp_path / "cache")) as client:
+        item = client.get("/v1/search", params={"q": "heron"}).json()["items"][0]["id"]
+        assert client.post("/v1/judgements", json={"q": "heron", "item": item, "verdict": "yes"}).status_code == 201
+        reads: list[Judgements] = []
+        rows = Judgements.rows
+        monkeypatch.setattr(Judgements, "rows", lambda self: (reads.append(self), rows(self))[1])
+        assert client.get("/sides", params={"q": "heron"}).status_code == 200
+        assert client.get("/sides", params={"q": "heron", "measure": "true"}).status_code == 200
+
+    assert not reads  # with one query there is nothing to measure either
+
+
+def test_verdicts_are_marked_and_measure_both_sides(settings: ServerSettings, tmp_path: Path) -> None:
+    shutil.copytree(settings.gallery, tmp_path / "gallery")
+    with at_this_machine(replace(settings, gallery=tmp_path / "gallery", cache=tmp_path / "cache")) as client:
+        assert "Judge photos of two queries" in client.get("/sides?q=heron").text
+        for q in ("heron", "egret"):
+            hits = client.get("/v1/search", params={"q": q, "by": "both"}).json()["items"]
+            for at, item in enumerate(hits[:6]):
+                said = {"q": q, "item": item["id"], "verdict": "yes" if at < 3 else "no"}
+                assert client.post("/v1/judgements", json=said).status_code == 201
+
+        asked = {"q": "heron", "left_by": "look", "right_by": "both"}
+        page = client.get("/sides", params=asked).text
+        measured = client.get("/sides", params={**asked, "measure": "true"}).text
+        reader = {"Authorization": f"Bearer {TOKENS[Role.READER]}"}
+        seen = client.get("/sides", params={**asked, "measure": "true"}, headers=reader).text
+
+    assert "✓ yes" in page and "✕ no" in page and "measure=true" in page
+    assert "By people’s verdicts on 2 queries" in measured and "<td>AP</td>" in measured
+    # The right side is the ranking that was judged from its top: all three relevant photos before the others
+    assert '<td class="number">1.000</td>' in measured
+    assert "<td>AP</td>" not in seen and "✓ yes" not in seen  # who may not judge
+
+
+@pytest.mark.parametrize("way", ["sides", "v1/sides"])
+def test_only_whoever_may_read_compares(settings: ServerSettings, way: str) -> None:
+    with from_afar(settings) as nobody, from_afar(settings, TOKENS[Role.READER]) as reader:
+        assert nobody.get(f"/{way}?q=a").status_code in (303, 401)
+        assert reader.get(f"/{way}?q=a").status_code == 200
+
+
+# -- in a browser -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_photo_stands_out_on_both_sides_and_a_choice_acts_at_once(
+    browser: Any, settings: ServerSettings, width: int
+) -> None:
+    from tests.web.test_browser import opened
+
+    with serving(settings) as address, opened(browser, address, viewport={"width": width, "height": 900}) as page:
+        page.goto("/?q=heron")
+        page.locator("#sides").click()
+        page.wait_for_url("**/sides?**")
+        page.locator(".sides li").nth(2).hover()
+        assert page.locator(".sides .twin").count() == 2
+        page.locator("select[name=left_by]").select_option("look")
+        page.wait_for_url("**left_by=look**")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_queries_count_the_verdicts_of_most_and_a_withdrawal_is_ones_own(tmp_path: Path) -> None:
+    query = Query("q", (Term(1.0, "a heron"),))
+    with Judgements(tmp_path / "ledger.sqlite") as ledger:
+        digest = ledger.enter([query])[query]
+
+        def say(who: str, image: str, vote: str | None, at: float, prompt: str = PROMPT) -> None:
+            verdict = None if vote is None else VERDICTS[vote]
+            failure = "" if vote else WITHDRAWN
+            ledger.record([Judgement(digest, image, f"{PERSON}{who}", prompt, verdict, failure, at=at)])
+
+        for at, who in enumerate(("ann", "bo", "cy")):
+            say(who, "good", "y", at)
+            say(who, "bad", "n", at)
+        say("dee", "good", "n", 5)  # the last to speak, and one of four
+        say("dee", "bad", "y", 5)
+        say("dee", "bad", None, 6)
+        say("ann", "good", "n", 7, "another question")
+        found = [its for _, its in judged_queries(ledger)]
+
+    assert found == [{"good": 1, "bad": 0}]

@@ -1,0 +1,399 @@
+"""The desk of a team over the network: the table, who is given what, one list for several, groups, flags, disputes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+import sqlite3
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from eyespot import rooms
+from eyespot.curate.annotate.annotation_store import AnnotationStore
+from eyespot.curate.annotate.queries import AnnotationQuery
+from eyespot.curate.inat.listed import PHOTOS, listed
+from eyespot.gallery.indexing import Options, index
+from eyespot.web import Access, Role, ServerSettings
+from tests.gallery.conftest import draw
+from tests.made_once import made_once
+from tests.web.conftest import TOKENS, at_this_machine, from_afar
+
+Q = {"query": "stripes"}
+BURST = 6
+
+
+def make_gallery(folder: Path) -> Path:
+    """Thirty photos, of which six are copies of one in other sizes."""
+    for seed in range(30 - BURST + 1):
+        draw(folder / "photos" / f"{seed:03d}.jpg", seed)
+    with Image.open(folder / "photos" / "004.jpg") as first:
+        for number in range(1, BURST):
+            size = first.width - 6 * number, first.height - 4 * number
+            first.resize(size).save(folder / "photos" / f"copy{number}.jpg", quality=95)
+    index(folder / "gallery", [str(folder / "photos")], [rooms.load("encoders", "starter")], Options())
+    return folder / "gallery"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ServerSettings:
+    made = made_once("web-team", make_gallery)
+    shutil.copytree(made / "photos", tmp_path / "photos")
+    gallery = Path(shutil.copytree(made / "gallery", tmp_path / "gallery"))
+    access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
+    return ServerSettings(gallery, access=access, hosts=("photos.example",), cache=tmp_path / "cache")
+
+
+@pytest.fixture
+def lea(settings: ServerSettings) -> Iterator[TestClient]:
+    """The lead, at this machine, with the query `stripes`."""
+    with at_this_machine(settings) as client:
+        as_(client, "Lea").post("/annotate/queries", data={"text": "stripes"})
+        yield client
+
+
+def as_(client: TestClient, name: str) -> TestClient:
+    client.post("/name", data={"name": name})
+    return client
+
+
+def take_in(settings: ServerSettings, *queries: tuple[str, str, str]) -> None:
+    with AnnotationStore(settings.ledger) as store:
+        store.take_in([AnnotationQuery(id, text, {"category": category}) for id, text, category in queries])
+
+
+def shown(client: TestClient, **asked: str | int) -> list[str]:
+    """The queries of the table, in its order."""
+    page = client.get("/annotate", params=asked)
+    assert page.status_code == 200, page.text
+    return re.findall(r'<th scope="row" class="name-cell"[^>]*><a [^>]*>([^<]*)</a>', page.text)
+
+
+def photos(client: TestClient, what: str = "list", **more: str | int) -> list[dict[str, Any]]:
+    told = client.get("/annotate/photos", params={**Q, "what": what, "count": 500, **more})
+    found: list[dict[str, Any]] = told.json()["photos"]
+    return found
+
+
+def mark(client: TestClient, marks: dict[str, str | None], **more: object) -> Any:
+    told = client.post("/annotate/marks", params=Q, json={"marks": marks, **more})
+    assert told.status_code == 200, told.text
+    return told.json()
+
+
+# -- the table ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(lea: TestClient, settings: ServerSettings) -> TestClient:
+    take_in(settings, ("2", "a heron", "birds"), ("3", "a Barn owl", "birds"), ("4", "a newt", "amphibians"))
+    return lea
+
+
+def test_the_table_is_searched_sorted_and_filtered_by_its_address(table: TestClient) -> None:
+    mark(table, {one["image"]: "n" for one in photos(table)[:5]})
+
+    assert shown(table) == ["stripes", "a heron", "a Barn owl", "a newt"]
+    assert shown(table, sort="query") == ["a Barn owl", "a heron", "a newt", "stripes"]
+    assert shown(table, sort="labelled", down=1)[0] == "stripes" and shown(table, sort="progress")[-1] == "stripes"
+    assert shown(table, q="BIRDS own") == [] and shown(table, q="birds OWL") == ["a Barn owl"]
+    assert shown(table, label="amphibians") == ["a newt"] and shown(table, state="going") == ["stripes"]
+    assert shown(table, person="Lea") == ["stripes"] and shown(table, state="new", sort="category")[0] == "a newt"
+    assert table.get("/annotate", params={"sort": "nothing"}).status_code == 422
+
+
+def test_a_header_sorts_and_sorts_the_other_way_round(table: TestClient) -> None:
+    page = table.get("/annotate?q=a&sort=query").text
+
+    assert 'aria-sort="ascending"' in page and 'href="/annotate?q=a&amp;sort=query&amp;down=1"' in page
+    assert 'href="/annotate?q=a&amp;sort=labelled"' in page
+
+
+def test_the_lead_gives_several_queries_to_a_person_and_takes_them_away(table: TestClient) -> None:
+    given = {"query": ["2", "3"], "person": " Bo ", "back": "sort=people"}
+    answer = table.post("/annotate/assign", data=given, follow_redirects=False)
+    before = shown(table, person="Bo"), shown(table, person="-")
+    table.post("/annotate/assign", data={"query": ["2"], "person": "Bo", "act": "take"})
+
+    assert answer.headers["location"] == "/annotate?sort=people"
+    assert before == (["a heron", "a Barn owl"], ["stripes", "a newt"]) and shown(table, person="Bo") == ["a Barn owl"]
+    page = table.get("/annotate").text
+    assert re.search(r">Bo</a></th><td class=\"number\">1</td><td class=\"number\">0</td>", page)
+
+
+def test_only_a_lead_assigns_and_sets_rules(table: TestClient, settings: ServerSettings) -> None:
+    client = from_afar(settings, TOKENS[Role.ANNOTATOR])
+    asked = [
+        client.post("/annotate/assign", data={"query": ["2"], "person": "Bo"}),
+        client.post("/annotate/rules", data={"own_disputes": "yes"}),
+    ]
+
+    assert [one.status_code for one in asked] == [403, 403]
+    page = client.get("/annotate").text
+    assert 'class="tick-cell"' not in page and "Assign" not in page.partition("<main")[2].partition("People")[0]
+
+
+@pytest.mark.parametrize("wrong", [{"query": ["none"]}, {"person": " "}, {"person": "x" * 70}, {"act": "steal"}])
+def test_an_assignment_that_cannot_be_is_refused(table: TestClient, wrong: dict[str, Any]) -> None:
+    given = {"query": ["2"], "person": "Bo"} | wrong
+    assert table.post("/annotate/assign", data=given).status_code == 422
+    assert shown(table, person="-") == shown(table)
+
+
+def test_another_sites_page_assigns_and_flags_nothing(table: TestClient) -> None:
+    far = {"Origin": "http://evil.example"}
+    image = photos(table)[0]["image"]
+    for place, data in (
+        ("assign", {"query": ["2"], "person": "Bo"}),
+        ("flags", {"image": image, "kind": "face"}),
+        ("rules", {"own_disputes": "yes"}),
+    ):
+        assert table.post(f"/annotate/{place}", data=data, headers=far).status_code == 403
+
+
+def test_next_is_the_least_done_of_ones_own_then_what_nobody_has(table: TestClient) -> None:
+    table.post("/annotate/assign", data={"query": ["3"], "person": "Bo"})
+    table.post("/annotate/assign", data={"query": ["4"], "person": "Lea"})
+
+    def next_for(name: str, **after: str) -> str:
+        answer = as_(table, name).get("/annotate/next", params=after, follow_redirects=False)
+        return str(answer.headers["location"])
+
+    mark(as_(table, "Cy"), {photos(table)[0]["image"]: "n"})
+
+    assert [next_for("Lea"), next_for("Bo")] == ["/annotate/label?query=4", "/annotate/label?query=3"]
+    assert [next_for("Cy"), next_for("Bo", after="3")] == ["/annotate/label?query=2"] * 2
+    table.post("/annotate/assign", data={"query": ["3"], "person": "Cy"})
+    assert next_for("Bo") == "/annotate/label?query=3&what=team"
+
+
+def test_where_all_is_done_the_page_says_so(lea: TestClient) -> None:
+    facts = dict.fromkeys(("visible", "feasible", "of_interest"), "yes")
+    lea.post("/annotate/about", data={"query": "stripes", **facts})
+    mark(lea, {one["image"]: "y" if place % 4 == 0 else "n" for place, one in enumerate(photos(lea))})
+
+    assert shown(lea, state="done") == ["stripes"]
+    assert "Nothing is left to label" in lea.get("/annotate/next").text
+
+
+def test_what_is_to_be_fixed_is_said_in_sentences(table: TestClient) -> None:
+    page = table.get("/annotate/query", params=Q).text
+    assert "of_interest" not in page.partition("To fix")[2].partition("</ul>")[0]
+    mark(table, {photos(table)[0]["image"]: "n"})
+    page = table.get("/annotate/query", params=Q).text
+    assert (
+        "nobody has said whether it is visible in the picture alone, feasible to label over all photos and of" in page
+    )
+
+
+# -- one list for several -------------------------------------------------------------------------------------------
+
+
+def test_people_share_a_list_and_the_standing_is_that_of_all(lea: TestClient, settings: ServerSettings) -> None:
+    held = {}
+    for name in ("Ada", "Bo"):
+        as_(lea, name).get("/annotate/label", params={**Q, "what": "team"})
+        held[name] = {one["image"] for one in photos(lea, "team")}
+        told = mark(lea, dict.fromkeys(held[name], "n"), what="team")
+
+    seed = lea.get("/annotate/query", params=Q).text
+    assert held["Ada"] and held["Bo"] and told["labelled"] == len(held["Ada"] | held["Bo"])
+    assert "a random tenth goes to two people" in seed
+    while lea.post("/annotate/grow", params={**Q, "what": "team"}).json()["new"]:
+        mark(lea, {one["image"]: "n" for one in photos(lea, "team", unmarked=True)}, what="team")
+    team = lea.get("/annotate/standing", params={**Q, "what": "team"}).json()
+    own = lea.get("/annotate/standing", params=Q).json()
+    assert (team["labelled"], team["stopped"]) == (30, True) and own["labelled"] < 30
+
+
+def test_what_a_person_left_comes_to_the_next_one_and_not_twice(lea: TestClient, settings: ServerSettings) -> None:
+    as_(lea, "Ada").get("/annotate/label", params={**Q, "what": "team"})
+    left = [one["image"] for one in photos(lea, "team")]
+    with closing(sqlite3.connect(settings.ledger)) as ledger, ledger:
+        ledger.execute("UPDATE list_leases SET at = at - 1000")
+    as_(lea, "Bo").get("/annotate/label", params={**Q, "what": "team"})
+
+    assert {one["image"] for one in photos(lea, "team")} >= set(left)
+    assert photos(as_(lea, "Ada"), "team") == []
+
+
+def test_the_page_knows_how_many_photos_an_audit_can_have(lea: TestClient) -> None:
+    told = mark(lea, {one["image"]: "n" for one in photos(lea)[:10]})
+
+    assert told["rest"] == 20
+
+
+# -- groups ---------------------------------------------------------------------------------------------------------
+
+
+def test_copies_come_with_the_number_of_their_group_and_are_marked_at_once(lea: TestClient) -> None:
+    grouped = [one["image"] for one in photos(lea) if one["group"] is not None]
+    told = mark(lea, dict.fromkeys(grouped, "y"), by_group=grouped[1:])
+    by_group = [one["image"] for one in photos(lea) if one["by_group"]]
+    mark(lea, {grouped[2]: "n"})
+    after = [one["image"] for one in photos(lea) if one["by_group"]]
+    undone = mark(lea, dict.fromkeys(grouped))
+
+    assert len(grouped) == BURST and len({one["group"] for one in photos(lea)}) == 2
+    assert told["labelled"] == BURST and by_group == grouped[1:] and after == [grouped[1], *grouped[3:]]
+    assert undone["labelled"] == 0 and not any(one["by_group"] for one in photos(lea))
+
+
+def test_a_group_is_handed_to_one_person(lea: TestClient) -> None:
+    as_(lea, "Ada").get("/annotate/label", params={**Q, "what": "team"})
+    grouped = [one["image"] for one in photos(lea) if one["group"] is not None]
+    mine = {one["image"] for one in photos(lea, "team")}
+
+    assert len(mine & set(grouped)) in (0, BURST)
+
+
+def test_an_audit_shows_photos_one_by_one(lea: TestClient) -> None:
+    mark(lea, {photos(lea)[0]["image"]: "n"})
+    lea.post("/annotate/audit", params={**Q, "size": 29})
+
+    assert {one["group"] for one in photos(lea, "audit")} == {None}
+
+
+# -- flags ----------------------------------------------------------------------------------------------------------
+
+
+def flag(client: TestClient, image: str, kind: str = "face", **more: str) -> Any:
+    headers = {"HX-Request": "true"}
+    return client.post("/annotate/flags", data={"image": image, "kind": kind, **more}, headers=headers)
+
+
+def test_a_flag_is_listed_exported_and_leaves_the_set_where_asked(lea: TestClient, tmp_path: Path) -> None:
+    first, second = (one["image"] for one in photos(lea)[:2])
+    mark(lea, {first: "y", second: "n"})
+    told = flag(lea, first).json()
+    flag(lea, second, "other", reason="=a ruler")
+    file = lea.get("/annotate/flagged.csv")
+    (tmp_path / "flagged.csv").write_bytes(file.content)
+    with zipfile.ZipFile(io.BytesIO(lea.get("/annotate/set.zip", params={"without_flagged": True}).content)) as packed:
+        qrels = json.loads(packed.read("labelled/qrels.json"))
+
+    assert told == {"flags": ["a face"]} and photos(lea)[0]["flags"] == ["a face"]
+    rows = list(csv.DictReader(io.StringIO(file.text)))
+    assert [(row["flag"], row["person"], row["reason"]) for row in rows] == [
+        ("face", "Lea", ""),
+        ("other", "Lea", "'=a ruler"),
+    ]
+    assert {row["photo"] for row in rows} <= listed(tmp_path / "flagged.csv", PHOTOS) and qrels["stripes"] == {}
+    assert "a face" in lea.get("/annotate/flagged").text and "2 flagged photos" in lea.get("/annotate").text
+
+
+def test_a_flag_is_taken_down_by_whoever_raised_it(lea: TestClient) -> None:
+    image = photos(lea)[0]["image"]
+    flag(lea, image)
+    others = flag(as_(lea, "Bo"), image, act="take").json()
+    own = flag(as_(lea, "Lea"), image, act="take").json()
+
+    assert (others, own) == ({"flags": ["a face"]}, {"flags": []})
+    assert lea.get("/annotate/flagged.csv").status_code == 404
+
+
+def test_programs_flag_list_and_take_down(lea: TestClient, settings: ServerSettings) -> None:
+    image = photos(lea)[0]["image"]
+    about = {"item": image, "kind": "other", "by": "Robin"}
+    made = lea.post("/v1/flags", json={**about, "reason": "a drawing"})
+    (told,) = lea.get("/v1/flags").json()["flags"]
+    gone = [lea.delete("/v1/flags", params=about).status_code for _ in range(2)]
+    refused = [
+        lea.post("/v1/flags", json={**about, "item": "none", "reason": "x"}).status_code,
+        lea.post("/v1/flags", json=about).status_code,
+        from_afar(settings, TOKENS[Role.READER]).get("/v1/flags").status_code,
+        from_afar(settings, TOKENS[Role.READER]).post("/v1/flags", json={**about, "reason": "x"}).status_code,
+    ]
+
+    assert made.status_code == 201 and {**told, "at": 0} == {**about, "reason": "a drawing", "at": 0}
+    assert gone == [200, 404] and refused == [404, 422, 403, 403]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"kind": "ugly"}, {"kind": "other"}, {"image": "none"}, {"kind": "other", "reason": "x" * 301}]
+)
+def test_a_flag_that_says_nothing_is_refused(lea: TestClient, wrong: dict[str, str]) -> None:
+    given = {"image": photos(lea)[0]["image"], "kind": "face"} | wrong
+    assert flag(lea, **given).status_code in (404, 422)
+
+
+def test_html_in_a_flag_and_in_a_note_stays_text(lea: TestClient) -> None:
+    image = photos(lea)[0]["image"]
+    flag(lea, image, "other", reason="<script>alert(1)</script>")
+    for name, given in (("Ada", "y"), ("Bo", "n")):
+        mark(as_(lea, name), {image: given})
+    lea.post("/annotate/settle", data={**Q, "image": image, "mark": "note", "note": "<script>alert(2)</script>"})
+    pages = lea.get("/annotate/flagged").text + lea.get("/annotate/disputes", params=Q).text
+
+    assert "<script>alert" not in pages and pages.count("&lt;script&gt;alert") == 3
+
+
+# -- disputes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def disputed(lea: TestClient) -> str:
+    image: str = photos(lea)[0]["image"]
+    for name, given in (("Ada", "y"), ("Bo", "n")):
+        mark(as_(lea, name), {image: given})
+    return image
+
+
+def settle(client: TestClient, image: str, given: str, note: str = "") -> Any:
+    return client.post("/annotate/settle", data={**Q, "image": image, "mark": given, "note": note})
+
+
+def test_who_disagrees_settles_only_if_the_lead_allows_it(lea: TestClient, disputed: str) -> None:
+    refused = settle(as_(lea, "Bo"), disputed, "n")
+    page = lea.get("/annotate/disputes", params=Q).text
+    lea.post("/annotate/rules", data={"own_disputes": "yes"})
+    allowed = settle(lea, disputed, "n")
+
+    assert refused.status_code == 422 and "nobody settles their own dispute" in refused.json()["detail"]
+    assert "You have marked this photo, so somebody else settles it." in page and 'value="y"' not in page
+    assert allowed.status_code == 200 and "Settled as not relevant by" in allowed.text
+
+
+def test_the_page_of_disputes_says_who_said_what_and_when(lea: TestClient, disputed: str) -> None:
+    settle(as_(lea, "Cy"), disputed, "note", "the beak is visible")
+    page = settle(lea, disputed, "d").text
+
+    assert re.search(r"Ada</span>: <strong>relevant</strong>\s*<span[^>]*>20\d\d-\d\d-\d\d \d\d:\d\d UTC", page)
+    assert "Settled as in doubt by" in page and "the beak is visible" in page and "Take back" in page
+
+
+def test_what_nobody_disputes_is_not_settled(lea: TestClient, settings: ServerSettings, disputed: str) -> None:
+    mark(as_(lea, "Ada"), {disputed: "n"})
+    refused = settle(as_(lea, "Cy"), disputed, "y", "a stork")
+
+    assert refused.status_code == 422 and "nothing to settle" in refused.json()["detail"]
+    assert settle(lea, disputed, "back").status_code == 200
+    with AnnotationStore(settings.ledger) as store:
+        assert store.team.notes(Q["query"]) == {}
+
+
+def test_two_who_settle_one_photo_at_once_leave_the_last_word(lea: TestClient, disputed: str) -> None:
+    settle(as_(lea, "Cy"), disputed, "y")
+    page = settle(as_(lea, "Di"), disputed, "n").text
+
+    assert "Settled as not relevant by" in page and "Di" in page
+    assert "Settled as relevant" in settle(lea, disputed, "back").text
+
+
+def test_the_token_of_a_program_is_offered_as_nobody(settings: ServerSettings) -> None:
+    access = (*settings.access, Access.by("a-program-0123456789", "daemon-token", Role.OWNER, internal=True))
+    with at_this_machine(replace(settings, access=access)) as client:
+        as_(client, "Lea").post("/annotate/queries", data={"text": "stripes"})
+        page = client.get("/annotate").text
+
+    assert '<option value="annotator">' in page and "daemon-token" not in page

@@ -1,0 +1,118 @@
+"""The video of a frame, in parts, for those who may come in; and no other file."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from eyespot import rooms, sample
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.videos.addresses import frame_of, reads_video, title_of
+from eyespot.web import Access, Role, ServerSettings
+from tests.gallery.clips import clip
+from tests.web.conftest import TOKENS, at_this_machine, from_afar
+
+pytestmark = pytest.mark.skipif(not reads_video(), reason="needs the extra [video]")
+
+
+@pytest.fixture
+def films(tmp_path: Path) -> Path:
+    """A film of two shots and a photo, indexed."""
+    places = sorted(sample.photos().glob("*.jpg"))[::60]
+    pictures = [Image.open(place).convert("RGB") for place in places[:3]]
+    clip(tmp_path / "films" / "tour.mp4", pictures[:2], 3)
+    pictures[2].save(tmp_path / "films" / "still.jpg")
+    index(tmp_path / "gallery", [str(tmp_path / "films")], [rooms.load("encoders", "starter")], Options(workers=1))
+    return tmp_path / "films"
+
+
+@pytest.fixture
+def served(films: Path) -> ServerSettings:
+    access = (Access.by(TOKENS[Role.READER], "reader", Role.READER),)
+    return ServerSettings(films.parent / "gallery", access=access, hosts=None, cache=films.parent / "cache")
+
+
+def test_a_hit_of_a_video_opens_at_its_time_and_comes_in_parts(films: Path, served: ServerSettings) -> None:
+    client, data = at_this_machine(served), (films / "tour.mp4").read_bytes()
+    items = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()["items"]
+    frames = [item for item in items if frame_of(item["path"])]
+    address, _, time = max(frames, key=lambda item: item["video_time"])["video"].partition("#t=")
+    whole, part = client.get(address), client.get(address, headers={"Range": "bytes=100-199"})
+    beyond = client.get(address, headers={"Range": f"bytes={len(data)}-"})
+
+    assert len(frames) == 2 and 3 <= float(time) < 6 and ["video" in item for item in items].count(True) == 2
+    assert (whole.status_code, whole.content, whole.headers["content-type"]) == (200, data, "video/mp4")
+    assert (part.status_code, part.content) == (206, data[100:200])
+    assert part.headers["content-range"] == f"bytes 100-199/{len(data)}" and beyond.status_code == 416
+    assert "media-src 'self'" in whole.headers["content-security-policy"]
+    assert whole.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_page_of_a_hit_has_a_player_and_a_picture_has_none(films: Path, served: ServerSettings) -> None:
+    client = at_this_machine(served)
+    items = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()["items"]
+    pages = {item["path"]: client.get(f"/photo/{item['id']}").text for item in items}
+
+    assert sum("<video" in page for page in pages.values()) == 2
+    for item in items:
+        assert ("<video" in pages[item["path"]]) == ("video" in item)
+        assert item.get("video", "") in pages[item["path"]]
+    assert "tour 00:00:0" in "".join(pages.values())
+
+
+def test_the_originals_of_frames_are_pictures_by_name(films: Path, served: ServerSettings) -> None:
+    client = at_this_machine(served)
+    told = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()
+    for kind in ("originals", "zip"):
+        answer = client.get(f"/v1/runs/{told['run']}", params={"format": kind})
+        with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+            names = {name for name in archive.namelist() if name.startswith("photos/")}
+        clear = {title_of(one["path"]).replace(":", "_") for one in told["items"]}
+        assert names == {f"photos/{name}.jpg" for name in clear} and "photos/tour 00_00_00.jpg" in names, kind
+    frame = min((one for one in told["items"] if "video" in one), key=lambda one: one["video_time"])
+    original = client.get(f"/v1/originals/{frame['id']}")
+
+    assert original.headers["content-type"] == "image/jpeg"
+    assert 'filename="tour 00_00_00.jpg"' in original.headers["content-disposition"]
+
+
+def test_who_may_not_open_originals_sees_a_frame_as_a_picture(films: Path, served: ServerSettings) -> None:
+    reader = from_afar(served, TOKENS[Role.READER])
+    items = reader.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()["items"]
+    frame = next(item for item in items if frame_of(item["path"]))
+    page = reader.get(f"/photo/{frame['id']}")
+
+    assert page.status_code == 200 and "<video" not in page.text and "/v1/videos/" not in page.text
+    assert "<img" in page.text
+
+
+def test_frames_have_thumbnails_and_one_stands_for_the_video(films: Path, served: ServerSettings) -> None:
+    client = at_this_machine(served)
+    items = client.get("/v1/search", params={"q": "a photo"}).json()["items"]
+
+    assert sorted(item["others"] for item in items) == [0, 1]
+    for item in items:
+        assert client.get(item["thumbnail"]).headers["content-type"] == "image/jpeg"
+
+
+def test_only_who_may_come_in_gets_it_and_only_what_was_indexed(films: Path, served: ServerSettings) -> None:
+    client = at_this_machine(served)
+    items = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()["items"]
+    frame = next(item for item in items if "video" in item)
+    still = next(item for item in items if "video" not in item)
+    address = frame["video"].partition("#")[0]
+
+    assert from_afar(served).get(address).status_code == 401
+    assert from_afar(served, TOKENS[Role.READER]).get(address).status_code == 403
+    assert from_afar(replace(served, originals=Role.READER), TOKENS[Role.READER]).get(address).status_code == 200
+    for other in (still["id"], "0" * 32, "..%2F..%2Fetc%2Fpasswd", "x" * 200):
+        assert client.get(f"/v1/videos/{other}").status_code in (404, 422)
+    (films / "tour.mp4").write_bytes((films / "tour.mp4").read_bytes() + b"another film")
+    assert client.get(address).status_code == 404
+    (films / "tour.mp4").unlink()
+    assert client.get(address).status_code == 404
