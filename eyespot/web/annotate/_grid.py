@@ -121,15 +121,20 @@ def grow(at: Session, house: Served, query: Id, what: What = "list") -> Response
 
 def hand_out(at: AnnotationSession, house: AppState, query: str) -> int:
     """Hand somebody the next photos of a shared list, which goes on where it is a search."""
-    who, handed = at.annotator_name(), 0
+    who = at.annotator_name()
     while True:
         listed = at.store.candidates(query)
         groups = units(listed, at.groups.of(query, listed, house.snapshot()))
         handed = shared_list.hand_out(at.store, query, who, groups)
         verdicts = agreement.everybody(at.store, query)
         stopped = team_standing(at.store, query, verdicts, agreement.labels(at.store, query, verdicts)).stopped
-        if handed or stopped or not at.store.goes_on(query) or not grow_list(at, house, query):
+        if handed or stopped:
             return handed
+        if at.store.goes_on(query):
+            grow_list(at, house, query)
+        # Two people may come to the end at the same moment: then the list grew for both, whoever let it grow
+        if len(at.store.candidates(query)) == len(listed):
+            return 0
 
 
 @router.post("/audit")

@@ -21,7 +21,11 @@ const past = [];             // batches of [image, the mark before, whether that
 const unsaved = stored();    // image → mark until the server has it, in capitals where it is that of a group
 const aside = [];             // what the server says to marks that it refuses
 const queued = [];           // keys that wait for photos that are on their way
-let here = 0, anchor = null, first = 0, loaded = 0, total = 0, sized = false, grows = false, loading = null, late = false, sending = false;
+let here = 0, anchor = null, first = 0, loaded = 0, total = 0, sized = false, grows = false, loading = null, sending = false;
+let late = false;     // keys wait until it is known which photo is next
+let beyond = false;   // the last photo has its mark, and the next mark is for a photo that is not there yet
+let unused = 0;       // marks without a photo since the cursor moved last
+let failed = null;    // why the photos that were wanted last did not come
 let begun = performance.now();  // when the page was opened; null once the server knows
 
 const address = (path, more = {}) => `/annotate/${path}?${new URLSearchParams({ query, ...more })}`;
@@ -37,7 +41,8 @@ async function ask(path, more, init) {
 // -- photos ---------------------------------------------------------------------------------------------------
 
 function load() {
-  loading ??= fetchMore().catch(tell).finally(() => { loading = null; });
+  failed = loading ? failed : null;
+  loading ??= fetchMore().catch((error) => { failed = error; tell(error); }).finally(() => { loading = null; });
   return loading;
 }
 
@@ -146,7 +151,7 @@ function openOrClose() {
   const one = photos[here], head = one?.head || (one?.siblings ? one : null);
   if (head) closeGroup(head);
   else if (one?.members.length) openGroup(one);
-  else return say("This photo is in no group");
+  else return notice("This photo is in no group");
   photos.forEach((tile, place) => {
     for (const item of items(tile)) known.set(item.image, place);
     tile.element.id = `shot-${place}`;
@@ -199,12 +204,15 @@ function select() {
 
 function go(place) {
   anchor = null;
+  beyond = false;
+  unused = 0;
   here = Math.max(0, Math.min(place, photos.length - 1));
   select();
 }
 
 function stretch(place) {
   anchor ??= here;
+  beyond = false;
   here = Math.max(0, Math.min(place, photos.length - 1));
   select();
 }
@@ -224,12 +232,34 @@ async function reach(place) {
   return place < photos.length;
 }
 
-async function toUnmarked() {
-  for (let place = here + 1; ; place += 1) {
-    if (!await reach(place)) return;
-    if (isOpen(photos[place])) return go(place);
+const toUnmarked = () => goWhen(async () => {
+  for (let place = here + 1; await reach(place); place += 1) if (isOpen(photos[place])) return place;
+  return null;
+}, "There is no unmarked photo below");
+
+// Whoever is faster than the photos come has seen none of them: keys wait, so that none falls on the photo before.
+async function goWhen(coming, none = "") {
+  late = true;
+  if (HANDED) grows = true;  // what others left may have come back
+  const place = await coming();
+  late = false;
+  if (place !== null) go(place);
+  while (queued.length && !late) {
+    const [key, act] = queued.shift();
+    if (place !== null || !(key in MARKED)) act();
+    else unused += 1;  // there is no photo for that mark
   }
+  if (late) tellWaiting();
+  else notice(place === null ? refusal() || none : "");
 }
+
+function refusal() {
+  if (!unused) return "";
+  const why = failed ? `The next photos do not come (${failed.status ? failed.message : "the server cannot be reached"})` : "There are no more photos for you here";
+  return `${why}: ${unused === 1 ? "one key was" : `${unused} keys were`} not used`;
+}
+
+const tellWaiting = () => notice(queued.length ? `${queued.length === 1 ? "One key waits" : `${queued.length} keys wait`} for the next photos` : "");
 
 function enlarge(one) {
   element("large").src = one.large;
@@ -249,22 +279,13 @@ function toggle(dialog) {
 
 function mark(value) {
   const [from, to] = range();
-  put(photos.slice(from, to + 1).flatMap(items), value);
+  if (beyond && value !== null) queued.push([value, () => mark(value)]);
+  else put(photos.slice(from, to + 1).flatMap(items), value);
   if (value === null) return;
-  go(to + 1);
-  if (to + 1 >= photos.length && (loading || grows || first + loaded < total)) waitFor(to + 1);
-}
-
-// Whoever is faster than the photos come has seen none of them: keys wait, so that none falls on the photo before.
-async function waitFor(place) {
-  late = true;
-  const there = await reach(place);
-  late = false;
-  if (there) go(place);
-  while (queued.length && !late) {
-    const [key, act] = queued.shift();
-    if (there || !(key in WORDS)) act();  // there is no photo for that mark
-  }
+  if (!beyond) go(to + 1);
+  if (!beyond && to + 1 < photos.length) return;
+  beyond = true;
+  goWhen(async () => (await reach(to + 1) ? to + 1 : null));
 }
 
 function put(some, value) {
@@ -287,7 +308,7 @@ function set(one, value, byGroup) {
 
 function undo() {
   const batch = past.pop();
-  if (!batch) return say("There is nothing to take back");
+  if (!batch) return notice("There is nothing to take back");
   for (const [image, before, byGroup] of batch) set(itemOf(image), before, byGroup);
   go(known.get(batch[0][0]));
   say(batch.length > 1 ? `${batch.length} marks taken back` : "Taken back");
@@ -295,6 +316,17 @@ function undo() {
 }
 
 const say = (text) => { element("told").textContent = text; };
+
+// What everybody is to see beside the keys, above an open dialog too.
+function notice(text) {
+  const note = element("note");
+  if (note.textContent === text) return;
+  note.hidePopover?.();
+  note.textContent = text;
+  if (!text) return;
+  note.showPopover?.();
+  say(text);
+}
 
 // -- saving ---------------------------------------------------------------------------------------------------
 
@@ -465,7 +497,12 @@ const ACTIONS = {
   Home: () => go(0), End: () => go(photos.length - 1),
 };
 // All photos without a mark down to here, as on the search page: Shift with y, n or d.
-const downToHere = (value) => put(photos.slice(0, range()[1] + 1).flatMap(items).filter((one) => !one.mark), value);
+function downToHere(value) {
+  const open = photos.slice(0, range()[1] + 1).flatMap(items).filter((one) => !one.mark);
+  if (open.length) put(open, value);
+  else notice("There is no unmarked photo down to here");
+}
+
 const MOVES = { ArrowLeft: () => -1, ArrowRight: () => 1, ArrowUp: () => -across(), ArrowDown: across };
 const MARKED = { y: 1, n: 1, d: 1 };
 const REPEATED = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]);
@@ -482,11 +519,17 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
   const many = event.shiftKey && key in MARKED;
   const act = () => (many ? downToHere(key) : !move ? ACTIONS[key]() : (event.shiftKey ? stretch : go)(here + move()));
-  if (late) queued.push([key, act]);
-  else act();
+  if (many || key === "x") act();  // for photos that were looked at, whatever comes
+  else press(key, act);
 });
 
-for (const button of document.querySelectorAll("[data-key]")) button.addEventListener("click", () => ACTIONS[button.dataset.key]());
+function press(key, act) {
+  if (!late) { notice(""); return act(); }
+  queued.push([key, act]);
+  tellWaiting();
+}
+
+for (const button of document.querySelectorAll("[data-key]")) button.addEventListener("click", () => press(button.dataset.key, ACTIONS[button.dataset.key]));
 element("audit").addEventListener("click", ({ currentTarget }) => {
   if (element("size").reportValidity()) draw(currentTarget, "audit", { size: element("size").value, twice: element("twice").checked ? 0.1 : 0 });
 });
