@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS list_leases(query TEXT NOT NULL, image TEXT NOT NULL,
     at REAL NOT NULL, number INTEGER PRIMARY KEY, UNIQUE(query, image, person));
 """
 LAPSE = 900.0  # seconds for which a photo that was handed out waits for its label
-SKIPPED = 24  # labelled photos that were handed out to somebody after an open one: then they have skipped it
+SKIPPED = 24  # looks at photos that were handed out to somebody after an open one: then they have skipped it
 TWICE = 0.1  # of the photos of a shared list are labelled by two people
 
 
@@ -73,15 +73,16 @@ class Leases:
         with self._lock:
             return [Lease(*row) for row in self._sql.execute(statement, (query,))]
 
-    def renew(self, query: str, person: str, labelled: Collection[str]) -> None:
+    def renew(self, query: str, person: str, labelled: Collection[str], grouped: Collection[str] = ()) -> None:
         """Let the leases of somebody who is at work begin anew; those that have lapsed stay lapsed.
 
-        `labelled` are the photos that they have labelled. What they have skipped lapses.
+        `labelled` are the photos that they have labelled, `grouped` those of them that got the mark of their group: a
+        group is one look. What they have skipped lapses.
         """
         now, later, skipped = time.time(), 0, list[tuple[str, str, str]]()
         with self._lock, sqlite.transaction(self._sql):
             for lease in reversed([one for one in self.leases(query) if one.person == person]):
-                later += lease.image in labelled
+                later += lease.image in labelled and lease.image not in grouped
                 if later >= SKIPPED and lease.image not in labelled:
                     skipped.append((query, lease.image, person))
             self._sql.execute(

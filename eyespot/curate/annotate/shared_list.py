@@ -7,7 +7,7 @@ stopping rule fire, no photo below that rank is handed out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eyespot.curate.annotate.agreement import MarksByPerson, coefficients, everybody, labels
@@ -16,6 +16,7 @@ from eyespot.curate.annotate.leases import Unit, is_twice
 from eyespot.curate.annotate.person_names import name_of
 from eyespot.curate.annotate.progress import team_standing
 from eyespot.runs.agreement import Agreement
+from eyespot.types import Judgement
 
 AT_ONCE = 24  # photos that are handed to somebody
 Groups = Sequence[Sequence[str]]  # photos of a list that are labelled at once, in its order
@@ -46,8 +47,14 @@ def hand_out(store: AnnotationStore, id: str, who: str, groups: Groups = (), mos
         if unit[0] in within
     ]
     labelled = {(image, labeller) for labeller, own in by_person.items() for image in own}
-    leases.renew(id, person, by_person.get(person, {}))
+    renew(store, id, who, by_person.get(person, {}))
     return leases.hand_out(id, person, units, labelled, most)
+
+
+def renew(store: AnnotationStore, id: str, who: str, said: Mapping[str, Judgement]) -> None:
+    """Let what somebody holds begin anew, for they are at work; `said` are their last words, by photo."""
+    person = name_of(who)
+    store.team.leases.renew(id, person, said, store.team.marked_by_group(id, person, said))
 
 
 def photos_of(store: AnnotationStore, id: str, who: str) -> list[Candidate]:

@@ -98,7 +98,7 @@ def mark(at: Session, house: Served, query: Id, given: Marks) -> Response:
         at.store.open_page(query, who, given.opened)
     at.store.team.note_marks(query, name_of(who), given.marks, set(given.by_group) & given.marks.keys())
     changed = at.store.mark(query, who, given.marks)
-    at.store.team.leases.renew(query, name_of(who), at.store.last_judgements(query, who))
+    shared_list.renew(at.store, query, who, at.store.last_judgements(query, who))
     return JSONResponse({"changed": changed, **_stands(at, house, query, given.what)})
 
 

@@ -166,6 +166,20 @@ def test_a_photo_is_skipped_once_a_page_that_came_later_is_labelled(at: Annotati
     assert lapsed == [[], [first]] and first in unmarked(at, "ada")
 
 
+def test_a_burst_that_is_marked_at_once_skips_nothing(at: AnnotationStore) -> None:
+    """24 frames behind one tile are one look: what was open before them stays with whoever holds it."""
+    groups = [["0"], [str(n) for n in range(1, 31)], *([str(n)] for n in range(31, 300))]
+    for _ in range(2):
+        shared_list.hand_out(at, Q, "ada", groups)
+    lapsed = []
+    for some in (groups[1], *groups[2:25]):
+        mark_group(at, "ada", some, "n")
+        shared_list.renew(at, Q, "ada", at.last_judgements(Q, "ada"))
+        lapsed.append([one.image for one in at.team.leases.leases(Q) if one.lapsed])
+
+    assert lapsed == [[]] * 23 + [["0"]]
+
+
 STEPS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(1, 9), st.booleans()), max_size=12)
 
 
