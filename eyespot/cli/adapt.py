@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from eyespot.cli.console import note
-from eyespot.types import UsageError
+from eyespot.types import EyespotError, UsageError
 
 AT_ONCE = 1 << 16  # rows copied at once
 LARGE = 1 << 27  # numbers, of which a copy is worth a word
@@ -51,12 +51,18 @@ def _vectors(path: Path) -> Any:
     """Rows of float32 or float16 as they lie on disk; of other floats and of int8 a copy in float32.
 
     Only the direction of a row counts, so int8 codes are vectors if they have no offset and no scale of a component.
+    `UsageError` for a file that is missing, or that is no array of rows of numbers like these.
     """
     import numpy as np
 
     from eyespot.gallery.files import map_array
 
-    mapped = map_array(path, kinds="fiu")
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}; save the vectors there with numpy.save")
+    try:
+        mapped = map_array(path, kinds="fiubcSU")
+    except EyespotError as error:  # a gallery's own file would be damaged; this one is an argument
+        raise UsageError(str(error)) from error
     if mapped.dtype in (np.float16, np.float32):
         return mapped
     if mapped.dtype.kind != "f" and mapped.dtype != np.int8:

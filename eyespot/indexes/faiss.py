@@ -1,7 +1,8 @@
-"""Approximate search by faiss: 4-bit product quantisation, with inverted lists as a gallery grows, or a graph.
+"""Approximate search by faiss: 4-bit product quantisation, with lists as a gallery grows; RaBitQ codes; or a graph.
 
     load(blocks)                                pq below 200,000 rows, ivf from there on
     load(blocks, kind="ivf", lists=2048, parts=192, probes=64, depth=1000)
+    load(blocks, kind="rabitq", bits=1)         no k-means: built in a fraction of the time
     load(blocks, folder=place)                  opened if it was built there; else built there
     load(blocks, folder=place, held=workers)    the same answers; the parts are opened and searched by others
 
@@ -33,7 +34,7 @@ from eyespot.storage.atomic import flush
 from eyespot.storage.files import json_of, write_whole
 from eyespot.types import EyespotError, Mask, UsageError
 
-KINDS = ("pq", "ivf", "hnsw")
+KINDS = ("pq", "ivf", "rabitq", "hnsw")
 LAYOUT = "layout.json"
 _MANY = 200_000  # rows; from here on lists save more than they cost
 _PART = 1 << 22  # rows of a file; of 768 dimensions 0.4 GB of codes
@@ -47,15 +48,17 @@ _SEED = 0
 class FaissShape:
     """What is built; 0: by the number of rows and dimensions.
 
-    kind: pq reads the codes of all rows, ivf those of the nearest lists, hnsw walks a graph over 8-bit vectors.
-    parts: 4-bit codes of a row, a multiple of 2. lists: of ivf. links: of each row in the graph (M), whose
-    efConstruction is 200.
+    kind: pq reads the codes of all rows, ivf those of the nearest lists, rabitq RaBitQ codes of all rows (signs of the
+    randomly rotated rest beside the mean: Gao and Long, SIGMOD 2024), hnsw walks a graph over 8-bit vectors.
+    parts: 4-bit codes of a row, a multiple of 2, of pq and ivf. lists: of ivf. bits: of each number, 1 to 8, of rabitq.
+    links: of each row in the graph (M), whose efConstruction is 200.
     """
 
     kind: str = "auto"
     parts: int = 0
     lists: int = 0
     links: int = 32
+    bits: int = 0
 
     def __post_init__(self) -> None:
         if self.kind not in ("auto", *KINDS):
@@ -63,6 +66,8 @@ class FaissShape:
         if min(self.parts, self.lists, self.links - 2) < 0 or self.parts % 2:
             told = f"{self.parts} parts, {self.lists} lists and {self.links} links"
             raise UsageError(f"{told} make no index; give an even number of parts, and 2 links or more")
+        if not 0 <= self.bits <= 8:
+            raise UsageError(f"{self.bits} bits make no code; give 1 to 8")
 
     def settled(self, rows: int, dim: int) -> FaissShape:
         """Every 0 replaced; only an ivf has lists. `UsageError` for more of them than rows to train them on."""
@@ -70,9 +75,10 @@ class FaissShape:
         if kind == "ivf" and self.lists > max(1, rows):
             raise UsageError(f"{self.lists} lists of {rows} rows make no index; give fewer lists")
         lists = self.lists or 1 << round(math.log2(2 * math.sqrt(max(1, rows))))
-        return replace(
-            self, kind=kind, parts=self.parts or 2 * math.ceil(max(1, dim) / 8), lists=lists if kind == "ivf" else 1
-        )
+        lists = lists if kind == "ivf" else 1
+        if kind == "rabitq":
+            return replace(self, parts=0, lists=lists, bits=self.bits or 1)
+        return replace(self, kind=kind, parts=self.parts or 2 * math.ceil(max(1, dim) / 8), lists=lists, bits=0)
 
     @property
     def sieving(self) -> bool:
@@ -213,21 +219,14 @@ def _built(rows: RowBlocks, shape: FaissShape, folder: Path | None) -> Parts | _
 
 def _parts(rows: RowBlocks, shape: FaissShape) -> Iterator[Any]:
     """Indexes of at most so many rows each; one is in memory at a time."""
-    faiss = _faiss()
-    width, inner = _width(rows.dim, shape), faiss.METRIC_INNER_PRODUCT
-    if shape.kind == "hnsw":
-        trained = faiss.IndexHNSWSQ(width, faiss.ScalarQuantizer.QT_8bit, shape.links, inner)
-        trained.hnsw.efConstruction = 200
-    else:
-        trained = faiss.IndexIVFPQFastScan(faiss.IndexFlatIP(width), width, shape.lists, shape.parts, 4, inner)
-        trained.cp.min_points_per_centroid = 1  # a word less on stderr; lists are few enough
+    width = _width(rows.dim, shape)
     count = max(_TRAINED_ON, 40 * shape.lists)
     # So many rows at random, the same for the same vectors
     if count >= len(rows):
         sample = finite(rows.gather(np.arange(len(rows))))
     else:
         sample = finite(rows.gather(np.sort(np.random.default_rng(_SEED).choice(len(rows), count, replace=False))))
-    trained.train(widened(sample, width))
+    trained = _trained(shape, widened(sample, width))
     parts = -(-len(rows) // _PART)
     ends = [len(rows) * at // parts for at in range(parts + 1)]
     for start, stop in pairwise(ends):
@@ -238,9 +237,29 @@ def _parts(rows: RowBlocks, shape: FaissShape) -> Iterator[Any]:
         yield part
 
 
+def _trained(shape: FaissShape, sample: NDArray[np.float32]) -> Any:
+    """An index without rows, trained on a sample (n, width)."""
+    faiss = _faiss()
+    width, inner, flat = sample.shape[1], faiss.METRIC_INNER_PRODUCT, faiss.IndexFlatIP(sample.shape[1])
+    if shape.kind == "hnsw":
+        trained = faiss.IndexHNSWSQ(width, faiss.ScalarQuantizer.QT_8bit, shape.links, inner)
+        trained.hnsw.efConstruction = 200
+    elif shape.kind == "rabitq":
+        # One list, for only lists heed a mask. Its centre is given: k-means for inner products would make it unit
+        # length, far from the mean, and the codes are of what is left beside the centre.
+        flat.add(sample.mean(axis=0, keepdims=True, dtype=np.float64).astype(np.float32))
+        trained = faiss.IndexIVFRaBitQFastScan(flat, width, 1, inner, 32, True, shape.bits)
+    else:
+        trained = faiss.IndexIVFPQFastScan(flat, width, shape.lists, shape.parts, 4, inner)
+        trained.cp.min_points_per_centroid = 1  # a word less on stderr; lists are few enough
+    trained.train(sample)
+    return trained
+
+
 def _width(dim: int, shape: FaissShape) -> int:
-    """Dimensions with zeros behind, so that all parts are equally long."""
-    return dim if shape.kind == "hnsw" else -(-dim // shape.parts) * shape.parts
+    """Dimensions with zeros behind, so that all parts are equally long, and codes whole bytes."""
+    part = {"hnsw": 1, "rabitq": 8}.get(shape.kind, shape.parts)
+    return -(-dim // part) * part
 
 
 # -- files --------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from eyespot.gallery.view import View
 from eyespot.kernels.codes import evenly
 from eyespot.storage.atomic import new_file, put_folder
 from eyespot.storage.digests import DIGESTS, GONE, add_digests, damaged_at_a_glance, damaged_files, sound_digests
+from eyespot.storage.files import json_of
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Index, UsageError, Vectors
 
@@ -80,10 +81,25 @@ class StoredIndex:
 
 
 def folder_of(view: View, name: str) -> Path:
-    """Where an index of this space lies, or would; `UsageError` for what is no name."""
+    """Where an index of this space lies, or would; `UsageError` for what is no name.
+
+    The index of faiss also goes by its kind: `rabitq` is `faiss` where that has codes of RaBitQ.
+    """
     if not name or name != Path(name).name or name.startswith("."):
         raise UsageError(f"{name!r} is no name of an index; take letters and digits")
-    return view.gallery.path / "indexes" / view.stem / name
+    beside = view.gallery.path / "indexes" / view.stem
+    if not (beside / name).is_dir() and name == _kind_of(beside / IN_PARTS):
+        return beside / IN_PARTS
+    return beside / name
+
+
+def _kind_of(folder: Path) -> str | None:
+    """The kind in an index's settings; None if they cannot be read, which is said when the index is opened."""
+    try:
+        kind = json_of(folder / SETTINGS)["settings"]["kind"]
+    except (EyespotError, OSError, ValueError, KeyError, TypeError):
+        return None
+    return kind if isinstance(kind, str) else None
 
 
 def names_in(view: View) -> list[str]:

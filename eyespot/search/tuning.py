@@ -22,7 +22,7 @@ from eyespot.search.index_choice import EXACT, Measured, building, open_index, s
 from eyespot.search.nearest import K
 from eyespot.types import Index, NothingFound, UsageError, Vectors
 
-KINDS = ("auto", "pq", "ivf", "hnsw", "lance")
+KINDS = ("auto", "pq", "ivf", "rabitq", "hnsw", "lance")
 DEPTHS = (100, 140, 200, 280, 400, 560, 800, 1100, 1600, 2200, 3200, 4500, 6400)
 LEAST_ROWS, LEAST_QUERIES = 2048, 10
 QUERIES = 200
@@ -102,24 +102,32 @@ def refuse_few(rows: int) -> None:
 
 
 def candidates(kind: str, rows: int, dim: int) -> list[IndexCandidate]:
-    """What is worth building of a kind for so many rows; "auto": codes of two sizes, from 50,000 rows on lists too."""
+    """What is worth building of a kind; "auto": codes of two sizes, RaBitQ's, and from 50,000 rows on lists too."""
     if kind not in KINDS:
         raise UsageError(f"no kind {kind!r} of index; there are: {', '.join(KINDS)}")
     if kind == "lance":
         return [_lance(rows, dim)]
     if kind == "hnsw":
         return [IndexCandidate("hnsw", "faiss", {"kind": "hnsw"}, (100, 200, 400, 800), rows * (dim + 260))]
+    signs, twice = (_rabitq(bits, rows, dim) for bits in (1, 2))
     fine, coarse = (2 * max(1, round(dim / numbers)) for numbers in (8, 16))
     codes = [_codes({"kind": "pq", "parts": parts}, rows, (1,)) for parts in dict.fromkeys((fine, coarse))]
     count = 1 << round(math.log2(2 * math.sqrt(rows)))
     probes = tuple(dict.fromkeys(max(1, count // share) for share in (128, 64, 32, 16, 8, 4, 2)))
     lists = [_codes({"kind": "ivf", "parts": fine, "lists": count}, rows, probes)]
-    return {"pq": codes, "ivf": lists}.get(kind, codes + (lists if rows >= _LISTS else []))
+    by_kind = {"pq": codes, "ivf": lists, "rabitq": [signs, twice]}
+    return by_kind.get(kind, [*codes, signs, *(lists if rows >= _LISTS else [])])
 
 
 def _codes(settings: dict[str, Any], rows: int, probes: tuple[int, ...]) -> IndexCandidate:
     told = ", ".join(f"{settings[name]} {name}" for name in ("lists", "parts") if name in settings)
     return IndexCandidate(f"{settings['kind']}, {told}", "faiss", settings, probes, rows * (settings["parts"] // 2 + 8))
+
+
+def _rabitq(bits: int, rows: int, dim: int) -> IndexCandidate:
+    """Codes of so many bits for a number, and the numbers beside them that correct what they say of a row."""
+    size = rows * (bits * dim // 8 + (16 if bits == 1 else 28))
+    return IndexCandidate(f"rabitq, bits {bits}", "faiss", {"kind": "rabitq", "bits": bits}, (1,), size)
 
 
 def _lance(rows: int, dim: int) -> IndexCandidate:

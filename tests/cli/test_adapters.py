@@ -168,6 +168,13 @@ def test_arrays_of_other_numbers_find_what_float32_finds(kind: str, worse: Path,
         (np.full((1, 512), np.nan, np.float32), np.ones((4, 512), np.float32), "holds NaN or infinity"),
         (np.ones((1, 512), np.uint8), np.ones((4, 512), np.float32), "astype('float32')"),
         (np.ones((1, 512), np.float32), np.ones((4, 512), np.int64), "astype('float32')"),
+        (np.ones((1, 512), np.float32), np.ones((4, 512), np.complex64), "astype('float32')"),
+        (np.ones((1, 512), np.float32), np.full((4, 512), "a"), "astype('float32')"),
+        (np.ones(512, np.float32), np.ones((4, 512), np.float32), "save it as (rows, dim)"),
+        (np.ones((1, 512), np.float32), np.ones((0, 512), np.float32), "save it as (rows, dim)"),
+        (np.ones((1, 5), np.float32), np.ones((4, 512), np.float32), "they must be alike"),
+        (np.ones((1, 5), np.float32), np.ones((4, 5), np.float32), "takes vectors of 512 components"),
+        (np.ones((1, 512), np.float32), np.full((4, 512), np.inf, np.float32), "some vectors hold NaN or infinity"),
     ],
 )
 def test_arrays_that_cannot_be_searched_are_a_sentence(
@@ -177,3 +184,18 @@ def test_arrays_that_cannot_be_searched_are_a_sentence(
 
     assert isinstance(ran.exception, UsageError) and told in str(ran.exception)
     assert not (tmp_path / "found.npz").exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"hello", b"\x93NUMPY\x01\x00v\x00{"])
+def test_files_that_are_no_arrays_end_with_2_as_wrong_arrays_do(
+    content: bytes | None, worse: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "gallery.npy", np.ones((4, 512), np.float32))
+    if content is not None:
+        (tmp_path / "queries.npy").write_bytes(content)
+    arrays = ("--queries", tmp_path / "queries.npy", "--gallery", tmp_path / "gallery.npy")
+
+    ran = eyespot("adapt", worse, *arrays, "-k", 5, "--out", tmp_path / "found.npz")
+
+    assert isinstance(ran.exception, UsageError) and ran.exception.exit_code == 2
+    assert "numpy.save" in str(ran.exception) and "queries.npy" in str(ran.exception)

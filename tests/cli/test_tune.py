@@ -79,7 +79,7 @@ def test_a_dry_run_builds_nothing(tmp_path: Path) -> None:
 
     plan = told("-g", tmp_path / "gallery", "--dry-run")
 
-    assert [one["kind"] for one in plan["builds"]] == ["pq", "pq"] and plan["rows"] == 3000
+    assert [one["kind"] for one in plan["builds"]] == ["pq", "pq", "rabitq"] and plan["rows"] == 3000
     assert names_in(view) == [] and not (tmp_path / "gallery" / "indexes").exists()
 
 
@@ -87,6 +87,17 @@ def test_lists(gallery: Path) -> None:
     found = told("-g", gallery, "--kind", "ivf", "--recall", 0.8)
 
     assert found["settings"]["kind"] == "ivf" and found["settings"]["lists"] == 128
+
+
+def test_rabitq(gallery: Path) -> None:
+    found = told("-g", gallery, "--kind", "rabitq", "--recall", 0.8)
+
+    assert found["settings"]["kind"] == "rabitq" and found["settings"]["bits"] in (1, 2)
+    searched = run_eyespot("search", "a heron", "-g", gallery, "-k", 3, "--json", "--index", "rabitq")
+    answer = json.loads(searched.stdout)
+    assert (answer["exact"], answer["recall"], len(answer["items"])) == (False, found["measured"]["recall"], 3)
+    refused = run_eyespot("search", "a heron", "-g", gallery, "--index", "hnsw")
+    assert refused.returncode == 2 and "it has: exact, faiss" in refused.stderr
 
 
 def test_of_those_that_surely_find_enough_the_fastest_is_chosen(gallery: Path) -> None:
@@ -213,8 +224,9 @@ def test_a_small_gallery_has_nothing_to_tune(tmp_path: Path) -> None:
 def test_lists_are_tried_as_a_gallery_grows() -> None:
     small, large = (candidates("auto", rows, 768) for rows in (10_000, 1_000_000))
 
-    assert [one.settings for one in small] == [{"kind": "pq", "parts": 192}, {"kind": "pq", "parts": 96}]
-    assert large[2].settings == {"kind": "ivf", "parts": 192, "lists": 2048} and max(large[2].probes) == 1024
+    pq, rabitq = [{"kind": "pq", "parts": parts} for parts in (192, 96)], {"kind": "rabitq", "bits": 1}
+    assert [one.settings for one in small] == [*pq, rabitq]
+    assert large[3].settings == {"kind": "ivf", "parts": 192, "lists": 2048} and max(large[3].probes) == 1024
 
 
 def test_moved_pictures_are_near_and_new(gallery: Path) -> None:

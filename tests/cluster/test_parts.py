@@ -21,7 +21,7 @@ from tests.cluster.conftest import killing, unit
 from tests.cluster.test_holding import assert_same
 
 DIM, ROWS = 24, 12_000
-KINDS = {"pq": {}, "ivf": {"lists": 32, "probes": 8}, "hnsw": {"probes": 100}}
+KINDS = {"pq": {}, "ivf": {"lists": 32, "probes": 8}, "rabitq": {"bits": 2}, "hnsw": {"probes": 100}}
 
 
 @pytest.fixture(scope="module")

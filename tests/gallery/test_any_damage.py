@@ -191,15 +191,15 @@ def test_a_damaged_log_is_noticed(gallery: Path, starter: Encoder) -> None:
 # -- indexes ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def indexed(tmp_path: Path) -> Path:
+@pytest.fixture(params=[{"kind": "pq", "parts": 4}, {"kind": "rabitq", "bits": 1}], ids=["pq", "rabitq"])
+def indexed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """2,000 vectors of others, and an approximate index of them."""
     pytest.importorskip("faiss")
     vectors = np.random.default_rng(1).normal(size=(2000, 16)).astype(np.float32)
     np.save(tmp_path / "vectors.npy", vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
     take_in(tmp_path / "gallery", npy.source([tmp_path / "vectors.npy"]), "other", Copied())
     view = Gallery(tmp_path / "gallery").view(Gallery(tmp_path / "gallery").stem())
-    settings = {"kind": "pq", "parts": 4, "probes": 1, "depth": 100}
+    settings = {**request.param, "probes": 1, "depth": 100}
     with building(view) as place:
         rooms.load("indexes", "faiss", view.blocks, folder=place / "faiss", **settings)
         store_index(view, "faiss", stored_of(view, "faiss", settings, Measured(0.9, 50, 10, "drawn")), place / "faiss")

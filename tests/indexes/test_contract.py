@@ -21,8 +21,9 @@ from eyespot.types import Index, UsageError
 NAMES = sorted(m.name for m in pkgutil.iter_modules(eyespot.indexes.__path__) if not m.name.startswith("_"))
 NEEDS = {"faiss": "faiss", "lance": "lancedb"}
 # So small that the rough pass does its work on two thousand rows too.
+FAISS = ("pq", "ivf", "rabitq", "hnsw")
 WAYS: dict[str, list[dict[str, Any]]] = {
-    "faiss": [{"kind": kind, "depth": 200} for kind in ("pq", "ivf", "hnsw")],
+    "faiss": [{"kind": kind, "depth": 200} for kind in FAISS],
     "lance": [{"depth": 200}],
 }
 ALL = [(name, way) for name in NAMES for way in WAYS.get(name, [{}])]
@@ -68,6 +69,12 @@ def some(count: int, of: int = 2000) -> np.ndarray:
 
 def test_there_are_indexes() -> None:
     assert {"exact", "faiss", "lance"} <= set(NAMES)
+
+
+def test_every_kind_of_faiss_is_tested() -> None:
+    faiss = pytest.importorskip("eyespot.indexes.faiss", reason="needs faiss-cpu")
+
+    assert faiss.KINDS == FAISS
 
 
 def test_shapes_order_and_scores(index: Index, vectors: np.ndarray) -> None:

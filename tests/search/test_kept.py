@@ -100,6 +100,15 @@ def test_a_recall_that_was_never_measured_is_not_made_up(view: View) -> None:
     assert "approximate: how much it finds was never measured" in run.notes
 
 
+def test_an_index_goes_by_its_kind_too(view: View) -> None:
+    assert len(open_index(view, "pq").search(view.blocks[0][:2], 5).rows) == 2
+    with pytest.raises(UsageError, match="no index 'rabitq'"):
+        open_index(view, "rabitq")
+    (folder_of(view, "faiss") / "settings.json").write_text("[]")
+    with pytest.raises(UsageError, match="no index 'pq'"):
+        open_index(view, "pq")
+
+
 def test_rows_imported_since_are_found(view: View) -> None:
     later = drawn(50, 1)
     grown = take(view.gallery.path, later, "two")
