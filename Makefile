@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Tests start hundreds of processes: none of them compiles the package anew, whatever the shell says of bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check fix test-long test-laws test-slow mutants docs bench package extras clean
+.PHONY: demo test check fix test-long test-laws test-slow test-gpu mutants docs bench package extras clean
 
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html and demo.png
 	$(BIN)/eyespot demo
@@ -32,6 +32,9 @@ test-laws: $(VENV)/.dev   ## the laws with all their examples
 
 test-slow: $(VENV)/.dev   ## the tests that take minutes
 	$(BIN)/python -m pytest -q -m slow
+
+test-gpu: $(VENV)/.dev    ## the tests that run on a CUDA card; without one all skip
+	$(BIN)/python -m pytest -q -m gpu
 
 mutants: $(VENV)/.dev     ## put 25 small faults into each room, one at a time: 85 % of them must fail a test; hours
 	$(BIN)/python scripts/mutants.py --jobs 2 $(ARGS)

@@ -23,7 +23,8 @@ for path in sys.argv[1:]:
         runpy.run_path(path, run_name="__main__")
     except SystemExit as end:
         assert end.code == 0, path
-heavy = {"faiss", "hnswlib", "ir_measures", "pytrec_eval", "ray", "scann", "simsimd", "svs", "torch", "transformers", "usearch"}
+heavy = {"faiss", "hnswlib", "ir_measures", "pytrec_eval", "ray", "scann", "simsimd", "svs", "torch", "transformers"}
+heavy.add("usearch")
 sys.exit(f"loaded for --help: {loaded}" if (loaded := heavy & set(sys.modules)) else 0)
 """
 SCRIPT = """

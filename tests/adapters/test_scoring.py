@@ -176,7 +176,7 @@ def test_a_million_more_than_there_are_gives_all() -> None:
     assert_best(found, 1, by_the_matrix(adapted, vectors), 5000)
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_torch_changes_no_answer(device: str) -> None:
     torch = pytest.importorskip("torch")
     if device == "cuda" and not torch.cuda.is_available():

@@ -422,6 +422,7 @@ def test_unasked_a_processor_trains_in_full_precision(tmp_path: Path) -> None:
     assert SHORT.precision == "auto" and unasked.loss == full.loss != half.loss
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["bfloat16", "float16", "float32"])
 def test_an_accelerator_learns_the_same(precision: str, tmp_path: Path) -> None:
     if not torch.cuda.is_available():
