@@ -1,6 +1,6 @@
 """Static task adaptation (TA): one linear map for every query and image, the baseline that QuARI is compared with.
 
-    adapted = load("folder").apply(vectors)       # unit vectors, searched like any others
+    adapted = load("folder").apply(vectors)       # unit vectors, searched like any others; --adapt linear:folder
 
 A map and a cosine classifier above it are learned together; the classifier is thrown away. Its classes are labels
 where there are any (instances, species), else every image with its texts is a class of its own. (QuARI, table 1b;
@@ -36,6 +36,8 @@ class Linear:
     weight: NDArray[np.float32]
     bias: NDArray[np.float32]
     space: str | None = None
+
+    caution: None = None  # no validation is known of it
 
     @property
     def dim(self) -> int:
@@ -128,10 +130,13 @@ def save(folder: Path, adapter: Linear) -> None:
 
 
 def load(place: Path | str) -> Linear:
-    """What `save` wrote; `UsageError` if the folder holds no linear adapter."""
+    """What `save` wrote, its folder or its file, or a layer that ILIAS publishes (.pth); `UsageError` for all else."""
     from safetensors import SafetensorError, safe_open
 
-    path = Path(place) / FILE
+    path = Path(place).expanduser()
+    if path.suffix == ".pth":
+        return _published(path)
+    path = path if path.is_file() else path / FILE
     try:
         with safe_open(path, framework="numpy") as file:
             found = Linear(file.get_tensor("weight"), file.get_tensor("bias"))
@@ -139,9 +144,28 @@ def load(place: Path | str) -> Linear:
     except (SafetensorError, OSError) as error:
         reason = " ".join(str(error).split())
         raise UsageError(f"{place} holds no linear adapter ({reason}); make one with: eyespot train linear") from None
+    return replace(_fitting(path, found), space=space)
+
+
+def _published(path: Path) -> Linear:
+    """A state dict of torch with `layer.weight` and `layer.bias`; it names no encoder. Needs the extra [torch]."""
+    with rooms.needs(path.name):
+        import torch
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+        layer = [found[name].float().numpy() for name in ("layer.weight", "layer.bias")]
+    except Exception as error:  # torch has no one class of errors for a damaged file
+        reason = " ".join(str(error).split())[:100]
+        raise UsageError(
+            f"{path} holds no linear layer ({reason}); give one of ILIAS, or eyespot train linear"
+        ) from None
+    return _fitting(path, Linear(*layer))
+
+
+def _fitting(path: Path, found: Linear) -> Linear:
     if found.weight.ndim != 2 or found.bias.shape != found.weight.shape[:1]:
         raise UsageError(f"{path}: a weight of shape {found.weight.shape} and a bias of {found.bias.shape} do not fit")
-    return replace(found, space=space)
+    return found
 
 
 def _unit(rows: Any) -> Vectors:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,17 +26,31 @@ class VectorSource(NamedTuple):
     terms: tuple[Term, ...]
 
 
+class EncodedTerms(NamedTuple):
+    """The vector (dim,) of a query's terms, and its share of the seconds that its batch took."""
+
+    vector: Vectors
+    seconds: float
+
+
+class EncodedQueries(NamedTuple):
+    """Unit vectors (queries, dim), and the seconds that the encoder took for all of them, whenever that was."""
+
+    vectors: Vectors
+    seconds: float
+
+
 @dataclass(frozen=True)
 class QueryVectors:
     """The encoder of a gallery's space; pictures that the gallery has not are looked for in `data`.
 
-    `reword` may give a query other terms before it is encoded.
+    `reword` may give a query other terms before it is encoded. `known` are terms that are encoded already.
     """
 
     collection: Collection
     data: Path
     reword: Callable[[Query], Query] | None = None
-    known: dict[tuple[Term, ...], Any] = field(default_factory=dict, repr=False)
+    known: dict[tuple[Term, ...], EncodedTerms] = field(default_factory=dict, repr=False)
 
     def sources(self, task: Task, matching: RowMatching) -> dict[str, VectorSource | None]:
         """The source of every query; None where its picture is neither in the gallery nor in the data folder."""
@@ -47,12 +62,17 @@ class QueryVectors:
 
     def vectors(self, sources: Mapping[str, VectorSource]) -> Vectors:
         """One unit vector for each query, (queries, dim)."""
+        return self.encoded(sources).vectors
+
+    def encoded(self, sources: Mapping[str, VectorSource]) -> EncodedQueries:
+        """The same with the time that it takes where nothing is known yet."""
         stored = [query for query, source in sources.items() if source.row >= 0]
         taken = dict(zip(stored, self.rows([sources[query].row for query in stored]), strict=True))
         rest = [self._reworded(Query(query, source.terms)) for query, source in sources.items() if source.row < 0]
         made = dict(zip((query.id for query in rest), self._encoded(rest), strict=True))
-        found = [taken[query] if query in taken else made[query] for query in sources]
-        return np.array(found, np.float32).reshape(len(sources), self.collection.view.space.dim)
+        found = [taken[query] if query in taken else made[query].vector for query in sources]
+        vectors = np.array(found, np.float32).reshape(len(sources), self.collection.view.space.dim)
+        return EncodedQueries(vectors, sum(one.seconds for one in made.values()))
 
     def queries(self, task: Task, matching: RowMatching | None) -> list[Query]:
         """The queries for judges, with the files of their images. Without those that have no file here."""
@@ -64,7 +84,7 @@ class QueryVectors:
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         """One unit vector for each text, (texts, dim)."""
-        return np.asarray(self._encoded([Query.words(text) for text in texts]), np.float32)
+        return np.asarray([one.vector for one in self._encoded([Query.words(text) for text in texts])], np.float32)
 
     def rows(self, rows: Sequence[int]) -> Vectors:
         """The stored vectors of rows, (rows, dim), as float32 of unit length."""
@@ -78,13 +98,15 @@ class QueryVectors:
     def _reworded(self, query: Query) -> Query:
         return query if self.reword is None else self.reword(query)
 
-    def _encoded(self, queries: Sequence[Query]) -> list[Any]:
+    def _encoded(self, queries: Sequence[Query]) -> list[EncodedTerms]:
         """Captions are queries of one task and the pool of another: nothing is encoded twice."""
         fresh = [q for q in {query.terms: query for query in queries}.values() if q.terms not in self.known]
         for start in range(0, len(fresh), BATCH):
             batch = fresh[start : start + BATCH]
+            started = time.perf_counter()
             made = embed(batch, self.collection.encoder)  # (batch, dim)
-            self.known.update(zip((query.terms for query in batch), made, strict=True))
+            share = (time.perf_counter() - started) / len(batch)
+            self.known.update((query.terms, EncodedTerms(row, share)) for query, row in zip(batch, made, strict=True))
         return [self.known[query.terms] for query in queries]
 
     def _files(self, images: Iterable[str], rows: Mapping[str, int]) -> dict[str, Path]:

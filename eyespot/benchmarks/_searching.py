@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,19 +17,18 @@ from numpy.typing import NDArray
 from eyespot import rooms
 from eyespot.benchmarks._asking import QueryVectors, VectorSource, task_queries
 from eyespot.benchmarks._benchmark import Task
-from eyespot.benchmarks._ranking import aliases
 from eyespot.benchmarks._reranking import reranked, unfit
+from eyespot.benchmarks._row_names import RowNames, rows_of, wanted, with_other_names
 from eyespot.gallery.photos.pictures import id_of
 from eyespot.gallery.view import View
 from eyespot.runs.matrix import ranked_matrix
-from eyespot.search.adapted import IndexUnder, cautions, refuse_other_space, seen_by
+from eyespot.search.adapted import AnyAdapter, cautions, index_under, refuse_other_space, seen_through
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors
 from eyespot.search.matching import UNMATCHED, RowMatching, matched, renamed
 from eyespot.search.query_rewriting import Reworded
 from eyespot.types import (
-    Adapter,
     IdColumn,
     Index,
     Mask,
@@ -63,7 +61,8 @@ class GallerySearcher:
     `data` is where pictures of queries lie that the gallery has not; `match` the gallery's column that judged images
     are named by; `allow_missing`: go on though some images of the benchmark are not in the gallery. At least `least`
     images are ranked for each query. The first `looked_at` of a run have their pictures in its facts; `reword` gives a
-    query other terms before it is searched. `stages` says what follows the first stage.
+    query other terms before it is searched. `stages` says what follows the first stage; `known_queries` are those that
+    another searcher of the same space has encoded.
     """
 
     collection: Collection
@@ -73,8 +72,9 @@ class GallerySearcher:
     least: int = LEAST
     looked_at: int = 0
     reword: Reworded | None = None
-    adapter: Adapter | None = None
+    adapter: AnyAdapter | None = None
     stages: StageOptions = field(default_factory=StageOptions)
+    known_queries: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if self.adapter is not None:
@@ -84,7 +84,7 @@ class GallerySearcher:
         """The task's queries ranked; raises `UsageError` if images are missing and that is not allowed."""
         if why := unfit(task, self.stages):
             raise UsageError(why)
-        matching = self._matched(*_wanted(task))
+        matching = self._names.matched(*wanted(task))
         # What must be in the gallery for the numbers to be those of the benchmark: all that is to be ranked
         # or found
         judged = task.judged
@@ -96,12 +96,11 @@ class GallerySearcher:
             needed = {*relevant, *handed, *task.pool}
         notes = self._checked(matching, needed)
         sources, said = self._sources(task, matching)
-        seconds: dict[str, float] = {}
-        with _timed(seconds, "encode", len(sources)):
-            queries = self._asking.vectors(sources)  # (queries, dim)
+        encoded = self._asking.encoded(sources)  # (queries, dim)
         rank = self._captions(task) if task.way == "i2t" else self._pictures(task, matching)
-        with _timed(seconds, "search", len(sources)):
-            run = rank(list(sources), queries)
+        started = time.perf_counter()
+        run = rank(list(sources), encoded.vectors)
+        seconds = _each(encoded.seconds, started, len(sources))
         run.header |= {"encoder": self.view.space.encoder, "space": self.view.space.digest, "seconds": seconds}
         run.header |= {"adapted": True} if self.adapter is not None else {}
         missing = sum(name in needed for name in matching.unmatched) + len(task_queries(task)) - len(sources)
@@ -115,13 +114,16 @@ class GallerySearcher:
 
     def ranked(self, task: Task, run: Run, depth: int) -> Run:
         """A run of gallery ids after these stages; without the queries whose pictures are not here."""
-        matching = self._matched(*_wanted(task))
+        matching = self._names.matched(*wanted(task))
         sources, notes = self._sources(task, matching)
         there = {query: sources[query] for query in run if query in sources}
-        vectors = self._asking.vectors(there)
+        vectors, encoding = self._asking.encoded(there)
         queries = self._queries(task, matching, list(there))
         options = replace(self.stages, k=depth, mask=self.view.live, adapt=self.adapter, reranks=depth)
-        made = chain_of(self.collection, options, self._known(queries, vectors))(queries, run)
+        chain = chain_of(self.collection, options, self._known(queries, vectors))
+        started = time.perf_counter()
+        made = chain(queries, run)
+        made.header["seconds"] = _each(encoding, started, len(there))
         made.notes = [*notes, *made.notes]
         return made
 
@@ -155,15 +157,19 @@ class GallerySearcher:
         return self.collection.view
 
     @cached_property
+    def _names(self) -> RowNames:
+        return RowNames(self.view, self.match)
+
+    @cached_property
     def _asking(self) -> QueryVectors:
-        return QueryVectors(self.collection, self.data, self.reword)
+        return QueryVectors(self.collection, self.data, self.reword, self.known_queries)
 
     def around(self, task: Task, query: str, seed: int = 0) -> Around:
         """A query among its relevant images and others of the gallery, at most 100,000 drawn by the seed."""
         if query not in task.judged.queries:
             raise UsageError(f"{task.name} has no query {query!r} to draw a map of")
         one = replace(task, judged=task.judged.only([query]))
-        matching = self._matched(*_wanted(one))
+        matching = self._names.matched(*wanted(one))
         relevant = one.judged.qrels.relevant(query) if query in one.judged.qrels else set()
         rows = sorted({row for row, names in matching.by_row.items() if relevant.intersection(names)})
         if not rows:
@@ -179,15 +185,15 @@ class GallerySearcher:
         """The same images and query as the adapter has them; None without one."""
         if self.adapter is None:
             return None
-        (view,) = self.adapter.adapt(around.query[None])
-        return Around(around.relevant, seen_by(view, around.vectors), view.query)
+        query, vectors = seen_through(self.adapter, around.query, around.vectors)
+        return Around(around.relevant, vectors, query)
 
     # -- for whoever looks at pictures ---------------------------------------------------------------------
 
     def runnable_queries(self, task: Task) -> list[Query]:
         """The task's queries in words and pictures; without those whose pictures are not here."""
         pictures = [image for _, image in task_queries(task).values() if image is not None]
-        return self._asking.queries(task, self._matched(pictures, task.image_facts) if pictures else None)
+        return self._asking.queries(task, self._names.matched(pictures, task.image_facts) if pictures else None)
 
     def query_pictures(self, task: Task) -> dict[str, tuple[str, Path]]:
         """Of image→text, the id and the place of the picture of every query; without those that are not here."""
@@ -212,28 +218,11 @@ class GallerySearcher:
         strange = [name for name in names if name.startswith(UNMATCHED)]
         ids = matched(self.view, [name.removeprefix(UNMATCHED) for name in strange], "id").rows.tolist()
         known = [name for name in names if not name.startswith(UNMATCHED)]
-        rows = self._matched(known, facts).rows.tolist() if known else []
+        rows = self._names.matched(known, facts).rows.tolist() if known else []
         found = zip([*strange, *known], [*ids, *rows], strict=True)
         return {name: row for name, row in found if row >= 0}
 
     # -- who is who ----------------------------------------------------------------------------------------
-
-    def _matched(self, names: Sequence[str], facts: Mapping[str, Mapping[str, object]]) -> RowMatching:
-        """The way of naming under which most images are found, the first of equals."""
-        ways = aliases(names, facts)[: 1 if self.match else None]
-        best = self._by(names, ways[0])
-        for others in ways[1:]:
-            if not best.unmatched:
-                break
-            found = self._by(names, others)
-            best = found if len(found.unmatched) < len(best.unmatched) else best
-        return best
-
-    def _by(self, names: Sequence[str], others: Sequence[str]) -> RowMatching:
-        found = matched(self.view, others, self.match)
-        named = dict(zip(others, names, strict=True))
-        ambiguous = [named[other] for other in found.ambiguous]
-        return RowMatching(found.way, [named[other] for other in found.names], found.rows, found.ids, ambiguous)
 
     def _checked(self, matching: RowMatching, needed: set[str]) -> list[str]:
         doubted = matching.notes if matching.ambiguous else []
@@ -275,7 +264,7 @@ class GallerySearcher:
             )
         vectors = self._asking.texts([str(task.pool[id]["text"]) for id in ids])
         over_index: Index = rooms.load("indexes", "exact", [vectors])
-        index = over_index if self.adapter is None else IndexUnder(self.adapter, [vectors])
+        index = over_index if self.adapter is None else index_under(self.adapter, [vectors])
 
         def rank(names: list[str], queries: Vectors) -> Run:
             run = _run(names, index.search(queries, min(len(ids), self._depth(task))), ids)
@@ -304,7 +293,7 @@ class GallerySearcher:
 
     def _renamed(self, task: Task, matching: RowMatching, ranked: Run) -> Run:
         """Gallery ids under the names of the benchmark; one may have several, and then is ranked under each."""
-        known = matching if task.called is None else _with_other_names(task.called, matching, ranked)
+        known = matching if task.called is None else with_other_names(task.called, matching, ranked)
         names = {id: known.by_id.get(id, [UNMATCHED + id]) for id in ranked.images.tolist()}
         if all(len(several) == 1 for several in names.values()):
             single = np.array([*(several[0] for several in names.values()), None], dtype=object)[:-1]
@@ -323,9 +312,9 @@ class GallerySearcher:
         mask = self.view.live.copy()
         if task.pool:
             mask[:] = False
-            mask[_rows_of(matching, task.pool)] = True
+            mask[rows_of(matching, task.pool)] = True
             return mask & self.view.live
-        mask[_rows_of(matching, set(task.apart).difference(task.judged.qrels.images.tolist()))] = False
+        mask[rows_of(matching, set(task.apart).difference(task.judged.qrels.images.tolist()))] = False
         return mask
 
     def _candidates(self, candidates: Run, matching: RowMatching, queries: list[str], vectors: Vectors) -> Run:
@@ -335,13 +324,9 @@ class GallerySearcher:
         for query, vector in zip(queries, vectors, strict=True):
             names = [hit.image for hit in candidates[query] if hit.image in row]
             if names:
-                scores_vectors = self._asking.rows([row[name] for name in names])
-                # What a query (dim,) thinks of images (n, dim): (n,)
-                if self.adapter is None:
-                    scores = (scores_vectors @ vector).astype(np.float64)
-                else:
-                    (view,) = self.adapter.adapt(vector[None])
-                    scores = (seen_by(view, scores_vectors) @ view.query).astype(np.float64)
+                images = self._asking.rows([row[name] for name in names])
+                seen = (vector, images) if self.adapter is None else seen_through(self.adapter, vector, images)
+                scores = (seen[1] @ seen[0]).astype(np.float64)  # (n,)
                 made[query] = ranked_matrix([query], names, scores[None], len(names))[query]
         return Run(made)
 
@@ -354,30 +339,9 @@ class GallerySearcher:
         return max([self.least, *deepest]) + leaves
 
 
-def _with_other_names(called: Callable[[str], str | None], matching: RowMatching, ranked: Run) -> RowMatching:
-    """The matching, and what the benchmark calls the other pictures that were found."""
-    taken = set(matching.names)
-    names: dict[str, str] = {}  # by name, the id
-    for id in ranked.images.tolist():
-        path = ranked.facts[id]["path"]
-        name = None if id in matching.by_id or not path else called(path)
-        if name is not None and name not in taken:
-            taken.add(name)
-            names[name] = id
-    rows = np.append(matching.rows, np.full(len(names), -1, np.int64))
-    known = [*matching.names, *names], rows, [*matching.ids, *names.values()]
-    return RowMatching(matching.way, *known, matching.ambiguous)
-
-
-def _rows_of(matching: RowMatching, names: Container[str]) -> list[int]:
-    return [row for row, known in matching.by_row.items() if any(name in names for name in known)]
-
-
-@contextmanager
-def _timed(seconds: dict[str, float], what: str, queries: int) -> Iterator[None]:
-    started = time.perf_counter()
-    yield
-    seconds[what] = (time.perf_counter() - started) / max(1, queries)
+def _each(encoding: float, started: float, queries: int) -> dict[str, float]:
+    """Seconds for each query: to encode it, and since the search started."""
+    return {"encode": encoding / max(1, queries), "search": (time.perf_counter() - started) / max(1, queries)}
 
 
 def _run(queries: list[str], found: NearestRows, names: Any) -> Run:
@@ -387,14 +351,3 @@ def _run(queries: list[str], found: NearestRows, names: Any) -> Run:
     query = np.repeat(np.arange(len(queries)), found.rows.shape[1])  # (queries · k,)
     told = IdColumn(np.array([*queries, None], dtype=object)[:-1], query)
     return Run.from_columns(told, IdColumn(ids, codes.ravel()), found.scores.ravel())
-
-
-def _wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:
-    """Every image to find in the gallery (judged, in the pool, a candidate, part of a query), and its facts."""
-    judged = task.judged
-    if task.way == "i2t":
-        return list(judged.queries), judged.queries
-    pictures = [image for _, image in task_queries(task).values() if image is not None]
-    handed = judged.candidates.images.tolist() if judged.candidates is not None else []
-    named = [*judged.qrels.images.tolist(), *task.pool, *handed, *pictures, *task.apart]
-    return list(dict.fromkeys(named)), task.image_facts

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eyespot.cli._judge_options import DEPTH, JudgeArguments, JudgeOptions, ledger_of, rewriter, second_stage
+from eyespot.cli._stage_options import refuse_alone
 from eyespot.cli.console import note
 from eyespot.cli.settings import gallery_here
 from eyespot.types import NothingFound, UsageError
@@ -16,13 +17,17 @@ from eyespot.types import NothingFound, UsageError
 if TYPE_CHECKING:
     from eyespot.benchmarks import Benchmark, GallerySearcher, Jury, Result, Task
     from eyespot.search.adapted import SearchBackend
+    from eyespot.search.collection import Collection
     from eyespot.search.hit_pairs import JudgedPairs
     from eyespot.types import Run
 
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """The options of the verb by their names; `means` searches in place of this process."""
+    """The options of the verb by their names; `means` searches in place of this process.
+
+    `opened` holds what several rows read once: tasks, galleries and the vectors of queries.
+    """
 
     benchmark: str | None = None
     data: Path | None = None
@@ -33,7 +38,9 @@ class EvalOptions:
     index: str | None = None
     adapt: str | None = None
     by: str = "look"
+    adapt_depth: int | None = None
     neighbours: int | None = None
+    alpha: float | None = None
     rerank_local: str | None = None
     expand: str | None = None
     rerank: str | None = None
@@ -61,6 +68,7 @@ class EvalOptions:
     images: Path | None = None
     page: str | None = None
     means: SearchBackend | None = None
+    opened: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def data_folder(self) -> Path:
@@ -89,16 +97,21 @@ def tasks_of(options: EvalOptions) -> tuple[Benchmark, Sequence[Task], Sequence[
     from eyespot.benchmarks import BenchmarkRequest, sampled
     from eyespot.metrics import parse
 
-    found, data, split = known(options)
     _refuse_useless(options)
-    more = [parse(spelling) for spelling in options.measure or ()]
-    tasks = found.tasks(data, BenchmarkRequest(split, options.ids))
-    whole = [replace(task, measures=[*task.measures, *more]) for task in tasks]
-    return found, whole, sampled(whole, options.sample, options.seed) if options.sample else whole
+    if "tasks" not in options.opened:  # no row of a table has tasks of its own
+        found, data, split = known(options)
+        more = [parse(spelling) for spelling in options.measure or ()]
+        tasks = found.tasks(data, BenchmarkRequest(split, options.ids))
+        whole = [replace(task, measures=[*task.measures, *more]) for task in tasks]
+        part = sampled(whole, options.sample, options.seed) if options.sample else whole
+        options.opened["tasks"] = found, whole, part
+    tasks_found: tuple[Benchmark, Sequence[Task], Sequence[Task]] = options.opened["tasks"]
+    return tasks_found
 
 
 def _refuse_useless(options: EvalOptions) -> None:
     """`UsageError` for options that would do nothing."""
+    refuse_alone(options.adapt, options.adapt_depth, options.neighbours, options.alpha)
     drawn = [name for name, value in (("--map is", options.map), ("--images are", options.images)) if value]
     if drawn and not options.out:
         raise UsageError(f"{drawn[0]} drawn in the report; say where to write it with --out DIR")
@@ -158,7 +171,8 @@ def _rankings_of_files(
         return runs, None
     searcher = _searcher(options)
     fit = _fit([task for task in tasks if task.name in runs], searcher)
-    return {task.name: searcher.rerank(task, runs[task.name], options.depth) for task in fit}, searcher
+    depth = options.adapt_depth or options.depth
+    return {task.name: searcher.rerank(task, runs[task.name], depth) for task in fit}, searcher
 
 
 def _fit(tasks: Sequence[Task], searcher: GallerySearcher) -> list[Task]:
@@ -174,20 +188,20 @@ def _fit(tasks: Sequence[Task], searcher: GallerySearcher) -> list[Task]:
 
 
 def _searcher(options: EvalOptions) -> GallerySearcher:
-    from eyespot import rooms
     from eyespot.benchmarks import LEAST, GallerySearcher
+    from eyespot.search.adapted import adapter_named
     from eyespot.search.chain import StageOptions
-    from eyespot.search.collection import Collection
 
     place = gallery_here(options.gallery)
     if options.gallery is None and not (place / "gallery.toml").is_file():
         search = "give rankings with --run FILE, or a gallery to search with -g GALLERY"
         raise UsageError("say with -g which gallery has the pictures for the judge" if options.run else search)
     depth = options.depth if options.rerank else 0
-    collection = Collection(place, options.encoder, options.index or "exact")
-    collection.means = options.means
-    adapter = rooms.load("adapters", f"quari:{options.adapt}") if options.adapt else None
+    adapter = adapter_named(options.adapt) if options.adapt else None
     reword = rewriter(options.expand, ledger_of(options.ledger, place)) if options.expand else None
+    stages = StageOptions(neighbours=options.neighbours, rerank_local=options.rerank_local, by=options.by)
+    stages = replace(stages, adapt_depth=options.adapt_depth, alpha=1.0 if options.alpha is None else options.alpha)
+    collection, known_queries = _opened(options, place)
     return GallerySearcher(
         collection,
         options.data_folder,
@@ -197,8 +211,22 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
         looked_at=depth,
         reword=reword,
         adapter=adapter,
-        stages=StageOptions(neighbours=options.neighbours, rerank_local=options.rerank_local, by=options.by),
+        stages=stages,
+        known_queries=known_queries,
     )
+
+
+def _opened(options: EvalOptions, place: Path) -> tuple[Collection, dict[Any, Any]]:
+    """The gallery, and the queries that were encoded for it: once for all rows of a table."""
+    from eyespot.search.collection import Collection
+
+    key = place, options.encoder, options.index or "exact"
+    if key not in options.opened:
+        collection = Collection(*key)
+        collection.means = options.means
+        options.opened[key] = collection, {}
+    found: tuple[Collection, dict[Any, Any]] = options.opened[key]
+    return found
 
 
 # -- numbers ------------------------------------------------------------------------------------------------

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from eyespot.cli.console import note
 from eyespot.types import UsageError
 
+if TYPE_CHECKING:
+    from eyespot.search.adapted import AnyAdapter
+
 AT_ONCE = 1 << 16  # rows copied at once
 LARGE = 1 << 27  # numbers, of which a copy is worth a word
 
 
 def run(
-    checkpoint: str = typer.Argument(help="A QuARI checkpoint: its folder, or hub:OWNER/NAME."),
+    checkpoint: str = typer.Argument(help="A QuARI checkpoint (its folder, or hub:OWNER/NAME), or linear:FILE."),
     queries: Path = typer.Option(..., help="Vectors of the queries, .npy (queries, dim)."),
     gallery: Path = typer.Option(..., help="Vectors of the images, .npy (images, dim); memory-mapped."),
     k: int = typer.Option(50, "-k", min=1, help="The number of images per query."),
@@ -23,28 +26,37 @@ def run(
         ..., metavar="FILE.npz", help="The output: ids, scores and refined_query, one row per query."
     ),
 ) -> None:
-    """Search arrays of floats or int8 with a QuARI adapter: each query transforms the space in its own way."""
+    """Search arrays of floats or int8 with an adapter: under QuARI each query transforms the space in its own way."""
     import numpy as np
 
-    from eyespot import rooms
-    from eyespot.adapters.quari.scoring import AdaptedIndex
+    from eyespot.search.adapted import adapter_named
     from eyespot.storage.files import write_whole
 
-    adapter = rooms.load("adapters", f"quari:{checkpoint}")
+    adapter = adapter_named(checkpoint)
     asked, images = _vectors(queries), _vectors(gallery)
     if images.shape[1] != asked.shape[1]:
         raise UsageError(f"{queries} has {asked.shape[1]} components, {gallery} {images.shape[1]}; they must be alike")
     if adapter.caution is not None:
         note(adapter.caution)
-    adapted = adapter.adapt(np.asarray(asked, np.float32))
-    found = AdaptedIndex([images]).search(adapted, k)
-    arrays: dict[str, Any] = {
-        "ids": found.rows,
-        "scores": found.scores,
-        "refined_query": np.array([view.query for view in adapted]),
-    }
+    arrays = _found(adapter, np.asarray(asked, np.float32), images, k)
     write_whole(out, lambda file: np.savez(file, allow_pickle=False, **arrays))
-    note(f"{len(adapted)} queries, the best {found.rows.shape[1]} of {len(images)} images each, in {out}")
+    note(f"{len(asked)} queries, the best {arrays['ids'].shape[1]} of {len(images)} images each, in {out}")
+
+
+def _found(adapter: AnyAdapter, queries: Any, images: Any, k: int) -> dict[str, Any]:
+    """ids and scores (queries, k), and the queries as the adapter has them."""
+    import numpy as np
+
+    from eyespot.adapters.linear import Linear
+    from eyespot.adapters.quari.scoring import AdaptedIndex
+    from eyespot.search.linear_adapted import LinearIndex
+
+    if isinstance(adapter, Linear):
+        found, seen = LinearIndex(adapter, [images]).search(queries, k), adapter.apply(queries)
+    else:
+        views = adapter.adapt(queries)
+        found, seen = AdaptedIndex([images]).search(views, k), np.array([view.query for view in views])
+    return {"ids": found.rows, "scores": found.scores, "refined_query": seen}
 
 
 def _vectors(path: Path) -> Any:

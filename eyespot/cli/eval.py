@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._eval_inputs import (
-    EvalOptions,
-    by_scores,
-    is_file,
-    judged,
-    known,
-    rankings,
-    results_of,
-    second_of,
-    tasks_of,
-    tell_plan,
-)
+from eyespot.cli._eval_inputs import EvalOptions, known, tell_plan
+from eyespot.cli._eval_made import PLACES, evaluation_of, ranked_by, some_failed
+from eyespot.cli._eval_rows import evaluate_rows, row_option, rows_in
 from eyespot.cli._judge_options import (
     DEPTH,
     SOME_FAILED,
@@ -35,20 +26,26 @@ from eyespot.cli._judge_options import (
     wording_option,
 )
 from eyespot.cli._ray import means_on, ray_option, workers_option
+from eyespot.cli._stage_options import (
+    ADAPT,
+    adapt_depth_option,
+    alpha_option,
+    neighbours_option,
+    refuse_on_cluster,
+    rerank_local_option,
+)
 from eyespot.cli.console import escaped, note, print_json, print_line
-from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
+from eyespot.cli.settings import gallery_option, index_option, json_option
 from eyespot.storage.atomic import make_folder
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.benchmarks import Benchmark, Evaluation, GallerySearcher, Result, Task
+    from eyespot.benchmarks import Benchmark, Evaluation, GallerySearcher, Task
     from eyespot.reports.tables import Summary
     from eyespot.types import Run
 
 LIST = "list"
-NOT_OPTIONS = ("again", "json", "check", "ray", "workers", "dry_run")
-PLACES = ("data", "gallery", "ledger", "prices", "images")
-NAMES_OR_FILES = ("rerank", "wording", "expand")
+NOT_OPTIONS = ("again", "json", "check", "ray", "workers", "dry_run", "row")
 
 
 def run(
@@ -67,16 +64,13 @@ def run(
     index: str = index_option(),
     ray: str = ray_option(),
     workers: int = workers_option(),
-    adapt: str = typer.Option(
-        None, metavar="CKPT", help="Search, or re-rank --run, with a QuARI checkpoint: its folder, or hub:OWNER/NAME."
-    ),
-    neighbours: int = typer.Option(
-        None, metavar="N", min=0, help="Search again with the N nearest pictures added (query expansion, QE-N)."
-    ),
+    adapt: str = typer.Option(None, metavar="CKPT", help=f"Search, or re-rank --run, with an adapter: {ADAPT}."),
+    adapt_depth: int = adapt_depth_option(),
+    neighbours: int = neighbours_option(),
+    alpha: float = alpha_option(),
     by: str = typer.Option("look", metavar="WAY", help="By look, by words (labels, titles, names) or both."),
-    rerank_local: str = typer.Option(
-        None, "--rerank-local", metavar="METHOD", help="Re-rank by local descriptors: chamfer or spatial."
-    ),
+    rerank_local: str = rerank_local_option(),
+    row: list[str] = row_option(),
     expand: str = expand_option(),
     rerank: str = typer.Option(
         None, metavar="JUDGE|FILE", help="A second stage: a judge (encoder:starter, openai:…), or scores as rankings."
@@ -118,6 +112,9 @@ def run(
 ) -> None:
     """Score a benchmark from rankings, from a similarity matrix, or end to end over a gallery."""
     options = EvalOptions(**{name: value for name, value in context.params.items() if name not in NOT_OPTIONS})
+    rows = rows_in(context, options, row or ())
+    for one in (options, *rows):
+        refuse_on_cluster(one.adapt, ray)
     earlier: dict[str, str] = {}
     if again is not None:
         options, earlier = _again(again, out)
@@ -128,6 +125,8 @@ def run(
         _check(options, json)
     elif dry_run:
         tell_plan(options, json)
+    elif rows:
+        evaluate_rows([replace(one, means=options.means) for one in rows], json)
     else:
         _evaluate(options, json, earlier)
 
@@ -181,17 +180,11 @@ def _evaluate(options: EvalOptions, json: bool, earlier: dict[str, str]) -> None
     from eyespot.reports.summary import read_summary, summary_of
     from eyespot.reports.tables import as_text, tables_of
 
-    second = second_of(options)  # an unknown judge is refused before a search is paid
-    benchmark, whole, tasks = tasks_of(options)
-    runs, searched = rankings(options, whole, tasks)
-    if not any(task.judged.qrels.grade.any() for task in tasks):
-        _submit(options, benchmark, tasks[0], runs)
+    ranked = ranked_by(options)
+    if not ranked.judged:
+        _submit(options, ranked.benchmark, ranked.tasks[0], ranked.runs)
         return
-    if second is None:
-        results = list(results_of(tasks, runs, by_scores(options)))
-    else:
-        results = judged(options, second, (tasks, runs, searched))
-    evaluation = _evaluation(options, benchmark, whole, results, searched)
+    searched, evaluation = ranked.searched, evaluation_of(options, ranked)
     now = evaluation.made["inputs"]
     changed = [f"{path} has changed since" for path, digest in earlier.items() if now.get(path) != digest]
     for sentence in [*evaluation.notes, *changed]:
@@ -203,79 +196,11 @@ def _evaluate(options: EvalOptions, json: bool, earlier: dict[str, str]) -> None
         print_json(summary_of(evaluation))
     else:
         print_line("\n\n".join(as_text(table) for table in tables_of(evaluation, beside)))
-    verdicts = [result.run.header.get("verdicts", {}) for result in results]
-    if any(count.get("failed") or count.get("unscored") for count in verdicts):
+    if some_failed(evaluation):
         raise typer.Exit(SOME_FAILED)
 
 
-# -- the whole --------------------------------------------------------------------------------------------------
-
-
-def _evaluation(
-    options: EvalOptions,
-    benchmark: Benchmark,
-    whole: Sequence[Task],
-    results: list[Result],
-    searched: GallerySearcher | None,
-) -> Evaluation:
-    """The results with how they were made: the options, and the digest of every file that they depend on."""
-    from eyespot.benchmarks import Evaluation, check, files_of, made_by
-    from eyespot.search.index_choice import EXACT, SETTINGS, folder_of
-
-    files = files_of(whole, options.run or ())
-    header = results[0].run.header
-    if "judge" in header:
-        options = replace(options, gallery=gallery_here(options.gallery))
-    split = options.split or benchmark.splits[0]
-    named = [Path(value) for value in (vars(options)[name] for name in NAMES_OR_FILES) if is_file(value)]
-    own = [state.place for state in check(benchmark, options.data_folder, split) if state.place is not None]
-    inputs = [*files, *named, *(place for place in own if place.is_file())]
-    index = options.index or EXACT
-    if (
-        searched is not None
-        and index != EXACT
-        and not options.run
-        and not (options.adapt and options.neighbours is None)
-    ):
-        inputs.append(folder_of(searched.view, index) / SETTINGS)
-    more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
-    of_judge = ("judge", "prompt", "blend", "served", "fingerprints", "not_accepted")
-    judge = {name: header[name] for name in of_judge if name in header}
-    made = made_by(_arguments(options, more), map(_absolute, inputs), seed=options.seed, **more, **judge)
-    # The first stage, and what re-ranks it or changes how it searches
-    first = files[0].name if files or searched is None else searched.view.space.encoder
-    parts = [first, Path(options.adapt).name if options.adapt else "", options.rerank_local or ""]
-    parts += [] if options.by == "look" else ["words" if options.by == "words" else "words and look"]
-    parts += [f"QE-{options.neighbours}"] if options.neighbours is not None else []
-    system = options.system or " + ".join(filter(None, parts))
-    return Evaluation(benchmark, split, system, results, made, options.depth if options.rerank else None)
-
-
-def _arguments(options: EvalOptions, searched: dict[str, str]) -> dict[str, Any]:
-    """The options, with places that hold wherever the evaluation is repeated."""
-    given = vars(options)
-    named = {name: _absolute(given[name]) for name in PLACES if given[name]}
-    if "gallery" in searched:
-        named["gallery"] = _absolute(Path(searched["gallery"]))
-    named |= {name: _absolute(Path(given[name])) for name in NAMES_OR_FILES if is_file(given[name])}
-    runs = []
-    for run in options.run or ():
-        task, sign, path = run.partition("=")
-        has_task = bool(sign) and not Path(run).exists()
-        runs.append(f"{task}={_absolute(Path(path))}" if has_task else str(_absolute(Path(run))))
-    arguments = {**given, **named, "run": runs}
-    # The numbers do not depend on the machine that computes them.
-    return {name: _plain(value) for name, value in arguments.items() if name != "means"}
-
-
-def _absolute(path: Path) -> Path:
-    return Path(path).expanduser().absolute()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
+# -- once more ----------------------------------------------------------------------------------------------------
 
 
 def _again(place: Path, out: Path | None) -> tuple[EvalOptions, dict[str, str]]:

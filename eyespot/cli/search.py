@@ -57,6 +57,15 @@ from eyespot.cli._rerank_view import (
     calibrating,
     likely_option,
 )
+from eyespot.cli._stage_options import (
+    ADAPT,
+    adapt_depth_option,
+    alpha_option,
+    neighbours_option,
+    refuse_alone,
+    refuse_on_cluster,
+    rerank_local_option,
+)
 from eyespot.cli.console import escaped, note, print_json, print_line, print_raw
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
 from eyespot.types import Note, NothingFound, UsageError
@@ -91,13 +100,11 @@ def run(
     ray: str = ray_option(),
     workers: int = workers_option(),
     k: int = typer.Option(None, "-k", min=1, help="The number of pictures to show.", show_default=str(FEW)),
-    adapt: str = typer.Option(None, metavar="CKPT", help="A QuARI checkpoint that adapts the space to the query."),
-    neighbours: int = typer.Option(
-        None, metavar="N", min=0, help="Search again with the N nearest pictures added (query expansion, QE-N)."
-    ),
-    rerank_local: str = typer.Option(
-        None, "--rerank-local", metavar="METHOD", help="Re-rank by local descriptors: chamfer or spatial."
-    ),
+    adapt: str = typer.Option(None, metavar="CKPT", help=f"Search with an adapter: {ADAPT}."),
+    adapt_depth: int = adapt_depth_option(),
+    neighbours: int = neighbours_option(),
+    alpha: float = alpha_option(),
+    rerank_local: str = rerank_local_option(),
     by: str = typer.Option(
         None, metavar="WAY", help="By look, by words (labels, titles, names) or both.", show_default="both"
     ),
@@ -149,6 +156,8 @@ def run(
     from eyespot.search.chain import StageOptions, chain_of
 
     output = Printing(_path_end(json, paths, print0), json, html, HitsOut(copy, album, csv, all_columns, xmp, open))
+    refuse_alone(adapt, adapt_depth, neighbours, alpha)
+    refuse_on_cluster(adapt, ray)
     words = _words(query, [where or "", *(label or [])])
     without_query = words is None and image is None
     if without_query:
@@ -172,6 +181,7 @@ def run(
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
     options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
+    options = replace(options, adapt_depth=adapt_depth, alpha=1.0 if alpha is None else alpha)
     options = replace(options, by=by or options.default_way, teach=teach, named=True, grouped=groups)
     results = collection.answered(wanted, chain_of(collection, options))
     _refuse_no_words(results)

@@ -39,7 +39,10 @@ def run(
     allow_host: list[str] = typer.Option(None, "--allow-host", help="A host name of the server; repeatable."),
     refuse: Path = typer.Option(None, "--refuse", help="A file of words that queries must not contain, one per line."),
     adapt: list[str] = typer.Option(
-        None, "--adapt", metavar="NAME=CKPT", help="A QuARI checkpoint that people can choose; repeatable."
+        None,
+        "--adapt",
+        metavar="NAME=CKPT",
+        help="An adapter that people can choose: a QuARI checkpoint, or linear:FILE.",
     ),
     rerank: list[str] = typer.Option(
         None, "--rerank", metavar="NAME=JUDGE", help="A judge that people can use for re-ranking; repeatable."

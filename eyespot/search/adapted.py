@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from eyespot import rooms
+from eyespot.adapters.linear import Linear
 from eyespot.adapters.quari.released import model_of
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import Codes
 from eyespot.models.device import card_in_use
 from eyespot.search.embedding import KnownVectors, embed
+from eyespot.search.linear_adapted import LinearIndex, reordered
 from eyespot.search.nearest import as_run, naming_damage
 from eyespot.search.searchable import Scan, Searchable
 from eyespot.types import (
@@ -33,6 +35,16 @@ from eyespot.types import (
     UsageError,
     Vectors,
 )
+
+AnyAdapter: TypeAlias = Adapter | Linear
+LINEAR = "linear:"
+
+
+def adapter_named(place: Path | str) -> AnyAdapter:
+    """What `--adapt` names: `linear:FILE` is static task adaptation (TA), all else a QuARI checkpoint."""
+    spec = str(place)
+    adapter: AnyAdapter = rooms.load("adapters", spec if spec.startswith(LINEAR) else f"quari:{spec}")
+    return adapter
 
 
 class SearchBackend(Protocol):
@@ -111,13 +123,8 @@ class Adapted:
 
     def _ordered(self, hits: Sequence[RankedImage], view: AdaptedQuery) -> list[RankedImage]:
         """The first `depth` by their scores in the query's view, the rest behind them as they were."""
-        head, tail = hits[: self.depth], hits[len(hits[: self.depth]) :]
-        rows = self.view.rows_of([hit.image for hit in head])
-        scores = np.asarray(self.scan.rescore(view, rows), np.float64)  # (head,)
-        order = np.argsort(-scores, kind="stable").tolist()
-        scored = [RankedImage(head[at].image, float(scores[at])) for at in order]
-        lowest = scored[-1].score if scored else 0.0
-        return [*scored, *(RankedImage(hit.image, lowest - rank) for rank, hit in enumerate(tail, 1))]
+        rows = self.view.rows_of([hit.image for hit in hits[: self.depth]])
+        return reordered(hits, self.scan.rescore(view, rows))
 
 
 class IndexUnder:
@@ -146,6 +153,11 @@ class IndexUnder:
         return self._scan.search(self._adapter.adapt(queries), k, mask)
 
 
+def index_under(adapter: AnyAdapter, blocks: Sequence[Vectors]) -> Index:
+    """Exact search of vectors (n_i, dim) by plain queries, as the adapter ranks them."""
+    return LinearIndex(adapter, blocks) if isinstance(adapter, Linear) else IndexUnder(adapter, blocks)
+
+
 def seen_by(view: AdaptedQuery, vectors: Vectors) -> Vectors:
     """Where an adapted query sees images (n, dim): their f(x), of unit length."""
     bent = view.identity * vectors + (vectors @ view.left) @ view.right.T  # (n, dim)
@@ -153,17 +165,26 @@ def seen_by(view: AdaptedQuery, vectors: Vectors) -> Vectors:
     return seen
 
 
-def cautions(adapter: Adapter | None) -> list[str]:
+def seen_through(adapter: AnyAdapter, query: Vectors, vectors: Vectors) -> tuple[Vectors, Vectors]:
+    """A query (dim,) and images (n, dim) where the adapter has them, of unit length: their cosines are its scores."""
+    if isinstance(adapter, Linear):
+        return adapter.apply(query[None])[0], adapter.apply(vectors)
+    (view,) = adapter.adapt(query[None])
+    return view.query, seen_by(view, vectors)
+
+
+def cautions(adapter: AnyAdapter | None) -> list[str]:
     """A note if the adapter was not shown to find more than the vectors as they are."""
     return [] if adapter is None or adapter.caution is None else [Note("adapter", adapter.caution)]
 
 
-def refuse_other_space(adapter: Adapter, space: Space) -> None:
+def refuse_other_space(adapter: AnyAdapter, space: Space) -> None:
     """`UsageError` if the adapter was trained on vectors of another encoder, or of another length."""
+    verb = "linear" if isinstance(adapter, Linear) else "quari"
     if adapter.space is not None and model_of(adapter.space) != model_of(space.encoder):
         raise UsageError(
             f"the adapter was trained on {adapter.space}, this gallery's vectors are of {space.encoder}; search the "
-            "space it was made for with -e, or train one: eyespot train quari"
+            f"space it was made for with -e, or train one: eyespot train {verb}"
         )
     if adapter.dim != space.dim:
         raise UsageError(f"the adapter takes {adapter.dim} components, the vectors of {space.encoder} have {space.dim}")

@@ -16,12 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eyespot import rooms
 from eyespot.search.embedding import KnownVectors
 from eyespot.search.local import DEPTH
-from eyespot.types import Adapter, Encoder, Mask, Query, Run, Stage, UsageError
+from eyespot.types import Encoder, Mask, Query, Run, Stage, UsageError
 
 if TYPE_CHECKING:
+    from eyespot.search.adapted import AnyAdapter
     from eyespot.search.by_words import ByWords
     from eyespot.search.searchable import Searchable
 
@@ -84,9 +84,11 @@ class RewordedStage:
 class StageOptions:
     """What a search is made of: the stages that its options name, under which filter, and how many hits remain.
 
-    `adapt` is a QuARI adapter or its checkpoint, `neighbours` the N of query expansion, `rerank_local` a method that
-    compares local descriptors of the first `depth` hits, `rewriting` gives a query other terms. Where `reranks` is set
-    the chain starts with a run of its caller: the adapter re-ranks the first `reranks` hits of it. `by` is look, words
+    `adapt` is an adapter or what names it (a QuARI checkpoint, `linear:FILE`), `neighbours` the N of query expansion
+    and `alpha` its power of the cosine, `rerank_local` a method that compares local descriptors of the first `depth`
+    hits, `rewriting` gives a query other terms. With `adapt_depth` the adapter does not search: it re-ranks so many
+    hits of the plain search. Where `reranks` is set the chain starts with a run of its caller: the adapter re-ranks the
+    first `reranks` hits of it. `by` is look, words
     or both; with `teach`, both also goes by what photos with the query's words look like; with `named`, other names of
     what the query names count as its words, where the gallery was given any. With `grouped` only the best
     of each group of copies or frames remains.
@@ -94,7 +96,7 @@ class StageOptions:
 
     k: int = 20
     mask: Mask | None = None
-    adapt: Adapter | Path | str | None = None
+    adapt: AnyAdapter | Path | str | None = None
     neighbours: int | None = None
     rerank_local: str | None = None
     depth: int = DEPTH
@@ -104,6 +106,8 @@ class StageOptions:
     by: str = "look"
     teach: bool = True
     named: bool = False
+    adapt_depth: int | None = None
+    alpha: float = 1.0
 
     def __post_init__(self) -> None:
         if self.by not in WAYS:
@@ -125,6 +129,17 @@ class StageOptions:
         return "both" if self.reads_words else "look"
 
     @property
+    def adapts_later(self) -> bool:
+        """Whether the adapter re-ranks the hits of the plain search."""
+        return self.adapt is not None and self.adapt_depth is not None and self.reranks is None
+
+    @property
+    def deepest(self) -> int:
+        """How many hits the first stage finds: what remains at the end, and what later stages look at."""
+        later = self.adapt_depth or 0 if self.adapts_later else 0
+        return max(self.k, later, self.depth if self.rerank_local else 0)
+
+    @property
     def plain(self) -> bool:
         """Whether the first stage is all there is."""
         return self.neighbours is None and self.rerank_local is None
@@ -139,20 +154,23 @@ def chain_of(collection: Searchable, options: StageOptions, vectors: KnownVector
     mask = collection.allowed() if options.mask is None else options.mask
     if options.grouped:
         return _grouped(collection, replace(options, mask=mask), vectors)
-    wide = max(options.k, options.depth) if options.rerank_local else options.k
-    k = wide if options.neighbours is None else max(1, options.neighbours)
     stages: list[Stage] = []
     if options.adapt is not None or options.reranks is None:
+        k = options.deepest if options.neighbours is None else max(1, options.neighbours)
         stages.append(_first_stage(collection, replace(options, k=k, mask=mask), encoder))
     if options.neighbours is not None:
         from eyespot.search.query_expansion import QueryExpansion
 
-        n = options.neighbours
-        stages.append(QueryExpansion(collection.view, encoder, collection.index, n, wide, mask))
+        expanding = options.neighbours, options.deepest, mask, options.alpha
+        stages.append(QueryExpansion(collection.view, encoder, collection.index, *expanding))
+    if options.adapts_later:
+        stages.append(_adapted(collection, replace(options, mask=mask, reranks=options.adapt_depth), encoder))
     if options.rerank_local:
         from eyespot.search.local_rerank import LocalRerank
 
-        stages += [LocalRerank.of(collection, options.rerank_local, options.depth), TopK(options.k)]
+        stages.append(LocalRerank.of(collection, options.rerank_local, options.depth))
+    if options.deepest > options.k:
+        stages.append(TopK(options.k))
     chain = Chain(*stages)
     return chain if options.rewriting is None else RewordedStage(options.rewriting, chain)
 
@@ -186,17 +204,26 @@ def _by_words(collection: Searchable, options: StageOptions, encoder: Encoder | 
 
 def _first_stage(collection: Searchable, options: StageOptions, encoder: Encoder | KnownVectors) -> Stage:
     """What ranks first; each stage is imported where it is wanted, so that a plain search starts quickly."""
-    view, k = collection.view, options.k
-    mask = collection.allowed() if options.mask is None else options.mask
-    if options.adapt is not None:
-        from eyespot.search.adapted import Adapted
-
-        adapter = options.adapt
-        if isinstance(adapter, str | Path):
-            adapter = rooms.load("adapters", f"quari:{adapter}")
-        return Adapted(view, encoder, adapter, k, mask, options.reranks, collection.scan)
+    if options.adapt is not None and not options.adapts_later:
+        return _adapted(collection, options, encoder)
     if options.by != "look":
         return _by_words(collection, options, encoder)
     from eyespot.search.nearest import Nearest
 
-    return Nearest(view, encoder, collection.index, k, mask)
+    mask = collection.allowed() if options.mask is None else options.mask
+    return Nearest(collection.view, encoder, collection.index, options.k, mask)
+
+
+def _adapted(collection: Searchable, options: StageOptions, encoder: Encoder | KnownVectors) -> Stage:
+    """The stage of the adapter, which searches, or re-ranks the first `reranks` hits."""
+    from eyespot.adapters.linear import Linear
+    from eyespot.search.adapted import Adapted, adapter_named, refuse_other_space
+    from eyespot.search.linear_adapted import LinearAdapted
+
+    mask = collection.allowed() if options.mask is None else options.mask
+    adapter = options.adapt if options.adapt is not None else ""
+    adapter = adapter_named(adapter) if isinstance(adapter, str | Path) else adapter
+    if isinstance(adapter, Linear):
+        refuse_other_space(adapter, collection.view.space)
+        return LinearAdapted(collection.view, encoder, adapter, options.k, mask, options.reranks)
+    return Adapted(collection.view, encoder, adapter, options.k, mask, options.reranks, collection.scan)

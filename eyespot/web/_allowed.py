@@ -11,19 +11,19 @@ from eyespot import rooms
 from eyespot.gallery.view import Gallery
 from eyespot.llms.budget import Budget
 from eyespot.llms.prices import estimate, read_prices
-from eyespot.search.adapted import refuse_other_space
+from eyespot.search.adapted import AnyAdapter, adapter_named, refuse_other_space
 from eyespot.search.judge_rerank import is_judge, judge_named
-from eyespot.types import Adapter, Judge, Price, Space, UsageError
+from eyespot.types import Judge, Price, Space, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._settings import Judging
 
 
-def open_adapters(folders: Iterable[tuple[str, str]], gallery: Gallery) -> dict[str, Adapter]:
+def open_adapters(folders: Iterable[tuple[str, str]], gallery: Gallery) -> dict[str, AnyAdapter]:
     """The checkpoints by their names; `UsageError` for one that is none, or fits no space of the gallery."""
     spaces = [gallery.view(gallery.stem(encoder)).space for encoder in gallery.encoders]
     adapters = {}
     for name, folder in folders:
-        adapter: Adapter = rooms.load("adapters", f"quari:{folder}")
+        adapter = adapter_named(folder)
         wrong = [_misfit(adapter, space) for space in spaces]
         if all(wrong):
             raise UsageError(f"--adapt {name}: {wrong[0]}")
@@ -31,7 +31,7 @@ def open_adapters(folders: Iterable[tuple[str, str]], gallery: Gallery) -> dict[
     return adapters
 
 
-def _misfit(adapter: Adapter, space: Space) -> str:
+def _misfit(adapter: AnyAdapter, space: Space) -> str:
     """Why an adapter does not fit a space; "" if it does."""
     try:
         refuse_other_space(adapter, space)
@@ -40,7 +40,7 @@ def _misfit(adapter: Adapter, space: Space) -> str:
     return ""
 
 
-def refuse_misfit(name: str, adapter: Adapter, space: Space) -> None:
+def refuse_misfit(name: str, adapter: AnyAdapter, space: Space) -> None:
     """`Problem` if the adapter is of another space than the one that is searched."""
     if _misfit(adapter, space):
         raise Problem(

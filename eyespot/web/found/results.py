@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from eyespot.gallery.groups.stored import Groups
 from eyespot.search import query_log
+from eyespot.search.adapted import AnyAdapter
 from eyespot.search.chain import StageOptions
 from eyespot.search.named import rewording_notes
-from eyespot.types import Adapter, Mask, NothingFound, Query, UsageError, Vectors
+from eyespot.types import Mask, NothingFound, Query, UsageError, Vectors
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web.found.counts import Countable, mask_of
@@ -189,7 +190,7 @@ class SearchContext(NamedTuple):
 
     snapshot: Snapshot
     pictures: Path
-    adapter: Adapter | None = None
+    adapter: AnyAdapter | None = None
     among: ListMask | None = None
 
 

@@ -1,0 +1,122 @@
+"""The stage of static task adaptation (TA): one linear map for all queries and pictures, to search or to re-rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot import rooms
+from eyespot.gallery.view import View
+from eyespot.kernels.rows import RowBlocks
+from eyespot.search.embedding import KnownVectors, embed
+from eyespot.search.nearest import as_run, naming_damage
+from eyespot.types import Encoder, Index, Mask, NearestRows, Query, RankedImage, Run, Vectors
+
+if TYPE_CHECKING:
+    from eyespot.adapters.linear import Linear
+
+IN_MEMORY = 1 << 28  # numbers (pictures x width); adapted vectors of a larger gallery are made anew for each search
+
+
+class LinearIndex:
+    """Exact search by plain queries, where queries and rows go through a linear adapter first.
+
+    blocks: vectors (n_i, dim), numbered through all of them. Up to `IN_MEMORY` numbers their adapted form is computed
+    once; beyond, a window of rows at a time, for every search again, so that memory does not grow with the gallery.
+    """
+
+    exact = True
+
+    def __init__(self, adapter: Linear, blocks: Sequence[Vectors], in_memory: int = IN_MEMORY) -> None:
+        self._adapter, self._rows = adapter, RowBlocks(list(blocks))
+        self._window = max(1, in_memory // max(1, len(adapter.weight)))
+
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
+        """The k best rows for each query (queries, dim) among those the mask lets through."""
+        adapted = self._adapter.apply(queries)  # (queries, width)
+        if len(self._rows) <= self._window:
+            return self._whole.search(adapted, k, mask)
+        return _best(list(self._parts(adapted, k, mask)), k)
+
+    def rescore(self, query: Vectors, rows: Sequence[int]) -> NDArray[np.float64]:
+        """The scores of these rows for a plain query (dim,): (rows,)."""
+        images = self._adapter.apply(self._rows.gather(np.asarray(rows, np.int64)))
+        scores: NDArray[np.float64] = (images @ self._adapter.apply(query[None])[0]).astype(np.float64)
+        return scores
+
+    def _parts(self, adapted: Vectors, k: int, mask: Mask | None) -> Iterator[NearestRows]:
+        """The k best of each window of rows, by their numbers in the gallery."""
+        for start in range(0, len(self._rows), self._window):
+            rows = np.arange(start, min(start + self._window, len(self._rows)))
+            index: Index = rooms.load("indexes", "exact", [self._adapter.apply(self._rows.gather(rows))])
+            found = index.search(adapted, k, None if mask is None else mask[rows])
+            yield NearestRows(found.rows + start, found.scores)
+
+    @cached_property
+    def _whole(self) -> Index:
+        blocks = [self._adapter.apply(block) for block in self._rows.blocks]
+        whole: Index = rooms.load("indexes", "exact", blocks)
+        return whole
+
+
+def _best(parts: Sequence[NearestRows], k: int) -> NearestRows:
+    """The k best of several parts; of equals the lower row."""
+    rows = np.concatenate([part.rows for part in parts], axis=1)  # (queries, found)
+    scores = np.concatenate([part.scores for part in parts], axis=1)
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return NearestRows(np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1))
+
+
+_OPEN: WeakKeyDictionary[Linear, tuple[ref[View], LinearIndex]] = WeakKeyDictionary()
+
+
+def index_of(view: View, adapter: Linear) -> LinearIndex:
+    """The index of a view, the same for every search under one adapter: a server adapts its gallery once."""
+    known = _OPEN.get(adapter)
+    if known is None or known[0]() is not view:
+        known = _OPEN[adapter] = (ref(view), LinearIndex(adapter, view.blocks))
+    return known[1]
+
+
+@dataclass(frozen=True)
+class LinearAdapted:
+    """The k best rows for each query under a linear adapter; or, given a run, its first `depth` hits in that order."""
+
+    view: View
+    encoder: Encoder | KnownVectors
+    adapter: Linear
+    k: int
+    mask: Mask
+    depth: int | None = None
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """A new run, or the given one re-ranked."""
+        vectors, index = embed(queries, self.encoder), index_of(self.view, self.adapter)
+        if run is not None:
+            made = Run({q.id: self._ordered(run[q.id], row, index) for q, row in zip(queries, vectors, strict=True)})
+            made.facts, made.notes = run.facts, list(run.notes)
+            made.header = run.header | {"adapted": True, "depth": self.depth}
+            return made
+        with naming_damage(self.view):
+            found = index.search(vectors, self.k, self.mask)
+        made = as_run(queries, found, self.view)
+        made.header |= {"exact": True, "adapted": True}
+        return made
+
+    def _ordered(self, hits: Sequence[RankedImage], query: Vectors, index: LinearIndex) -> list[RankedImage]:
+        rows = self.view.rows_of([hit.image for hit in hits[: self.depth]])
+        return reordered(hits, index.rescore(query, rows))
+
+
+def reordered(hits: Sequence[RankedImage], scores: NDArray[np.floating[Any]]) -> list[RankedImage]:
+    """The first hits by their scores (n,), equal ones in their order; the rest follows as it is."""
+    order = np.argsort(-scores, kind="stable").tolist()
+    scored = [RankedImage(hits[at].image, float(scores[at])) for at in order]
+    lowest = scored[-1].score if scored else 0.0
+    return [*scored, *(RankedImage(hit.image, lowest - rank) for rank, hit in enumerate(hits[len(scored) :], 1))]
