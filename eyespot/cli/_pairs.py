@@ -1,9 +1,9 @@
-"""`eyespot build pairs`: lists of pictures and their captions from sets to train on."""
+"""`eyespot build pairs`: pictures and their captions, or two pictures of one class, from sets to train on."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -11,10 +11,11 @@ from eyespot.cli.console import escaped, note, print_json, print_line, print_sum
 from eyespot.cli.settings import json_option
 
 if TYPE_CHECKING:
-    from eyespot.curate.pair_set import PairSource
+    from eyespot.curate.pair_set import PairSource, PairsResult
 
 app = typer.Typer(
-    no_args_is_help=True, help="Make pairs of pictures and texts from COCO, CC12M, BioTrove or an RMIR set."
+    no_args_is_help=True,
+    help="Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR, or of two pictures with one label.",
 )
 SOME_FAILED = 3
 
@@ -25,7 +26,7 @@ _JSON = json_option()
 
 @app.callback()
 def options() -> None:
-    """Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR; run it again to continue."""
+    """Make pairs of pictures and texts, or of pictures with one label; run it again to continue."""
 
 
 @app.command("coco")
@@ -86,6 +87,45 @@ def rmir(
     _make(Rmir(folder, split, _ids(without)), out, json)
 
 
+@app.command("labelled")
+def labelled(
+    place: Path = typer.Argument(
+        metavar="PLACE",
+        help="A folder with a folder for each class, a table with a column that names files, UnED's info_files, or a "
+        "gallery.",
+    ),
+    out: Path = _OUT,
+    label: str = typer.Option(
+        None, "--label", metavar="COLUMN", help="The column with the label.", show_default="of a table: label, class_id"
+    ),
+    images: Path = typer.Option(
+        None, help="Of UnED: the folder with its pictures.", show_default="images beside info_files"
+    ),
+    split: str = typer.Option("train", help="Of UnED: the files to read, DATASET/SPLIT.json."),
+    count: int = typer.Option(1_000_000, min=2, help="Pictures to draw, in whole classes."),
+    per_class: int = typer.Option(20, "--per-class", min=2, help="Pictures of a class, at most."),
+    partners: int = typer.Option(1, min=1, help="Pairs that each picture asks in."),
+    held_out: float = typer.Option(0.05, "--held-out", min=0, max=0.9, help="The share of classes for validation."),
+    seed: int = typer.Option(0, min=0, help="Another seed draws other classes and pairs."),
+    workers: int = typer.Option(4, min=1, help="Threads that read pictures."),
+    without: Path = _WITHOUT,
+    json: bool = _JSON,
+) -> None:
+    """Labelled pictures: each with another of its class, never with a copy of itself; some classes held out."""
+    from eyespot.curate.pairs import labelled as pairs
+    from eyespot.curate.pairs.label_lists import LabelSource
+
+    draw = pairs.ClassDraw(count, per_class, partners, held_out, seed)
+    source = pairs.LabelledSet(LabelSource(place, label, images, split), out, draw, _ids(without), workers)
+    with progress_bar() as progress:
+        made = pairs.make(source, progress)
+    _tell(made, out, json, classes=source.classes)
+    own = place if source.source.is_gallery else "GALLERY"
+    print_summary(f"train with: eyespot train linear {own} --labels {out}/train/")
+    if made.failures:
+        raise typer.Exit(SOME_FAILED)
+
+
 def _ids(path: Path | None) -> frozenset[str]:
     from eyespot.storage.files import text_of
 
@@ -98,11 +138,19 @@ def _make(source: PairSource, out: Path, json: bool) -> None:
 
     with progress_bar() as progress:
         made = make(source, out, progress)
+    _tell(made, out, json)
+    print_summary(f"train on them with: eyespot train quari GALLERY --captions {out}/")
+    if made.failures:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _tell(made: PairsResult, out: Path, json: bool, **more: Any) -> None:
+    """What was made, on stdout; what could not be read, on stderr."""
     counts = {"files": made.parts, "files_before": made.before}
     failures = [{"file": failure.place, "reason": failure.reason} for failure in made.failures]
     if json:
         rows = {name.removesuffix(".parquet"): count for name, count in made.rows.items()}
-        print_json({"out": str(out), **counts, **rows, "left_out": dict(made.left_out), "failures": failures})
+        print_json({"out": str(out), **counts, **rows, "left_out": dict(made.left_out), "failures": failures, **more})
     else:
         print_line(
             "  ".join(
@@ -113,6 +161,3 @@ def _make(source: PairSource, out: Path, json: bool) -> None:
             print_line(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
     for failure in made.failures:
         note(f"{failure.reason}; it makes no pairs until it is fixed")
-    print_summary(f"train on them with: eyespot train quari GALLERY --captions {out}/")
-    if made.failures:
-        raise typer.Exit(SOME_FAILED)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from eyespot.cli import _train_linear
+from eyespot.cli._train_inputs import CAPTIONS, ENCODER, PAIRS, Data, PairInput, captions_of, read
 from eyespot.cli._train_report import report
 from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import json_option
@@ -19,27 +21,14 @@ from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.adapters.quari.config import Config
-    from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
+    from eyespot.adapters.quari.training import TrainingData, TrainingSettings
     from eyespot.encoders import TorchEncoder
-    from eyespot.search.captioned import CaptionRows
 
 app = typer.Typer(no_args_is_help=True, help="Train adapters on pairs of text and image vectors.")
 MINED = "semi-positives.npz"
 MOST_HELD_OUT = 5_000  # images
 FEWEST_HELD_OUT = 400  # half of which choose a model, and half test it
 LEAST_SHARE, MOST_SHARE = 0.05, 0.2
-
-_PAIRS = typer.Argument(
-    help="A file or folder of pairs (.npy, .npz, .pt, .parquet, webdataset's .tar, clip-retrieval), or a gallery."
-)
-_CAPTIONS = typer.Option(
-    [],
-    "--captions",
-    metavar="FILE|COLUMN",
-    help="For a gallery, the captions: a file with the columns id (or file_name) and caption (optionally asked_with, "
-    "the picture of a question), a folder of eyespot build pairs, or a column of its labels; repeatable.",
-)
-_ENCODER = typer.Option(None, "-e", "--encoder", help="The encoder of the vectors; for a gallery, the one to use.")
 
 
 @app.callback()
@@ -49,12 +38,12 @@ def options() -> None:
 
 @app.command("quari")
 def quari(
-    pairs: Path = _PAIRS,
+    pairs: Path = PAIRS,
     out: Path = typer.Option(
         ..., "--out", help="The output folder, with the checkpoint in model/ and the progress in log.csv."
     ),
-    captions: list[str] = _CAPTIONS,
-    encoder: str = _ENCODER,
+    captions: list[str] = CAPTIONS,
+    encoder: str = ENCODER,
     held_out: Path = typer.Option(None, help="Pairs for validation.", show_default="a share of the images"),
     held_out_captions: list[str] = typer.Option(
         [], metavar="FILE|COLUMN", help="For a gallery, the captions for validation, as --captions; repeatable."
@@ -126,7 +115,7 @@ def quari(
     sizes = {SIZED[name]: value for name, value in locals().items() if name in SIZED and value is not None}
     recipe, form = preset_of(preset)
     source = PairInput(pairs, captions, encoder)
-    data = _read(source)
+    data = read(source)
     form = form | SIZES.get(preset, {}) | sizes
     shape = Config(data.pairs.dim, dropout=dropout, feature_extractor=data.space, **form)
     settings = replace(recipe, **given)
@@ -144,35 +133,7 @@ def quari(
     report(done, material, settings, json)
 
 
-@app.command("linear")
-def linear(
-    pairs: Path = _PAIRS,
-    out: Path = typer.Option(..., "--out", help="The output folder; in Python: eyespot.adapters.linear.load(folder)."),
-    captions: list[str] = _CAPTIONS,
-    encoder: str = _ENCODER,
-    width: int = typer.Option(512, help="The dimension of the adapted vectors."),
-    epochs: int = typer.Option(5, help="Passes over all texts and images; 2 to 5 are usual."),
-    batch: int = typer.Option(128),
-    seed: int = typer.Option(0),
-    json: bool = json_option(),
-) -> None:
-    """Train a static linear adapter (TA), QuARI's baseline: each image with its texts is a class."""
-    import numpy as np
-
-    from eyespot.adapters.linear import LinearRecipe, save, train
-
-    data = _read(PairInput(pairs, captions, encoder))
-    shown, said = np.unique(data.pairs.of), data.pairs.image[data.pairs.of]
-    vectors = np.concatenate([data.pairs.images[shown], data.pairs.texts])
-    recipe = LinearRecipe(width, epochs, batch, seed=seed)
-    with progress_bar() as progress:
-        trained = train(
-            vectors, np.concatenate([data.pairs.image[shown], said]), recipe, lambda *at: progress("training", *at[:2])
-        )
-    save(out, replace(trained, space=data.space))
-    if json:
-        print_json({"out": str(out), "vectors": len(vectors), "classes": len(np.unique(said)), "width": width})
-    print_summary(f"a map from {trained.dim} to {width} components in {out}")
+app.command("linear")(_train_linear.linear)
 
 
 @app.command("backbone")
@@ -181,7 +142,7 @@ def backbone(
     out: Path = typer.Option(
         ..., "--out", help="The output folder, with the model in model/ and the progress in log.csv."
     ),
-    captions: list[str] = _CAPTIONS,
+    captions: list[str] = CAPTIONS,
     encoder: str = typer.Option(
         None, "-e", "--encoder", help="The hf: or open_clip: model.", show_default="the gallery's"
     ),
@@ -231,7 +192,11 @@ def _pictured(source: PairInput) -> tuple[Any, Any]:
         raise UsageError(
             f"{source.place} is no gallery; index the pictures first, with the model that is to be trained"
         )
-    collection, said = _captions_of(source)
+    collection, said = captions_of(source)
+    if not all(text for one in said for text in one.texts):
+        raise UsageError(
+            "pairs of two pictures train an adapter; a backbone needs captions: eyespot train quari or linear"
+        )
     texts = [text for one in said for text in one.texts]
     rows = np.array([row for one in said for row in one.rows], np.int64)
     asking = np.array([row for one in said for row in one.asking], np.int64)
@@ -259,49 +224,12 @@ TRAINED = (
 SIZED = {"rank": "low_rank_dim", "hidden": "hidden_dim", "steps": "num_steps", "layers": "num_layers", "heads": "nhead"}
 
 
-class PairInput(NamedTuple):
-    """Where pairs come from; captions and encoder are of a gallery."""
-
-    place: Path
-    captions: list[str]
-    encoder: str | None
-
-
 class HeldOut(NamedTuple):
     """What a training is validated with: pairs, other captions of its gallery, or a share of its images."""
 
     pairs: Path | None
     captions: list[str]
     share: float | None
-
-
-class Data(NamedTuple):
-    """Pairs and the encoder that made them, if that is known."""
-
-    pairs: Pairs
-    space: str | None
-
-
-def _read(source: PairInput) -> Data:
-    from eyespot.adapters.quari.training.reading import read_pairs
-
-    if (source.place / "gallery.toml").is_file():
-        from eyespot.adapters.quari.training import Pairs
-        from eyespot.search.captioned import captioned
-
-        collection, said = _captions_of(source)
-        found = Data(Pairs(*captioned(collection.view, collection.encoder, said)), collection.view.space.encoder)
-    elif source.captions:
-        raise UsageError(f"--captions speaks of the pictures of a gallery, and {source.place} is none")
-    else:
-        read = read_pairs(source.place)
-        for sentence in read.notes:
-            note(sentence)
-        found = Data(read.pairs, source.encoder)
-    good = found.pairs.with_direction()
-    if len(good) < len(found.pairs):
-        note(f"{len(found.pairs) - len(good)} pairs have a vector that is 0 or not finite, and are left out")
-    return found._replace(pairs=good)
 
 
 def _material(data: Data, source: PairInput, held: HeldOut, seed: int) -> TrainingData:
@@ -312,10 +240,10 @@ def _material(data: Data, source: PairInput, held: HeldOut, seed: int) -> Traini
     if held.captions:
         if not (source.place / "gallery.toml").is_file():
             raise UsageError("--held-out-captions speaks of the pictures of a gallery; give arrays with --held-out")
-        found = _read(source._replace(captions=held.captions)).pairs
+        found = read(source._replace(captions=held.captions)).pairs
         apart = Pairs(found.texts, data.pairs.images, found.of, data.pairs.ids)
     elif held.pairs is not None:
-        apart = _read(PairInput(held.pairs, [], data.space)).pairs
+        apart = read(PairInput(held.pairs, [], data.space)).pairs
     else:
         fair = min(MOST_SHARE, max(LEAST_SHARE, FEWEST_HELD_OUT / data.pairs.captioned_images))
         share = fair if held.share is None else held.share
@@ -326,20 +254,6 @@ def _material(data: Data, source: PairInput, held: HeldOut, seed: int) -> Traini
     if shared := len(data.pairs) - len(rest):
         note(f"{shared} pairs share an image or a text with those held out, and are not trained on")
     return TrainingData(rest, apart, test=paired_gain)
-
-
-def _captions_of(source: PairInput) -> tuple[Any, list[CaptionRows]]:
-    """A gallery, and the captions of its pictures."""
-    import eyespot
-    from eyespot.search.captioned import said_in
-
-    if not source.captions:
-        raise UsageError(f"{source.place} is a gallery; say where its texts are: --captions FILE or --captions COLUMN")
-    collection = eyespot.open(source.place, source.encoder)
-    said = [one for captions in source.captions for one in said_in(collection.view, captions)]
-    for sentence in (sentence for one in said for sentence in one.notes):
-        note(sentence)
-    return collection, said
 
 
 def _with_semi_positives(

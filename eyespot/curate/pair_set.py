@@ -106,7 +106,16 @@ def make(source: PairSource, out: Path, tell: Progress) -> PairsResult:
             raise UsageError(f"there is no file {file}")
         if list(parts.values()).count(part) > 1:
             raise UsageError(f"two files are called {file.stem}; make them into folders of their own with --out")
-    _begin(out, {"of": type(source).__module__.rpartition(".")[2], **source.settings})
+    begin_folder(out, {"of": type(source).__module__.rpartition(".")[2], **source.settings})
+    made = fill_parts(source, parts, tell)
+    if not made.before and not made.rows:
+        why = f"{source.files[0]} gives no pair: {next(iter(made.left_out), 'it is empty')}"
+        raise NothingFound(made.failures[0].reason if made.failures else why)
+    return made
+
+
+def fill_parts(source: PairSource, parts: Mapping[Path, Path], tell: Progress) -> PairsResult:
+    """The parts that are not there yet, each from what `source.read` gives for its key."""
     missing = [(file, part) for file, part in parts.items() if not part.is_dir()]
     made = PairsResult(before=len(parts) - len(missing))
     if missing:
@@ -117,13 +126,10 @@ def make(source: PairSource, out: Path, tell: Progress) -> PairsResult:
             made.add(_make_part(source, file, part))
         except UsageError as error:
             made.failures.append(LeftOut(str(file), str(error)))
-    if not made.before and not made.rows:
-        why = f"{source.files[0]} gives no pair: {next(iter(made.left_out), 'it is empty')}"
-        raise NothingFound(made.failures[0].reason if made.failures else why)
     return made
 
 
-def _begin(out: Path, settings: Mapping[str, Any]) -> None:
+def begin_folder(out: Path, settings: Mapping[str, Any]) -> None:
     """Note what is made; `UsageError` if the folder holds something else."""
     path = out / NOTE
     if not path.exists():

@@ -68,17 +68,25 @@ def pictures(view: View) -> tuple[Vectors, list[str]]:
 
 
 def captioned(view: View, encoder: Encoder, captions: Sequence[CaptionRows]) -> Captioned:
-    """Every picture that is there, and all captions of some of them, embedded; `NothingFound` without a caption."""
+    """Every picture that is there, and all captions of some of them, embedded; `NothingFound` without a caption.
+
+    An empty caption means the picture that it asks with, alone: the vector is that picture's own.
+    """
     images, ids = pictures(view)
     texts = [text for source in captions for text in source.texts]
     if not texts:
         raise NothingFound(f"no caption is of a picture of {view.gallery.path}; index the pictures that they name")
-    asking = [row for source in captions for row in source.asking]
-    slices = [slice(start, start + AT_ONCE) for start in range(0, len(texts), AT_ONCE)]
-    parts = [_embedded(view, encoder, texts[some], asking[some]) for some in slices]
+    asking = np.array([row for source in captions for row in source.asking], np.int64)
     numbers = np.cumsum(view.live) - 1  # (rows,), of each among those that are there
+    vectors = np.empty((len(texts), images.shape[1]), np.float32)
+    alone = np.array([not text for text in texts])
+    vectors[alone] = images[numbers[asking[alone]]]  # a picture that asks by itself is embedded already
+    worded = np.flatnonzero(~alone)
+    for start in range(0, len(worded), AT_ONCE):
+        some = worded[start : start + AT_ONCE]
+        vectors[some] = _embedded(view, encoder, [texts[at] for at in some.tolist()], asking[some].tolist())
     of = numbers[np.array([row for source in captions for row in source.rows], np.int64)]
-    return Captioned(np.concatenate(parts), images, of.astype(np.int64), ids)
+    return Captioned(vectors, images, of.astype(np.int64), ids)
 
 
 def _embedded(view: View, encoder: Encoder, texts: Sequence[str], asking: Sequence[int]) -> Vectors:
@@ -135,7 +143,8 @@ def said_in(view: View, captions: str) -> Iterator[CaptionRows]:
 def of_file(view: View, path: Path) -> CaptionRows:
     """A table with a column `caption` and one that names the picture: `id`, the gallery's, else `file_name` or `path`.
 
-    A column `asked_with` names a picture that a text asks together with, as in sets of composed queries. Names are
+    A column `asked_with` names a picture that a text asks together with, as in sets of composed queries; without a
+    caption the picture asks alone, as in pairs of two pictures of one class (`eyespot build pairs labelled`). Names are
     looked up as judged images are, by the way that finds most; one that several pictures are called by says nothing of
     any. Raises `UsageError` if there is no such file, or a column is missing.
     """
@@ -163,14 +172,15 @@ class _CaptionRow(NamedTuple):
 
 
 def _read(path: Path) -> tuple[str, list[_CaptionRow]]:
-    """The column that names pictures, and the rows; what has no caption is passed over."""
+    """The column that names pictures, and the rows; what has neither caption nor picture is passed over."""
     by, read = "id", []
     for line, row in rows_of(path, ("id", *FILE_COLUMNS, CAPTION, ASKED_WITH)):
-        if CAPTION not in row:
+        if CAPTION not in row and ASKED_WITH not in row:
             refuse(path, f"line {line}", f"has no column {CAPTION}")
-        if text := " ".join(str(row[CAPTION] or "").split()):
+        text, asked_with = " ".join(str(row.get(CAPTION) or "").split()), str(row.get(ASKED_WITH) or "")
+        if text or asked_with:
             by = next((name for name in ("id", *FILE_COLUMNS) if name in row), "id")
-            read.append(_CaptionRow(required(path, line, row, by), text, str(row.get(ASKED_WITH) or "")))
+            read.append(_CaptionRow(required(path, line, row, by), text, asked_with))
     return by, read
 
 

@@ -29,6 +29,18 @@ def lists_of(place: Path) -> Iterator[tuple[str, Iterator[Any] | None]]:
         yield key, part if isinstance(part, Iterator) else None
 
 
+def elements_of(place: Path) -> Iterator[Any]:
+    """The elements of a file that is one list. ValueError for what is none, OSError as `open` raises it."""
+    opener = gzip.open if place.suffix.lower() == ".gz" else open
+    with opener(place, "rt", encoding="utf-8-sig") as file:
+        text = _Text(file)
+        if text.next() != "[":
+            raise ValueError("no JSON list")
+        yield from text.elements()
+        if text.next():
+            raise text.broken()
+
+
 def values_of(place: Path, names: Collection[str]) -> dict[str, Any]:
     """The values of these keys of the file's object, where they are no lists. Errors as above."""
     return {key: part for key, part in _members(place) if key in names and not isinstance(part, Iterator)}

@@ -1,0 +1,274 @@
+"""Labelled pictures to pairs of two pictures of one class, to train TA and QuARI on (QuARI, table 1b).
+
+Whole classes are drawn, by a seed and their names alone, and of each class at most some pictures. Some of the drawn
+classes are held out. In what is drawn each picture asks for the next of its class in an order by lot, and never for a
+copy of itself: copies are those of `eyespot duplicates`, by perceptual hashes.
+
+    OUT/labels.parquet              every picture with its label
+    OUT/drawn.parquet               what is drawn of them
+    OUT/left_out.parquet            pictures and classes that are not, with the reason
+    OUT/train/00000/…               pictures.parquet and captions.parquet, as of the other sets
+    OUT/held-out/00000/…            the same of the classes that are held out
+
+Of a gallery there is no pictures.parquet: it has its pictures, and captions.parquet names them by their ids. DuckDB
+does the draw in bounded memory; pictures are read a part at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eyespot.curate.inat.tables import Tables, opened, parquet, quoted
+from eyespot.curate.pair_set import (
+    CAPTIONS,
+    LEFT_OUT,
+    PICTURES,
+    LeftOut,
+    PairRow,
+    PairsResult,
+    begin_folder,
+    digest,
+    fill_parts,
+)
+from eyespot.curate.pairs.label_lists import MANY, LabelledPicture, LabelSource, Unlabelled
+from eyespot.gallery.groups.near_duplicates import Hashes, Near, near_duplicates, picture_hashes
+from eyespot.gallery.photos.names import real_name
+from eyespot.gallery.photos.pictures import BadPicture, open_picture
+from eyespot.gallery.photos.sources import read_again
+from eyespot.parallel import batches, ordered_map
+from eyespot.storage.atomic import new_file
+from eyespot.storage.systems import relative_path
+from eyespot.types import NothingFound, Progress, UsageError
+
+PART = 1 << 16  # pictures, and the class that the last one is of
+SIDE = 64  # pixels of a picture that its hash needs at least
+SMALL = 256  # pictures of a class
+ROWS = 8_192  # of labels that are written together
+ALONE, TWICE, FULL, BEYOND = (
+    "is the one picture of its class",
+    MANY,
+    "its class has enough pictures (--per-class)",
+    "its class is not drawn (--count)",
+)
+ALL_COPIES = "every other picture of its class is a copy of it"
+READ_ALONE = "is the one picture of its class that can be read"
+
+
+@dataclass(frozen=True)
+class ClassDraw:
+    """How many pictures in all and of a class, how many others each asks for, and the share of classes held out."""
+
+    count: int = 1_000_000
+    per_class: int = 20
+    partners: int = 1
+    held_out: float = 0.05
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.per_class < 2 or self.count < 2 or self.partners < 1 or not 0 <= self.held_out < 1 or self.seed < 0:
+            raise UsageError("a draw needs two pictures or more, of a class too, a partner, and a share below 1")
+
+
+class _Hashed(NamedTuple):
+    """A drawn picture with its hashes (8,), or why it has none."""
+
+    name: str
+    label: str
+    hashes: Hashes | None
+    reason: str = ""
+
+
+@dataclass
+class LabelledSet:
+    """A `PairSource` whose parts are drawn; `workers` threads read pictures. `without`: paths or ids to leave out."""
+
+    source: LabelSource
+    out: Path
+    draw: ClassDraw = ClassDraw()
+    without: frozenset[str] = frozenset()
+    workers: int = 4
+    files: Sequence[Path] = ()
+    classes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """Pairs, and the list of pictures where there is no gallery yet."""
+        key = "id" if self.source.is_gallery else "file_name"
+        pairs = {CAPTIONS: (key, "asked_with", "label")}
+        return pairs if self.source.is_gallery else {PICTURES: (key, "label"), **pairs}
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The draw and where the labels come from."""
+        place = {name: None if value is None else str(value) for name, value in self.source._asdict().items()}
+        absolute = {name: str(Path(place[name] or "").absolute()) for name in ("place", "images") if place[name]}
+        return {**asdict(self.draw), **place, **absolute, "without": digest(self.without)}
+
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
+        """Nothing: the draw is on the disk."""
+
+    def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
+        """The pairs of one part, class by class."""
+        side, number = file.parts
+        drawn = f"SELECT name, label, hashes FROM {parquet(self.out / 'drawn.parquet')}"
+        where = f"WHERE side = {quoted(side)} AND part = {int(number)} ORDER BY label_key, label, name_key"
+        with opened(self.out / ".reading", 0.5) as tables:
+            rows = chain.from_iterable(batch.to_pylist() for batch in tables.batches(f"{drawn} {where}", ROWS))
+            hashed = ordered_map(_hashed, rows, self.workers, 4 * self.workers)
+            for label, pictures in groupby(hashed, lambda one: one.label):
+                yield from self._pairs(self.out / file, label, list(pictures))
+
+    def _pairs(self, part: Path, label: str, pictures: list[_Hashed]) -> Iterator[PairRow | LeftOut]:
+        """Each picture of a class asks for others, the next ones in the order of the draw."""
+        yield from (LeftOut(one.name, one.reason) for one in pictures if one.hashes is None)
+        whole = [one for one in pictures if one.hashes is not None]
+        if len(whole) == 1:
+            yield LeftOut(whole[0].name, READ_ALONE)
+            return
+        key = self.columns[CAPTIONS][0]
+        names = [one.name if key == "id" else relative_path(Path(one.name), part) for one in whole]
+        for at, partners in enumerate(partners_of([one.hashes for one in whole], self.draw.partners)):
+            if not partners:
+                yield LeftOut(whole[at].name, ALL_COPIES)
+            elif PICTURES in self.columns:
+                yield PairRow(PICTURES, {key: names[at], "label": label})
+            for other in partners:
+                yield PairRow(CAPTIONS, {key: names[other], "asked_with": names[at], "label": label})
+
+
+def make(source: LabelledSet, tell: Progress) -> PairsResult:
+    """List the labels, draw, and make every part that is not there yet; run it again after it was cut.
+
+    Raises `UsageError` for a folder with other pairs, `NothingFound` if no class has two pictures.
+    """
+    read = source.source.read
+    begin_folder(source.out, {"of": "labelled", **source.settings})
+    with opened(source.out / ".drawing", 1.0) as tables:
+        if not (source.out / "labels.parquet").is_file():
+            _write_labels(source.out / "labels.parquet", read(), source.without, tell)
+        if not (source.out / "drawn.parquet").is_file():
+            _draw(tables, source.out, source.draw)
+        sides = tables.rows(f"SELECT DISTINCT side, part FROM {parquet(source.out / 'drawn.parquet')} ORDER BY ALL")
+        source.classes = dict(
+            tables.rows(f"SELECT side, count(DISTINCT label) FROM {parquet(source.out / 'drawn.parquet')} GROUP BY 1")
+        )
+        lost = tables.rows(
+            f"SELECT reason, count(*), min(name) FROM {parquet(source.out / 'left_out.parquet')} GROUP BY 1 ORDER BY 1"
+        )
+    if not sides:
+        raise NothingFound(f"{source.source.place} has no class of two pictures or more; see left_out.parquet")
+    names = [Path(side) / f"{part:05d}" for side, part in sides]
+    made = fill_parts(source, {name: source.out / name for name in names}, tell)
+    made.left_out.update({reason: count for reason, count, _ in lost})
+    made.examples |= {reason: name for reason, _, name in lost}
+    return made
+
+
+def partners_of(hashes: Sequence[Any], count: int) -> list[list[int]]:
+    """For each of n pictures, by their hashes (n, 8), the next `count` ones around the circle that are no copies."""
+    pictures, signs = len(hashes), np.stack(hashes)
+    if pictures > SMALL:
+        close = near_duplicates(signs, np.zeros((pictures, 0), np.float32), Near(cosine=2))
+        copies = {(pair.first, pair.second) for pair in close} | {(pair.second, pair.first) for pair in close}
+    else:  # the tables of a search would take longer than to compare all with all
+        bits = np.bitwise_count(signs[:, None] ^ signs[None, :, :1]).min(axis=2)  # (pictures, pictures)
+        shown = signs.any(axis=1)  # without a pattern a picture is close to nothing
+        near = np.argwhere((bits <= Near().bits) & shown[:, None] & shown).tolist()
+        copies = {(first, second) for first, second in near}
+    return [
+        [other for step in range(1, pictures) if (at, other := (at + step) % pictures) not in copies][:count]
+        for at in range(pictures)
+    ]
+
+
+# -- the draw -------------------------------------------------------------------------------------------------
+
+
+def _write_labels(
+    path: Path, found: Iterable[LabelledPicture | Unlabelled], without: frozenset[str], tell: Progress
+) -> None:
+    """Every picture that is met, whole or not at all: its name, its label, and why it gives nothing."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts: list[tuple[str, Any]] = [(name, pa.string()) for name in ("name", "label", "reason")]
+    schema = pa.schema([*texts, ("there", pa.bool_()), ("hashes", pa.binary())])
+    with ExitStack() as stack:
+        file = stack.enter_context(new_file(path))
+        writer = stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd"))
+        for number, batch in enumerate(batches(map(partial(_label_row, without), found), ROWS)):
+            tell("labels", number * ROWS, 0)
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+
+
+def _label_row(without: frozenset[str], one: LabelledPicture | Unlabelled) -> dict[str, Any]:
+    if one.name in without or Path(one.name).name in without:
+        return {"name": one.name, "there": False, "reason": LEFT_OUT}
+    return {"there": False, **one._asdict()}
+
+
+def _draw(tables: Tables, out: Path, draw: ClassDraw) -> None:
+    """Write what is drawn, and what is not with the reason.
+
+    A key of MD5 over seed and name stands for chance: the same on every machine, whatever the order of the files.
+    """
+
+    def key(what: str, column: str) -> str:
+        return f"md5('{draw.seed}\x1f{what}\x1f' || {column})"
+
+    tables.run(
+        f"""CREATE TABLE listed AS SELECT name, min(label) AS label, count(DISTINCT label) AS labels,
+            min(hashes) AS hashes, bool_or(there) AS there, min(reason) AS reason
+            FROM {parquet(out / "labels.parquet")} GROUP BY name"""
+    )
+    tables.run(
+        f"""CREATE TABLE good AS SELECT name, label, hashes, {key("picture", "name")} AS name_key,
+            {key("class", "label")} AS label_key,
+            row_number() OVER (PARTITION BY label ORDER BY {key("picture", "name")}, name) AS place,
+            count(*) OVER (PARTITION BY label) AS pictures
+            FROM listed WHERE reason IS NULL AND there AND labels = 1"""
+    )
+    tables.run(
+        f"""CREATE TABLE classes AS SELECT label, sum(least(pictures, {draw.per_class})) OVER
+            (ORDER BY label_key, label ROWS UNBOUNDED PRECEDING) AS so_far, label_key
+            FROM good WHERE place = 1 AND pictures > 1 QUALIFY so_far <= {draw.count}"""
+    )
+    tables.run(
+        f"""CREATE TABLE sides AS SELECT label, CASE WHEN row_number() OVER (ORDER BY {key("held", "label")}, label)
+            <= round({draw.held_out} * (SELECT count(*) FROM classes)) THEN 'held-out' ELSE 'train' END AS side,
+            (so_far::BIGINT // {PART})::INTEGER AS part FROM classes"""
+    )
+    tables.write(_reasons(draw), out / "left_out.parquet")
+    drawn = f"SELECT good.*, side, part FROM good JOIN sides USING (label) WHERE place <= {draw.per_class}"
+    tables.write(f"{drawn} ORDER BY side, part, label_key, label, name_key", out / "drawn.parquet")
+
+
+def _reasons(draw: ClassDraw) -> str:
+    """Pictures that are not drawn, with their labels and the reason, as a query."""
+    why = f"""CASE WHEN g.pictures = 1 THEN {quoted(ALONE)} WHEN s.label IS NULL THEN {quoted(BEYOND)}
+        ELSE {quoted(FULL)} END"""
+    undrawn = f"""SELECT g.name, g.label, {why} AS reason FROM good g LEFT JOIN sides s USING (label)
+        WHERE s.label IS NULL OR g.place > {draw.per_class}"""
+    bad = f"""SELECT name, label, coalesce(reason, CASE WHEN labels > 1 THEN {quoted(TWICE)}
+        WHEN NOT there THEN 'is not there' ELSE 'has no label' END) FROM listed
+        WHERE reason IS NOT NULL OR NOT there OR labels <> 1"""
+    return f"{undrawn} UNION ALL {bad} ORDER BY reason, name"
+
+
+def _hashed(row: Mapping[str, Any]) -> _Hashed:
+    """A drawn picture with its hashes, read from its file where the gallery has none."""
+    name, label = str(row["name"]), str(row["label"])
+    if row["hashes"] is not None:
+        return _Hashed(name, label, np.frombuffer(row["hashes"], "<u8"))
+    try:
+        return _Hashed(name, label, picture_hashes(open_picture(read_again(real_name(name)), SIDE).image))
+    except (OSError, BadPicture) as error:
+        return _Hashed(name, label, None, f"cannot be read ({getattr(error, 'strerror', None) or error})")
