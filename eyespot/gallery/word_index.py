@@ -9,44 +9,32 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import sqlite3
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import closing, suppress
 from functools import cached_property
+from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.attribution import ADDRESSES, LICENCES, plain_name
-from eyespot.gallery.photos.embedded_texts import EMBEDDED
-from eyespot.gallery.photos.names import shown_name
-from eyespot.gallery.photos.places import Root
-from eyespot.gallery.taxonomy import name_index
-from eyespot.gallery.taxonomy.name_index import BorneNames, NameIndex
-from eyespot.gallery.videos.addresses import file_of
+from eyespot.gallery.postings import ArrayStore, KeyList, PostingList, read_keys, read_postings
+from eyespot.gallery.taxonomy.name_index import NameIndex
+from eyespot.gallery.word_table import ROWS, fill, fill_some, source_names, stamp_of, text_columns
 from eyespot.storage import sqlite
 
-VERSION = "2"  # of the table; another one makes it again
 NAME = "words.sqlite"
-ROWS = 1 << 32  # rows of a shard: the row of the table is shard · ROWS + row
-FILE, FOLDER = "file name", "folder name"
-COLUMNS = 1_900  # SQLite takes 2,000
 NAMES_AT_ONCE = 500  # of one question
-OWN_NAMES = {"title": "title", "caption": "caption", "description": "description", "text": "text"}
-OWN_NAMES |= {"text_in_picture": "text in the picture"}
-OWN_NAMES |= {name: name.replace("_", " ") for name in EMBEDDED}
-_SKIPPED = frozenset(
-    {"id", "camera", "boxes", "textboxes", "textreadby", "videoid", *map(plain_name, (*LICENCES, *ADDRESSES))}
-)
-_HUMP = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
+LISTED = 40  # columns; of more, a page of rows is read instead of the lists of each
+STORED = 96 << 20  # bytes of posting lists, and of what is made of them
 
 
 Answered = TypeVar("Answered")
+Lists = TypeVar("Lists", PostingList, KeyList)
 
 
 class QueryWord(NamedTuple):
@@ -65,15 +53,21 @@ class MatchingRows(NamedTuple):
 
 
 class WordIndex:
-    """The words of one gallery; opening makes the table if it is missing or out of date."""
+    """The words of one gallery; opening makes the table if it is missing or out of date.
 
-    def __init__(self, gallery: Path) -> None:
-        self.gallery = gallery
+    stored: bytes of posting lists, and of what is made of them, that it has at hand for the next query. listed: up to
+    this many columns each has posting lists of its own; of more columns, the rows that are shown are read instead.
+    """
+
+    def __init__(self, gallery: Path, stored: int = STORED, listed: int = LISTED) -> None:
+        self.gallery, self._listed = gallery, listed
+        self.store = ArrayStore(stored)  # of this table, and of what is made of it
+        self._current = _SourceColumns(None, [], {})
 
     @cached_property
     def _source(self) -> Path | bytes:
         """The file of the table, or its bytes where no folder may be written."""
-        stamp = _stamp(self.gallery)
+        stamp = stamp_of(self.gallery)
         return next((place for place in self._places if _read_stamp(place) == stamp), None) or self._made(stamp)
 
     @property
@@ -83,12 +77,24 @@ class WordIndex:
     def _made(self, stamp: str) -> Path | bytes:
         for place in self._places:
             with suppress(OSError), sqlite.new_database(place) as table:
-                _fill(table, self.gallery, stamp)
+                fill(table, self.gallery, stamp)
             if _read_stamp(place) == stamp:
                 return place
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
-            _fill(table, self.gallery, stamp)
+            fill(table, self.gallery, stamp)
+            self._stamp = stamp
             return table.serialize()
+
+    @property
+    def version(self) -> Hashable:
+        """What changes with the table."""
+        if isinstance(self._source, Path):
+            with suppress(FileNotFoundError):
+                status = self._source.stat()
+                return status.st_ino, status.st_mtime_ns, status.st_size
+            self._source = self._made(stamp_of(self.gallery))
+            return self.version
+        return self._stamp
 
     def _ask(self, question: Callable[[sqlite3.Connection], Answered]) -> Answered:
         """What a question gives; a table that turns out to be damaged, or is gone by now, is made again first."""
@@ -96,7 +102,7 @@ class WordIndex:
             with closing(self._open()) as table:
                 return question(table)
         except sqlite3.DatabaseError:
-            self._source = self._made(_stamp(self.gallery))
+            self._source = self._made(stamp_of(self.gallery))
         with closing(self._open()) as table:
             return question(table)
 
@@ -113,10 +119,16 @@ class WordIndex:
         """What the words come from, such as "label species", "title" or "file name"."""
         return self._ask(_columns)
 
-    @cached_property
+    @property
     def rows(self) -> int:
         """How many rows the table has."""
-        return self._ask(lambda table: int(table.execute(_ROWS).fetchone()[0]))
+
+        def read(_: object) -> Iterator[KeyList]:
+            count = self._ask(lambda table: int(table.execute(_ROWS).fetchone()[0]))
+            yield KeyList(np.array([count]))
+
+        ((count,),) = self.store.get([("rows", self.version)], read)
+        return int(count[0])
 
     @cached_property
     def names(self) -> NameIndex | None:
@@ -136,13 +148,33 @@ class WordIndex:
         words = _query_words(words)
         if not words:
             return MatchingRows(np.zeros(0, np.int64), np.zeros((0, 0), bool), np.zeros(0))
-        return self._ask(lambda table: _matching(table, words))
+        forms = self._lists([f'"{form}"' for word in words for form in _forms(word.word)], read_postings)
+        mine = iter(forms)
+        of_words = [[next(mine) for _ in _forms(word.word)] for word in words]
+        of_names = {
+            names: self._lists([*_any_name(names)], read_keys) for names in dict.fromkeys(word.names for word in words)
+        }
+        return _joined(of_words, [of_names[word.names] for word in words])
+
+    def _lists(self, questions: Sequence[str], read: Callable[[sqlite3.Connection, str], Lists]) -> list[Lists]:
+        """What FTS5 answers to each of these questions."""
+        version = self.version
+        by_key = {(read.__name__, version, _digest(question)): question for question in questions}
+
+        def made(keys: list[tuple[str, Hashable, bytes]]) -> list[Lists]:
+            return self._ask(lambda table: [read(table, by_key[key]) for key in keys])
+
+        return self.store.get([(read.__name__, version, _digest(question)) for question in questions], made)
 
     def sources(self, words: Sequence[QueryWord | str], keys: Sequence[int]) -> dict[int, list[str]]:
         """For each of these rows the columns that hold any of the words, or of the names in their places."""
+        words = _query_words(words)
         found: dict[int, list[str]] = {key: [] for key in keys}
-        if not words:
+        if not words or not found:
             return found
+        layout = self._columns_of(self.version)
+        if layout.distinct <= self._listed and not any(word.names for word in words):
+            return self._listed_sources(words, found, layout)
         roots = disk.read_header(self.gallery).roots
         by_shard: dict[int, list[int]] = {}
         for key in found:
@@ -152,10 +184,51 @@ class WordIndex:
                 continue
             # Names may be tens of thousands: they are looked for in a table of these rows alone
             with suppress(FileNotFoundError), closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
-                _fill_some(table, shard, rows, roots)
-                for row, name in _sources(table, _query_words(words)):
+                fill_some(table, shard, rows, roots)
+                for row, name in _sources(table, words):
                     found[int(shard.name) * ROWS + row].append(name)
         return found
+
+    def _listed_sources(
+        self, words: Sequence[QueryWord], found: dict[int, list[str]], layout: _SourceColumns
+    ) -> dict[int, list[str]]:
+        """The same by the posting lists of each column, which the next page of the query needs again."""
+        words = [word for word in words if len(self.matching([word]).keys)]
+        keys = np.fromiter(found, np.int64, len(found))  # (n,)
+        questions = [f"{{c{number}}} : {_either(word.word)}" for number in range(len(layout.columns)) for word in words]
+        lists = np.array([_among(keys, held.keys) for held in self._lists(questions, read_keys)], bool)
+        shape = len(layout.columns), len(words), len(keys)
+        holding: NDArray[np.bool_] = np.any(lists.reshape(shape), axis=1)  # (columns, n)
+        for at in np.flatnonzero(holding.any(axis=0)).tolist():
+            names = [name for name, held in zip(layout.columns, holding[:, at].tolist(), strict=True) if held]
+            key = int(keys[at])
+            found[key] = sorted(names, key=layout.order(self.gallery, key // ROWS).index)
+        return found
+
+    def _columns_of(self, version: Hashable) -> _SourceColumns:
+        if self._current.version != version:
+            self._current = _SourceColumns(version, self.columns, {})
+        return self._current
+
+
+class _SourceColumns(NamedTuple):
+    """The columns of one version of the table, and for shards that were needed the order in which they have them."""
+
+    version: Hashable
+    columns: list[str]
+    orders: dict[int, list[str]]
+
+    @property
+    def distinct(self) -> float:
+        """How many columns there are; infinity where two are called the same, so that a name says neither."""
+        return len(self.columns) if len(set(self.columns)) == len(self.columns) else inf
+
+    def order(self, gallery: Path, shard: int) -> list[str]:
+        """The columns of a shard, then any others."""
+        if shard not in self.orders:
+            own = source_names(text_columns(disk.shard_path(gallery, shard)))
+            self.orders[shard] = list(dict.fromkeys([*own, *self.columns]))
+        return self.orders[shard]
 
 
 def _columns(table: sqlite3.Connection) -> list[str]:
@@ -171,19 +244,36 @@ def _borne(table: sqlite3.Connection, taxa: Sequence[int]) -> list[str]:
     return [name for (name,) in table.execute(question, taxa)]
 
 
-def _matching(table: sqlite3.Connection, words: Sequence[QueryWord]) -> MatchingRows:
-    own = dict(table.execute(_SCORED, (" OR ".join(_either(word.word) for word in words),)).fetchall())
-    known: dict[tuple[str, ...], set[int]] = {}  # the words of one name have the same names in their places
-    holding = []
-    for word in words:
-        if word.names not in known:
-            known[word.names] = {key for part in _any_name(word.names) for (key,) in table.execute(_KEYS, (part,))}
-        holding.append(known[word.names].union(key for (key,) in table.execute(_KEYS, (_either(word.word),))))
-    keys = np.array(sorted(set().union(*holding)), np.int64)  # (n,)
-    holds = np.zeros((len(keys), len(words)), bool)
-    for at, its in enumerate(holding):
-        holds[np.searchsorted(keys, np.array(sorted(its), np.int64)), at] = True
-    return MatchingRows(keys, holds, np.array([own.get(key, 0.0) for key in keys.tolist()], np.float64))
+def _joined(of_words: Sequence[Sequence[PostingList]], of_names: Sequence[Sequence[KeyList]]) -> MatchingRows:
+    """One row for each key of the lists of each word, and of the names in its place."""
+    each: list[list[PostingList | KeyList]] = [[*forms] for forms in of_words]
+    for parts, names in zip(each, of_names, strict=True):
+        parts[:] = [part for part in [*parts, *names] if len(part.keys)]
+    distinct = {id(part.keys): part.keys for parts in each for part in parts}
+    if len(distinct) == 1:
+        (keys,) = distinct.values()
+    else:
+        keys = np.unique(np.concatenate([*distinct.values(), np.zeros(0, np.int64)]))
+    holds, bm25 = np.zeros((len(of_words), len(keys)), bool).T, np.zeros(len(keys))  # each word's rows lie together
+    places = {name: slice(None) if its is keys else np.searchsorted(keys, its) for name, its in distinct.items()}
+    for word, parts in enumerate(each):
+        for part in parts:
+            holds[places[id(part.keys)], word] = True
+            if isinstance(part, PostingList):
+                bm25[places[id(part.keys)]] += part.bm25  # in the order of the phrases, as FTS5 itself adds them up
+    return MatchingRows(keys, holds, bm25)
+
+
+def _among(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the wanted are among keys that stand in order, (wanted,)."""
+    at = np.searchsorted(keys, wanted)
+    there: NDArray[np.bool_] = np.zeros(len(wanted), bool)
+    there[at < len(keys)] = keys[at[at < len(keys)]] == wanted[at < len(keys)]
+    return there
+
+
+def _digest(question: str) -> bytes:
+    return hashlib.blake2b(question.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _sources(table: sqlite3.Connection, words: Sequence[QueryWord]) -> Iterator[tuple[int, str]]:
@@ -206,7 +296,6 @@ def _any_name(names: Sequence[str]) -> Iterator[str]:
 _ROWS = "SELECT value FROM about WHERE name = 'rows'"
 _COUNT = "SELECT count(*) FROM words WHERE words MATCH ?"
 _KEYS = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid"
-_SCORED = "SELECT rowid, -bm25(words) FROM words WHERE words MATCH ? ORDER BY rowid"
 
 
 def words_of(text: str) -> list[str]:
@@ -220,27 +309,17 @@ def words_of(text: str) -> list[str]:
 
 
 def _either(word: str) -> str:
-    """A word in FTS5's language: itself, or its singular or plural where it has the form of one in English."""
-    forms = {word, f"{word}s", f"{word}es"} if len(word) > 2 and word.isalpha() else {word}
-    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
-        forms |= {word[:-1], *([word[:-2]] if word.endswith(("ches", "shes", "xes", "sses")) else [])}
-    quoted = [f'"{form}"' for form in sorted(forms)]
+    """A word in FTS5's language, in any of its forms."""
+    quoted = [f'"{form}"' for form in _forms(word)]
     return f"({' OR '.join(quoted)})"
 
 
-# -- making it ------------------------------------------------------------------------------------------------
-
-
-def _stamp(gallery: Path) -> str:
-    """What changes whenever a shard's facts or the names of the roots do."""
-    parts = [VERSION, repr(sorted(disk.read_header(gallery).roots.items()))]
-    for shard in disk.shard_paths(gallery):
-        status = (shard / disk.ITEMS).stat()
-        parts.append(f"{shard.name} {status.st_mtime_ns} {status.st_size}")
-    with suppress(FileNotFoundError):
-        status = (gallery / name_index.NAME).stat()
-        parts.append(f"names {status.st_mtime_ns} {status.st_size}")
-    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def _forms(word: str) -> list[str]:
+    """A word, and its singular or plural where it has the form of one in English."""
+    forms = {word, f"{word}s", f"{word}es"} if len(word) > 2 and word.isalpha() else {word}
+    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        forms |= {word[:-1], *([word[:-2]] if word.endswith(("ches", "shes", "xes", "sses")) else [])}
+    return sorted(forms)
 
 
 def _read_stamp(place: Path) -> str | None:
@@ -259,115 +338,3 @@ def _cached(gallery: Path) -> list[Path]:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
         return [cache / "eyespot" / "words" / f"{digest}.sqlite"]
     return []
-
-
-def _fill(table: sqlite3.Connection, gallery: Path, stamp: str) -> None:
-    shards = disk.shard_paths(gallery)
-    roots = disk.read_header(gallery).roots
-    columns = list(dict.fromkeys(name for shard in shards for name in _text_columns(shard)))[:COLUMNS]
-    insert = _make_tables(table, columns)
-    table.executescript(
-        "CREATE TABLE about(name TEXT PRIMARY KEY, value); CREATE TABLE borne(taxon INTEGER, name TEXT);"
-    )
-    table.execute("BEGIN")
-    rows = 0
-    with _bearing(gallery) as borne:
-        for shard in shards:
-            first = int(shard.name) * ROWS
-            lines = [(first + row, *texts) for row, texts in _texts(shard, columns, roots)]
-            table.executemany(insert, lines)
-            rows += len(lines)
-            if borne is not None:
-                for text in (text for line in lines for text in line if isinstance(text, str)):
-                    borne.read(text)
-        table.executemany("INSERT INTO borne VALUES (?, ?)", () if borne is None else borne.rows())
-    table.execute("CREATE INDEX borne_taxon ON borne(taxon)")
-    table.executemany("INSERT INTO about VALUES (?, ?)", [("stamp", stamp), ("rows", rows)])
-    table.execute("COMMIT")
-
-
-def _fill_some(table: sqlite3.Connection, shard: Path, rows: Sequence[int], roots: Mapping[int, Root]) -> None:
-    """The words of some rows of one shard, under the numbers of the rows; of rows that are not there none."""
-    columns = _text_columns(shard)[:COLUMNS]
-    insert = _make_tables(table, columns)
-    table.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(words, 'row')")
-    table.executemany(insert, ((row, *texts) for row, texts in _texts(shard, columns, roots, rows)))
-
-
-def _make_tables(table: sqlite3.Connection, columns: Sequence[str]) -> str:
-    """Make the empty tables of words and of their sources; gives what inserts a row's number and texts."""
-    sources = [*(OWN_NAMES.get(name.casefold(), f"label {name}") for name in columns), FILE, FOLDER]
-    fields = ", ".join(f"c{number}" for number in range(len(sources)))
-    table.executescript(
-        "CREATE TABLE sources(number INTEGER PRIMARY KEY, name TEXT);"
-        f"CREATE VIRTUAL TABLE words USING fts5({fields}, content='', tokenize='unicode61 remove_diacritics 2');"
-    )
-    table.executemany("INSERT INTO sources VALUES (?, ?)", enumerate(sources))
-    return f"INSERT INTO words(rowid, {fields}) VALUES ({', '.join('?' * (len(sources) + 1))})"
-
-
-@contextmanager
-def _bearing(gallery: Path) -> Iterator[BorneNames | None]:
-    """What finds the gallery's given names in texts; None where it was given none, or they cannot be read."""
-    place = gallery / name_index.NAME
-    names = None
-    with suppress(sqlite3.Error):
-        names = sqlite.connect_to_read(place) if place.is_file() else None
-    try:
-        yield None if names is None else BorneNames(names)
-    finally:
-        if names is not None:
-            names.close()
-
-
-def _text_columns(shard: Path) -> list[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = pq.read_schema(shard / disk.ITEMS)
-    names = [field.name for field in schema if pa.types.is_string(field.type)]
-    # What `eyespot tag` wrote is no word of a person: it would teach the encoder its own guesses
-    guessed = {name for name in names if {f"{name}_by", f"{name}_score"} <= set(schema.names)}
-    own = {*guessed, *(f"{name}_by" for name in guessed)}
-    return [name for name in names if name not in own and plain_name(name) not in _SKIPPED]
-
-
-def _texts(
-    shard: Path, columns: Sequence[str], roots: Mapping[int, Root], some: Sequence[int] | None = None
-) -> Iterator[tuple[int, list[str | None]]]:
-    """The texts of each live row of a shard, or of some, in the order of the columns, then file and folder names."""
-    there = ["live", "roots", "paths", *(name for name in _text_columns(shard) if name in set(columns))]
-    if some is None:
-        lines: Iterable[tuple[int, dict[str, Any]]] = enumerate(disk.read_items(shard, there).to_pylist())
-    else:
-        count = disk.count_items(shard)
-        some = [row for row in some if row < count]
-        lines = zip(some, disk.read_rows(shard, some).select(there).to_pylist(), strict=True)
-    for row, facts in lines:
-        if facts["live"]:
-            texts: list[str | None] = [_label_text(facts.get(name)) for name in columns]
-            yield row, [*texts, *_names(facts["roots"], facts["paths"], roots)]
-
-
-def _label_text(value: Any) -> str | None:
-    """A text; an address says nothing."""
-    return str(value) if value and not re.match(r"\w+://\S+$", str(value)) else None
-
-
-def _names(numbers: Sequence[int], paths: Sequence[str], roots: Mapping[int, Root]) -> tuple[str, str]:
-    """The words of all names of a picture's files, and of the folders from the root down."""
-    files: list[str] = []
-    folders: list[str] = []
-    for number, path in zip(numbers, paths, strict=True):
-        *above, name = re.split(r"[/\\]", shown_name(file_of(path)))
-        files.append(_parted(os.path.splitext(name)[0]))
-        root = roots.get(number)
-        top = [os.path.basename(root.path.rstrip("/"))] if root is not None and "://" not in root.path else []
-        folders += [] if "://" in path else map(_parted, [*top, *above])
-    return " ".join(dict.fromkeys(files)), " ".join(dict.fromkeys(folders))
-
-
-def _parted(name: str) -> str:
-    """A name, and its parts where they are written together: `brandenburgGate2` is also brandenburg, Gate and 2."""
-    parts = _HUMP.sub(" ", name)
-    return name if parts == name else f"{name} {parts}"

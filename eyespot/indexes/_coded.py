@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.kernels.codes import Codes, chunks, default_threads, padded, spread
+from eyespot.kernels.codes import Codes, chunks, default_threads, padded
 from eyespot.kernels.rows import Reals, Shortlist, joined
 from eyespot.types import Mask
 
@@ -31,6 +33,14 @@ class CodedProducts:
     def __init__(self, codes: Sequence[Codes], threads: int | None) -> None:
         self.codes, self._threads = codes, threads or default_threads()
         self._starts = np.cumsum([0, *(len(part.codes) for part in codes)])
+        self._threads_of: tuple[int, ThreadPoolExecutor] | None = None
+
+    @property
+    def _pool(self) -> ThreadPoolExecutor:
+        """Threads that wait for the next scan: on a busy machine starting them takes longer than a scan."""
+        if self._threads_of is None or self._threads_of[0] != os.getpid():  # a fork has none of them
+            self._threads_of = os.getpid(), ThreadPoolExecutor(self._threads, "scan")
+        return self._threads_of[1]
 
     def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
         """What may be among the k best of each query."""
@@ -59,7 +69,10 @@ class CodedProducts:
                     return
                 worker.scan(self.codes[part], mask, (int(self._starts[part]), start, stop))
 
-        spread(work, workers, len(workers))
+        others = [self._pool.submit(work, worker) for worker in workers[1:]]
+        work(workers[0])
+        for other in others:
+            other.result()
         shortlists = []
         for j in range(len(asked.lengths)):
             lists = [worker.list(j) for worker in workers]

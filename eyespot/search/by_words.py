@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 WEIGHT = 8.0  # of all words of a query, in standard deviations of its cosines
 SAMPLE = 2048  # photos that stand for the gallery
 RESCORED = 4096  # photos with words whose cosines are computed one by one
+ROUNDING = 1e-6  # of a cosine, by whichever way it is computed
+FIRST = 512  # of more, so many by share and by cosine are looked at first
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,9 @@ class ByWords:
     """The k best rows for each query by words alone, or by words and look, among those that `mask` lets through.
 
     teach: words that photos bear are also answered by what those photos look like. named: other names of what a query
-    names, which the gallery was given, count as its own words.
+    names, which the gallery was given, count as its own words. rescored, first: of at most `rescored` photos with words
+    each is compared with the query, of more the `first` ones by words and by look, and deeper where those do not settle
+    it; the run is the same.
     """
 
     view: View
@@ -53,6 +57,8 @@ class ByWords:
     by: str = "both"
     teach: bool = True
     named: bool = False
+    rescored: int = RESCORED
+    first: int = FIRST
     contrast: Callable[[], Contrast] | None = None  # what a collection that answers many queries has at hand
 
     def __post_init__(self) -> None:
@@ -158,12 +164,16 @@ class ByWords:
             near, scores = found.rows[0], found.scores[0]
         more = np.setdiff1d(self._with_words(vector, matches, unit), near)
         rows = np.concatenate([near, more])
-        total = np.concatenate([scores, self.view.vectors(more.tolist()) @ vector])
-        shares = np.zeros(len(self.mask))
-        shares[matches.rows] = matches.shares
-        total = total + unit * shares[rows]
+        total = np.concatenate([scores, self._cosines(more, vector)])
+        total = total + unit * _shares_of(rows, matches)
         order = np.lexsort((rows, -total))[: self.k]
         return NearestRows(rows[order].astype(np.int64), total[order].astype(np.float32))
+
+    def _cosines(self, rows: NDArray[np.int64], vector: Vectors) -> NDArray[np.float32]:
+        """The cosines of some rows, (rows,), each the same whichever rows stand beside it."""
+        vectors = self.view.vectors(rows.tolist()).astype(np.float64)  # (rows, dim)
+        cosines: NDArray[np.float32] = np.einsum("nd,d->n", vectors, vector.astype(np.float64)).astype(np.float32)
+        return cosines
 
     def _with_words(self, vector: Vectors, matches: WordMatches, unit: float) -> NDArray[np.int64]:
         """The rows with words; of very many, enough for the k best by both to be among them.
@@ -171,21 +181,31 @@ class ByWords:
         Deeper and deeper into the rows by share and by cosine, until no row beyond both depths can be among the k best
         (the threshold algorithm of Fagin, Lotem and Naor 2003).
         """
-        depth = max(RESCORED, self.k)
-        order = np.argsort(-matches.shares, kind="stable")
+        if len(matches.rows) <= max(self.rescored, self.k):
+            return matches.rows
+        depth = max(self.first, 2 * self.k)
         worded = np.zeros(len(self.mask), bool)
         worded[matches.rows] = True
-        while depth < len(order):
+        while depth < len(matches.rows):
             near = self.index.search(vector[None], depth, worded)
-            first = np.setdiff1d(order[:depth], np.flatnonzero(np.isin(matches.rows, near.rows[0])))
-            cosines = np.concatenate([near.scores[0], self.view.vectors(matches.rows[first].tolist()) @ vector])
-            places = np.concatenate([np.searchsorted(matches.rows, near.rows[0]), first])
+            order = np.argpartition(-matches.shares, depth)
+            deep = np.searchsorted(matches.rows, near.rows[0])
+            first = np.setdiff1d(order[:depth], deep)
+            cosines = np.concatenate([near.scores[0], self._cosines(matches.rows[first], vector)])
+            places = np.concatenate([deep, first])
             total = cosines + unit * matches.shares[places]
-            if np.partition(total, -self.k)[-self.k] >= near.scores[0][-1] + unit * matches.shares[order[depth]]:
+            beyond = near.scores[0][-1] + unit * matches.shares[order[depth]] + ROUNDING
+            if np.partition(total, -self.k)[-self.k] > beyond:
                 rows: NDArray[np.int64] = matches.rows[places]
                 return rows
             depth *= 4
         return matches.rows
+
+
+def _shares_of(rows: NDArray[np.int64], matches: WordMatches) -> NDArray[np.float64]:
+    """The shares of some rows, (rows,); 0 for those without words."""
+    at = np.minimum(np.searchsorted(matches.rows, rows), len(matches.rows) - 1)
+    return np.where(matches.rows[at] == rows, matches.shares[at], 0.0)
 
 
 def background(view: View) -> Vectors:
@@ -199,6 +219,8 @@ def _joined(queries: Sequence[Query], found: Sequence[NearestRows], view: View) 
     runs = []
     for query, near in zip(queries, found, strict=True):
         runs.append(as_run([query], NearestRows(near.rows[None], near.scores[None]), view))
+    if len(runs) == 1:
+        return runs[0]
     made = Run({query: hits for run in runs for query, hits in run.items()})
     made.facts = {image: facts for run in runs for image, facts in run.facts.items()}
     made.header = {"space": view.space.digest, "encoder": view.space.encoder}

@@ -199,7 +199,7 @@ def _by_words(collection: Searchable, options: StageOptions, encoder: Encoder | 
     mask = collection.allowed() if options.mask is None else options.mask
     how = options.k, mask, options.by, options.teach, options.named
     contrast = partial(getattr, collection, "contrast")  # made when a query needs it
-    return ByWords(collection.view, encoder, collection.index, collection.words, *how, contrast)
+    return ByWords(collection.view, encoder, collection.index, collection.words, *how, contrast=contrast)
 
 
 def _first_stage(collection: Searchable, options: StageOptions, encoder: Encoder | KnownVectors) -> Stage:

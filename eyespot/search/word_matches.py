@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.view import View
-from eyespot.gallery.word_index import ROWS, MatchingRows, QueryWord, WordIndex, words_of
+from eyespot.gallery.word_index import MatchingRows, QueryWord, WordIndex, words_of
+from eyespot.gallery.word_table import ROWS
 from eyespot.search.stop_words import STOP_WORDS
 from eyespot.types import Mask, Query
 
@@ -43,23 +45,31 @@ def word_matches(index: WordIndex, view: View, query: Query, read: ReadWords = p
 
     Of several texts the one that fits best counts, whatever its weight; texts that are to be avoided count against it.
     """
+    texts = [(read(term.text), term.weight > 0) for term in query.terms if term.text is not None]
+    texts = [(words, wanted) for words, wanted in texts if words]
+    live = view.live
+    digest = blake2b(repr((texts, index.version)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    # Ranking, reasons and the next page ask for the same; the array is stored too, lest another one get its number
+    (found,) = index.store.get([(digest, id(live))], lambda _: [(*_word_matches(index, view, texts), live)])
+    rows, shares, whole, _ = found
+    return WordMatches(rows, shares, whole)
+
+
+def _word_matches(index: WordIndex, view: View, texts: Sequence[tuple[Sequence[QueryWord], bool]]) -> WordMatches:
     shares: dict[bool, NDArray[np.float64]] = {}
     whole = np.zeros(len(view.live), bool)  # (rows,)
-    for term in query.terms:
-        if term.text is None or not (words := read(term.text)):
-            continue
+    for words, wanted in texts:
         matching = index.matching(words)
         rows, there = _rows_of(matching, view)
-        mine = _shares(index, matching)[there]
-        best = shares.setdefault(term.weight > 0, np.zeros(len(view.live)))
-        all_words = matching.holds[there].all(axis=1)
-        best[rows] = np.maximum(best[rows], mine)
-        if term.weight > 0:
-            whole[rows[all_words]] = True
+        best = shares.setdefault(wanted, np.zeros(len(view.live)))
+        best[rows] = np.maximum(best[rows], _shares(index, matching)[there])
+        if wanted and matching.holds.any(axis=0).all():
+            every_word: Mask = np.all(matching.holds, axis=1)  # (n,)
+            whole[rows[every_word[there]]] = True
     if not shares:
         return WordMatches(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))
     total = shares.get(True, 0.0) - shares.get(False, np.zeros(len(view.live)))
-    rows = np.flatnonzero(np.where(view.live, total, 0))
+    rows = np.flatnonzero((total != 0) & view.live)
     return WordMatches(rows, total[rows], np.flatnonzero(whole & view.live))
 
 
@@ -107,8 +117,10 @@ def _shares(index: WordIndex, matching: MatchingRows) -> NDArray[np.float64]:
     """
     counts = matching.holds.sum(axis=0)  # (words,)
     rarity = np.log1p((index.rows - counts + 0.5) / (counts + 0.5))  # (words,)
-    part = matching.holds @ rarity / rarity.sum()
+    part = np.zeros(len(matching.keys))
+    for word in np.flatnonzero(counts).tolist():  # most words of most queries stand nowhere
+        part += matching.holds[:, word] * rarity[word]
+    part /= rarity.sum()
     top = matching.bm25.max(initial=0.0)
     bm25 = np.clip(matching.bm25 / top, 0, 1) if top > 0 else np.ones(len(part))
-    shares: NDArray[np.float64] = part * (1 - BM25_PART + BM25_PART * bm25)
-    return shares
+    return part * (1 - BM25_PART + BM25_PART * bm25)

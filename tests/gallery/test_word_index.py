@@ -8,11 +8,12 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery import disk, word_index
+from eyespot.gallery import disk, postings, word_index, word_table
 from eyespot.gallery.indexing import index
 from eyespot.gallery.word_index import NAME, WordIndex, words_of
 from eyespot.types import Encoder
@@ -88,6 +89,57 @@ def test_no_text_is_a_query_in_a_language_of_its_own(words: WordIndex, text: str
     assert found.holds.any(axis=1).all()
 
 
+def by_rows(gallery: Path, asked: list[str]) -> dict[int, tuple[tuple[bool, ...], float]]:
+    """What SQLite says row by row: which words each row holds, and its BM25 for all of them."""
+    forms = [word_index._either(word) for word in asked]
+    with closing(sqlite3.connect(gallery / NAME)) as table:
+        question = "SELECT rowid, -bm25(words) FROM words WHERE words MATCH ?"
+        scores = dict(table.execute(question, (" OR ".join(forms),)).fetchall())
+        held = [{key for key, _ in table.execute(question, (form,))} for form in forms]
+    return {key: (tuple(key in its for its in held), score) for key, score in scores.items()}
+
+
+ASKED = st.lists(
+    st.sampled_from(["ardea", "cocoi", "alba", "chile", "trip", "garza", "or", "near", "zzz", "trips", "2"]), min_size=1
+)
+
+
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ASKED, st.sampled_from([0, 1_500, 1 << 20]))
+def test_lists_at_hand_change_no_answer(gallery: Path, words: WordIndex, asked: list[str], stored: int) -> None:
+    """Whatever the store still holds: rows, words and every bit of BM25 are SQLite's own, and sources those read."""
+    uncached = WordIndex(gallery, stored=0, listed=0)
+    for asking in (words, WordIndex(gallery, stored=stored)):
+        found = asking.matching(asked)
+        rows = zip(map(tuple, found.holds.tolist()), found.bm25.tolist(), strict=True)
+
+        assert dict(zip(found.keys.tolist(), rows, strict=True)) == by_rows(gallery, asked)
+        assert asking.sources(asked, [0, 1, 2, 9]) == uncached.sources(asked, [0, 1, 2, 9])
+
+
+def test_lists_longer_than_one_text_are_read_in_pieces(words: WordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = words.matching(["trip", "ardea"])
+    monkeypatch.setattr(postings, "AT_ONCE", 1)
+    pieces = WordIndex(words.gallery).matching(["trip", "ardea"])
+
+    assert all(map(np.array_equal, whole, pieces)) and len(whole.keys) == 3
+
+
+def test_a_table_that_changes_while_it_is_in_use_answers_as_a_new_one(tmp_path: Path, starter: Encoder) -> None:
+    gallery = make(tmp_path, starter)
+    in_use = WordIndex(gallery)
+    assert len(in_use.matching(["thula", "alba"]).keys) == 1 and in_use.rows == 3
+    (tmp_path / "trip" / "metadata.csv").write_text("file_name,species\nc.jpg,Egretta thula\n")
+    draw(tmp_path / "trip" / "d.jpg", 7)
+    index(gallery, [], [starter])
+    new = WordIndex(gallery)
+
+    assert all(map(np.array_equal, new.matching(["thula", "alba"]), in_use.matching(["thula", "alba"])))
+    assert in_use.rows == new.rows == 4
+    (key,) = new.matching(["thula"]).keys.tolist()
+    assert in_use.sources(["thula"], [key]) == new.sources(["thula"], [key]) == {key: ["label species"]}
+
+
 def test_operators_are_words(words: WordIndex) -> None:
     assert len(words.matching(words_of("NEAR(x)")).keys) == 1
     assert len(words.matching(words_of("ardea NOT cocoi")).keys) == 2
@@ -155,7 +207,7 @@ def test_tens_of_thousands_of_names_are_few_questions_about_the_rows_that_are_sh
     names = ("cocoi", "ardea alba", "cocoi ardea", "cañon", *(f"name{number} alba" for number in range(20_000)))
     questions: list[str] = []
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
-        word_index._fill_some(table, shard, [0, 1, 2, 3], {})
+        word_table.fill_some(table, shard, [0, 1, 2, 3], {})
         table.set_trace_callback(questions.append)
         found = set(word_index._sources(table, [word_index.QueryWord("aves", names)]))
         columns = table.execute("SELECT count(*) FROM sources").fetchone()[0]

@@ -301,3 +301,17 @@ def test_thousands_of_photos_with_words_are_ranked_as_if_each_were_looked_at(
 
     total = drawn @ query + WEIGHT * float((stage._background @ query).std()) * shares
     assert set(fused.rows.tolist()) == set(np.argsort(-total, kind="stable")[:k].tolist())
+
+
+@LAW
+@given(WORDS, st.integers(1, 24), st.integers(1, 8), st.integers(0, 24))
+def test_how_deep_it_looks_first_changes_nothing(
+    collection: Collection, words: list[str], k: int, first: int, rescored: int
+) -> None:
+    """The same rows with the same scores as where every photo with words is compared with the query."""
+    query = Query.words(" ".join(["stripes", *words]))
+    stage = replace(ByWords.of(collection, k), rescored=24)
+    deep, shallow = stage([query]), replace(stage, rescored=rescored, first=first)([query])
+
+    assert [tuple(hit) for hit in shallow["q"]] == [tuple(hit) for hit in deep["q"]]
+    assert shallow.header == deep.header and shallow.notes == deep.notes

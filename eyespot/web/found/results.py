@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,6 +211,7 @@ class Results:
         self._current: dict[str, str] = {}  # of each encoder the version of the gallery that was last searched
         self._old: set[str] = set()  # those of a gallery that has been indexed since
         self._book, self._lock = _Book(), Lock()
+        self._flights: WeakValueDictionary[str, _SingleFlight] = WeakValueDictionary()  # of searches that run
 
     def __getitem__(self, id: str) -> RankedResult:
         with self._lock:
@@ -244,8 +246,12 @@ class Results:
             if id in self._results:
                 self._results.move_to_end(id)
                 return self._results[id]
-        made = _frozen(id, asked, world)
-        return self.keep(made)
+            flight = self._flights.setdefault(id, _SingleFlight())
+        with flight.lock:  # whoever asks for the same meanwhile waits for the first
+            with self._lock:
+                if id in self._results:
+                    return self._results[id]
+            return self.keep(_frozen(id, asked, world))
 
     def keep(self, made: RankedResult) -> RankedResult:
         """The result, kept for whoever pages through it; the one that is kept already, if there is."""
@@ -274,6 +280,13 @@ class Results:
         live = snapshot.view.live  # served anyway
         arrays = arrays + snapshot.remembered() if old else [array for array in arrays if array is not live]
         self._book.enter(frozen.id, PLAIN + JUDGED * len(frozen.judged), arrays)
+
+
+class _SingleFlight:
+    """Whoever has the lock runs the search."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
 
 
 class _Book:

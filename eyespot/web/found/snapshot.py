@@ -9,7 +9,7 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import fields
 from datetime import date, datetime
@@ -33,7 +33,7 @@ from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
 from eyespot.storage.files import write_whole
-from eyespot.types import Encoder, Mask, Query, Run, Term, Vectors
+from eyespot.types import Encoder, Index, Mask, NearestRows, Query, Run, Term, Vectors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +63,19 @@ class RowView(View):
         return [int(id) for id in ids]
 
 
+class OneByOne:
+    """An index that is searched by one thread at a time, for each scan takes all processors."""
+
+    def __init__(self, index: Index, lock: Lock) -> None:
+        self.index, self._lock = index, lock
+        self.exact = index.exact
+
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
+        """As the index itself."""
+        with self._lock:
+            return self.index.search(queries, k, mask)
+
+
 class _Embedded(NamedTuple):
     """A query's unit vector (1, dim), what an encoder says of its words, and the score below which nothing fits."""
 
@@ -88,7 +101,7 @@ class Snapshot:
 
     def prepare(self) -> None:
         """Open all that the first search would wait for."""
-        _ = self.collection.encoder, self.collection.index, self.view.live, self.tables, self._ids
+        _ = self._by_row, self.view.live, self.tables, self._ids
 
     # -- facts ----------------------------------------------------------------------------------------------
 
@@ -260,19 +273,21 @@ class Snapshot:
     @cached_property
     def _by_row(self) -> Collection:
         """The collection in which the id of a picture is its row."""
-        _ = self.collection.encoder, self.collection.index  # loaded once for both
+        _ = self.collection.encoder, self.collection.index, self.collection.words, self.collection.contrast  # once
         made = copy(self.collection)
         made.view = RowView(*(getattr(self.view, field.name) for field in fields(View)))
+        made.view.__dict__.update(self.view.__dict__)  # what is mapped and made of it is there once
+        made.index = OneByOne(self.collection.index, self._searching)
         return made
 
     def ranked(self, query: Query | None, vector: Vectors, options: StageOptions) -> Run:
         """The run of the stages that options name, for a query with this vector (1, dim); ids are the pictures' rows.
 
-        One search at a time, for each takes all processors. None is a search by items alone.
+        None is a search by items alone. Several may run at once; of their scans one at a time.
         """
         asked = query or Query("q", ())
-        with self._searching:
-            stage = chain_of(self._by_row, options, KnownVectors({asked.id: vector[0]}, vector.shape[1]))
+        stage = chain_of(self._by_row, options, KnownVectors({asked.id: vector[0]}, vector.shape[1]))
+        with self._searching if options.adapt is not None else nullcontext():
             return stage([asked])
 
     def notes(self, query: Query | None, best: float | None) -> list[str]:
@@ -301,7 +316,8 @@ class Snapshot:
     def remembered(self) -> list[NDArray[Any]]:
         """What it holds in memory for those who ask again: the live rows, filters' answers, vectors of queries."""
         with self._masking:
-            return [self.view.live, *self._masks.values(), *(known.vector for known in self._known.values())]
+            masks = [self.view.live, *self._masks.values(), *(known.vector for known in self._known.values())]
+        return masks + (self.collection.words.store.arrays if "words" in self.collection.__dict__ else [])
 
     # -- filters --------------------------------------------------------------------------------------------
 

@@ -1,0 +1,165 @@
+"""Makes the table of the words beside the photos: one row of texts for each live row of the gallery's shards."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from eyespot.gallery import disk
+from eyespot.gallery.attribution import ADDRESSES, LICENCES, plain_name
+from eyespot.gallery.photos.embedded_texts import EMBEDDED
+from eyespot.gallery.photos.names import shown_name
+from eyespot.gallery.photos.places import Root
+from eyespot.gallery.taxonomy import name_index
+from eyespot.gallery.taxonomy.name_index import BorneNames
+from eyespot.gallery.videos.addresses import file_of
+from eyespot.storage import sqlite
+
+VERSION = "2"  # of the table; another one makes it again
+ROWS = 1 << 32  # rows of a shard: the row of the table is shard · ROWS + row
+FILE, FOLDER = "file name", "folder name"
+COLUMNS = 1_900  # SQLite takes 2,000
+OWN_NAMES = {"title": "title", "caption": "caption", "description": "description", "text": "text"}
+OWN_NAMES |= {"text_in_picture": "text in the picture"}
+OWN_NAMES |= {name: name.replace("_", " ") for name in EMBEDDED}
+_SKIPPED = frozenset(
+    {"id", "camera", "boxes", "textboxes", "textreadby", "videoid", *map(plain_name, (*LICENCES, *ADDRESSES))}
+)
+_HUMP = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
+
+
+def stamp_of(gallery: Path) -> str:
+    """What changes whenever a shard's facts or the names of the roots do."""
+    parts = [VERSION, repr(sorted(disk.read_header(gallery).roots.items()))]
+    for shard in disk.shard_paths(gallery):
+        status = (shard / disk.ITEMS).stat()
+        parts.append(f"{shard.name} {status.st_mtime_ns} {status.st_size}")
+    with suppress(FileNotFoundError):
+        status = (gallery / name_index.NAME).stat()
+        parts.append(f"names {status.st_mtime_ns} {status.st_size}")
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def fill(table: sqlite3.Connection, gallery: Path, stamp: str) -> None:
+    """The words of all live rows of a gallery, with a stamp, into an empty database."""
+    shards = disk.shard_paths(gallery)
+    roots = disk.read_header(gallery).roots
+    columns = list(dict.fromkeys(name for shard in shards for name in text_columns(shard)))[:COLUMNS]
+    insert = _make_tables(table, columns)
+    table.executescript(
+        "CREATE TABLE about(name TEXT PRIMARY KEY, value); CREATE TABLE borne(taxon INTEGER, name TEXT);"
+    )
+    table.execute("BEGIN")
+    rows = 0
+    with _bearing(gallery) as borne:
+        for shard in shards:
+            first = int(shard.name) * ROWS
+            lines = [(first + row, *texts) for row, texts in _texts(shard, columns, roots)]
+            table.executemany(insert, lines)
+            rows += len(lines)
+            if borne is not None:
+                for text in (text for line in lines for text in line if isinstance(text, str)):
+                    borne.read(text)
+        table.executemany("INSERT INTO borne VALUES (?, ?)", () if borne is None else borne.rows())
+    table.execute("CREATE INDEX borne_taxon ON borne(taxon)")
+    table.executemany("INSERT INTO about VALUES (?, ?)", [("stamp", stamp), ("rows", rows)])
+    table.execute("COMMIT")
+
+
+def fill_some(table: sqlite3.Connection, shard: Path, rows: Sequence[int], roots: Mapping[int, Root]) -> None:
+    """The words of some rows of one shard, under the numbers of the rows; of rows that are not there none."""
+    columns = text_columns(shard)[:COLUMNS]
+    insert = _make_tables(table, columns)
+    table.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(words, 'row')")
+    table.executemany(insert, ((row, *texts) for row, texts in _texts(shard, columns, roots, rows)))
+
+
+def _make_tables(table: sqlite3.Connection, columns: Sequence[str]) -> str:
+    """Make the empty tables of words and of their sources; gives what inserts a row's number and texts."""
+    sources = source_names(columns)
+    fields = ", ".join(f"c{number}" for number in range(len(sources)))
+    table.executescript(
+        "CREATE TABLE sources(number INTEGER PRIMARY KEY, name TEXT);"
+        f"CREATE VIRTUAL TABLE words USING fts5({fields}, content='', tokenize='unicode61 remove_diacritics 2');"
+    )
+    table.executemany("INSERT INTO sources VALUES (?, ?)", enumerate(sources))
+    return f"INSERT INTO words(rowid, {fields}) VALUES ({', '.join('?' * (len(sources) + 1))})"
+
+
+def source_names(columns: Sequence[str]) -> list[str]:
+    """What the columns are called to people, then the names of files and folders."""
+    return [*(OWN_NAMES.get(name.casefold(), f"label {name}") for name in columns), FILE, FOLDER]
+
+
+@contextmanager
+def _bearing(gallery: Path) -> Iterator[BorneNames | None]:
+    """What finds the gallery's given names in texts; None where it was given none, or they cannot be read."""
+    place = gallery / name_index.NAME
+    names = None
+    with suppress(sqlite3.Error):
+        names = sqlite.connect_to_read(place) if place.is_file() else None
+    try:
+        yield None if names is None else BorneNames(names)
+    finally:
+        if names is not None:
+            names.close()
+
+
+def text_columns(shard: Path) -> list[str]:
+    """The columns of a shard that hold words of people."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(shard / disk.ITEMS)
+    names = [field.name for field in schema if pa.types.is_string(field.type)]
+    # What `eyespot tag` wrote is no word of a person: it would teach the encoder its own guesses
+    guessed = {name for name in names if {f"{name}_by", f"{name}_score"} <= set(schema.names)}
+    own = {*guessed, *(f"{name}_by" for name in guessed)}
+    return [name for name in names if name not in own and plain_name(name) not in _SKIPPED]
+
+
+def _texts(
+    shard: Path, columns: Sequence[str], roots: Mapping[int, Root], some: Sequence[int] | None = None
+) -> Iterator[tuple[int, list[str | None]]]:
+    """The texts of each live row of a shard, or of some, in the order of the columns, then file and folder names."""
+    there = ["live", "roots", "paths", *(name for name in text_columns(shard) if name in set(columns))]
+    if some is None:
+        lines: Iterable[tuple[int, dict[str, Any]]] = enumerate(disk.read_items(shard, there).to_pylist())
+    else:
+        count = disk.count_items(shard)
+        some = [row for row in some if row < count]
+        lines = zip(some, disk.read_rows(shard, some).select(there).to_pylist(), strict=True)
+    for row, facts in lines:
+        if facts["live"]:
+            texts: list[str | None] = [_label_text(facts.get(name)) for name in columns]
+            yield row, [*texts, *_names(facts["roots"], facts["paths"], roots)]
+
+
+def _label_text(value: Any) -> str | None:
+    """A text; an address says nothing."""
+    return str(value) if value and not re.match(r"\w+://\S+$", str(value)) else None
+
+
+def _names(numbers: Sequence[int], paths: Sequence[str], roots: Mapping[int, Root]) -> tuple[str, str]:
+    """The words of all names of a picture's files, and of the folders from the root down."""
+    files: list[str] = []
+    folders: list[str] = []
+    for number, path in zip(numbers, paths, strict=True):
+        *above, name = re.split(r"[/\\]", shown_name(file_of(path)))
+        files.append(_parted(os.path.splitext(name)[0]))
+        root = roots.get(number)
+        top = [os.path.basename(root.path.rstrip("/"))] if root is not None and "://" not in root.path else []
+        folders += [] if "://" in path else map(_parted, [*top, *above])
+    return " ".join(dict.fromkeys(files)), " ".join(dict.fromkeys(folders))
+
+
+def _parted(name: str) -> str:
+    """A name, and its parts where they are written together: `brandenburgGate2` is also brandenburg, Gate and 2."""
+    parts = _HUMP.sub(" ", name)
+    return name if parts == name else f"{name} {parts}"
