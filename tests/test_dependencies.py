@@ -40,7 +40,7 @@ PLACES = {
     "video": ("gallery/videos/decoding.py",),
     "ray": ("cluster/",),
     "recos": ("curate/recos/grammar.py",),
-    "remote": ("gallery/remote.py",),
+    "remote": ("gallery/remote/",),
     "rerank": ("judges/cross_encoder.py",),
     "torch": ("adapters/", "cli/doctor.py", "descriptors/dinov2.py", "encoders/", "judges/", "models/"),
     "watch": ("gallery/watching.py",),

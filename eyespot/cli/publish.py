@@ -17,15 +17,19 @@ def run(
         help="The target: s3://BUCKET/NAME, gs://…, az://…, file:///FOLDER, or any address that fsspec knows."
     ),
     gallery: Path = gallery_option("The gallery to publish."),
+    check: bool = typer.Option(
+        False, "--check", help="Read every file that is published, and send again what is damaged."
+    ),
     json: bool = json_option(),
 ) -> None:
-    """Publish a gallery: only new parts are sent; others search it with -g URL."""
+    """Publish a gallery: what is new or missing is sent; others search it with -g URL."""
     from eyespot.gallery.remote import address_of, publish
 
     place = gallery_here(gallery, writes=True)
     url = url if address_of(url) else f"file://{Path(url).expanduser().absolute()}"  # a plain folder
     with progress_bar("bytes") as progress:
-        done = publish(place, url, lambda first, file: _judgements(place / "ledger.sqlite", first, file), progress)
+        ledger = place / "ledger.sqlite"
+        done = publish(place, url, lambda first, file: _judgements(ledger, first, file), progress, check)
     if json:
         print_json({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known})
     else:

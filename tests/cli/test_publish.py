@@ -110,3 +110,15 @@ def test_a_plain_folder_is_an_address_too(published: str, tmp_path: Path) -> Non
     assert run_eyespot("search", "green stripes", "-g", address).returncode == 0
     refused = run_eyespot("failures", "-g", address)
     assert refused.returncode == 2 and "where the gallery was indexed" in refused.stderr
+
+
+def test_check_sends_again_what_was_damaged_there(published: str, tmp_path: Path) -> None:
+    place = next((tmp_path / "store" / "shards").rglob("*.npy"))
+    place.write_bytes(place.read_bytes()[:-1] + b"x")
+    refused = run_eyespot("search", "green stripes", "-g", published)
+    assert refused.returncode == 1 and f"eyespot publish {published} --check" in refused.stderr
+
+    done = run_eyespot("publish", published, "--check", "-g", tmp_path / "gallery", "--json")
+
+    assert json.loads(done.stdout)["sent"] == 1
+    assert run_eyespot("search", "green stripes", "-g", published).returncode == 0

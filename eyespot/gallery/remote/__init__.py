@@ -1,0 +1,22 @@
+"""Galleries on object storage or anywhere else that fsspec reaches: published from here, searched in a local copy.
+
+    publish(Path(".eyespot"), "s3://bucket/birds")
+    gallery = fetch("s3://bucket/birds")          # a folder like any other gallery
+
+At the address every file has a name that its content decides (`shards/00000/items.1a2b3c4d5e6f.parquet`) and is never
+changed; `gallery.json` says which of them are the gallery and is written last. So who fetches while somebody publishes
+gets the old gallery or the new one, and a publication that was killed has changed nothing. The judgements of the ledger
+go along as parquet, each time those that are new; they are for other programs, and no copy takes them in.
+"""
+
+from __future__ import annotations
+
+from eyespot.gallery import disk
+from eyespot.gallery.remote.fetching import copies, fetch
+from eyespot.gallery.remote.manifest import MANIFEST, OURS
+from eyespot.gallery.remote.publishing import publish
+from eyespot.gallery.remote.stores import address_of
+
+STATE = disk.FETCHED
+
+__all__ = ["MANIFEST", "OURS", "STATE", "address_of", "copies", "fetch", "publish"]

@@ -1,0 +1,99 @@
+"""`gallery.json` at an address: which files there are the gallery, and which hold the judgements of its ledger."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from shlex import quote
+from typing import Any, NamedTuple
+
+from eyespot.gallery import disk
+from eyespot.types import EyespotError
+
+FORMAT = 1
+MANIFEST = "gallery.json"
+# Nothing else is taken from an address, whatever its manifest says.
+OURS = re.compile(r"gallery\.toml|(shards/\d+|indexes(/[\w+][\w.+-]*){2,7})/[\w+][\w.+-]*")
+TABLES = re.compile(r"ledger/judgements-\d+(\.[0-9a-f]+)?\.parquet")
+
+
+class DamagedManifest(EyespotError):
+    """`gallery.json` at an address cannot be used."""
+
+
+class File(NamedTuple):
+    """A file of a published gallery: where it lies at the address, its bytes, their digest, and when it was written."""
+
+    at: str
+    size: int
+    digest: str
+    mtime_ns: int
+
+
+class JudgementTable(NamedTuple):
+    """A table of judgements: its rows, its bytes, and their digest."""
+
+    rows: int
+    size: int
+    digest: str
+
+
+@dataclass
+class Manifest:
+    """What `gallery.json` says: the gallery's files by their local names, and the ledger's tables in their order.
+
+    judgements: how many rows these tables have; more than that where an older eyespot wrote them, which listed none.
+    """
+
+    files: dict[str, File] = field(default_factory=dict)
+    tables: dict[str, JudgementTable] = field(default_factory=dict)
+    judgements: int = 0
+
+    def as_json(self) -> bytes:
+        """The bytes of `gallery.json`."""
+        files = {name: list(file) for name, file in sorted(self.files.items())}
+        tables = {name: list(table) for name, table in self.tables.items()}
+        head = {"format": FORMAT, "judgements": self.judgements}
+        return json.dumps({**head, "ledger": tables, "files": files}, indent=1).encode()
+
+    @classmethod
+    def of(cls, text: bytes, url: str) -> Manifest:
+        """`DamagedManifest` for what is none or names files that are no gallery's; `EyespotError` if it is newer."""
+        try:
+            found = json.loads(text)
+            if found["format"] > FORMAT:
+                raise EyespotError(f"{url} was published by a newer eyespot; upgrade this one")
+            files = {str(name): File(*file) for name, file in found["files"].items()}
+            for name, file in files.items():
+                _check(name, file)
+            if disk.HEADER not in files:
+                raise ValueError(f"it lists no {disk.HEADER}")
+            return cls(files, _tables(found.get("ledger", {})), int(found["judgements"]))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise DamagedManifest(f"{url}/{MANIFEST} is damaged ({error!r}); {mended(url)}") from None
+
+
+def mended(url: str) -> str:
+    """What to do about damage at an address."""
+    return f"where the gallery was indexed, mend it with: eyespot publish {quote(url)} --check"
+
+
+def _check(name: str, file: File) -> None:
+    apart = PurePosixPath(file.at).parent != PurePosixPath(name).parent
+    if apart or not OURS.fullmatch(name) or "/." in f"/{file.at}":
+        raise ValueError(f"{name} at {file.at} is no file of a gallery")
+    if any(type(number) is not int or number < 0 for number in (file.size, file.mtime_ns)):
+        raise ValueError(f"{name} has no size or time")
+    if type(file.digest) is not str:
+        raise ValueError(f"{name} has no digest")
+
+
+def _tables(found: Mapping[str, Any]) -> dict[str, JudgementTable]:
+    tables = {str(name): JudgementTable(*table) for name, table in found.items()}
+    for name, table in tables.items():
+        if not TABLES.fullmatch(name) or type(table.rows) is not int or table.rows < 1:
+            raise ValueError(f"{name} is no table of judgements")
+    return tables

@@ -1,0 +1,240 @@
+"""Publishing: what is new of a gallery goes to an address, what is damaged there goes again, and `gallery.json` last.
+
+A gallery may be written meanwhile. What is published is one state of it: after everything is sent the files are looked
+at again, and those that have changed are sent too, until nothing has.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple
+
+from eyespot.gallery import disk
+from eyespot.gallery.remote.manifest import MANIFEST, OURS, TABLES, DamagedManifest, File, JudgementTable, Manifest
+from eyespot.gallery.remote.stores import Conflict, Store, store_at
+from eyespot.parallel import ordered_map
+from eyespot.storage.digests import BLAKE2B, file_blake2b
+from eyespot.types import EyespotError, Progress, UsageError, no_progress
+
+Ledger = Callable[[int, Path], int]
+_DIGITS = re.compile(r"\.[0-9a-f]{12}(\.|$)")
+PASSES = 50  # over a gallery that changes meanwhile
+TRIES = 20  # to put `gallery.json` in place where others publish too
+
+
+class PublishResult(NamedTuple):
+    """What a publication did: files and bytes that were sent, and files that lay there already."""
+
+    sent: int
+    size: int
+    known: int
+
+
+class LocalState(NamedTuple):
+    """By what a file of the gallery is known to be as it was: files are replaced, never changed in place."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> LocalState:
+        return cls(status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class ChangedMeanwhile(Exception):
+    """A file of the gallery was replaced or removed while it was read."""
+
+
+def publish(
+    gallery: Path, url: str, judged: Ledger | None = None, progress: Progress = no_progress, check: bool = False
+) -> PublishResult:
+    """Send what is new or missing of a gallery to an address; run it again after every change, also after a kill.
+
+    `judged` writes the rows of the ledger from a number on to a file of parquet, and says how many there were. `check`
+    reads every file at the address, and sends again what is damaged. Raises `UsageError` if there is no gallery, or
+    vectors of it were imported in place and so are not in it; `EyespotError` if the address cannot be written, another
+    eyespot publishes to it, or its `gallery.json` is damaged and `check` is not given.
+    """
+    disk.read_header(gallery)
+    _refuse_in_place(gallery)
+    publication = Publication(gallery, store_at(url), progress)
+    with publication.store.lock():
+        for _ in range(TRIES):
+            try:
+                return publication.run(judged, check)
+            except Conflict:
+                continue
+    raise EyespotError(f"others publish to {url} all the time; wait for them to end and run again")
+
+
+class Publication:
+    """What one call of `publish` knows: which bytes at the address are sound, and what it has sent."""
+
+    def __init__(self, gallery: Path, store: Store, progress: Progress) -> None:
+        self.gallery, self.store, self.progress = gallery, store, progress
+        self.sent: dict[str, int] = {}  # bytes, by the name at the address
+        self._described: dict[tuple[str, LocalState], File] = {}
+
+    def run(self, judged: Ledger | None, check: bool) -> PublishResult:
+        """Once through; `Conflict` if another publication came first, after which it can run again."""
+        before, version = self._manifest(check)
+        sizes = self.store.sizes()
+        sound = self._sound(before, sizes) if check else None
+        files = self._send_gallery(before, sizes, sound)
+        tables, judgements = self._send_ledger(before, sizes, sound, judged)
+        self.store.replace(MANIFEST, Manifest(files, tables, judgements).as_json(), version)
+        for name in sizes:
+            if TABLES.fullmatch(name) and name not in tables and judged is not None:
+                self.store.remove(name)  # of a publication that was cut, whose rows would count twice
+        known = sum(file.at not in self.sent for file in files.values())
+        return PublishResult(len(self.sent), sum(self.sent.values()), known)
+
+    def _manifest(self, check: bool) -> tuple[Manifest, str | None]:
+        """What is published, and its version; nothing where it is damaged and shall be mended."""
+        found = self.store.read(MANIFEST)
+        if found is None:
+            return Manifest(), None
+        try:
+            return Manifest.of(found[0], self.store.url), found[1]
+        except DamagedManifest:
+            if not check:
+                raise
+            return Manifest(), found[1]
+
+    def _sound(self, before: Manifest, sizes: dict[str, int]) -> set[str]:
+        """The names at the address whose bytes are what their names or `gallery.json` say, after reading them all."""
+        digests = {file.at: file.digest for file in before.files.values()}
+        digests |= {name: table.digest for name, table in before.tables.items()}
+        names = [name for name in sizes if name in digests or _DIGITS.search(name)]
+        total, done, sound = sum(sizes[name] for name in names), 0, set()
+        work = partial(_digest_at, self.store, sizes)
+        for name, digest in zip(names, ordered_map(work, names, self.store.transfers, 64), strict=True):
+            # Also a file that no sound `gallery.json` lists has the first digits of its digest in its name.
+            if digest == digests[name] if name in digests else f".{digest[:12]}" in name:
+                sound.add(name)
+            done += sizes[name]
+            self.progress("checking", done, total)
+        return sound
+
+    # -- the gallery ----------------------------------------------------------------------------------------
+
+    def _send_gallery(self, before: Manifest, sizes: dict[str, int], sound: set[str] | None) -> dict[str, File]:
+        """One state of the gallery, all of which is at the address now."""
+        for _ in range(PASSES):
+            states = _states(self.gallery)
+            send = partial(self._send_file, before, sizes, sound)
+            total, done, files = sum(state.size for state in states.values()), 0, dict[str, File]()
+            try:
+                for name, file in zip(states, ordered_map(send, states.items(), self.store.transfers, 64), strict=True):
+                    files[name] = file
+                    done += file.size
+                    self.progress("publishing", done, total)
+            except ChangedMeanwhile:
+                continue
+            if _states(self.gallery) == states:
+                return files
+        raise EyespotError(f"{self.gallery} changes all the time; run this again when nobody writes to it")
+
+    def _send_file(
+        self, before: Manifest, sizes: dict[str, int], sound: set[str] | None, item: tuple[str, LocalState]
+    ) -> File:
+        """A file as it was seen, at the address; `ChangedMeanwhile` if it is not as it was."""
+        name, state = item
+        file = self._described.get(item)
+        known = before.files.get(name)
+        if file is None and known is not None and (known.size, known.mtime_ns) == (state.size, state.mtime_ns):
+            file = known
+        if file is not None and self._is_there(file, sizes, sound):
+            return file
+        try:
+            with (self.gallery / name).open("rb") as source:
+                if LocalState.of(os.fstat(source.fileno())) != state:
+                    raise ChangedMeanwhile
+                file = self._described[item] = _described(name, state, source)
+                if not self._is_there(file, sizes, sound):
+                    source.seek(0)
+                    self.store.send(source, file.at)
+                    self.sent[file.at] = file.size
+        except FileNotFoundError:
+            raise ChangedMeanwhile from None
+        return file
+
+    def _is_there(self, file: File, sizes: dict[str, int], sound: set[str] | None) -> bool:
+        return file.at in self.sent or (sizes.get(file.at) == file.size and (sound is None or file.at in sound))
+
+    # -- the ledger -----------------------------------------------------------------------------------------
+
+    def _send_ledger(
+        self, before: Manifest, sizes: dict[str, int], sound: set[str] | None, judged: Ledger | None
+    ) -> tuple[dict[str, JudgementTable], int]:
+        """The tables of judgements at the address, and their rows: up to one that is lost, and the rest."""
+        if judged is None:
+            return before.tables, before.judgements
+        tables: dict[str, JudgementTable] = {}
+        for name, known in before.tables.items():
+            if sizes.get(name) != known.size or (sound is not None and name not in sound):
+                break
+            tables[name] = known
+        first = sum(known.rows for known in tables.values())
+        with tempfile.TemporaryDirectory(prefix="eyespot-publish-") as folder:
+            place = Path(folder) / "judgements.parquet"
+            rows = judged(before.judgements, place)  # which refuses another ledger
+            if first < before.judgements:
+                rows = judged(first, place)
+            if rows:
+                digest = file_blake2b(place)
+                name = f"ledger/judgements-{first:09d}.{digest[:12]}.parquet"
+                with place.open("rb") as source:
+                    self.store.send(source, name)
+                tables[name] = JudgementTable(rows, place.stat().st_size, digest)
+        return tables, first + rows
+
+
+def _digest_at(store: Store, sizes: dict[str, int], name: str) -> str:
+    digest = BLAKE2B()
+    for piece in store.pieces(name, sizes[name]):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _described(name: str, state: LocalState, source: IO[bytes]) -> File:
+    digest = BLAKE2B()
+    while piece := source.read(1 << 20):
+        digest.update(piece)
+    stem, dot, suffix = PurePosixPath(name).name.rpartition(".")
+    own = f"{stem or suffix}.{digest.hexdigest()[:12]}{dot if stem else ''}{suffix if stem else ''}"
+    at = (PurePosixPath(name).parent / own).as_posix()
+    return File(at, state.size, digest.hexdigest(), state.mtime_ns)
+
+
+def _refuse_in_place(gallery: Path) -> None:
+    for shard in disk.shard_paths(gallery):
+        for note in disk.read_notes(shard):
+            if note.source is not None:
+                raise UsageError(
+                    f"the vectors of {note.space.encoder} lie in place at {note.source} and not in the gallery; import "
+                    "them with --copy to publish them"
+                )
+
+
+def _states(gallery: Path) -> dict[str, LocalState]:
+    """The gallery's files as they are, those of approximate indexes among them; the header last."""
+    return {name: LocalState.of(status) for name, status in _statuses(gallery)}
+
+
+def _statuses(gallery: Path) -> Iterator[tuple[str, os.stat_result]]:
+    places: Iterable[Path] = [*sorted({*gallery.glob("shards/*/*"), *gallery.glob("indexes/*/*/**/*")})]
+    for place in [*places, gallery / disk.HEADER]:
+        name = place.relative_to(gallery).as_posix()
+        if OURS.fullmatch(name) and "/." not in name:
+            try:
+                if place.is_file():
+                    yield name, place.stat()
+            except FileNotFoundError:
+                continue

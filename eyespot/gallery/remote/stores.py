@@ -1,0 +1,250 @@
+"""The files below an address: a folder of this machine or of the network, or whatever else fsspec reaches.
+
+`gallery.json` is put in place only if it is still the one that was read: a folder is locked meanwhile, S3 compares its
+ETag, and elsewhere it is read again just before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from eyespot import rooms
+from eyespot.gallery.remote.manifest import mended
+from eyespot.storage.atomic import make_folder, new_file
+from eyespot.storage.locks import locked
+from eyespot.types import EyespotError, UsageError
+
+PIECE = 1 << 22  # bytes
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
+HERE = ("file", "local")
+OBJECTS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"}  # where a file appears whole, as it is put
+S3 = {"s3", "s3a"}
+
+
+class Conflict(Exception):
+    """Another publication came first."""
+
+
+class Store(Protocol):
+    """The files below an address, by their names there; whatever goes wrong is explained in one sentence.
+
+    transfers: how many files to send or read at once.
+    """
+
+    url: str
+    transfers: int
+
+    def read(self, name: str) -> tuple[bytes, str] | None:
+        """A small file, and what tells this version of it from others; None if it is not there."""
+        ...
+
+    def replace(self, name: str, data: bytes, version: str | None) -> None:
+        """In place of that version (None: of none), whole or not at all; `Conflict` if there is another by now."""
+        ...
+
+    def sizes(self) -> dict[str, int]:
+        """The bytes of every file that is there."""
+        ...
+
+    def send(self, source: IO[bytes], name: str) -> None:
+        """A file of this machine."""
+        ...
+
+    def pieces(self, name: str, size: int) -> Iterator[bytes]:
+        """The bytes of a file, some at a time, which should be `size` in all; `EyespotError` if it is not there."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """A file that may be gone already."""
+        ...
+
+    def lock(self) -> AbstractContextManager[None]:
+        """One publisher at a time, where a lock can hold that; `EyespotError` if another has it."""
+        ...
+
+
+def address_of(place: Path | str) -> str | None:
+    """The address that is meant, also where a `Path` was made of it, which drops a slash; None for a local folder."""
+    found = ADDRESS.fullmatch(str(place))
+    if found is None or (isinstance(place, Path) and place.exists()):
+        return None
+    protocol, rest = found.groups()
+    return f"{protocol}:///{rest}" if protocol in HERE else f"{protocol}://{rest}"
+
+
+def store_at(url: str) -> Store:
+    """The files below an address; `UsageError` for one that fsspec does not know."""
+    url = url.rstrip("/")
+    with rooms.needs("a gallery at an address"):
+        import fsspec
+    with _explain_errors(url):
+        fs, root = fsspec.core.url_to_fs(url)
+    protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
+    return FolderStore(url, Path(root)) if protocols & set(HERE) else AddressStore(url, fs, root, protocols)
+
+
+class FolderStore:
+    """A folder, which publishers lock."""
+
+    transfers = 4
+
+    def __init__(self, url: str, root: Path) -> None:
+        self.url, self.root = url, root
+
+    def read(self, name: str) -> tuple[bytes, str] | None:
+        with _explain_errors(self.url), suppress(FileNotFoundError):
+            return (self.root / name).read_bytes(), ""
+        return None
+
+    def replace(self, name: str, data: bytes, version: str | None) -> None:
+        with _explain_errors(self.url), self._new(name) as file:
+            file.write(data)
+
+    def sizes(self) -> dict[str, int]:
+        with _explain_errors(self.url):
+            files = (Path(place, name) for place, _, names in os.walk(self.root) for name in names)
+            return {file.relative_to(self.root).as_posix(): file.stat().st_size for file in files}
+
+    def send(self, source: IO[bytes], name: str) -> None:
+        with _explain_errors(self.url), self._new(name) as file:
+            shutil.copyfileobj(source, file, PIECE)
+
+    def pieces(self, name: str, size: int) -> Iterator[bytes]:
+        return _pieces(lambda: (self.root / name).open("rb"), self.url, name)
+
+    def remove(self, name: str) -> None:
+        with _explain_errors(self.url):
+            (self.root / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            with _explain_errors(self.url):
+                make_folder(self.root)
+                stack.enter_context(locked(self.root))
+            yield
+
+    def _new(self, name: str) -> AbstractContextManager[IO[bytes]]:
+        make_folder((self.root / name).parent)
+        return new_file(self.root / name)
+
+
+class AddressStore:
+    """Whatever else fsspec reaches, by the client that fsspec names for it."""
+
+    transfers = 8  # a request takes long and costs this machine little
+
+    def __init__(self, url: str, fs: Any, root: str, protocols: set[str]) -> None:
+        self.url, self.fs, self.root = url, fs, root
+        self.puts_whole, self.compares = bool(protocols & OBJECTS), bool(protocols & S3)
+
+    def read(self, name: str) -> tuple[bytes, str] | None:
+        with _explain_errors(self.url), suppress(FileNotFoundError):
+            while True:
+                self.fs.invalidate_cache()
+                version = self._version(name)
+                data = bytes(self.fs.cat_file(self._at(name)))
+                self.fs.invalidate_cache()
+                if self._version(name) == version:
+                    return data, version if self.compares else data.hex()
+        return None
+
+    def replace(self, name: str, data: bytes, version: str | None) -> None:
+        with _explain_errors(self.url):
+            self._make_folder(name)
+            if self.compares:
+                self._put_if(name, data, version)
+                return
+            if (now := self.read(name)) and now[1] != version:
+                raise Conflict
+            part = f"{name}.{os.getpid()}.part"
+            self.fs.pipe_file(self._at(name if self.puts_whole else part), data)
+            if not self.puts_whole:
+                self.fs.mv(self._at(part), self._at(name))
+
+    def sizes(self) -> dict[str, int]:
+        with _explain_errors(self.url), suppress(FileNotFoundError):
+            self.fs.invalidate_cache()
+            found = self.fs.find(self.root, detail=True)
+            return {at.removeprefix(f"{self.root}/"): int(facts["size"] or 0) for at, facts in found.items()}
+        return {}
+
+    def send(self, source: IO[bytes], name: str) -> None:
+        with _explain_errors(self.url):
+            self._make_folder(name)
+            with self.fs.open(self._at(name), "wb") as target:
+                shutil.copyfileobj(source, target, PIECE)
+
+    def pieces(self, name: str, size: int) -> Iterator[bytes]:
+        if size > PIECE:
+            yield from _pieces(lambda: self.fs.open(self._at(name), "rb"), self.url, name)
+            return
+        with _explain_errors(self.url):  # one request, where a file that is opened costs two
+            try:
+                yield bytes(self.fs.cat_file(self._at(name)))
+            except FileNotFoundError:
+                raise _missing(self.url, name) from None
+
+    def remove(self, name: str) -> None:
+        with _explain_errors(self.url), suppress(FileNotFoundError):
+            self.fs.rm_file(self._at(name))
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Nothing holds others off here: who comes second notices when `gallery.json` is put in place."""
+        return nullcontext()
+
+    def _put_if(self, name: str, data: bytes, version: str | None) -> None:
+        conditions = {"mode": "create"} if version is None else {"IfMatch": version}
+        try:
+            self.fs.pipe_file(self._at(name), data, **conditions)
+        except OSError:
+            now = self.read(name)
+            if (now and now[1]) == version:
+                raise  # for another reason
+            raise Conflict from None
+
+    def _version(self, name: str) -> str:
+        facts = self.fs.info(self._at(name))
+        return str(facts.get("ETag") or facts["size"])
+
+    def _at(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def _make_folder(self, name: str) -> None:
+        with suppress(NotImplementedError):
+            self.fs.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
+
+
+def _pieces(open_file: Callable[[], IO[bytes]], url: str, name: str) -> Iterator[bytes]:
+    with _explain_errors(url):
+        try:
+            with open_file() as file:
+                while piece := file.read(PIECE):
+                    yield piece
+        except FileNotFoundError:
+            raise _missing(url, name) from None
+
+
+def _missing(url: str, name: str) -> EyespotError:
+    return EyespotError(f"{url}/{name} is missing; {mended(url)}")
+
+
+@contextmanager
+def _explain_errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except (EyespotError, Conflict):
+        raise
+    except ImportError as error:  # fsspec says which package knows this protocol
+        raise EyespotError(f"{url} needs one more package: {error}") from None
+    except ValueError as error:
+        raise UsageError(f"{url} is no address that fsspec knows ({error})") from None
+    except Exception as error:  # every store has errors of its own, and they are not OSErrors
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise EyespotError(f"{url} cannot be used ({why}); look after the address and its rights") from None

@@ -1,0 +1,57 @@
+"""A published gallery is damaged at random, and the command that the reader's message names heals it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from types import ModuleType
+
+import pytest
+
+pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
+
+from tests.cli.conftest import nest
+from tests.lazy_import import requires
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "damage_published.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[ModuleType]:
+    spec = importlib.util.spec_from_file_location("damage_published", SCRIPT)
+    assert spec and spec.loader
+    module = sys.modules["damage_published"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["damage_published"]
+
+
+def run_forked(*words: object, cwd: Path, **env: str) -> CompletedProcess[str]:
+    """`eyespot …` in a process that has its imports behind it."""
+    return nest().run([str(word) for word in words], cwd, os.environ | env, 280)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
+def test_a_hundred_faults_in_a_folder_are_healed(script: ModuleType, tmp_path: Path) -> None:
+    world = script.World(tmp_path, f"file://{tmp_path}/store", run=run_forked)
+    found = list(script.faults(world, 100, seed=1))
+    assert [fault for fault in found if fault[2] not in ("healed", "not seen")] == []
+    assert sum(became == "healed" for _, _, became in found) >= 40
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@requires("s3fs", "moto", "flask_cors")
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
+def test_faults_in_a_bucket_are_healed(script: ModuleType, tmp_path: Path) -> None:
+    with script.s3_server() as env:
+        world = script.World(tmp_path, "s3://birds/store", env, run_forked)
+        found = list(script.faults(world, 18, seed=2))
+    assert [fault for fault in found if fault[2] not in ("healed", "not seen")] == []
+    assert sum(became == "healed" for _, _, became in found) >= 6

@@ -1,0 +1,298 @@
+"""Publishing that mends what is damaged, is not torn by a second publisher, and sees one state of a gallery."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
+
+import fsspec
+
+from eyespot import rooms
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.remote import MANIFEST, OURS, fetch, publish
+from eyespot.gallery.remote.stores import Conflict, store_at
+from eyespot.storage.locks import locked
+from eyespot.types import EyespotError
+from tests.gallery.conftest import draw
+from tests.lazy_import import requires
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """A bucket of moto's S3 server on this machine."""
+    pytest.importorskip("s3fs")
+    pytest.importorskip("flask_cors")
+    server = pytest.importorskip("moto.moto_server.threaded_moto_server").ThreadedMotoServer("127.0.0.1", 0, False)
+    server.start()
+    host, port = server.get_host_and_port()
+    before = dict(os.environ)
+    keys = {"AWS_ACCESS_KEY_ID": "some", "AWS_SECRET_ACCESS_KEY": "thing", "AWS_DEFAULT_REGION": "us-east-1"}
+    os.environ.update({**keys, "AWS_ENDPOINT_URL": f"http://{host}:{port}"})
+    fsspec.filesystem("s3", skip_instance_cache=True).mkdir("birds")
+    yield "s3://birds"
+    os.environ.clear()
+    os.environ.update(before)
+    server.stop()
+
+
+@pytest.fixture(params=["file", "s3", "memory"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A folder, a bucket, and a store without conditional puts."""
+    if request.param == "file":
+        return f"file://{tmp_path}/store"
+    if request.param == "memory":
+        return f"memory://{tmp_path.name}"
+    return f"{request.getfixturevalue('bucket')}/{tmp_path.name}"
+
+
+def make(folder: Path, photos: int = 6) -> Path:
+    for seed in range(photos):
+        draw(folder / "photos" / f"{seed}.png", seed)
+    return update(folder)
+
+
+def update(folder: Path) -> Path:
+    index(folder / "gallery", [str(folder / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=3))
+    return folder / "gallery"
+
+
+def contents(gallery: Path) -> dict[str, bytes]:
+    files = (path for path in gallery.rglob("*") if path.is_file())
+    named = {path.relative_to(gallery).as_posix(): path for path in files}
+    return {name: path.read_bytes() for name, path in named.items() if OURS.fullmatch(name)}
+
+
+def in_store(url: str, end: str) -> tuple[fsspec.AbstractFileSystem, str]:
+    """The file system, and the first file there whose name ends so."""
+    fs, root = fsspec.core.url_to_fs(url)
+    fs.invalidate_cache()
+    return fs, next(name for name in sorted(fs.find(root)) if name.endswith(end))
+
+
+def test_a_changed_byte_is_mended_by_the_command_that_the_reader_is_given(url: str, tmp_path: Path) -> None:
+    gallery = make(tmp_path)
+    publish(gallery, url)
+    fs, vectors = in_store(url, ".npy")
+    data = bytes(fs.cat_file(vectors))
+    fs.pipe_file(vectors, data[:-1] + bytes([data[-1] ^ 1]))
+
+    with pytest.raises(
+        EyespotError,
+        match=re.escape(
+            f"is not what was published; where the gallery was indexed, mend it with: eyespot publish {url} --check"
+        ),
+    ):
+        fetch(url, tmp_path / "copy")
+    assert publish(gallery, url, check=True).sent == 1
+    assert contents(fetch(url, tmp_path / "copy")) == contents(gallery)
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_file_that_is_gone_or_cut_is_sent_again(url: str, tmp_path: Path, check: bool) -> None:
+    gallery = make(tmp_path)
+    publish(gallery, url)
+    fs, vectors = in_store(url, ".npy")
+    fs.rm_file(vectors)
+    fs, table = in_store(url, ".parquet")
+    fs.pipe_file(table, bytes(fs.cat_file(table))[:-9])
+
+    with pytest.raises(EyespotError, match=r"eyespot publish .* --check"):
+        fetch(url, tmp_path / "copy")
+    assert publish(gallery, url, check=check).sent == 2
+    assert contents(fetch(url, tmp_path / "copy")) == contents(gallery)
+
+
+def test_a_torn_list_is_put_in_place_again_and_nothing_else_is_sent(url: str, tmp_path: Path) -> None:
+    gallery = make(tmp_path)
+    publish(gallery, url)
+    fs, manifest = in_store(url, MANIFEST)
+    fs.pipe_file(manifest, bytes(fs.cat_file(manifest)) * 2)
+
+    for use in (lambda: fetch(url, tmp_path / "copy"), lambda: publish(gallery, url)):
+        with pytest.raises(EyespotError, match=r"eyespot publish .* --check"):
+            use()
+    assert publish(gallery, url, check=True).sent == 0
+    assert contents(fetch(url, tmp_path / "copy")) == contents(gallery)
+
+
+def test_a_table_of_judgements_that_is_lost_is_sent_again(url: str, tmp_path: Path) -> None:
+    rows = list(range(7))
+    seen = 3
+
+    def judged(first: int, file: Path) -> int:
+        if part := rows[first:seen]:
+            file.write_text(" ".join(map(str, part)))
+        return len(part)
+
+    gallery = make(tmp_path, 3)
+    publish(gallery, url, judged)
+    seen = 7
+    publish(gallery, url, judged)
+    fs, root = fsspec.core.url_to_fs(url)
+    fs.invalidate_cache()
+    first, second = sorted(fs.find(f"{root}/ledger"))
+    assert [fs.cat_file(name) for name in (first, second)] == [b"0 1 2", b"3 4 5 6"]
+
+    fs.pipe_file(first, b"0 1 9")
+    publish(gallery, url, judged, check=True)
+
+    fs.invalidate_cache()
+    assert [fs.cat_file(name) for name in fs.find(f"{root}/ledger")] == [b"0 1 2 3 4 5 6"]
+
+
+def test_judgements_without_a_list_of_their_tables_are_published_anew(url: str, tmp_path: Path) -> None:
+    """As an older eyespot left them."""
+    gallery = make(tmp_path, 1)
+    publish(gallery, url, lambda first, file: file.write_bytes(b"ab"[first:]))
+    fs, manifest = in_store(url, MANIFEST)
+    said = json.loads(fs.cat_file(manifest))
+    del said["ledger"]
+    fs.pipe_file(manifest, json.dumps(said).encode())
+    _, table = in_store(url, ".parquet")
+    fs.pipe_file(re.sub(r"\.[0-9a-f]{12}\.", ".", table), b"ab")
+
+    publish(gallery, url, lambda first, file: file.write_bytes(b"abc"[first:]))
+
+    fs.invalidate_cache()
+    assert [fs.cat_file(name) for name in fs.find(table.rpartition("/")[0])] == [b"abc"]
+
+
+# -- two publishers -------------------------------------------------------------------------------------------
+
+
+def test_a_list_takes_the_place_only_of_the_one_that_was_read(bucket: str, tmp_path: Path) -> None:
+    store = store_at(f"{bucket}/{tmp_path.name}")
+    store.replace(MANIFEST, b"first", None)
+    with pytest.raises(Conflict):
+        store.replace(MANIFEST, b"second", None)
+    found = store.read(MANIFEST)
+    assert found is not None and found[0] == b"first"
+    store.replace(MANIFEST, b"third", found[1])
+    with pytest.raises(Conflict):
+        store.replace(MANIFEST, b"fourth", found[1])
+    store.remove(MANIFEST)
+    with pytest.raises(Conflict):
+        store.replace(MANIFEST, b"fifth", found[1])
+    assert store.read(MANIFEST) is None
+
+
+@pytest.mark.parametrize("kind", ["s3", "memory"])
+def test_who_publishes_second_begins_again(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Another publication ends while the first sends its files: neither tears the other's, and the later one counts."""
+    url = f"{request.getfixturevalue('bucket') if kind == 's3' else 'memory:/'}/{tmp_path.name}-race"
+    one, other = make(tmp_path / "one", 3), make(tmp_path / "other", 4)
+    ended: list[bool] = []
+
+    def meanwhile(*_: object) -> None:
+        if not ended:
+            ended.append(True)
+            publish(other, url)
+            assert contents(fetch(url, tmp_path / "copy")) == contents(other)
+
+    done = publish(one, url, progress=meanwhile)
+
+    assert ended and done.sent + done.known == len(contents(one))
+    assert contents(fetch(url, tmp_path / "copy")) == contents(one)
+
+
+def test_a_folder_has_one_publisher_at_a_time(tmp_path: Path) -> None:
+    gallery = make(tmp_path, 1)
+    with locked(tmp_path / "store"), pytest.raises(EyespotError, match="wait for it to end and run again"):
+        publish(gallery, f"file://{tmp_path}/store")
+    publish(gallery, f"file://{tmp_path}/store")
+
+
+@pytest.mark.long
+@requires("s3fs", "moto", "flask_cors")
+@pytest.mark.parametrize("kind", ["file", "s3"])
+def test_many_publications_at_once_leave_a_gallery_that_can_be_read(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url = f"file://{tmp_path}/store" if kind == "file" else f"{request.getfixturevalue('bucket')}/{tmp_path.name}-many"
+    galleries = [make(tmp_path / str(number), 2 + number) for number in range(3)]
+    wrong: list[str] = []
+
+    def often(gallery: Path) -> None:
+        for _ in range(8):
+            try:
+                publish(gallery, url)
+            except EyespotError as error:
+                if "run again" not in str(error):
+                    wrong.append(str(error))
+
+    publish(galleries[0], url)
+    threads = [threading.Thread(target=often, args=(gallery,)) for gallery in galleries]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        found = contents(fetch(url, tmp_path / "copy"))
+        assert found in [contents(gallery) for gallery in galleries]
+    assert not wrong
+
+
+# -- a gallery that is written meanwhile ----------------------------------------------------------------------
+
+
+def test_what_is_published_is_one_state_of_a_gallery_that_changes_meanwhile(url: str, tmp_path: Path) -> None:
+    """After the first file that is sent: a shard is new, a table is written again, and a file is gone."""
+    gallery = make(tmp_path)
+    (gallery / "shards" / "00001" / "zz.bin").write_bytes(b"soon gone")
+    steps: list[int] = []
+
+    def meanwhile(*_: object) -> None:
+        steps.append(len(steps))
+        if steps[-1] == 0:
+            (gallery / "shards" / "00001" / "zz.bin").unlink()
+            (tmp_path / "photos" / "0.png").unlink()
+            draw(tmp_path / "photos" / "new.png", 99)
+            update(tmp_path)
+
+    publish(gallery, url, progress=meanwhile)
+
+    assert contents(fetch(url, tmp_path / "copy")) == contents(gallery)
+
+
+def test_a_gallery_that_never_rests_is_not_published(tmp_path: Path) -> None:
+    gallery = make(tmp_path, 1)
+    url = f"file://{tmp_path}/store"
+    publish(gallery, url)
+    before = contents(fetch(url, tmp_path / "copy"))
+    number = iter(range(10**6))
+
+    def restless(*_: object) -> None:
+        place = gallery / "shards" / "00000" / "zz.bin"
+        place.with_suffix(".new").write_text(str(next(number)))
+        place.with_suffix(".new").replace(place)
+
+    with pytest.raises(EyespotError, match="changes all the time"):
+        publish(gallery, url, progress=restless)
+    assert contents(fetch(url, tmp_path / "copy")) == before
+
+
+# -- fetching -------------------------------------------------------------------------------------------------
+
+
+def test_a_log_whose_last_line_was_cut_costs_one_file(tmp_path: Path) -> None:
+    gallery = make(tmp_path)
+    url = f"file://{tmp_path}/store"
+    publish(gallery, url)
+    copy = fetch(url, tmp_path / "copy")
+    state = json.loads((copy / ".fetched.json").read_text())
+    lines = "".join(json.dumps([name, digest]) + "\n" for name, digest in sorted(state.items()))
+    (copy / ".fetched.json").unlink()
+    (copy / ".fetched.jsonl").write_text(lines[:-5])
+    before = {path: path.stat().st_ino for path in copy.glob("shards/*/*")}
+
+    fetch(url, copy)
+
+    changed = [path for path, inode in before.items() if path.stat().st_ino != inode]
+    assert len(changed) == 1 and contents(copy) == contents(gallery)
+    assert not (copy / ".fetched.jsonl").exists()
