@@ -7,6 +7,7 @@ never a half.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import tomllib
@@ -149,11 +150,11 @@ def shard_path(gallery: Path, number: int) -> Path:
 def shard_paths(gallery: Path) -> list[Path]:
     """Every finished shard, in order."""
     folder = gallery / "shards"
-    return (
-        sorted((p for p in folder.glob("[0-9]*") if p.name.isdigit()), key=lambda p: int(p.name))
-        if folder.is_dir()
-        else []
-    )
+    try:
+        names = [name for name in os.listdir(folder) if name.isdigit() and name[0] in "0123456789"]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [folder / name for name in sorted(names, key=int)]
 
 
 def write_items(shard: Path, table: pa.Table) -> None:

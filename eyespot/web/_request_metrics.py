@@ -45,6 +45,8 @@ class RequestMetrics:
                     lines.append(f"eyespot_request_seconds_bucket{labels} {self._within[route, bound]}")
                 lines.append(f'eyespot_request_seconds_sum{{route="{route}"}} {seconds:.6f}')
                 lines.append(f'eyespot_request_seconds_count{{route="{route}"}} {self._within[route, inf]}')
+        lines.append("# TYPE process_cpu_seconds_total counter")
+        lines.append(f"process_cpu_seconds_total {time.process_time():.3f}")
         with suppress(OSError, ValueError, StopIteration):  # only Linux tells it so
             status_lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
             kilobytes = next(line.split()[1] for line in status_lines if line.startswith("VmRSS:"))

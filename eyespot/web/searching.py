@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote, quote_plus
@@ -277,6 +278,7 @@ def helpers(given: SearchParams) -> dict[str, Any]:
 
     return {
         "title_of": title_of,
+        "quoted": partial(quote, safe=""),
         "thumbnail": thumbnail_address,
         "ratio_class": ratio_class,
         "alike_of": lambda id: f"/alike/{quote(id, safe='')}?{here}",

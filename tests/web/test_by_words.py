@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -19,7 +20,7 @@ from eyespot.search.collection import Collection
 from eyespot.types import Query
 from eyespot.web import ServerSettings
 from tests.gallery.conftest import draw
-from tests.web.conftest import PHOTOS, Ask, at_this_machine, copy_gallery
+from tests.web.conftest import PHOTOS, Ask, at_this_machine, copy_gallery, make_gallery
 
 
 def test_a_label_puts_its_photos_first_and_each_hit_says_why(search: Ask) -> None:
@@ -138,3 +139,24 @@ def test_copies_without_the_words_do_not_count_and_what_is_not_it_takes_its_copi
     assert best["others"] == 2 and both["total"] == 12
     assert less["total"] == 11 and not any(item["others"] for item in less["items"])
     assert not {"heron 0", "heron 0 turned", "something"} & {Path(item["path"]).stem for item in less["items"]}
+
+
+@pytest.mark.parametrize("by", ["words", "both"])
+def test_labels_that_change_while_it_serves_are_those_of_the_next_search(tmp_path: Path, by: str) -> None:
+    """The same hits, scores, reasons and counts as of a server that starts afterwards, also for words at hand."""
+    gallery, table = make_gallery(tmp_path, 9), tmp_path / "photos" / "metadata.csv"
+    asks = [{"q": words, "by": by, "limit": 9} for words in ("heron", "egret photo", "heron - egret")]
+
+    def answers(client: TestClient) -> list[Any]:
+        found = [client.get("/v1/search", params=ask).json() for ask in asks]
+        return [[page["items"], page["total"], page["notes"]] for page in found]
+
+    settings = ServerSettings(gallery, hosts=None, cache=tmp_path / "cache")
+    with at_this_machine(settings) as client:
+        before = answers(client)
+        assert answers(client) == before
+        table.write_text(table.read_text().replace("heron", "x").replace("egret", "heron").replace("x", "egret"))
+        index(gallery, [], [rooms.load("encoders", "starter")])
+        after = answers(client)
+    with at_this_machine(settings) as started_later:
+        assert answers(started_later) == after != before

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import given
 
 from eyespot.search.collection import Collection
-from eyespot.types import Mask
+from eyespot.types import Index, Mask, NearestRows, NothingFound, Vectors
 from eyespot.web._search_params import SearchParams, condition_of
 from eyespot.web.found.results import PLAIN, JudgedPlace, RankedResult, Results, SearchContext
 from eyespot.web.found.snapshot import Snapshot
@@ -109,3 +112,50 @@ def test_the_store_knows_what_its_results_hold(world: SearchContext, steps: list
 
     assert results.held == held
     assert held <= results.kept or len(kept) == 1
+
+
+class CountedIndex:
+    """An index that knows how often it was searched, and takes its time."""
+
+    exact = True
+
+    def __init__(self, index: Index) -> None:
+        self.index, self.searches = index, 0
+
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
+        """As the index itself."""
+        self.searches += 1
+        time.sleep(0.05)
+        return self.index.search(queries, k, mask)
+
+
+def test_the_same_search_by_several_people_at_once_is_one(tmp_path: Path) -> None:
+    collection = Collection(copy_gallery(tmp_path, 4), "starter")
+    counted = collection.index = CountedIndex(collection.index)
+    snapshot = Snapshot(collection, tmp_path / "facts", "1")
+    results, world = Results(), SearchContext(snapshot, tmp_path / "pictures")
+    together = threading.Barrier(6)
+
+    def search(words: str) -> RankedResult:
+        together.wait()
+        return results.freeze(SearchParams(q=words), world)
+
+    with ThreadPoolExecutor(6) as people:
+        found = list(people.map(search, ["stripes", "stripes", "stripes", "dots", "stripes", "stripes"]))
+
+    assert counted.searches == 2 and len({id(frozen) for frozen in found}) == 2
+
+
+def test_who_comes_after_a_search_that_failed_is_told_the_same(world: SearchContext) -> None:
+    results = Results()
+    for _ in range(2):
+        with pytest.raises(NothingFound, match="search by look"):
+            results.freeze(SearchParams(q="zyzzyva", by="words"), world)
+
+
+def test_posting_lists_of_an_old_gallery_count_with_its_results(world: SearchContext) -> None:
+    one(world)
+    stored = world.snapshot.collection.words.store
+
+    assert stored.size > 0
+    assert {id(array) for array in stored.arrays} <= {id(array) for array in world.snapshot.remembered()}
