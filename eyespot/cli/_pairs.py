@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eyespot.cli._clicked_pairs import clicks
 from eyespot.cli.console import escaped, note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import json_option
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from eyespot.curate.pair_set import PairSource
 
 app = typer.Typer(
-    no_args_is_help=True, help="Make pairs of pictures and texts from COCO, CC12M, BioTrove or an RMIR set."
+    no_args_is_help=True,
+    help="Make pairs of pictures and texts from COCO, CC12M, BioTrove, RMIR or judged photos.",
 )
 SOME_FAILED = 3
 
@@ -25,7 +27,7 @@ _JSON = json_option()
 
 @app.callback()
 def options() -> None:
-    """Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR; run it again to continue."""
+    """Make pairs of pictures and texts from COCO, CC12M, BioTrove, RMIR or judged photos; run it again to continue."""
 
 
 @app.command("coco")
@@ -84,6 +86,9 @@ def rmir(
     from eyespot.curate.pairs.rmir import Rmir
 
     _make(Rmir(folder, split, _ids(without)), out, json)
+
+
+app.command("clicks")(clicks)
 
 
 def _ids(path: Path | None) -> frozenset[str]:
