@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._clicked_pairs import clicks
 from eyespot.cli.console import escaped, note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import json_option
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR, or of two pictures with one label.",
+    help="Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR, of two pictures with one label, or of judged photos.",
 )
 SOME_FAILED = 3
 
@@ -26,7 +27,7 @@ _JSON = json_option()
 
 @app.callback()
 def options() -> None:
-    """Make pairs of pictures and texts, or of pictures with one label; run it again to continue."""
+    """Make pairs of pictures and texts, of pictures with one label, or of judged photos; run it again to continue."""
 
 
 @app.command("coco")
@@ -124,6 +125,9 @@ def labelled(
     print_summary(f"train with: eyespot train linear {own} --labels {out}/train/")
     if made.failures:
         raise typer.Exit(SOME_FAILED)
+
+
+app.command("clicks")(clicks)
 
 
 def _ids(path: Path | None) -> frozenset[str]:

@@ -12,6 +12,13 @@ import typer
 from typer.core import TyperCommand
 
 from eyespot.cli._answering import open_collection
+from eyespot.cli._feedback_options import (
+    FeedbackArguments,
+    feedback_from_option,
+    feedback_option,
+    no_option,
+    yes_option,
+)
 from eyespot.cli._filtering import (
     Selection,
     after_option,
@@ -76,7 +83,7 @@ if TYPE_CHECKING:
 
 
 UNSAID, SHARES = (
-    ("look", "taught"),
+    ("look", "taught", "moved"),
     ("term", "word", "without labels"),
 )  # codes of reasons: in no line, and in a line of their own
 
@@ -109,6 +116,10 @@ def run(
         None, metavar="WAY", help="By look, by words (labels, titles, names) or both.", show_default="both"
     ),
     teach: bool = typer.Option(True, "--teach/--no-teach", help="Go by what photos with these words look like, too."),
+    feedback: bool = feedback_option(),
+    feedback_from: str = feedback_from_option(),
+    yes: list[str] = yes_option(),
+    no: list[str] = no_option(),
     image: Path = typer.Option(None, "--image", help="A picture to search with, alone or with words."),
     where: str = where_option(),
     after: str = after_option(),
@@ -153,7 +164,7 @@ def run(
     server: bool = typer.Option(True, "--server/--no-server", help="Ask a server of this gallery that runs here."),
 ) -> None:
     """Find pictures by words, by picture, or both."""
-    from eyespot.search.chain import StageOptions, chain_of
+    from eyespot.search.chain import StageOptions
 
     output = Printing(_path_end(json, paths, print0), json, html, HitsOut(copy, album, csv, all_columns, xmp, open))
     refuse_alone(adapt, adapt_depth, neighbours, alpha)
@@ -162,6 +173,8 @@ def run(
     without_query = words is None and image is None
     if without_query:
         _refuse_without_words(context.params)
+    moves = FeedbackArguments(feedback, feedback_from, yes or (), no or ())
+    moves.refuse(calibrate is not None, without_query)
     curve = calibrating(calibrate, likely, accuracy, blend)
     groups = curve is None if grouped is None else grouped
     # A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it looks.
@@ -183,7 +196,8 @@ def run(
     options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
     options = replace(options, adapt_depth=adapt_depth, alpha=1.0 if alpha is None else alpha)
     options = replace(options, by=by or options.default_way, teach=teach, named=True, grouped=groups)
-    results = collection.answered(wanted, chain_of(collection, options))
+    judged_photos = moves.feedback(collection, wanted, ledger_of(ledger, collection.gallery.path))
+    results = collection.answered(wanted, collection.stage(options, judged_photos))
     _refuse_no_words(results)
     _note_wordings(expand, wanted, results)
     look = RerankView(second, curve, collection.gallery.path)
@@ -207,7 +221,7 @@ def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]
     from eyespot.search.reasons import reasons
 
     images = [hit.image for hit in run[query.id]]
-    if run.header.get("by", "look") == "look" or not images:
+    if (run.header.get("by", "look") == "look" and "moved" not in run.header) or not images:
         return {}
     found = reasons(collection, query, run.header, collection.view.rows_of(images))
     return dict(zip(images, found, strict=True))
@@ -224,8 +238,8 @@ def _shares(
     parts, vectors = QueryParts.of(query, collection.encoder), collection.view.vectors(collection.view.rows_of(images))
     hits = zip(images, vectors, strict=True)
     taught = query.id in run.header.get("taught", {})
-    more = [Note("without labels", "photos that bear these words changed the searched look; the parts leave that out")]
-    end = more if taught else []
+    more = [Note("without labels", "photos changed the searched look; the parts leave that out")]
+    end = more if taught or "moved" in run.header else []
     return {image: [*reasons.get(image, ()), *notes_of(parts.explain(vector)), *end] for image, vector in hits}
 
 
@@ -286,7 +300,7 @@ def _show(shown: SearchOutput, started: float, output: Printing) -> None:
     items = _items(shown)
     if output.json:
         header = shown.run.header
-        own = {name: header[name] for name in ("query", "by", "exact", "recall") if name in header}
+        own = {name: header[name] for name in ("query", "by", "moved", "exact", "recall") if name in header}
         print_json({**own, **shown.header, "took_ms": took_ms, "items": items})
     else:
         _print(items, shown.column, output.path_end)

@@ -200,6 +200,14 @@ class View:
 
     def rows_of(self, ids: Sequence[str]) -> list[int]:
         """The rows of pictures by their ids; `UsageError` for an id that is not here."""
+        at = self.rows_by_id(ids).tolist()
+        if -1 in at:
+            lacking = ids[at.index(-1)]
+            raise UsageError(f"the gallery has no picture {lacking!r} with vectors of {self.space.encoder}")
+        return at
+
+    def rows_by_id(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """The rows of pictures by their ids, (ids,); -1 for an id that is not here."""
         if int(self.starts[-1]) < FEW_ROWS:
             return self._rows_of_few(ids)
         import pyarrow as pa
@@ -214,23 +222,16 @@ class View:
             found = np.array(places.to_pylist(), np.float64)  # to_numpy would load pandas where it is installed
             there = ~np.isnan(found) & (at < 0)
             at[there] = found[there].astype(np.int64) + int(start)
-        if (lacking := np.flatnonzero(at < 0)).size:
-            raise self._no_picture(ids[lacking[0]])
-        return [int(row) for row in at]
+        return at
 
-    def _rows_of_few(self, ids: Sequence[str]) -> list[int]:
+    def _rows_of_few(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The same without `pyarrow.compute`, which takes longer to load than this takes."""
         at: dict[str, int] = dict.fromkeys(map(str, ids), -1)
         for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
             for row, name in enumerate(map(str, disk.read_items(shard, ["id"])["id"].to_pylist())):
                 if at.get(name, 0) < 0:
                     at[name] = int(start) + row
-        if lacking := next((name for name, row in at.items() if row < 0), None):
-            raise self._no_picture(lacking)
-        return [at[str(id)] for id in ids]
-
-    def _no_picture(self, id: str) -> UsageError:
-        return UsageError(f"the gallery has no picture {id!r} with vectors of {self.space.encoder}")
+        return np.array([at[str(id)] for id in ids], np.int64)
 
 
 def _has_picture(shard: Path) -> Mask:

@@ -66,8 +66,9 @@ _VOICES = f"""SELECT judges.judge, prompt,
     WHERE asked = (SELECT number FROM asked WHERE query = ?) AND turn = 0
     GROUP BY judges.number ORDER BY judges.number"""
 _SAID = f"""SELECT judges.judge, {_FACTS} FROM judgements JOIN judges ON judges.number = judgements.judge
-    WHERE asked = (SELECT number FROM asked WHERE query = ?) AND prompt = ? AND turn = 0
-    AND judges.judge GLOB 'person:*' AND (? IS NULL OR image IN (SELECT value FROM json_each(?)))
+    WHERE asked = (SELECT number FROM asked WHERE query = ?) AND turn = 0
+    AND (? IS NULL OR prompt = ? AND judges.judge GLOB 'person:*')
+    AND (? IS NULL OR image IN (SELECT value FROM json_each(?)))
     ORDER BY judgements.number"""
 _LAST = """SELECT ifnull(max(number), 0) FROM judgements
     WHERE asked = (SELECT number FROM asked WHERE query = ?)"""
@@ -217,17 +218,20 @@ class Judgements:
         last = {row[0]: _judgement(query, judge, prompt, row) for row in rows}
         return {image: judgement for image, judgement in last.items() if judgement.verdict is not None}
 
-    def people(self, query: str, prompt: str, images: Sequence[str] | None = None) -> dict[str, dict[str, Judgement]]:
+    def people(
+        self, query: str, prompt: str | None, images: Sequence[str] | None = None
+    ) -> dict[str, dict[str, Judgement]]:
         """The last verdicts of all people on the query of this digest: judge → image → judgement.
 
-        With `images` on these alone. What somebody took back is not among them.
+        With `images` on these alone. What somebody took back is not among them. Without a prompt those of all judges,
+        models too, however they were prompted.
         """
         with self._looking, sqlite.whole(self.path):
             among = None if images is None else json.dumps(list(images))
-            rows = self._reading.execute(_SAID, (query, prompt, among, among)).fetchall()
+            rows = self._reading.execute(_SAID, (query, prompt, prompt, among, among)).fetchall()
         last: dict[str, dict[str, Judgement]] = {}
         for judge, *facts in rows:
-            one = _judgement(query, judge, prompt, facts)
+            one = _judgement(query, judge, prompt or "", facts)
             if one.verdict is not None:
                 last.setdefault(judge, {})[one.image] = one
             elif one.failure == WITHDRAWN:
@@ -240,7 +244,7 @@ class Judgements:
         judge → images.
         """
         with self._looking, sqlite.whole(self.path):
-            rows = self._reading.execute(_SAID, (query, prompt, None, None)).fetchall()
+            rows = self._reading.execute(_SAID, (query, prompt, prompt, None, None)).fetchall()
         found: dict[str, set[str]] = {}
         for judge, image, *_ in rows:
             found.setdefault(judge, set()).add(image)
@@ -290,10 +294,8 @@ class Judgements:
 
     def rows(self) -> Iterator[JudgementRow]:
         """Every judgement in the order in which they came, as of the moment of the first."""
-        with (
-            sqlite.whole(self.path),
-            closing(_opened(self.path)) as sql,
-        ):  # a connection of its own: a long reader holds nobody up
+        # A connection of its own: a long reader holds nobody up
+        with sqlite.whole(self.path), closing(_opened(self.path)) as sql:
             for query, judge, prompt, turn, *facts in sql.execute(_ROWS):
                 yield JudgementRow(_judgement(query, judge, prompt, facts), turn)
 
@@ -359,11 +361,9 @@ def _owner(judgement: Judgement, turn: int) -> str:
 
 def _row(judgement: Judgement, turn: int) -> tuple[Any, ...]:
     verdict = judgement.verdict
-    said = (
-        (None, None, "", None)
-        if verdict is None
-        else (verdict.probability, verdict.grade, verdict.reason, verdict.confidence)
-    )
+    said: tuple[Any, ...] = (None, None, "", None)
+    if verdict is not None:
+        said = verdict.probability, verdict.grade, verdict.reason, verdict.confidence
     settled = verdict is not None and not judgement.judge.startswith(PERSON)
     return (
         judgement.query,

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
     from eyespot.gallery.word_index import WordIndex
     from eyespot.search.adapted import SearchBackend
+    from eyespot.search.chain import StageOptions
+    from eyespot.search.feedback import Feedback
     from eyespot.search.searchable import Scan
     from eyespot.search.taught import Contrast
 
@@ -45,12 +47,14 @@ class SearchOptions(TypedDict, total=False):
 
     `adapt` is a QuARI checkpoint that gives the query its own view of the space. `by` is look, words (labels, titles
     and names beside the photos) or both, which is usual without a checkpoint. Unless `teach` is False, both also goes
-    by what photos that bear the query's words look like.
+    by what photos that bear the query's words look like. `feedback` lets judged photos move the search: those it names,
+    those that the gallery's ledger has for the query (True), or those of one person or judge (a name).
     """
 
     adapt: Path | str | None
     by: str | None
     teach: bool
+    feedback: Feedback | str | bool | None
 
 
 class Collection:
@@ -143,17 +147,34 @@ class Collection:
         """The k nearest pictures to words, a picture, or both; the run holds the items' facts and notes.
 
         `query` may use weights, pictures and minus (`2:heron + ./pool.jpg - people`). `where` is a SQL condition over
-        the gallery's columns, which alone lists pictures by date, newest first. `adapt`, `by` and `teach` are those of
-        `SearchOptions`. Raises `UsageError` for what cannot be searched and `NothingFound` if no picture is left.
+        the gallery's columns, which alone lists pictures by date, newest first. `adapt`, `by`, `teach` and `feedback`
+        are those of `SearchOptions`. Raises `UsageError` for what cannot be searched, `NothingFound` if nothing is left.
         """
-        from eyespot.search.chain import StageOptions, chain_of  # which takes a collection
+        from eyespot.search.chain import StageOptions  # which takes a collection
 
         if query is None and image is None and where is not None and how.get("adapt") is None:
             return self.by_date(self.allowed(where), k)
         query = self.query(query, image)
         options = StageOptions(k, self.allowed(where), how.get("adapt"), teach=how.get("teach", True), named=True)
         options = replace(options, by=how.get("by") or options.default_way)
-        return self.answered(query, chain_of(self, options))
+        feedback = self._feedback(query, how.get("feedback"))
+        return self.answered(query, self.stage(options, feedback))
+
+    def stage(self, options: StageOptions, feedback: Feedback | None = None) -> Stage:
+        """The stages that the options name, for queries that judged photos move, where there are any."""
+        from eyespot.search.chain import chain_of  # which takes a collection
+        from eyespot.search.feedback import MovedSearch
+
+        return chain_of(self, options) if feedback is None else MovedSearch(self, options, feedback)
+
+    def _feedback(self, query: Query, given: Feedback | str | bool | None) -> Feedback | None:
+        if given is None or given is False:
+            return None
+        from eyespot.search.recorded import recorded
+
+        if isinstance(given, bool | str):
+            return recorded(Path(self.gallery.path) / "ledger.sqlite", query, None if given is True else str(given))
+        return given
 
     def answered(self, query: Query, stage: Stage) -> Run:
         """The run of a stage, or of a chain of them, for one query, with notes for the user."""
@@ -206,7 +227,7 @@ class Collection:
         texts = run.header.get("wordings", {}).get(query.id, own)
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
         # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
-        plain = texts == own and not run.header.keys() & {"adapted", "expanded", "rerank_local"}
+        plain = texts == own and not run.header.keys() & {"adapted", "expanded", "rerank_local", "moved"}
         plain = plain and run.header.get("by") != "words" and query.id not in run.header.get("worded", ())
         if plain and len(own) == len(query.terms) == 1 and query.terms[0].weight > 0:
             weakest = self.encoder.weakest_match(own[0])

@@ -19,10 +19,14 @@ def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], row
     """For each of these rows of a run with this header, what put it there; nothing for a run by look alone.
 
     Codes: `label COLUMN`, `title`, `file name`, … for what holds words of the query, `look` where the cosine counts,
-    `taught` where that is also the cosine to photos that bear the words.
+    `taught` where that is also the cosine to photos that bear the words, `moved` where also to photos that were judged.
     """
-    if (by := header.get("by", "look")) == "look":
-        return [[] for _ in rows]
+    by = header.get("by", "look")
+    moves = header.get("moved", {})
+    counts = moves.get("yes") or moves.get("no")
+    judged = [Note("moved", "it looks like photos that were judged for this query")] if counts else []
+    if by == "look":
+        return [judged for _ in rows]
     texts = [term.text for term in query.terms if term.text is not None and term.weight > 0]
     read = NameReader(collection.words).read if "names" in header else plain_words
     words = list(dict.fromkeys(word for text in texts for word in read(text)))
@@ -34,6 +38,7 @@ def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], row
     if query.id in header.get("taught", {}):
         look += [Note("taught", "it looks like photos that bear these words")]
     what = "words of the query, or other names of what they name," if "names" in header else "words of the query"
+    look += judged
     return [[*(_of_source(name, what) for name in dict.fromkeys(sources.get(key, ()))), *look] for key in keys]
 
 

@@ -22,6 +22,7 @@ ONE_PHOTO = 0.9  # how well one photo is taken to know what others of its kind l
 LEAST = 0.05  # a smaller weight is none
 SMOOTHING = 0.01
 SHRINKAGE = 10.0  # times the mean variance, added to the variance in every direction
+OTHERS = 0.2  # what photos that are not it count beside those that are
 WORDS = 0.5  # what the words' own spread of scores is beside the labels', where the labels count fully
 
 
@@ -59,9 +60,12 @@ class Contrast:
         shrunken: NDArray[np.float64] = covariance + (SHRINKAGE * variance + 1e-9) * np.eye(len(covariance))
         return shrunken
 
-    def look(self, labelled: Vectors) -> NDArray[np.float64]:
-        """The direction (dim,) that tells these photos (n, dim) from the sample."""
-        apart = labelled.mean(axis=0, dtype=np.float64) - self.sample.mean(axis=0, dtype=np.float64)
+    def look(self, labelled: Vectors, others: Vectors | None = None) -> NDArray[np.float64]:
+        """The direction (dim,) that tells these photos (n, dim) from the sample, and a little from others (m, dim)."""
+        centre = self.sample.mean(axis=0, dtype=np.float64)
+        apart = labelled.mean(axis=0, dtype=np.float64) - centre if len(labelled) else np.zeros_like(centre)
+        if others is not None and len(others):
+            apart = apart - OTHERS * (others.mean(axis=0, dtype=np.float64) - centre)
         direction: NDArray[np.float64] = np.linalg.solve(self._covariance, apart)
         return direction
 
@@ -82,9 +86,21 @@ def taught(query: Vectors, labelled: Vectors, contrast: Contrast) -> tuple[Vecto
     look = contrast.look(labelled)
     if weight < LEAST or float(np.linalg.norm(look)) < 1e-6:
         return query, Teaching(len(labelled), 0.0, float(known), float(agreed))
+    teaching = Teaching(len(labelled), float(weight), float(known), float(agreed))
+    return mixed(query, look, weight, contrast), teaching
+
+
+def mixed(query: Vectors, look: NDArray[np.float64], weight: float, contrast: Contrast) -> Vectors:
+    """The query (dim,) with a direction (dim,) in it that counts with this weight, of unit length.
+
+    A direction without a length leaves the query as it is.
+    """
+    if float(np.linalg.norm(look)) < 1e-6:
+        return query
     words = (1 - weight * (1 - WORDS)) * query / contrast.spread(query)
-    mixed = (words + weight * look / contrast.spread(look)).astype(np.float32)
-    return mixed / np.linalg.norm(mixed), Teaching(len(labelled), float(weight), float(known), float(agreed))
+    made = (words + weight * look / contrast.spread(look)).astype(np.float32)
+    length = float(np.linalg.norm(made))
+    return query if length < 1e-6 else made / length
 
 
 def _agreement(labelled: Vectors, background: Vectors) -> float:

@@ -40,6 +40,7 @@ PARTS = (
     "why",
     "sides",
     "api",
+    "moving",
     "large",
     "lists.api",
     "lists.taking",

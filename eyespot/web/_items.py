@@ -23,9 +23,11 @@ def items_of(frozen: RankedResult, found: Slice) -> list[dict[str, Any]]:
     why = reasons(frozen.snapshot.collection, query, frozen.header, rows)
     others = frozen.groups.others(found.rows, frozen.counted).tolist() if frozen.grouped else [0] * len(rows)
     hits = zip(rows, frozen.snapshot.facts(rows), found.scores.tolist(), others, why, strict=True)
-    # In a tab, the rank in the whole result
+    # In a tab, the rank in the whole result; among the most telling, that of the search
     placed_at = {}
-    if frozen.asked.verdict is not None and frozen.origin is not None:
+    if frozen.asked.first is not None:
+        placed_at = ranks_in(frozen.root, rows, 0)
+    elif frozen.asked.verdict is not None and frozen.origin is not None:
         deep = found.first + len(rows) + len(frozen.without) if frozen.asked.verdict == "unjudged" else 0
         placed_at = ranks_in(frozen.origin, rows, deep)
     items = []

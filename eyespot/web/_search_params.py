@@ -68,6 +68,7 @@ Neighbours = Annotated[Annotated[int, Field(ge=0, le=100)] | None, BeforeValidat
 Flag = Annotated[bool | None, BeforeValidator(_filled), _OrBlank()]
 Tab = Annotated[Literal["yes", "no", "doubt", "unjudged"] | None, BeforeValidator(_filled), _OrBlank()]
 Whose = Annotated[Literal["everybody"] | None, BeforeValidator(_filled), _OrBlank()]
+First = Annotated[Literal["telling"] | None, BeforeValidator(_filled), _OrBlank()]
 By = Annotated[Literal["look", "words", "both"] | None, BeforeValidator(_filled), _OrBlank()]
 Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled), _OrBlank()]
 Names = Annotated[
@@ -104,6 +105,11 @@ class SearchParams(BaseModel):
     list: Name = Field(default=None, description="Only the photos of this list, by its id or name.")
     verdict: Tab = Field(default=None, description="Only the photos with this verdict of yours, or with none.")
     whose: Whose = Field(default=None, description="By everybody's verdicts, and not by yours alone.")
+    feedback: Name = Field(
+        default=None,
+        description="Moved by what is recorded for the query: mine, everybody, or the name of a person or judge.",
+    )
+    first: First = Field(default=None, description="Which photos stand first: the best, or the most telling ones.")
     likely: Share = Field(default=None, description="Only hits down to this expected precision, where it is known.")
 
     @property
@@ -114,9 +120,14 @@ class SearchParams(BaseModel):
     @property
     def plain(self) -> SearchParams:
         """The search itself, in its own order and whole."""
-        if self.rerank is None and self.likely is None and self.whole is self:
+        if self.rerank is None and self.likely is None and self.first is None and self.whole is self:
             return self
-        return self.whole.model_copy(update={"rerank": None, "likely": None})
+        return self.whole.model_copy(update={"rerank": None, "likely": None, "first": None})
+
+    @property
+    def unmoved(self) -> SearchParams:
+        """The search in its own order, whole, and not moved by what is recorded for it."""
+        return self.plain if self.feedback is None else self.plain.model_copy(update={"feedback": None})
 
     @property
     def whole(self) -> SearchParams:

@@ -19,10 +19,13 @@ from fastapi import Depends, Request
 
 from eyespot.gallery import disk
 from eyespot.gallery.view import Gallery
+from eyespot.ledger.clicks import Clicks
 from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.ledger.photo_lists import PhotoLists
 from eyespot.search.collection import Collection
-from eyespot.types import EyespotError, Judgement, Mask, UsageError
+from eyespot.search.feedback import Feedback
+from eyespot.search.recorded import feedback_of
+from eyespot.types import EyespotError, Judgement, Mask, Query, UsageError
 from eyespot.web._allowed import open_adapters, open_judges, refuse_misfit
 from eyespot.web._indexer import Indexer
 from eyespot.web._jobs import Jobs
@@ -39,6 +42,7 @@ from eyespot.web.found.judged import LedgerJudge, in_its_order
 from eyespot.web.found.results import ListMask, RankedResult, Results, SearchContext
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.tabs import rows_by_verdict, tab_of
+from eyespot.web.found.telling import telling_first
 from eyespot.web.pictures.thumbnails import Thumbnails
 
 CALIBRATIONS, LIST_MASKS = 200, 32  # that are remembered
@@ -60,6 +64,7 @@ class AppState:
         self.ready, self.unready = False, "the gallery is still being opened; come again in a moment"
         self._snapshots: dict[str, Snapshot] = {}
         self._lists: dict[Path, PhotoLists] = {}
+        self._clicks: dict[Path, Clicks] = {}
         self._judged_rows: dict[Any, dict[str, list[int]]] = {}
         self._list_masks: dict[str, ListMask] = {}
         self.history = Remembering(settings.history) if settings.keep_history else None
@@ -194,17 +199,47 @@ class AppState:
             adapter = self.adapters[asked.adapter]
             refuse_misfit(asked.adapter, adapter, snapshot.view.space)
         among = self.list_mask(asked.list, snapshot)
-        plain = self.results.freeze(asked.plain, SearchContext(snapshot, self.pictures, adapter, among))
+        feedback = self.feedback(asked, own)
+        plain = self.results.freeze(asked.plain, SearchContext(snapshot, self.pictures, adapter, among, feedback))
         if asked.rerank is not None:
             if asked.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
             return self.results.keep(in_its_order(plain, asked, self.judge(asked.rerank)))
-        if asked.likely is None:
+        if asked.likely is None and asked.first is None:
             return plain
+        if asked.first is not None:
+            return self.results.keep(telling_first(plain, asked, self.judged_rows(plain, asked, own)))
         known = self.calibration(plain, own)
         if known is None:
             raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
         return self.results.keep(plain.cut(asked, known.calibration.likely(asked.likely).hits))
+
+    def feedback(self, asked: SearchParams, own: Own | None) -> Feedback | None:
+        """What is recorded for a search, where it is to be moved by that; `UsageError` for who cannot judge."""
+        if asked.feedback is None:
+            return None
+        query = query_of(asked, self.pictures)
+        if own is None or query is None:
+            raise UsageError("verdicts are on words or a picture, by whoever may judge; search without feedback")
+        if asked.feedback == "mine":
+            return self.recorded(query, own[0], own[0])
+        return self.recorded(query, None if asked.feedback == "everybody" else asked.feedback)
+
+    def recorded(self, query: Query, whose: str | None, unknown: str | None = None) -> Feedback:
+        """Verdicts and clicks on a query, of all people or of one; those of `unknown` may be none."""
+        ledger = self.readable_judgements
+        return feedback_of(ledger, self._clicks_at(ledger.path), query, whose, unknown)
+
+    @property
+    def clicks(self) -> Clicks:
+        """The clicks in the ledger, for whoever clicks; `EyespotError` if it cannot be written."""
+        return self._clicks_at(self.judgements.path)
+
+    def _clicks_at(self, path: Path) -> Clicks:
+        with self._opening:
+            if path not in self._clicks:
+                self._clicks[path] = Clicks(path)
+            return self._clicks[path]
 
     def countable(self, asked: SearchParams) -> Countable:
         """What a search could show without any filter, for the counts of its filters; all photos where none runs."""
@@ -212,7 +247,7 @@ class AppState:
         found = Countable(snapshot.view.live, asked.something and not asked.ungrouped)
         with suppress(EyespotError, Problem):
             if asked.something:
-                found = self.search(asked.plain).countable
+                found = self.search(asked.unmoved).countable
         among = self.list_mask(asked.list, snapshot)
         return found if among is None else found._replace(rows=found.rows & among.mask)
 
@@ -255,8 +290,13 @@ class AppState:
         return LedgerJudge(self.judges[name].judge, self.readable_judgements, self.judges.depth)
 
     def calibration(self, frozen: RankedResult, own: Own | None) -> CalibrationSummary | None:
-        """What the verdicts in the ledger say of a search's own order; None where there are not enough."""
+        """What the verdicts in the ledger say of a search's own order; None where there are not enough.
+
+        None, too, where verdicts moved that order: they say nothing of photos that stand where they put them.
+        """
         frozen = frozen.root
+        if frozen.asked.feedback is not None:
+            return None
         with suppress(EyespotError):  # a ledger that cannot be opened is told to whoever judges
             voices = voices_on(frozen, self.readable_judgements) if self.settings.ledger.exists() else []
             key = (frozen.id, own, tuple(voices))
@@ -296,7 +336,7 @@ class AppState:
             self._preparing.join(LOADING)  # Python aborts if it ends around a thread that loads a library
         if self.history is not None:
             self.history.close()
-        for opened in self._lists.values():
+        for opened in (*self._lists.values(), *self._clicks.values()):
             opened.close()
         self._copied.close()
         if "judgements" in self.__dict__:

@@ -49,6 +49,7 @@ def search(house: Served, person: Reader, given: Given, cursor: Cursor = None, l
         "encoder": frozen.snapshot.view.space.encoder,
         "by": frozen.options.by,
         "exact": frozen.exact,
+        "moved": frozen.moved and frozen.moved.fields,
         "total": frozen.total,
         "notes": frozen.notes,
         "run": frozen.id,

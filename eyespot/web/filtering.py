@@ -190,7 +190,7 @@ def to_drop(house: AppState, snapshot: Snapshot, params: SearchParams) -> list[A
             count = int(house.mask(one.without, snapshot).sum())
         else:
             with suppress(NothingFound):  # the words may find nothing either
-                count = house.search(one.without.plain).total
+                count = house.search(one.without.unmoved).total
         if count:
             found.append(one._replace(photos=count))
     return sorted(found, key=lambda one: -(one.photos or 0))

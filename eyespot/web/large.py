@@ -20,12 +20,14 @@ from eyespot.search.reasons import reasons
 from eyespot.search.word_matches import label_words
 from eyespot.types import EyespotError, Query
 from eyespot.web._items import no_such_item
+from eyespot.web._judging import own_of
 from eyespot.web._pages import TEMPLATES
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState, Served
+from eyespot.web.found.calibrated import Own
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.pictures.thumbnails import bytes_of
 
@@ -85,19 +87,19 @@ def about_photo(request: Request, house: AppState, given: SearchParams, item: di
     """Why a photo is in a result, the words of the query, and the address of its file for whoever may have it."""
     may = person_of(request).role >= house.settings.originals
     return {
-        "reasons": _reasons(house, given, item["id"]),
+        "reasons": _reasons(house, given, item["id"], own_of(person_of(request))),
         "words": frozenset(label_words(given.q or "")),
         "original": f"/v1/originals/{quote(item['id'], safe='')}" if may else None,
         "in_browser": str(item.get("path") or "").lower().endswith(SUFFIXES),
     }
 
 
-def _reasons(house: AppState, given: SearchParams, id: str) -> list[str]:
+def _reasons(house: AppState, given: SearchParams, id: str, own: Own | None) -> list[str]:
     """What put a photo into the result of a search, in sentences; nothing where nothing was searched for."""
     if not given.something:
         return []
     with suppress(EyespotError, Problem):
-        frozen = house.search(given.plain)
+        frozen = house.search(given.plain, own)
         row = frozen.snapshot.row_of(id)
         if row is None:
             return []

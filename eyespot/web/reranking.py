@@ -14,6 +14,7 @@ from eyespot.search.judge_rerank import NO_PICTURE, NO_VERDICT, RerankEstimate
 from eyespot.types import Note, UsageError, codes_of
 from eyespot.web._allowed import Allowed, CostEstimate, Judges
 from eyespot.web._jobs import Job
+from eyespot.web._judging import own_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Given, SearchParams
@@ -159,7 +160,8 @@ def let_stop(request: Request, house: Served, id: str, judge: Annotated[str, Que
 @router.get("/judges", include_in_schema=False)
 def judges(request: Request, house: Served, given: Given) -> Response:
     """What each judge's look at this search would cost, without a page around it."""
-    frozen, person = house.search(given.plain), person_of(request)
+    person = person_of(request)
+    frozen = house.search(given.plain, own_of(person))
     stands = [standing(house, frozen, name) for name in house.judges.named]
     may = [may_ask(one.judge, person) for one in stands]
     return page(request, "judges.html", asked=given.plain, budget=house.judges.budget, stands=stands, may=may)
@@ -168,8 +170,8 @@ def judges(request: Request, house: Served, given: Given) -> Response:
 @router.get("/looking", include_in_schema=False)
 def looking(request: Request, house: Served, given: Given) -> Response:
     """How far the judge of this search is, without a page around it; once it has ended, the page is to come anew."""
-    frozen = house.search(given.plain)
-    shown = looking_of(house, frozen, given, person_of(request))
+    person = person_of(request)
+    shown = looking_of(house, house.search(given.plain, own_of(person)), given, person)
     answer: HTMLResponse = page(request, "looking.html", asked=given, **shown)
     if not shown["stands"].running:
         answer.headers["HX-Refresh"] = "true"
@@ -187,14 +189,18 @@ def looking_of(house: AppState, frozen: RankedResult, given: SearchParams, perso
 @router.post("/look", include_in_schema=False)
 def look(request: Request, house: Served, given: Given, most: Annotated[int | None, Form(ge=0)] = None) -> Response:
     """Have the judge look, and back to the page, which follows it."""
-    let_look(house, house.search(given.plain), _allowed(house, given.rerank, person_of(request)), most)
+    person = person_of(request)
+    frozen = house.search(given.plain, own_of(person))
+    let_look(house, frozen, _allowed(house, given.rerank, person), most)
     return RedirectResponse(f"/?{given.address()}", 303)
 
 
 @router.post("/stop", include_in_schema=False)
 def stop(request: Request, house: Served, given: Given) -> Response:
     """Have the judge stop, and back to the page."""
-    stop_looking(house, house.search(given.plain), _allowed(house, given.rerank, person_of(request)))
+    person = person_of(request)
+    frozen = house.search(given.plain, own_of(person))
+    stop_looking(house, frozen, _allowed(house, given.rerank, person))
     return RedirectResponse(f"/?{given.address()}", 303)
 
 

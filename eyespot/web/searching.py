@@ -41,6 +41,7 @@ from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.summary import summary_of
 from eyespot.web.found.tabs import VerdictCounts, counted, verdict_of
 from eyespot.web.large import about_photo
+from eyespot.web.moving import moves_of
 from eyespot.web.reranking import looking_of
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READER))])
@@ -48,6 +49,7 @@ LINKS = (Link("Search", "/"),)
 Cursor = Annotated[str | None, Query(max_length=60)]
 SUMMED = 500  # hits of the summary
 ALIKE = 300  # photos of a group
+NOBODY_JUDGES: dict[str, Any] = {"tabs": None, "moves": None}
 RATIOS = (10, 60)  # twentieths; results.css has a class for each
 # What a large view does not list: shown elsewhere on it, or of no use to a reader.
 UNLISTED = frozenset(
@@ -89,9 +91,10 @@ def search_page(request: Request, house: Served, given: Given, cursor: Cursor = 
         snapshot = house.snapshot(given.encoder)
         # The state of the judge in whose order the hits stand; before the hits, so that it is never ahead of them
         judged = given.rerank is not None and given.something
-        look = looking_of(house, house.search(given.plain), given, person) if judged else None
+        look = looking_of(house, house.search(given.plain, own_of(person)), given, person) if judged else None
         hits = _hits(house, given, cursor, person)
         more = _about(house, hits.frozen, person) | {"look": look, "tabs": _tabs(house, given, hits.frozen, person)}
+        more |= {"moves": moves_of(house, given, hits.frozen, person)}
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
         wrong = error
     more |= _past(house, given, None if cursor else hits.frozen, person)
@@ -209,11 +212,11 @@ def _filters(house: AppState, snapshot: Snapshot, given: SearchParams, wrong: Ex
 def _about(house: AppState, frozen: RankedResult | None, person: User) -> dict[str, Any]:
     """How many hits are relevant, and who could re-rank them; nothing where they stand in a judge's order."""
     if frozen is None or frozen.judged:
-        return {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED, "tabs": None}
+        return {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED} | NOBODY_JUDGES
     can_spread = frozen.query is not None and person.role >= Role.ANNOTATOR
     known = house.calibration(frozen, own_of(person))
     judges = list(house.judges.named) if frozen.query is not None else []
-    return {"known": known, "can_spread": can_spread, "judges": judges, "wanted": WANTED}
+    return {"known": known, "can_spread": can_spread, "judges": judges, "wanted": WANTED} | NOBODY_JUDGES
 
 
 def _list_name(house: AppState, given: SearchParams) -> str | None:

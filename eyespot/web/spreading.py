@@ -25,11 +25,12 @@ router = APIRouter(dependencies=[Depends(needs(Role.READER))])
 @router.get("/spread", include_in_schema=False, dependencies=[Depends(needs(Role.ANNOTATOR))])
 def spread(request: Request, house: Served, given: Given) -> Response:
     """The next photos to judge of a search, from its first ranks to its last."""
-    frozen, person = house.search(given.plain), person_of(request)
+    asked, person = given.unmoved, person_of(request)
+    frozen = house.search(asked)
     found = spread_of(frozen, house.readable_judgements, (judge_of(person), PROMPT))
     items = _items(frozen, found.wanted)
     about: dict[str, Any] = {"known": found.known, "verdicts": found.verdicts, "wanted": WANTED}
-    return page(request, "spread.html", asked=given.plain, frozen=frozen, items=items, **about, **helpers(given.plain))
+    return page(request, "spread.html", asked=asked, frozen=frozen, items=items, **about, **helpers(asked))
 
 
 @router.get("/v1/runs/{id}/calibration", tags=["runs"])

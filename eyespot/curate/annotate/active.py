@@ -26,15 +26,29 @@ def likely_first(vectors: Vectors, labels: Sequence[bool | None]) -> NDArray[np.
 
     While only one class was seen the ranking stays as it is.
     """
+    rest, odds = _learnt(vectors, labels)
+    return rest if odds is None else rest[np.argsort(-(odds - PRIOR * np.log(rest + 1.0)), kind="stable")]
+
+
+def telling_first(vectors: Vectors, labels: Sequence[bool | None]) -> NDArray[np.int64]:
+    """The unlabelled rows, those of which the model is least sure first (uncertainty sampling, Lewis and Gale 1994).
+
+    While only one class was seen the ranking stays as it is.
+    """
+    rest, odds = _learnt(vectors, labels)
+    return rest if odds is None else rest[np.argsort(np.abs(odds), kind="stable")]
+
+
+def _learnt(vectors: Vectors, labels: Sequence[bool | None]) -> tuple[NDArray[np.int64], Reals | None]:
+    """The unlabelled rows, and the log-odds that the model gives them; None while only one class was seen."""
     known = np.array([label is not None for label in labels], bool)  # (photos,)
     truth = np.array([bool(label) for label in labels])[known]
     rest = np.flatnonzero(~known)
     if len(set(truth.tolist())) < 2:
-        return rest
+        return rest, None
     mean = vectors.mean(axis=0)
     weights = fit((vectors[known] - mean).astype(np.float64), truth)
-    likely = (vectors[rest] - mean) @ weights[:-1]
-    return rest[np.argsort(-(likely - PRIOR * np.log(rest + 1.0)), kind="stable")]
+    return rest, (vectors[rest] - mean) @ weights[:-1] + weights[-1]
 
 
 def fit(features: Reals, truth: NDArray[np.bool_]) -> Reals:

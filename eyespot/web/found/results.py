@@ -20,6 +20,7 @@ from eyespot.gallery.groups.stored import Groups
 from eyespot.search import query_log
 from eyespot.search.adapted import AnyAdapter
 from eyespot.search.chain import StageOptions
+from eyespot.search.feedback import Feedback, Moved, moved, refuse_words, rows_of
 from eyespot.search.named import rewording_notes
 from eyespot.types import Mask, NothingFound, Query, UsageError, Vectors
 from eyespot.web._problems import Problem
@@ -32,8 +33,6 @@ ID = re.compile("[0-9a-f]{24}")
 DEEPEST = 1_000_000  # ranks
 KEPT = 128 << 20  # bytes that are kept for those who page
 PLAIN, JUDGED = 20_000, 250  # bytes of a result without its arrays, and of each row that a judge saw
-# Rocchio's relevance feedback with the usual weights (Manning et al. 2008, section 9.1.1): the query counts 1.
-LIKE, UNLIKE = 0.75, 0.15
 
 
 class Slice(NamedTuple):
@@ -70,6 +69,7 @@ class RankedResult:
     options: StageOptions
     exact: bool = True  # whether this is the ranking of all scores
     header: Mapping[str, Any] = field(default_factory=dict)  # of the run that it is made of
+    moved: Moved | None = None  # the photos that moved it
     most: int | None = None
     holding: Mask | None = None  # the rows that a search by words alone finds
     judged: Mapping[int, JudgedPlace] = field(default_factory=dict)
@@ -121,6 +121,8 @@ class RankedResult:
             self.rows = np.concatenate([self.rows, rows[fresh]])
             self.scores = np.concatenate([self.scores, run.score[fresh].astype(np.float32)])
             self.exact, self.header = bool(run.header["exact"]), run.header
+            if self.moved is not None:
+                self.header = {**run.header, "moved": self.moved.fields}
             self.notes += [note for note in run.notes if note not in self.notes]
             if len(self.rows) >= stop or k == every or not self.grouped:
                 return
@@ -193,6 +195,7 @@ class SearchContext(NamedTuple):
     pictures: Path
     adapter: AnyAdapter | None = None
     among: ListMask | None = None
+    feedback: Feedback | None = None
 
 
 class ListMask(NamedTuple):
@@ -235,6 +238,7 @@ class Results:
     def freeze(self, asked: SearchParams, world: SearchContext) -> RankedResult:
         """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
         among = f"\0{world.among.version}" if world.among else ""
+        among += f"\0{world.feedback}" if world.feedback else ""
         id = hashlib.sha256(f"{asked.address()}\0{world.snapshot.version}{among}".encode()).hexdigest()[:24]
         with self._lock:
             # What was entered as of now may be of a gallery that has been indexed since
@@ -321,15 +325,28 @@ def _encoder(snapshot: Snapshot) -> str:
     return snapshot.view.space.encoder
 
 
-def _searched_vector(snapshot: Snapshot, query: Query | None, like: list[int], unlike: list[int]) -> Vectors:
-    """What is searched for, (1, dim): the query, drawn towards some items and away from others."""
-    words = snapshot.embedded(query)[0] if query else 0.0
-    toward = _mean(like, snapshot) * (LIKE if query else 1.0)
-    drawn = np.asarray(words + toward - UNLIKE * _mean(unlike, snapshot), np.float32)
-    length = float(np.linalg.norm(drawn))
-    if not np.isfinite(length) or length < 1e-6:
-        raise UsageError("what is asked for and what is not it cancel out; take some of it back")
-    return (drawn / length)[None]
+def _searched_vector(snapshot: Snapshot, query: Query | None, moves: Moved) -> Vectors:
+    """What is searched for, (1, dim): the query, moved by judged photos; without words, what the yes have in common."""
+    yes, no = snapshot.view.vectors(moves.yes), snapshot.view.vectors(moves.no)
+    if query is not None:
+        vector = snapshot.embedded(query)[0]
+        return (moved(vector, yes, no, snapshot.collection.contrast) if moves.yes or moves.no else vector)[None]
+    common = yes.mean(axis=0)
+    length = float(np.linalg.norm(common))
+    if length < 1e-6:
+        raise UsageError("what these photos have in common cancels out; take some of them back")
+    common = common / length
+    return (moved(common, yes[:0], no, snapshot.collection.contrast) if moves.no else common)[None]
+
+
+def _moves(snapshot: Snapshot, asked: SearchParams, feedback: Feedback | None) -> Moved:
+    """The photos that move a search: those of the address stand before what is recorded of them."""
+    like, unlike = ([_row(snapshot, id) for id in ids] for ids in (asked.like, asked.unlike))
+    known = feedback or Feedback()
+    recorded = rows_of(known, snapshot.rows_by_id([*known.yes, *known.no]))
+    here = {*like, *unlike}
+    yes, no = ([row for row in rows if row not in here] for rows in (recorded.yes, recorded.no))
+    return recorded._replace(yes=[*like, *yes], no=[*unlike, *no])
 
 
 def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
@@ -340,16 +357,18 @@ def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     mask = mask if world.among is None else mask & world.among.mask
     if not mask.any():
         raise nothing_of(snapshot)
-    unlike = [_row(snapshot, id) for id in asked.unlike]
-    like = [_row(snapshot, id) for id in asked.like]
+    moves = _moves(snapshot, asked, world.feedback)
     options = StageOptions(adapt=world.adapter, neighbours=asked.neighbours)
     usual = "look" if query is None else options.default_way
     options = replace(options, by=asked.by or usual, teach=asked.teach, named=True)
     read = snapshot.reworded(query) if query and options.by == "both" else query
-    vector = _searched_vector(snapshot, read, like, unlike)
-    if options.by == "words" and asked.like:
-        raise UsageError("what is like a photo is found by its look; search by look, or by words and look")
+    if asked.like or world.feedback:
+        refuse_words(options.by)
+    vector = _searched_vector(snapshot, read, moves)
+    unlike = moves.no[: len(asked.unlike)]  # what is taken out is gone from the page, a no of the record is not
     made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], options)
+    made.moved = moves if moves.yes or moves.no or world.feedback else None
+    made.notes += [moves.note] if world.feedback else []
     made.without = _with_groups(made, unlike)
     made.notes += rewording_notes(query, read) if query and read else []
     if options.by == "words":  # which ends where no label holds a word
@@ -364,7 +383,7 @@ def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     with query_log.logged(query):
         made.slice(0, 1)
     worded = options.by == "words" or made.header.get("worded")
-    alone = not (worded or asked.like or asked.unlike or asked.adapter or asked.neighbours is not None)
+    alone = not (worded or made.moved or asked.adapter or asked.neighbours is not None)
     made.notes += snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
     return made
 
@@ -389,7 +408,3 @@ def _row(snapshot: Snapshot, id: str) -> int:
     if row is None:
         raise UsageError(f"there is no item {id!r} in this space; search again without it")
     return row
-
-
-def _mean(rows: Sequence[int], snapshot: Snapshot) -> Any:
-    return np.mean([snapshot.vector(row) for row in rows], axis=0) if rows else 0.0

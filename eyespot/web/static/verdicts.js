@@ -73,6 +73,7 @@ async function send(moves) {
 // The numbers of the tabs go along with one's own verdicts.
 function count(before, verdict) {
   const tabs = $(".tabs");
+  offerAgain();
   if (!tabs || asked.get("whose")) return;
   for (const [name, by] of [[before || "unjudged", -1], [verdict || "unjudged", 1]]) {
     const place = $(`[data-tab=${name}] .count`, tabs), number = Math.max(0, Number(place.dataset.count) + by);
@@ -80,6 +81,29 @@ function count(before, verdict) {
     place.textContent = number.toLocaleString("en");
   }
 }
+// A ranking that verdicts move stays as it is while one judges; it is made anew when asked for, with all that was said.
+function offerAgain() {
+  const again = $("#again"), recorded = $("#recorded");
+  if (again) again.hidden = false;
+  if (recorded) recorded.textContent = "with what you said just now";
+}
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest("#again, #let-move, .moves a");
+  if (!link || !saving.size) return;
+  event.preventDefault();
+  await Promise.all(saving.values());
+  if (!$(".toast")) location.href = link.href;
+});
+// More like this and Not this are remembered for the query, by whoever may judge; a photo in the chips is taken back.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-act=like], [data-act=unlike], .chips [data-drawn]");
+  if (!link || !$("#moves") || !(about.q || about.picture)) return;
+  const id = link.dataset.drawn || (large?.open && shown ? shown : link.closest("[data-id]"))?.dataset.id;
+  const like = link.dataset.drawn ? null : link.dataset.act === "like";
+  if (!id) return;
+  const body = JSON.stringify({ ...about, item: id, like });
+  fetch("/v1/clicks", { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body }).catch(() => null);
+});
 // On to the next photo; of a spread to the next one without a verdict.
 async function onward(from) {
   if (large?.open) return step(1);

@@ -1,0 +1,40 @@
+"""Clicks on a search's photos: more like this, or not this. What somebody last clicked counts.
+
+A click says what a search should go by. It is no verdict: it has no part in qrels, agreement or calibration.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from eyespot.ledger.sqlite_file import SqliteFile
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS clicks(number INTEGER PRIMARY KEY, query TEXT NOT NULL, person TEXT NOT NULL,
+    image TEXT NOT NULL, likes INTEGER NOT NULL, at REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS clicks_query ON clicks(query);
+"""
+
+
+class Clicks(SqliteFile):
+    """The clicks of one ledger; any number of threads and processes may work at them at once."""
+
+    what, schema = "clicks", SCHEMA
+
+    def record(self, query: str, person: str, images: Iterable[str], likes: bool | None) -> None:
+        """Keep what a person (`person:NAME`) clicked for the query of this digest; None takes it back."""
+        number, now = {True: 1, False: -1, None: 0}[likes], time.time()
+        rows = [(query, person, image, number, now) for image in images]
+        with self._writing():
+            self._sql.executemany("INSERT INTO clicks(query, person, image, likes, at) VALUES (?, ?, ?, ?, ?)", rows)
+
+    def last(self, query: str) -> dict[str, dict[str, bool]]:
+        """What people last clicked for the query of this digest: person → image → whether they like it."""
+        rows = self._select("SELECT person, image, likes FROM clicks WHERE query = ? ORDER BY number", query)
+        found: dict[str, dict[str, bool]] = {}
+        for person, image, likes in rows:
+            found.setdefault(person, {})[image] = likes > 0
+            if not likes:
+                del found[person][image]
+        return {person: clicked for person, clicked in found.items() if clicked}

@@ -1,0 +1,137 @@
+"""Judged photos move a query: towards those that are what is meant, away from those that are not.
+
+The photos that are (yes) and that are not (no) give a direction: what tells them from the gallery, by linear
+discriminant analysis, as labels teach (`eyespot.search.taught`). Added to the query's own vector it makes another
+vector; so a moved search is an ordinary one, exact where that is. `bench/feedback.py` compares it with Rocchio's
+formula, a probe, SeeSaw's query alignment and a view of the space made of the clicks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.embedding import KnownVectors, embed
+from eyespot.search.named import NameReader, rewording_notes
+from eyespot.search.taught import Contrast, mixed
+from eyespot.types import Note, Query, Run, UsageError, Vectors
+
+if TYPE_CHECKING:
+    from eyespot.search.searchable import Searchable
+
+ONLY_NO = 0.1  # how much the direction counts where no photo is a yes
+MOST = 2048  # photos of either kind that count
+
+
+class Feedback(NamedTuple):
+    """The ids of photos that are what is meant, and of those that are not; and who says so, in words."""
+
+    yes: tuple[str, ...] = ()
+    no: tuple[str, ...] = ()
+    by: str = ""
+
+
+class Moved(NamedTuple):
+    """What moved a query: the rows of photos of either kind, how many others the space does not have, and by whom."""
+
+    yes: list[int]
+    no: list[int]
+    missing: int
+    by: str
+
+    @property
+    def fields(self) -> dict[str, int | str]:
+        """The same in numbers, for the header of a run."""
+        return {"yes": len(self.yes), "no": len(self.no), "missing": self.missing, "by": self.by}
+
+    @property
+    def note(self) -> Note:
+        """What the user should know, under the code `moved`."""
+        whose = f" of {self.by}" if self.by else ""
+        gone = f"; {self.missing:,} more judged photos are not in this space" if self.missing else ""
+        if not self.yes and not self.no:
+            return Note("moved", f"not moved: there is no yes and no no{whose} for this query{gone}")
+        return Note("moved", f"moved by {len(self.yes):,} yes and {len(self.no):,} no{whose}{gone}")
+
+
+def rows_of(feedback: Feedback, rows: NDArray[np.int64]) -> Moved:
+    """The rows of judged photos, given those of all its ids, yes before no; -1 is a photo that is not here.
+
+    A photo in both kinds counts in neither. Of very many, as many as count are taken evenly.
+    """
+    yes, no = rows[: len(feedback.yes)], rows[len(feedback.yes) :]
+    kinds = [np.setdiff1d(one[one >= 0], other) for one, other in ((yes, no), (no, yes))]
+    few = [kind[np.linspace(0, len(kind) - 1, min(MOST, len(kind))).astype(np.int64)].tolist() for kind in kinds]
+    return Moved(few[0], few[1], int((rows < 0).sum()), feedback.by)
+
+
+def moved(query: Vectors, yes: Vectors, no: Vectors, contrast: Contrast) -> Vectors:
+    """The query (dim,) moved by judged photos, yes (n, dim) and no (m, dim), of unit length; without any the query."""
+    if not len(yes) and not len(no):
+        return query
+    return mixed(query, contrast.look(yes, no), 1.0 if len(yes) else ONLY_NO, contrast)
+
+
+@dataclass(frozen=True)
+class MovedSearch:
+    """A first stage, or all stages that options name, for queries that judged photos move.
+
+    The header of its run says under `moved` by how many. Raises `UsageError` for a search by words alone.
+    """
+
+    collection: Searchable
+    options: StageOptions
+    feedback: Feedback
+
+    def __post_init__(self) -> None:
+        refuse_words(self.options.by)
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """A new run; a run that came before is re-ranked, where the options say so."""
+        reword = self.options.rewriting
+        worded = queries if reword is None else [reword(query) for query in queries]
+        view, encoder = self.collection.view, self.collection.encoder
+        read = [self._read(query) for query in worded]
+        vectors = embed(read, encoder)
+        moves = rows_of(self.feedback, live_rows(self.collection, [*self.feedback.yes, *self.feedback.no]))
+        if moves.yes or moves.no:
+            yes, no, contrast = view.vectors(moves.yes), view.vectors(moves.no), self.collection.contrast
+            vectors = np.stack([moved(vector, yes, no, contrast) for vector in vectors])
+        known = KnownVectors({query.id: vector for query, vector in zip(queries, vectors, strict=True)}, view.space.dim)
+        again = {query.id: query for query in worded}
+        options = self.options if reword is None else replace(self.options, rewriting=partial(_of_id, again))
+        made = chain_of(self.collection, options, known)(queries, run)
+        made.header["moved"] = moves.fields
+        names = [note for pair in zip(worded, read, strict=True) for note in rewording_notes(*pair)]
+        made.notes = [moves.note, *made.notes, *names]
+        return made
+
+    def _read(self, query: Query) -> Query:
+        """The query with the names that the encoder knows best, as a search by words and look reads it."""
+        if self.options.by != "both" or not self.options.named or self.collection.words.names is None:
+            return query
+        sample = self.collection.contrast.sample
+        return NameReader(self.collection.words).reworded(query, self.collection.encoder, sample)
+
+
+def refuse_words(by: str) -> None:
+    """`UsageError` for a search by words alone, which no photo moves."""
+    if by == "words":
+        raise UsageError("judged photos move what is searched by look; search by look, or by words and look")
+
+
+def live_rows(collection: Searchable, ids: Sequence[str]) -> NDArray[np.int64]:
+    """The rows of photos by their ids, (ids,); -1 for one that is not in this space or whose picture is gone."""
+    rows = collection.view.rows_by_id(ids)
+    rows[~collection.view.live[rows]] = -1
+    return rows
+
+
+def _of_id(queries: dict[str, Query], query: Query) -> Query:
+    return queries[query.id]

@@ -1,0 +1,110 @@
+"""Image–image pairs out of verdicts: which photos pair, and that training takes them."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eyespot
+from eyespot.adapters.quari.training.reading import read_pairs
+from eyespot.curate.pairs.clicks import MOST, clicked_pairs, write
+from eyespot.gallery.indexing import index
+from eyespot.judges.person import VERDICTS
+from eyespot.ledger.judgements import Judgements
+from eyespot.search.collection import Collection
+from eyespot.types import Judgement, NothingFound, Query, UsageError
+from tests.cli.conftest import run_eyespot
+from tests.gallery.conftest import draw
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    """24 drawn photos."""
+    folder = tmp_path_factory.mktemp("clicks")
+    for seed in range(24):
+        draw(folder / "x" / f"{seed:02d}.png", seed)
+    index(folder / "gallery", [str(folder / "x")], [eyespot.load_encoder("starter")])
+    return eyespot.open(folder / "gallery")
+
+
+def ledger_of(folder: Path, said: dict[str, dict[str, str]], who: str = "person:ada") -> Path:
+    """The ledger of these verdicts: words → image → y, n or d."""
+    path = folder / "ledger.sqlite"
+    with Judgements(path) as judgements:
+        for words, verdicts in said.items():
+            query = Query.words(words)
+            digest = judgements.enter([query])[query]
+            judgements.record(
+                Judgement(digest, image, who, "p", VERDICTS[key], at=time.time()) for image, key in verdicts.items()
+            )
+    return path
+
+
+def ids(collection: Collection) -> list[str]:
+    return [str(facts["id"]) for facts in collection.view.facts(range(24))]
+
+
+def test_every_two_photos_with_a_yes_for_a_query_pair_both_ways(collection: Collection, tmp_path: Path) -> None:
+    a, b, c, d, *_ = ids(collection)
+    ledger = ledger_of(tmp_path, {"x": {a: "y", b: "y", c: "n"}, "y": {d: "y"}, "z": {a: "y", "gone": "y"}})
+
+    made = clicked_pairs(collection.view, ledger)
+
+    assert made.rows.tolist() == [[0, 1], [1, 0]]
+    assert made.queries == 1
+    assert made.left_out["queries have fewer than two photos with a yes"] == 2
+    assert made.left_out["photos are not in this space"] == 1
+
+
+def test_a_query_with_very_many_photos_gives_some_of_their_pairs(collection: Collection, tmp_path: Path) -> None:
+    ledger = ledger_of(tmp_path, {"x": dict.fromkeys(ids(collection), "y")})
+
+    first, again, other = (clicked_pairs(collection.view, ledger, seed=seed).rows.tolist() for seed in (0, 0, 1))
+
+    assert len(first) == MOST
+    assert first == again != other
+
+
+def test_training_reads_the_vectors_of_the_pairs(collection: Collection, tmp_path: Path) -> None:
+    a, b, c, *_ = ids(collection)
+    ledger = ledger_of(tmp_path, {"x": {a: "y", b: "y", c: "y"}})
+
+    write(collection.view, clicked_pairs(collection.view, ledger), tmp_path / "out")
+
+    pairs = read_pairs(tmp_path / "out").pairs
+    vectors = collection.view.vectors([0, 1, 2])
+    assert pairs.ids == [a, b, c]
+    assert np.array_equal(pairs.images, vectors)
+    assert np.array_equal(np.asarray(pairs.texts), vectors[[0, 0, 1, 1, 2, 2]])
+    assert pairs.of.tolist() == [1, 2, 0, 2, 0, 1]
+    with pytest.raises(UsageError, match="name a new folder"):
+        write(collection.view, clicked_pairs(collection.view, ledger), tmp_path / "out")
+
+
+def test_without_two_yes_there_is_nothing_to_train_on(collection: Collection, tmp_path: Path) -> None:
+    ledger = ledger_of(tmp_path, {"x": {ids(collection)[0]: "y"}})
+
+    with pytest.raises(NothingFound, match="judge more"):
+        clicked_pairs(collection.view, ledger)
+    with pytest.raises(NothingFound, match="--ledger"):
+        clicked_pairs(collection.view, tmp_path / "none.sqlite")
+
+
+def test_the_command_counts_pairs_and_takes_one_persons(collection: Collection, tmp_path: Path) -> None:
+    a, b, c, *_ = ids(collection)
+    ledger = ledger_of(tmp_path, {"x": {a: "y", b: "y"}})
+    ledger_of(tmp_path, {"y": {b: "y", c: "y"}}, "person:bob")
+    line = ["build", "pairs", "clicks", str(collection.gallery.path), "--ledger", str(ledger)]
+
+    every = run_eyespot(*line, "--out", str(tmp_path / "all"), "--json")
+    bobs = run_eyespot(*line, "--out", str(tmp_path / "bob"), "--feedback-from", "bob", "-e", "starter", "--seed", "3")
+
+    told: Any = json.loads(every.stdout)
+    assert (told["pairs"], told["queries"], told["left_out"]) == (4, 2, {})
+    assert bobs.stdout.splitlines()[0] == "2 pairs of 1 queries"
+    assert "eyespot train quari" in bobs.stderr or not bobs.stderr

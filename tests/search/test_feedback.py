@@ -1,0 +1,186 @@
+"""Judged photos move a search: in a small world checked by hand, and the laws of the record."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eyespot
+from eyespot.gallery.indexing import index
+from eyespot.judges.person import VERDICTS
+from eyespot.ledger.clicks import Clicks
+from eyespot.ledger.judgements import WITHDRAWN, Judgements
+from eyespot.search.chain import StageOptions
+from eyespot.search.collection import Collection
+from eyespot.search.feedback import Feedback, moved, rows_of
+from eyespot.search.recorded import recorded
+from eyespot.search.taught import Contrast
+from eyespot.types import Judgement, NothingFound, Query, Run, UsageError, Verdict
+from tests.gallery.conftest import draw
+
+QUERY = Query.words("stripes")
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    """24 drawn photos."""
+    folder = tmp_path_factory.mktemp("feedback")
+    for seed in range(24):
+        draw(folder / "x" / f"{seed:02d}.png", seed)
+    index(folder / "gallery", [str(folder / "x")], [eyespot.load_encoder("starter")])
+    return eyespot.open(folder / "gallery")
+
+
+def images(run: Run) -> list[str]:
+    return [hit.image for hit in run["q"]]
+
+
+def judge(ledger: Path, image: str, verdict: Verdict | None, who: str = "person:ada", prompt: str = "p") -> None:
+    with Judgements(ledger) as judgements:
+        digest = judgements.enter([QUERY])[QUERY]
+        failure = "" if verdict else WITHDRAWN
+        judgements.record([Judgement(digest, image, who, prompt, verdict, failure, at=time.time())])
+
+
+# -- the search -------------------------------------------------------------------------------------------------
+
+
+def test_a_yes_comes_first_and_the_header_says_what_moved_the_run(collection: Collection) -> None:
+    last = images(collection.search("stripes", k=24))[-1]
+
+    run = collection.search("stripes", k=24, feedback=Feedback(yes=(last,), by="Ada"))
+
+    assert images(run)[0] == last
+    assert run.header["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "Ada"}
+    assert run.header["exact"] is True
+    assert "moved by 1 yes and 0 no of Ada" in run.notes
+
+
+def test_a_moved_search_is_the_exact_ranking_by_the_moved_vector(collection: Collection) -> None:
+    plain = images(collection.search("stripes", k=24, by="look"))
+    feedback = Feedback(yes=(plain[20], plain[22]), no=(plain[0],))
+
+    run = collection.search("stripes", k=24, by="look", feedback=feedback)
+
+    view = collection.view
+    yes, no = (view.vectors(view.rows_of(ids)) for ids in (feedback.yes, feedback.no))
+    vector = moved(collection.encoder.encode_texts(["stripes"])[0], yes, no, collection.contrast)
+    scores = view.vectors(range(24)) @ vector
+    assert view.rows_of(images(run)) == np.argsort(-scores, kind="stable").tolist()
+    assert [hit.score for hit in run["q"]] == pytest.approx(sorted(scores.tolist(), reverse=True), abs=1e-5)
+
+
+def test_a_query_with_only_no_goes_away_from_it(collection: Collection) -> None:
+    plain = collection.search("stripes", k=24, by="look")
+    first = images(plain)[0]
+
+    run = collection.search("stripes", k=24, by="look", feedback=Feedback(no=(first,)))
+
+    assert images(run) != images(plain)
+    assert images(run).index(first) > 0
+
+
+def test_photos_that_are_gone_are_counted_and_move_nothing(collection: Collection) -> None:
+    plain = collection.search("stripes", k=24)
+
+    run = collection.search("stripes", k=24, feedback=Feedback(yes=("gone",), no=("gone too",)))
+
+    assert images(run) == images(plain)
+    assert run.header["moved"] == {"yes": 0, "no": 0, "missing": 2, "by": ""}
+    assert "2 more judged photos are not in this space" in run.notes[0]
+
+
+def test_a_photo_that_is_a_yes_and_a_no_counts_as_neither() -> None:
+    moves = rows_of(Feedback(("a", "b"), ("b", "c")), np.array([3, 5, 5, 7]))
+
+    assert (moves.yes, moves.no, moves.missing) == ([3], [7], 0)
+
+
+def test_words_alone_are_refused(collection: Collection) -> None:
+    with pytest.raises(UsageError, match="search by look"):
+        collection.search("stripes", by="words", feedback=Feedback(("a",)))
+
+
+def test_other_wordings_of_a_query_are_moved_too(collection: Collection) -> None:
+    last = images(collection.search("stripes", k=24))[-1]
+    other = Query("q", Query.words("waves").terms)
+    options = StageOptions(24, collection.allowed(), rewriting=lambda query: other, by="look")
+
+    run = collection.stage(options, Feedback(yes=(last,)))([QUERY])
+
+    assert images(run)[0] == last
+    assert run.header["wordings"] == {"q": ["waves"]}
+
+
+VECTOR = st.lists(st.floats(-1, 1), min_size=4, max_size=4).map(np.array).filter(lambda v: np.linalg.norm(v) > 0.1)
+
+
+@given(VECTOR, st.lists(VECTOR, max_size=3), st.lists(VECTOR, max_size=3), st.lists(VECTOR, min_size=1, max_size=9))
+def test_a_moved_vector_is_of_unit_length_whatever_was_judged(
+    query: np.ndarray, yes: list[np.ndarray], no: list[np.ndarray], sample: list[np.ndarray]
+) -> None:
+    def unit(rows: list[np.ndarray]) -> np.ndarray:
+        array = np.array(rows, np.float32).reshape(-1, 4)
+        return array / np.linalg.norm(array, axis=1, keepdims=True)
+
+    made = moved(unit([query])[0], unit(yes), unit(no), Contrast(unit(sample)))
+
+    assert made.dtype == np.float32
+    assert np.linalg.norm(made) == pytest.approx(1, abs=1e-4)
+
+
+# -- the record -------------------------------------------------------------------------------------------------
+
+
+def test_the_record_of_a_query_is_that_of_its_words(collection: Collection, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    judge(ledger, "a", VERDICTS["y"])
+    judge(ledger, "b", VERDICTS["n"])
+    judge(ledger, "c", VERDICTS["d"])
+    judge(ledger, "d", VERDICTS["y"])
+    judge(ledger, "d", None)
+
+    assert recorded(ledger, QUERY) == Feedback(("a",), ("b",), "ada")
+    assert recorded(ledger, Query.words("waves")) == Feedback()
+
+
+def test_the_majority_of_people_counts_and_an_even_vote_moves_nothing(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    for who, said in {"ada": "yny", "bob": "yyn", "cy": "ydn"}.items():
+        for image, verdict in zip("abc", said, strict=True):
+            judge(ledger, image, VERDICTS[verdict], f"person:{who}")
+
+    assert recorded(ledger, QUERY) == Feedback(("a",), ("c",), "3 people")
+
+
+def test_a_model_counts_where_it_is_named(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    judge(ledger, "a", Verdict(0.9, None), "encoder:starter")
+    judge(ledger, "b", Verdict(0.2, None), "encoder:starter")
+    judge(ledger, "b", VERDICTS["y"])
+
+    assert recorded(ledger, QUERY) == Feedback(("b",), (), "ada")
+    assert recorded(ledger, QUERY, "encoder:starter") == Feedback(("a",), ("b",), "encoder:starter")
+    with pytest.raises(NothingFound, match="those who have: ada, encoder:starter"):
+        recorded(ledger, QUERY, "eve")
+
+
+def test_the_last_click_counts_and_a_verdict_stands_before_it(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    judge(ledger, "a", VERDICTS["n"])
+    with Judgements(ledger) as judgements, Clicks(ledger) as clicks:
+        digest = judgements.enter([QUERY])[QUERY]
+        for images_, likes in ((["a", "b", "c"], True), (["b"], False), (["c"], None)):
+            clicks.record(digest, "person:ada", images_, likes)
+
+    assert recorded(ledger, QUERY) == Feedback((), ("a", "b"), "ada")
+
+
+def test_a_ledger_that_is_not_there_moves_nothing(collection: Collection, tmp_path: Path) -> None:
+    assert recorded(tmp_path / "none.sqlite", QUERY) == Feedback()
+    assert images(collection.search("stripes", feedback=True)) == images(collection.search("stripes"))

@@ -1,0 +1,146 @@
+"""A search that recorded verdicts and clicks move: on the page, in the API, for each person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from eyespot.web import Access, Role, ServerSettings
+from tests.web.conftest import at_this_machine, copy_gallery, from_afar
+
+Q = "stripes on green"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ServerSettings:
+    """A server of a gallery of one's own."""
+    return ServerSettings(copy_gallery(tmp_path), cache=tmp_path / "cache", hosts=None)
+
+
+@pytest.fixture
+def opened(settings: ServerSettings) -> Iterator[TestClient]:
+    """Whoever sits at the machine that serves."""
+    with at_this_machine(settings) as client:
+        yield client
+
+
+def search(client: TestClient, **given: Any) -> Any:
+    answer = client.get("/v1/search", params={"q": Q, "limit": 72} | given)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def ids(told: Any) -> list[str]:
+    return [item["id"] for item in told["items"]]
+
+
+def judge(client: TestClient, item: str, verdict: str, by: str | None = None) -> None:
+    body = {"q": Q, "item": item, "verdict": verdict} | ({"by": by} if by else {})
+    assert client.post("/v1/judgements", json=body).status_code == 201
+
+
+def test_verdicts_move_a_search_only_where_that_is_chosen(opened: TestClient) -> None:
+    plain = search(opened)
+    last = ids(plain)[-1]
+    judge(opened, last, "yes")
+
+    moved = search(opened, feedback="mine")
+
+    assert ids(search(opened)) == ids(plain)
+    assert ids(moved)[0] == last
+    assert moved["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "visitor"}
+    assert "moved by 1 yes and 0 no of visitor" in moved["notes"]
+    assert moved["exact"] is True
+    assert "moved" in [reason["code"] for reason in moved["items"][0]["why"]]
+    assert search(opened)["moved"] is None
+
+
+def test_each_person_moves_their_own_search_and_the_majority_that_of_everybody(opened: TestClient) -> None:
+    first, *_, last = ids(search(opened))
+    judge(opened, last, "yes", "ada")
+    judge(opened, last, "no", "bob")
+    judge(opened, first, "yes", "bob")
+
+    assert search(opened, feedback="ada")["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "ada"}
+    assert search(opened, feedback="person:bob")["moved"] == {"yes": 1, "no": 1, "missing": 0, "by": "bob"}
+    assert search(opened, feedback="everybody")["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "2 people"}
+    assert "those who have: ada, bob" in opened.get("/v1/search", params={"q": Q, "feedback": "eve"}).json()["detail"]
+
+
+def test_a_reader_moves_no_search_by_verdicts(settings: ServerSettings) -> None:
+    access = (Access.by("reader-token-0123456789", "reader", Role.READER),)
+    with from_afar(replace(settings, access=access), "reader-token-0123456789") as reader:
+        answer = reader.get("/v1/search", params={"q": Q, "feedback": "everybody"})
+        click = reader.post("/v1/clicks", json={"q": Q, "item": "any", "like": True})
+
+    assert answer.status_code == 422
+    assert "whoever may judge" in answer.json()["detail"]
+    assert click.status_code == 403
+
+
+def test_clicks_are_kept_by_query_and_move_it_later_but_are_no_verdicts(opened: TestClient) -> None:
+    first, *_, last = ids(search(opened))
+    for item, like in ((last, True), (first, True), (first, None)):
+        assert opened.post("/v1/clicks", json={"q": Q, "item": item, "like": like}).status_code == 200
+
+    assert search(opened, feedback="mine")["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "visitor"}
+    assert search(opened, q="waves", feedback="mine")["moved"] == {"yes": 0, "no": 0, "missing": 0, "by": "visitor"}
+    assert opened.get("/v1/judgements").json()["judgements"] == []
+    assert opened.post("/v1/clicks", json={"q": Q, "item": "gone", "like": True}).status_code == 404
+
+
+def test_a_verdict_stands_before_a_click_and_a_doubt_moves_nothing(opened: TestClient) -> None:
+    first, second, *_ = ids(search(opened))
+    for item in (first, second):
+        opened.post("/v1/clicks", json={"q": Q, "item": item, "like": True})
+    judge(opened, first, "no")
+    judge(opened, second, "doubt")
+
+    assert search(opened, feedback="mine")["moved"] == {"yes": 0, "no": 1, "missing": 0, "by": "visitor"}
+
+
+def test_a_ranking_that_verdicts_moved_is_measured_by_none(opened: TestClient) -> None:
+    hits = ids(search(opened))
+    for at, item in enumerate(hits):
+        judge(opened, item, "yes" if at < 20 else "no")
+
+    assert search(opened)["relevant"] is not None
+    assert search(opened, feedback="mine")["relevant"] is None
+    assert "cannot tell how much of it is right" in opened.get("/", params={"q": Q, "feedback": "mine"}).text
+
+
+def test_the_most_telling_photos_come_first_and_the_judged_ones_last(opened: TestClient) -> None:
+    plain = ids(search(opened))
+    assert opened.get("/v1/search", params={"q": Q, "first": "telling"}).status_code == 422
+    judge(opened, plain[0], "yes")
+    judge(opened, plain[-1], "no")
+
+    told = search(opened, first="telling")
+
+    assert sorted(ids(told)) == sorted(plain)
+    assert ids(told)[-2:] == [plain[0], plain[-1]]
+    assert [plain.index(item["id"]) + 1 for item in told["items"]] == [item["first_rank"] for item in told["items"]]
+
+
+def test_more_like_this_and_the_record_move_a_search_together(opened: TestClient) -> None:
+    first, second, *_, last = ids(search(opened))
+    judge(opened, last, "no")
+
+    told = search(opened, feedback="mine", like=[second], unlike=[first])
+
+    assert told["moved"] == {"yes": 1, "no": 2, "missing": 0, "by": "visitor"}
+    assert first not in ids(told)
+    assert last in ids(told)
+
+
+def test_words_alone_are_moved_by_nothing(opened: TestClient) -> None:
+    judge(opened, ids(search(opened))[0], "yes")
+    answer = opened.get("/v1/search", params={"q": "heron", "by": "words", "feedback": "mine"})
+
+    assert answer.status_code == 422
+    assert "search by look" in answer.json()["detail"]
