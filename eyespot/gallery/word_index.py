@@ -30,7 +30,7 @@ from eyespot.storage import sqlite
 NAME = "words.sqlite"
 NAMES_AT_ONCE = 500  # of one question
 LISTED = 40  # columns; of more, a page of rows is read instead of the lists of each
-STORED = 96 << 20  # bytes of posting lists, and of what is made of them
+STORED, RECENT = 64 << 20, 32 << 20  # bytes of posting lists, and of what the last queries made of them
 
 
 Answered = TypeVar("Answered")
@@ -55,13 +55,14 @@ class MatchingRows(NamedTuple):
 class WordIndex:
     """The words of one gallery; opening makes the table if it is missing or out of date.
 
-    stored: bytes of posting lists, and of what is made of them, that it has at hand for the next query. listed: up to
-    this many columns each has posting lists of its own; of more columns, the rows that are shown are read instead.
+    stored: bytes of posting lists that it has at hand for the next query. listed: up to this many columns each has
+    posting lists of its own; of more columns, the rows that are shown are read instead.
     """
 
     def __init__(self, gallery: Path, stored: int = STORED, listed: int = LISTED) -> None:
         self.gallery, self._listed = gallery, listed
-        self.store = ArrayStore(stored)  # of this table, and of what is made of it
+        self.store = ArrayStore(stored)  # of posting lists
+        self.recent = ArrayStore(min(stored, RECENT))  # of what is made of them for one query
         self._current = _SourceColumns(None, [], {})
 
     @cached_property

@@ -50,7 +50,7 @@ def word_matches(index: WordIndex, view: View, query: Query, read: ReadWords = p
     live = view.live
     digest = blake2b(repr((texts, index.version)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
     # Ranking, reasons and the next page ask for the same; the array is stored too, lest another one get its number
-    (found,) = index.store.get([(digest, id(live))], lambda _: [(*_word_matches(index, view, texts), live)])
+    (found,) = index.recent.get([(digest, id(live))], lambda _: [(*_word_matches(index, view, texts), live)])
     rows, shares, whole, _ = found
     return WordMatches(rows, shares, whole)
 

@@ -317,7 +317,8 @@ class Snapshot:
         """What it holds in memory for those who ask again: the live rows, filters' answers, vectors of queries."""
         with self._masking:
             masks = [self.view.live, *self._masks.values(), *(known.vector for known in self._known.values())]
-        return masks + (self.collection.words.store.arrays if "words" in self.collection.__dict__ else [])
+        words = self.collection.__dict__.get("words")  # made when it is first searched
+        return [*masks, *words.store.arrays, *words.recent.arrays] if words else masks
 
     # -- filters --------------------------------------------------------------------------------------------
 
