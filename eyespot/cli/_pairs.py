@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR, of two pictures with one label, or of judged photos.",
+    help="Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR, of two pictures with one label, or of "
+    "judged photos.",
 )
 SOME_FAILED = 3
 

@@ -160,12 +160,21 @@ def audit(
     seed: int = typer.Option(None, "--seed", help="The same seed gives the same sample.", show_default="a fresh draw"),
     twice: float = typer.Option(0.0, "--twice", min=0, max=1, help="The share of them that two people label."),
     joins: bool = typer.Option(False, "--join", help="Work at the audit that somebody else drew."),
+    released: bool = typer.Option(False, "--release", help="Wait no longer for the labels of a second person."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
     """Sample photos at random from the unlabelled ones; their marks show how many relevant photos remain."""
-    from eyespot.curate.annotate.auditing import Plan, draw, join
+    from eyespot.curate.annotate.auditing import Plan, draw, join, release
 
+    if released:
+        with open_store(gallery) as store:
+            photos = release(store, id, who)
+        if json:
+            print_json({"query": id, "released": photos})
+        else:
+            print_line(f"{photos} photos wait no longer for the label of a second person")
+        return
     with open_store(gallery) as store:
         collection = _collection(gallery) if store.grows(id) and not joins else None
         drawn = join(store, id, who) if joins else draw(store, id, who, collection, Plan(size, seed, twice))

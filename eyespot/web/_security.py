@@ -55,6 +55,11 @@ def person_of(request: Request) -> User:
     return person
 
 
+def is_unnamed(person: User) -> bool:
+    """Whether somebody shares the name of all who gave none."""
+    return not person.proven and not person.name
+
+
 def needs(role: Role) -> Callable[[Request], User]:
     """A dependency that gives who asks, and turns away whoever has not this role."""
 

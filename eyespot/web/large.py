@@ -27,6 +27,7 @@ from eyespot.web._search_params import SearchParams
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState, Served
+from eyespot.web.annotate._session import session_of
 from eyespot.web.found.calibrated import Own
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.pictures.thumbnails import bytes_of
@@ -92,6 +93,13 @@ def about_photo(request: Request, house: AppState, given: SearchParams, item: di
         "original": f"/v1/originals/{quote(item['id'], safe='')}" if may else None,
         "in_browser": str(item.get("path") or "").lower().endswith(SUFFIXES),
     }
+
+
+def flagged_as(request: Request, id: str) -> list[str]:
+    """The flags on a photo in words; nothing for whoever may raise none."""
+    if person_of(request).role < Role.ANNOTATOR:
+        return []
+    return [one.words for one in session_of(request).store.team.flags.of([id])]
 
 
 def _reasons(house: AppState, given: SearchParams, id: str, own: Own | None) -> list[str]:

@@ -27,7 +27,7 @@ from eyespot.web._judging import judge_of, own_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import PAGE, Given, SearchParams
-from eyespot.web._security import needs, person_of
+from eyespot.web._security import is_unnamed, needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, Served
 from eyespot.web.downloads import FORMATS
@@ -40,7 +40,7 @@ from eyespot.web.found.results import RankedResult, nothing_of
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.summary import summary_of
 from eyespot.web.found.tabs import VerdictCounts, counted, verdict_of
-from eyespot.web.large import about_photo
+from eyespot.web.large import about_photo, flagged_as
 from eyespot.web.moving import moves_of
 from eyespot.web.reranking import looking_of
 
@@ -164,7 +164,7 @@ def photo(
     facts = {name: value for name, value in item.items() if name not in UNLISTED and value is not None}
     template = "photo_inside.html" if request.headers.get("hx-request") else "photo.html"
     who = judge_of(person_of(request)).partition(":")[2]
-    about = about_photo(request, house, given, item)
+    about = about_photo(request, house, given, item) | {"flagged": flagged_as(request, id)}
     return page(request, template, asked=given, item=item, facts=facts, rank=rank, who=who, **about, **helpers(given))
 
 
@@ -230,9 +230,10 @@ def _past(house: AppState, given: SearchParams, frozen: RankedResult | None, per
     """Remember the search for whoever made it; before one, what they searched for last."""
     if house.history is None:
         return {}
+    if is_unnamed(person):  # who shares a name with strangers has no searches of their own
+        return {"unnamed": not given.something}
     if not given.something:
-        unnamed = not (person.proven or person.name)
-        return {"past": house.history.latest(judge_of(person)), "unnamed": unnamed}
+        return {"past": house.history.latest(judge_of(person))}
     if frozen is not None and given.verdict is None:
         whole = given.whole
         heading = frozen.heading + ("" if whole == _unfiltered(whole) else ", filtered")

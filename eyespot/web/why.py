@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse
 from eyespot.html import decoded
 from eyespot.search.chain import StageOptions
 from eyespot.search.why import Explanation, explain
-from eyespot.types import Encoder, Heat, Localizer, UsageError, Vectors
+from eyespot.types import Encoder, Heat, Localizer, Note, UsageError, Vectors
 from eyespot.web._items import item_of, no_such_item
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
@@ -70,6 +70,7 @@ def why(house: Served, given: Given, id: str, term: TermNumber = None) -> Respon
         "score": round(told.score, 6),
         "terms": [{name: _rounded(value) for name, value in one._asdict().items()} for one in told.terms],
         "words": [{"word": one.word, "without": _rounded(one.without)} for one in told.words],
+        "moved": [{"code": note.code, "sentence": str(note)} for note in _moved(house, given)],
         "heat": grid,
     }
     return JSONResponse(answer)
@@ -97,6 +98,7 @@ def why_page(request: Request, house: Served, given: Given, id: str, term: TermN
     most = max((abs(one.adds) for one in reason.told.terms if one.adds is not None), default=0.0) or 1.0
     heat = _heat(house, given, id, reason, term)
     shown: dict[str, Any] = {"told": reason.told, "most": most, "heat": heat is not None, "term": term}
+    shown |= {"moved": _moved(house, given), "untaught": f"/?{given.plain.address(teach=False)}"}
     shown |= {"heat_of": lambda at: f"/v1/heat/{here}" + ("" if at is None else f"&term={at}")}
     shown |= {"why_of": lambda at: f"/why/{here}&term={at}", "encoder": snapshot.view.space.encoder}
     template = "why_inside.html" if request.headers.get("hx-request") else "why.html"
@@ -132,6 +134,18 @@ def _reason(house: AppState, given: SearchParams, id: str) -> Reason:
             while len(kept) > KNOWN:
                 kept.popitem(last=False)
     return known
+
+
+def _moved(house: AppState, given: SearchParams) -> list[Note]:
+    """What moved the ranking besides the look of the query: photos that bear its words, and verdicts on photos."""
+    frozen = house.search(given.plain)
+    notes = [Note("taught", str(note)) for note in frozen.notes if note.code == "taught"]
+    verdicts = ((given.like, "like", "towards", "more like this"), (given.unlike, "unlike", "away from", "not this"))
+    for photos, code, way, said in verdicts:
+        if photos:
+            count = "1 photo" if len(photos) == 1 else f"{len(photos)} photos"
+            notes.append(Note(code, f"the search is drawn {way} {count} of which somebody said “{said}”"))
+    return notes
 
 
 def _heat(house: AppState, given: SearchParams, id: str, reason: Reason, term: int | None) -> Heat | None:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from eyespot.cli import app
 from eyespot.curate.annotate.annotation_store import AnnotationStore
+from eyespot.curate.annotate.progress import standing
 from eyespot.pipelines import BudgetSpent
 from eyespot.types import UsageError
 from tests.curate.annotate import world
@@ -314,6 +315,13 @@ def test_a_second_person_joins_an_audit_of_which_a_share_is_labelled_twice(tmp_p
     with AnnotationStore(where[1] / "ledger.sqlite") as store:
         number = store.audit_number("1", "Bo")
         assert number is not None and store.auditors(number) == ["Ada", "Bo"] and len(store.shares.twice(number)) == 2
+        early = said("annotate", "audit", "1", "--as", "Ada", "--release", *where)
+        store.mark("1", "Ada", {photo["image"]: "n" for photo in drawn["photos"]})
+        released = told("annotate", "audit", "1", "--as", "Ada", "--release", *where)
+        audit = standing(store, "1", "Ada").audit
+
+    assert isinstance(early.exception, UsageError) and "waits for the label of a second person" in str(early.exception)
+    assert released == {"query": "1", "released": 2} and audit is not None and audit.done == audit.size == 10
 
 
 def test_the_photos_of_a_ranking_are_listed(tmp_path: Path) -> None:

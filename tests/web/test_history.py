@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +25,14 @@ def world(tmp_path: Path, settings: ServerSettings) -> ServerSettings:
     return replace(settings, gallery=copy_gallery(tmp_path), access=access, cache=None)
 
 
+@contextmanager
+def named(settings: ServerSettings) -> Iterator[TestClient]:
+    """Whoever sits at the machine that serves, under a name."""
+    with at_this_machine(settings) as here:
+        here.cookies.set("eyespot_name", "lea")
+        yield here
+
+
 def headings(client: TestClient) -> list[str]:
     """What the history shows; the server writes it behind the answers."""
     client.app.state.house.history._writer.submit(lambda: None).result()  # type: ignore[attr-defined]
@@ -41,7 +51,7 @@ def test_searches_are_ones_own_and_there_after_a_restart(world: ServerSettings) 
 
 
 def test_a_search_is_saved_and_deleted(world: ServerSettings) -> None:
-    with at_this_machine(world) as here:
+    with named(world) as here:
         here.get("/", params={"q": "stripes", "label": "kind=heron"})
         here.get("/", params={"q": "discs"})
         assert headings(here) == ["discs", "stripes, filtered"]
@@ -58,7 +68,7 @@ def test_a_search_is_saved_and_deleted(world: ServerSettings) -> None:
 
 
 def test_a_search_within_a_list_or_a_region_is_a_filtered_one(world: ServerSettings) -> None:
-    with at_this_machine(world) as here:
+    with named(world) as here:
         ids = [one["id"] for one in here.get("/v1/items", params={"limit": 3}).json()["items"]]
         made = here.post("/v1/lists", json={"name": "Three", "items": ids}).json()
         here.get("/", params={"q": "stripes", "list": made["list"]})
@@ -68,16 +78,33 @@ def test_a_search_within_a_list_or_a_region_is_a_filtered_one(world: ServerSetti
         assert _unfiltered(whole.model_copy(update=part)) == whole
 
 
-def test_who_has_no_name_learns_that_visitor_is_shared(world: ServerSettings) -> None:
+def test_who_has_no_name_has_no_history_and_learns_why(world: ServerSettings) -> None:
     with at_this_machine(world) as here:
         here.get("/", params={"q": "stripes"})
-        assert headings(here) == ["stripes"] and "“visitor”" in here.get("/").text
+        assert headings(here) == [] and "your searches are not remembered" in here.get("/").text
+        assert "no search is remembered" in here.get("/history").text
+        assert here.post("/history/save", data={"number": 1, "name": "Stripes"}).status_code == 422
         here.cookies.set("eyespot_name", "ada")
-        assert headings(here) == [] and "visitor" not in here.get("/").text + here.get("/history").text
+        here.get("/", params={"q": "discs"})
+        assert headings(here) == ["discs"] and "visitor" not in here.get("/").text + here.get("/history").text
+
+
+def test_what_earlier_versions_kept_of_visitors_is_shown_to_nobody_and_can_be_deleted(world: ServerSettings) -> None:
+    with at_this_machine(world) as here:
+        history = here.app.state.house.history.open()  # type: ignore[attr-defined]
+        for words in ("stripes", "discs"):
+            history.record("person:visitor", f"q={words}", words, 1)
+        history.save("person:visitor", history.recent("person:visitor")[0].number, "Saved")
+        shown = here.get("/history").text + here.get("/").text
+        here.post("/history/clear")
+        left = here.get("/history").text
+
+        assert not {"stripes", "Saved"} & set(re.findall(r"\w+", shown)) and "earlier visitors" in shown
+        assert history.recent("person:visitor") == [] and "earlier visitors" not in left
 
 
 def test_nobody_is_remembered_who_does_not_want_it_or_where_the_owner_keeps_none(world: ServerSettings) -> None:
-    with at_this_machine(world) as here:
+    with named(world) as here:
         here.post("/history/keep", data={"on": "false"})
         here.get("/", params={"q": "stripes"})
         assert headings(here) == []
@@ -87,14 +114,14 @@ def test_nobody_is_remembered_who_does_not_want_it_or_where_the_owner_keeps_none
 
 
 def test_programs_and_pages_further_down_are_no_searches_of_a_person(world: ServerSettings) -> None:
-    with at_this_machine(world) as here:
+    with named(world) as here:
         told = here.get("/v1/search", params={"q": "stripes"}).json()
         here.get("/", params={"q": "discs", "cursor": told["next"]})
         assert headings(here) == []
 
 
 def test_what_was_searched_becomes_no_html_and_other_sites_delete_nothing(world: ServerSettings) -> None:
-    with at_this_machine(world) as here:
+    with named(world) as here:
         here.get("/", params={"q": HOSTILE})
         assert len(headings(here)) == 1
         assert HOSTILE not in here.get("/history").text + here.get("/").text

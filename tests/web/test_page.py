@@ -44,5 +44,5 @@ def test_the_keys_of_the_page_are_those_of_the_help(client: TestClient) -> None:
     shown = set(re.findall(r"<dt>(.*?)</dt>", client.get("/", headers={"Accept": "text/html"}).text))
     keys = {key for one in shown for key in re.findall(r"<kbd>(\w|/)</kbd>", one)}
 
-    assert keys == {"/", "m", "x", "y", "n", "d", "u", "w", "z", "0", "1"}
+    assert keys == {"/", "f", "m", "x", "y", "n", "d", "u", "w", "z", "0", "1"}
     assert all(f"`{key}`" in PAGE.read_text(encoding="utf-8") for key in keys)

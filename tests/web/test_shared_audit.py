@@ -141,6 +141,26 @@ def test_who_is_left_alone_is_told_that_a_second_person_ends_the_audit(
     assert (stands(bo)["audit"]["done"], stands(bo)["audit"]["waiting"]) == (40, 0)
 
 
+def test_who_is_left_alone_may_wait_no_longer_once_every_photo_has_a_label(
+    people: tuple[TestClient, TestClient], tmp_path: Path
+) -> None:
+    ada, bo = people
+    draw(ada, size=40, twice=0.1)
+    bo.post("/annotate/audit/join", params=Q)
+    early = ada.post("/annotate/audit/release", params=Q)
+    with closing(sqlite3.connect(next(tmp_path.rglob("ledger.sqlite")))) as ledger, ledger:
+        ledger.execute("UPDATE audit_shares SET at = at - 1000")
+    work(ada)
+    bo.post("/name", data={"name": "Cy"})
+    strange = bo.post("/annotate/audit/release", params=Q)
+    released = ada.post("/annotate/audit/release", params=Q).json()
+    audit = stands(ada)["audit"]
+
+    assert early.status_code == strange.status_code == 422
+    assert released == {"released": 4} and (audit["done"], audit["waiting"]) == (40, 0) and audit["left"] is not None
+    assert ada.post("/annotate/audit/release", params=Q).status_code == 422
+
+
 def test_what_somebody_left_unlabelled_goes_to_the_other_after_a_while(
     people: tuple[TestClient, TestClient], tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from eyespot import rooms, sample
 from eyespot.gallery.indexing import index
 from eyespot.search.why import MOST_TERMS
 from eyespot.web import Role, ServerSettings
+from tests.curate.annotate import world
 from tests.made_once import made_once
 from tests.web.conftest import TOKENS, Ask, at_this_machine, from_afar, serving
 
@@ -117,6 +118,22 @@ def test_the_heat_is_a_small_picture_dark_where_nothing_speaks_for_the_query(cli
     assert (answer.headers["content-type"], drawn.size, drawn.mode) == ("image/png", (192, 96), "RGBA")
     assert alpha[:, :96].mean() < alpha[:, 96:].mean() - 20 and alpha.min() < 20
     assert not np.asarray(drawn)[..., :3].any() and len(answer.content) < 60_000
+
+
+def test_what_moved_the_ranking_besides_the_look_is_named(tmp_path: Path) -> None:
+    """Labels that teach the search what their words look like, and photos that it is drawn to."""
+    with at_this_machine(ServerSettings(world.gallery(tmp_path, 160, 10), cache=None)) as client:
+        first, second, *_ = client.get("/v1/search", params={"q": "heron"}).json()["items"]
+        way = f"/v1/why/{first['id']}"
+        drawn = {"like": second["id"], "unlike": [second["id"]]}
+        told = client.get(way, params={"q": "heron"}).json()["moved"]
+        untaught = client.get(way, params={"q": "heron", "teach": "false"}).json()["moved"]
+        verdicts = client.get(way, params={"q": "red stripes", "by": "look", **drawn}).json()["moved"]
+        page = client.get(f"/why/{first['id']}", params={"q": "heron"}).text
+
+    assert [one["code"] for one in told] == ["taught"] and "bear these words" in told[0]["sentence"]
+    assert untaught == [] and [one["code"] for one in verdicts] == ["like", "unlike"]
+    assert "What else moved the ranking" in page and "teach=false" in page
 
 
 def test_a_second_look_is_remembered(client: Any, both: str) -> None:

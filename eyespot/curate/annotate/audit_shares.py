@@ -79,6 +79,12 @@ class AuditShares:
             row = self._sql.execute("SELECT images FROM audit_twice WHERE audit = ?", (audit,)).fetchone()
         return set() if row is None else set(json.loads(row[0]))
 
+    def release(self, audit: int, images: Collection[str]) -> None:
+        """Wait no longer for the labels of a second person on these photos."""
+        with self._lock, sqlite.transaction(self._sql):
+            left = [image for image in self.twice(audit) if image not in images]
+            self._sql.execute("UPDATE audit_twice SET images = ? WHERE audit = ?", (json.dumps(sorted(left)), audit))
+
     def of(self, audit: int, person: str) -> list[str]:
         """The photos that were handed to somebody, in the order in which they got them."""
         with self._lock:

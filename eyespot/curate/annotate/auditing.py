@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
@@ -42,7 +43,8 @@ class Audited:
     first is right as often as promised, the second at least as often. `most_by_rank` is how many at most (95 %) if
     they lie no deeper than evenly over the logarithm of the rank; None where the audit was not drawn by depth, or found
     photos so deep that it contradicts this. Where several work at it, `people` are their names, `together` is how many
-    relevant photos they have found in all, and `waiting` how many photos wait for the label of a second person.
+    relevant photos they have found in all, and `waiting` how many photos wait for the label of a second person. `later`
+    is how many photos came on the list after the draw that nobody of them has labelled: the audit says nothing of them.
     """
 
     size: int
@@ -54,6 +56,7 @@ class Audited:
     people: tuple[str, ...] = ()
     together: int | None = None
     waiting: int = 0
+    later: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def _to_do(id: str, running: Audited) -> str:
     if running.waiting == left:
         return (
             f"{left} photos of the audit wait for the label of a second person; let somebody else join it: "
-            f"eyespot annotate audit {quote(id)} --join --as NAME"
+            f"eyespot annotate audit {quote(id)} --join --as NAME; or wait no longer, with --release"
         )
     return f"{left} photos of the audit are still to be labelled; finish it, or join it, before you draw another"
 
@@ -181,6 +184,28 @@ def join(store: AnnotationStore, id: str, who: str) -> AuditSample:
     return drawn
 
 
+def release(store: AnnotationStore, id: str, who: str) -> int:
+    """End an audit that waits for second labels alone: one label counts there; gives how many photos that were.
+
+    Raises `UsageError` for somebody who does not work at it, and while photos have no label at all: whoever may choose
+    when an audit ends could choose its result.
+    """
+    number, audit = store.audit_number(id), under_way(store, id)
+    if number is None or audit is None or not audit.waiting or judge_of(who) not in map(judge_of, audit.people):
+        raise UsageError(
+            f"no audit of {id!r} by {who} waits for the label of a second person; see: eyespot annotate status"
+        )
+    if audit.waiting < audit.size - audit.done:
+        unlabelled = audit.size - audit.done - audit.waiting
+        raise UsageError(
+            f"{unlabelled} photos of the audit have no label yet; label them before you release the others"
+        )
+    said = store.said_by(id, list(audit.people))
+    people = Counter(image for own in said.values() for image in own)
+    store.shares.release(number, {image for image in store.shares.twice(number) if people[image] < 2})
+    return audit.waiting
+
+
 def hand_out(store: AnnotationStore, id: str, who: str, most: int = AT_ONCE) -> int:
     """Hand somebody the next photos of their audit that nobody else has; gives how many there were."""
     number, drawn = store.audit_number(id, who), store.audit(id, who)
@@ -229,8 +254,13 @@ def _standing_of(store: AnnotationStore, id: str, number: int | None) -> Audited
     twice = store.shares.twice(number) if len(people) > 1 else set()
     lacking = {image for image in twice if sum(image in own for own in each) < 2}
     # What came on the list after the draw was perhaps no part of the rest, and nothing found there lessens it
-    rest = {photo.image for photo in [*drawn.photos, *store.candidates(id)[: store.shares.listed(number)]]}
+    listed = store.candidates(id)
+    rest = {photo.image for photo in [*drawn.photos, *listed[: store.shares.listed(number)]]}
     found = audit_result({image: label for image, label in labels.items() if image in rest - lacking}, drawn)
+    # The rest of a list that grows is the gallery, of which what is listed later was a part
+    known = labels.keys() | rest | set(drawn.seen)
+    later = 0 if store.grows(id) else sum(photo.image not in known for photo in listed)
+    found = replace(found, later=later if store.shares.listed(number) else 0)
     if len(people) == 1:
         return found
     waiting = len(lacking & labels.keys())

@@ -84,9 +84,10 @@ class LabellingProgress:
         return self.found_by_rank is not None or (self.found_at_least or 0.0) >= SURE
 
     def _found_of(self, hidden: int) -> float:
+        # Each photo that was listed after the draw may be relevant, too
         together = None if self.audit is None else self.audit.together
         relevant = self.relevant if together is None else together  # what the others of an audit found is found
-        every = relevant + hidden
+        every = relevant + hidden + (0 if self.audit is None else self.audit.later)
         return relevant / every if every else 1.0
 
     def cost(self, wage: float = WAGE) -> float:

@@ -9,7 +9,7 @@ from fastapi import Depends, Form, Query, Request, Response
 from pydantic import BaseModel, Field, Json
 from starlette.responses import RedirectResponse
 
-from eyespot.curate.annotate import auditing, flags, shared_list
+from eyespot.curate.annotate import auditing, shared_list
 from eyespot.curate.annotate.stopping import IN_A_ROW
 from eyespot.curate.annotate.team_store import OWN_DISPUTES
 from eyespot.web._pages import Link, page
@@ -121,7 +121,6 @@ def label(request: Request, at: Session, house: Served, query: Id, what: What = 
     if what == "team" and not shared_list.photos_of(at.store, query, who):
         _grid.hand_out(at, house, query)
     about: dict[str, Any] = {"store": at.store.name(), "in_a_row": IN_A_ROW, "size": auditing.SIZE}
-    about["kinds"] = flags.KINDS
     return page(request, "annotate_label.html", who=who, wanted=wanted, what=what, **about)
 
 

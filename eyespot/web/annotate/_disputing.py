@@ -57,7 +57,6 @@ def _card_facts(at: AnnotationSession) -> dict[str, Any]:
         "moment": moment,
         "raised": raised,
         "allowed": allowed,
-        "kinds": flags.KINDS,
         "me": name_of(at.annotator_name()),
     }
 

@@ -15,12 +15,13 @@ from eyespot.curate.annotate import flags
 from eyespot.curate.annotate.person_names import name_of
 from eyespot.types import NothingFound
 from eyespot.web._items import no_such_item, thumbnail_address
-from eyespot.web._pages import page
+from eyespot.web._pages import TEMPLATES, page
 from eyespot.web._state import AppState, Served
 from eyespot.web.annotate._disputing import moment
 from eyespot.web.annotate._session import Session
 
 router = APIRouter(include_in_schema=False)
+TEMPLATES.globals["flag_kinds"] = flags.KINDS
 
 
 class Flagging(BaseModel):
@@ -55,7 +56,7 @@ def flagged(request: Request, at: Session) -> Response:
     for one in at.store.team.flags.all():
         found.setdefault(one.image, []).append(one)
     shown: dict[str, Any] = {"found": found, "me": name_of(who), "thumbnail": thumbnail_address, "moment": moment}
-    return page(request, "annotate_flagged.html", kinds=flags.KINDS, **shown)
+    return page(request, "annotate_flagged.html", **shown)
 
 
 @router.get("/flagged.csv")

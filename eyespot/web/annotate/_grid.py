@@ -162,6 +162,12 @@ def join(at: Session, query: Id) -> Response:
     return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest})
 
 
+@router.post("/audit/release")
+def release(at: Session, query: Id) -> Response:
+    """Wait no longer for the labels of a second person: the audit ends with one label on each photo."""
+    return JSONResponse({"released": auditing.release(at.store, query, at.annotator_name())})
+
+
 def _stands(at: AnnotationSession, house: AppState, query: str, what: str) -> dict[str, Any]:
     who, store = at.annotator_name(), at.store
     shared = store.team.leases.seed(query) is not None

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
+from pydantic import Field
 from starlette.responses import RedirectResponse
 
+from eyespot.types import NothingFound
 from eyespot.web._items import thumbnail_address, title_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
@@ -26,6 +28,7 @@ LINKS = (Link("Lists", "/lists", Role.ANNOTATOR),)
 PAGE = 200  # photos
 annotator = Depends(needs(Role.ANNOTATOR))
 Text = Annotated[str, Form(max_length=300)]
+Items = Annotated[list[Annotated[str, Field(max_length=500)]], Form(max_length=PAGE)]
 Token = Annotated[str, Path(pattern="^[A-Za-z0-9_-]{43}$")]
 First = Annotated[int, Query(ge=0, le=10**6)]
 MARKS = {"yes": "✓", "no": "✕", "doubt": "?"}
@@ -98,9 +101,21 @@ def join(house: Served, id: Id, other: Text) -> Response:
 
 
 @router.post("/lists/{id}/remove", dependencies=[annotator])
-def remove(house: Served, id: Id, item: Annotated[str, Form(max_length=500)]) -> Response:
-    """One photo less."""
-    return _back(house.lists.remove(id, [item]).id)
+def remove(house: Served, id: Id, item: Items) -> Response:
+    """Some photos less."""
+    return _back(house.lists.remove(id, item).id)
+
+
+@router.post("/lists/{id}/put", dependencies=[annotator])
+def put(house: Served, person: Annotator, id: Id, item: Items, name: Text = "") -> Response:
+    """Some photos of a list on another one, which is made where there is none of this name."""
+    chosen = set(item).intersection(house.lists.photos(id))
+    photos = [one for one in item if one in chosen]
+    try:
+        other = house.lists.add(house.lists.find(name).id, photos)
+    except NothingFound:
+        other = house.lists.make(name, maker_of(person), photos)
+    return _back(other.id)
 
 
 @router.get("/lists/{id}/delete", dependencies=[annotator])

@@ -31,9 +31,16 @@ const flagPhoto = (() => {
     chosen.click();
   });
 
-  return (which, then) => {
+  // A button beside a photo: it raises a flag, and the words of all flags stand behind it.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-act=flag]");
+    if (button) open(button.dataset.photo, (flags) => { button.nextElementSibling.textContent = flags.map((words) => `⚑ ${words}`).join(" "); });
+  });
+
+  function open(which, then) {
     [image, done] = [which, then];
     reason.value = told.textContent = "";
     dialog.showModal();
-  };
+  }
+  return open;
 })();

@@ -53,6 +53,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     return large.open ? leave() : show(current);
   }
+  if (event.key === "f") $("[data-act=flag]", large?.open ? large : document)?.click();
   const act = { m: "like", x: "unlike" }[event.key];
   if (act) $(`[data-act=${act}]`, current)?.click();
 });

@@ -263,7 +263,7 @@ if (grid) {
     const link = event.target.closest(".picture");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
-    show(link.closest(".tile"));
+    if (!choosesByTap()) show(link.closest(".tile"));
   });
   large.addEventListener("close", leave);
   large.addEventListener("click", (event) => { if (event.target === large) leave(); });

@@ -138,29 +138,40 @@ $("#onward")?.addEventListener("click", async (event) => {
 });
 if (grid && "spread" in grid.dataset) $(".picture", unjudged(null) || grid)?.focus({ preventScroll: true });
 
-// -- several photos: Shift with a click or the arrows chooses them, the next key judges them all
+// -- several photos: Shift with a click or the arrows chooses them, a finger their check marks; the next key judges them all
 let anchor = null, chosen = [];
 function choose(from, to) {
   const every = tiles(), [first, last] = [every.indexOf(from), every.indexOf(to)].sort((a, b) => a - b);
-  for (const one of chosen) one.classList.remove("chosen");
   anchor = from;
-  chosen = every.slice(first, last + 1);
-  for (const one of chosen) one.classList.add("chosen");
-  showChosen();
+  setChosen(every.slice(first, last + 1));
 }
 function chooseNone() {
-  for (const one of chosen) one.classList.remove("chosen");
   anchor = null;
-  chosen = [];
+  setChosen([]);
+}
+// One more photo, or one less.
+function toggleChosen(tile) {
+  const several = new Set(chosen);
+  if (!several.delete(tile)) several.add(tile);
+  anchor = tile;
+  setChosen(tiles().filter((one) => several.has(one)));
+}
+function setChosen(several) {
+  const light = (one, on) => { one.classList.toggle("chosen", on); $("[data-act=choose]", one)?.setAttribute("aria-pressed", String(on)); };
+  for (const one of chosen) light(one, false);
+  chosen = several;
+  for (const one of chosen) light(one, true);
   showChosen();
 }
+// Where photos are chosen with a finger, a tap on a photo chooses it, too.
+const choosesByTap = () => chosen.length > 0 && matchMedia("(pointer: coarse)").matches;
 function showChosen() {
   const bar = $("#chosen-photos");
   if (bar) {
     bar.hidden = !chosen.length;
     $(".many", bar).textContent = `${chosen.length} photo${chosen.length === 1 ? "" : "s"} chosen`;
   }
-  if (chosen.length) tell(`${chosen.length} photos chosen.`);
+  if (chosen.length) tell(`${chosen.length} photo${chosen.length === 1 ? "" : "s"} chosen.`);
 }
 // The chosen photos, or the current one; the choice ends with what is done to it.
 function takeChosen(current) {
@@ -178,9 +189,11 @@ if (grid) {
   grid.addEventListener("mousedown", (event) => {
     if (event.shiftKey && event.target.closest(".picture")) event.preventDefault();
   });
+  grid.classList.toggle("choosable", Boolean($("#chosen-photos")));
   grid.addEventListener("click", (event) => {
-    const tile = event.target.closest(".picture")?.closest(".tile");
+    const tile = event.target.closest(".picture, [data-act=choose]")?.closest(".tile");
     if (!tile) return;
+    if (event.target.closest("[data-act=choose]") || choosesByTap()) { event.preventDefault(); return toggleChosen(tile); }
     if (!event.shiftKey) return chooseNone();
     event.preventDefault();
     choose(anchor || focused() || tiles()[0], tile);
