@@ -1,4 +1,4 @@
-"""What of a table's needs is here: files, weights in the hub's cache, packages, keys, room; the network is not asked."""
+"""What of a table's needs is here: files, weights in the hub's cache, packages, keys, room; no network."""
 
 from __future__ import annotations
 

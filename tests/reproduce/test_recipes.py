@@ -119,7 +119,8 @@ def test_a_recipe_with_a_strange_key_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_new_table_is_one_file(tmp_path: Path) -> None:
-    text = 'title = "Mine"\nbenchmarks = ["rmir"]\nsources = []\n[[systems]]\nmethod = "a"\nname = "a"\nencoder = "starter"\n'
+    text = 'title = "Mine"\nbenchmarks = ["rmir"]\nsources = []\n'
+    text += '[[systems]]\nmethod = "a"\nname = "a"\nencoder = "starter"\n'
     text += '[[steps]]\nname = "index"\nrun = "eyespot index photos -g g -e {encoder}"\neach = true\n'
     (tmp_path / "mine.toml").write_text(text)
 
