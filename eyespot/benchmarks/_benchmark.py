@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from eyespot.benchmarks._image_list import ImageList
 from eyespot.metrics import Measure, Preset, Rules, Scores
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Note, Run, UsageError
@@ -107,7 +108,7 @@ class Task:
     negative grade are left out of its ranking.
 
     Of a gallery: pictures in `apart` are no part of the collection, and `called` names those that the files do not
-    name, by their path (None: it cannot).
+    name, by their path (None: it cannot). With `listed` only the images of that list and those of `judged.images` are.
 
     `unofficial` is why the data are not those that papers print numbers of, where that is known; `verified` names the
     files of queries that are the official ones by their SHA-256.
@@ -126,6 +127,7 @@ class Task:
     exclude_unknown: bool = False
     apart: Sequence[str] = ()
     called: Callable[[str], str | None] | None = None
+    listed: ImageList | None = None
     unofficial: Sequence[Note] = ()
     verified: Sequence[str] = ()
     folds: Folds | None = None

@@ -88,10 +88,27 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
     else:
         whole = len(task.judged.queries)
         texts = [f"{len(lacking)} of {whole} queries have no judgements (such as {lacking[0]!r}) and are left out"]
-    notes += [*run.notes, *scores.notes, *texts]
+    notes += [*run.notes, *scores.notes, *texts, *_unlisted(task, ranked)]
     known = pool or ranked.header.get("pool")
-    size = None if task.judged.candidates is not None else known or task.size
+    size = None if task.judged.candidates is not None else known or _full_size(task, ranked)
     return Result(task, ranked, scores, groups, _floors(task, scores, size), stages, notes, size, known)
+
+
+def _unlisted(task: Task, run: Run) -> list[str]:
+    """A note, and a count in the header, of images that a run ranks and the list of the task does not name."""
+    if task.listed is None or "listed" in run.header:
+        return []
+    count = task.listed.outside(set(run.images.tolist()).difference(task.judged.images))
+    run.header = {**run.header, "unlisted": count}
+    told = f"{count:,} images of the rankings are not in the list of {task.listed.title}: they ranked something else"
+    return [told] if count else []
+
+
+def _full_size(task: Task, run: Run) -> int | None:
+    """How many images a run is known to rank that does not say it itself."""
+    if task.size is not None or task.listed is None or run.header.get("unlisted"):
+        return task.size
+    return task.listed.count + len(task.judged.images)
 
 
 def _floors(task: Task, scores: Scores, size: int | None) -> dict[str, Floor]:

@@ -83,7 +83,8 @@ def _differences(evaluation: Evaluation, result: Result, row: Printed, about: li
     if any(why.code == "set" for why in result.task.unofficial):
         return
     if evaluation.split != split:
-        yield Note("split", f"the paper's numbers are of {split}, these of {evaluation.split}")
+        text = f"the paper's numbers are of {split}, these of {evaluation.split}; evaluate those with --split {split}"
+        yield Note("split", text)
         return
     if lacking := len(result.scores.missing):
         yield Note("queries", f"{lacking:,} of {len(result.task.judged.qrels):,} queries without a ranking")
@@ -95,6 +96,9 @@ def _differences(evaluation: Evaluation, result: Result, row: Printed, about: li
         yield Note("queries", f"{_part(queries, official.queries)} queries")
     if missing := result.run.header.get("missing"):
         yield Note("images", f"{missing:,} images of the benchmark are missing")
+        return
+    if unlisted := result.run.header.get("unlisted"):
+        yield Note("images", f"{unlisted:,} ranked images are not in the list of the benchmark")
         return
     several = len({one.images for one in about}) > 1
     yield from _other_images(result, row.images or official.images, several)

@@ -67,5 +67,6 @@ def wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:
         return list(judged.queries), judged.queries
     pictures = [image for _, image in task_queries(task).values() if image is not None]
     handed = judged.candidates.images.tolist() if judged.candidates is not None else []
-    named = [*judged.qrels.images.tolist(), *task.pool, *handed, *pictures, *task.apart]
+    beside_list = judged.images if task.listed is not None else ()
+    named = [*judged.qrels.images.tolist(), *task.pool, *handed, *pictures, *task.apart, *beside_list]
     return list(dict.fromkeys(named)), task.image_facts

@@ -93,7 +93,7 @@ class GallerySearcher:
         else:
             handed = judged.candidates.images.tolist() if judged.candidates is not None else []
             relevant = (image for query in judged.qrels for image in judged.qrels.relevant(query))
-            needed = {*relevant, *handed, *task.pool}
+            needed = {*relevant, *handed, *task.pool, *(judged.images if task.listed is not None else ())}
         notes = self._checked(matching, needed)
         sources, said = self._sources(task, matching)
         encoded = self._asking.encoded(sources)  # (queries, dim)
@@ -104,6 +104,11 @@ class GallerySearcher:
         run.header |= {"encoder": self.view.space.encoder, "space": self.view.space.digest, "seconds": seconds}
         run.header |= {"adapted": True} if self.adapter is not None else {}
         missing = sum(name in needed for name in matching.unmatched) + len(task_queries(task)) - len(sources)
+        if task.listed is not None:
+            listed = task.listed.rows(self.view, self.match, self.allow_missing)
+            missing += listed.total - listed.there
+            run.header |= {"listed": task.listed.title}
+            notes += [f"{task.listed.sentence(listed)}; they cannot be found"] * (listed.there < listed.total)
         run.header |= {"missing": missing} if missing else {}
         run.notes = list(dict.fromkeys([*notes, *said, *cautions(self.adapter), *run.notes]))
         return run
@@ -313,6 +318,10 @@ class GallerySearcher:
         if task.pool:
             mask[:] = False
             mask[rows_of(matching, task.pool)] = True
+            return mask & self.view.live
+        if task.listed is not None:
+            mask[:] = task.listed.rows(self.view, self.match, self.allow_missing).mask
+            mask[rows_of(matching, task.judged.images)] = True
             return mask & self.view.live
         mask[rows_of(matching, set(task.apart).difference(task.judged.qrels.images.tolist()))] = False
         return mask

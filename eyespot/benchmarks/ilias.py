@@ -14,6 +14,7 @@ import numpy as np
 
 from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Group, Needed, Official, Printed, Task
 from eyespot.benchmarks._grouping import group_of
+from eyespot.benchmarks._image_list import ImageList
 from eyespot.benchmarks._published import Column, table
 from eyespot.metrics import Scores, aligned, evaluate, preset
 from eyespot.runs import ilias
@@ -26,11 +27,16 @@ EDGES = {
     "scale": (0, 0.06880213760855043, 0.13526567164179104, 0.2729876723163842, math.inf),
     "clutter": (0, 18, 33, 53, math.inf),
 }
-PHOTOS = 100_000_000
+PHOTOS, MINI = 100_000_000, 5_000_000  # distractors
+LISTS = {"mini": ("mini", "mini-ILIAS"), "full": ("all", "ILIAS-100M")}  # by split; "test" ranks the whole gallery
 TASKS = {"i2i": "image", "t2i": "text"}
-I2I, T2I = Column("i2i", "AP@1000"), Column("t2i", "AP@1000")
-T2I_5M = T2I._replace(images=5_000_000)
-OFFICIAL = {("test", "i2i"): Official(1232, PHOTOS), ("test", "t2i"): Official(1000, PHOTOS)}
+I2I, T2I = Column("i2i", "AP@1000", images=PHOTOS), Column("t2i", "AP@1000", images=PHOTOS)
+T2I_5M = T2I._replace(images=MINI)
+OFFICIAL = {
+    (split, task): Official(queries, images)
+    for split, images in (("mini", MINI), ("full", PHOTOS))
+    for task, queries in (("i2i", 1232), ("t2i", 1000))
+}
 MODEL = ("model", "backbone", "resolution")
 RERANKED = "QuARI, table 3a (re-ranked, SigLIP)"
 
@@ -89,12 +95,25 @@ def _scores(run: Run, task: Task, inside: Qrels, outside: Qrels) -> Scores:
 
 
 def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
-    """Image→image and text→image; a results file may hold any of the queries."""
-    judged = ilias.read(NEEDS[0].place(data).parent)
+    """Image→image and text→image; a results file may hold any of the queries.
+
+    The splits `mini` and `full` rank the positives and the distractors of their list, `test` the gallery as it is.
+    """
+    place = NEEDS[0].place(data).parent
+    judged = ilias.read(place)
     by = (ByPositives("scale"), ByPositives("clutter"), *_taxonomies(data))
     pictures = list(judged.among("kind", "image").queries)
-    task = Task.of("", judged, preset("ilias"), by=by, size=PHOTOS, apart=pictures)
+    task = Task.of("", judged, preset("ilias"), by=by, apart=pictures, listed=_listed(data, asked.split, place))
     return [replace(task, name=name, judged=_asking(data, judged, kind)) for name, kind in TASKS.items()]
+
+
+def _listed(data: Path, split: str, place: Path) -> ImageList | None:
+    """The distractors of a split; `UsageError` says where to get their list."""
+    if split not in LISTS:
+        return None
+    which, title = LISTS[split]
+    next(needed for needed in NEEDS if needed.split == split).place(data)
+    return ImageList(title, lambda: ilias.distractors(place, which))
 
 
 def _asking(data: Path, judged: Any, kind: str) -> Any:
@@ -133,6 +152,18 @@ def _leaves(inside: Any) -> Iterator[str]:
         yield from (str(name) for name in inside)
 
 
+MINI_LIST = Needed(
+    "image_ids/mini_ilias_yfcc100m_ids.txt*|mini_ilias_yfcc100m_ids.txt*",
+    "the 5 million distractors of mini-ILIAS, which --split mini ranks",
+    f"{FILES}/mini_ilias_yfcc100m_ids.txt",
+    split="mini",
+)
+FULL_LIST = Needed(
+    "image_ids/distractor_ids.txt*|distractor_ids.txt*",
+    "the 100 million distractors, which --split full ranks",
+    f"{FILES}/distractor_ids.txt.gz",
+    split="full",
+)
 NEEDS = (
     Needed("image_ids/positive_ids.txt*|positive_ids.txt*", "4,715 positives", f"{FILES}/positive_ids.txt"),
     Needed("image_ids/image_query_ids.txt*|image_query_ids.txt*", "1,232 queries", f"{FILES}/image_query_ids.txt"),
@@ -151,12 +182,16 @@ NEEDS = (
         "https://vrg.fel.cvut.cz/ilias_data/ilias_core.tar",
         required=False,
     ),
+    MINI_LIST,
+    FULL_LIST,
+    MINI_LIST._replace(required=False, split="test"),
+    FULL_LIST._replace(required=False, split="test"),
 )
 
 
 def printed() -> list[Printed]:
     """QuARI's tables 1a, 1b, 3a and 4, in percent; what was ranked among 5 million photos says so in its source."""
-    return list(
+    rows = list(
         chain(
             table("quari_ilias", "QuARI, table 1a", MODEL, {"i2i_100m": I2I, "t2i_100m": T2I}),
             table("quari_ilias", "QuARI, table 1a (5 million photos)", MODEL, {"t2i_5m": T2I_5M}),
@@ -167,6 +202,7 @@ def printed() -> list[Printed]:
             table("quari_ablation", "QuARI, table 4 (5 million photos)", ("method",), {"ilias_t2i_5m": T2I_5M}),
         )
     )
+    return [row._replace(split="mini" if row.images == MINI else "full") for row in rows]
 
 
 def load() -> Benchmark:
@@ -180,7 +216,7 @@ def load() -> Benchmark:
         "Kordopatis-Zilos et al.: ILIAS: Instance-Level Image retrieval At Scale. CVPR 2025",
         tasks,
         NEEDS,
-        ("test",),
+        ("test", *LISTS),
         printed,
         OFFICIAL,
     )

@@ -55,7 +55,7 @@ def distractors(folder: Path, which: str = "mini") -> Iterator[str]:
     place = _list_file(_ids(folder), DISTRACTORS[which])
     with gzip.open(place) if place.suffix == ".gz" else place.open("rb") as lines:
         for line in lines:
-            if id := line.decode().strip().partition(",")[0]:
+            if id := line.decode().partition(",")[0].strip():
                 yield id
 
 

@@ -7,9 +7,10 @@ the name is told as ambiguous. One row may have several names: a gallery keeps t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from eyespot.types import RankedImage, Run, UsageError
 
 _pc: Any = pyarrow.compute
 WAYS = ("id", "path", "file_name", "file_stem")  # path: relative to its root, as the gallery keeps it
+PIECE = 1 << 20  # names of a list that are looked up at once
 UNMATCHED = "gallery:"  # before the id of a picture that the judgements do not know
 
 
@@ -109,6 +111,50 @@ def renamed(run: Run, matching: RowMatching) -> Run:
     return made
 
 
+class ListedRows(NamedTuple):
+    """Which rows (rows,) a list names, how many names it has, how many of them have a row, and one that has none."""
+
+    mask: NDArray[np.bool_]
+    total: int
+    there: int
+    lacking: str | None
+
+
+def listed_rows(view: View, names: Iterable[str], column: str | None = None) -> ListedRows:
+    """The rows that a list names, by the last part of a name without its ending: `00042.tar/ab12.jpg` is `ab12`.
+
+    Looked for in a column of the gallery, else in paths or ids, whichever has more of the first names. The list is read
+    once and in pieces, so it may name a hundred million images; a name that comes twice counts once in its piece.
+    """
+    keys = [_keys_of(view, column)] if column else [_paths(view), _stored(view, "id")]
+    ways = [_shortened(texts, "file_stem") for texts in keys]
+    mask, count, there, lacking = np.zeros(len(view.live), bool), 0, 0, None
+    for texts in stems_of(names):
+        found = [_named(view, way, texts) for way in ways]
+        best = max(range(len(ways)), key=lambda number: int(found[number][1].sum()))
+        ways, (rows, hit) = [ways[best]], found[best]
+        mask[rows] = True
+        count, there = count + len(texts), there + int(hit.sum())
+        lacking = texts[int(np.argmin(hit))].as_py() if lacking is None and not hit.all() else lacking
+    return ListedRows(mask, count, there, lacking)
+
+
+def stems_of(names: Iterable[str]) -> Iterator[Any]:
+    """The last parts of names without their endings, as Arrow arrays of a million distinct ones or fewer."""
+    rest = iter(names)
+    while piece := list(islice(rest, PIECE)):
+        yield _pc.unique(_shortened(_Keys(pa.array(piece, pa.string()), np.arange(len(piece))), "file_stem").texts)
+
+
+def _named(view: View, keys: _Keys, texts: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The rows whose key is among the texts, and which texts (texts,) have one."""
+    at = _pc.fill_null(_pc.index_in(keys.texts, value_set=texts, skip_nulls=True), -1).to_numpy()
+    named = (at >= 0) & view.live[keys.rows]
+    hit = np.zeros(len(texts), bool)
+    hit[at[named]] = True
+    return keys.rows[named], hit
+
+
 def _grouped(pairs: Iterable[tuple[Any, str]], nothing: Any) -> dict[Any, list[str]]:
     groups: dict[Any, list[str]] = {}
     for key, name in pairs:
@@ -144,13 +190,7 @@ class _NameLookup:
 
     def by(self, column: str) -> _Way:
         """By a column of the gallery, whatever its case, or by one of `WAYS`."""
-        stored = next((name for name in _columns(self.view) if name.casefold() == column.casefold()), None)
-        if stored is not None:
-            return self._way(stored, _stored(self.view, stored))
-        if column not in WAYS:
-            have = ", ".join(dict.fromkeys([*WAYS, *_columns(self.view)]))
-            raise UsageError(f"the gallery has no column {column!r} to match by; there are: {have}")
-        return self._way(column, _shortened(_paths(self.view), column))
+        return self._way(_stored_name(self.view, column) or column, _keys_of(self.view, column))
 
     def best(self) -> _Way:
         """The way under which most names are found; the first of equals."""
@@ -177,6 +217,20 @@ def _columns(view: View) -> list[str]:
     """Columns that hold one value a row."""
     fields = [field for table in view.tables for field in pq.read_schema(table)]
     return list(dict.fromkeys(field.name for field in fields if not pa.types.is_list(field.type)))
+
+
+def _stored_name(view: View, column: str) -> str | None:
+    """How the gallery spells a column."""
+    return next((name for name in _columns(view) if name.casefold() == column.casefold()), None)
+
+
+def _keys_of(view: View, column: str) -> _Keys:
+    """What rows are called in a column of the gallery, or by one of `WAYS`; `UsageError` for all else."""
+    stored = _stored_name(view, column)
+    if stored is None and column not in WAYS:
+        have = ", ".join(dict.fromkeys([*WAYS, *_columns(view)]))
+        raise UsageError(f"the gallery has no column {column!r} to match by; there are: {have}")
+    return _shortened(_paths(view), column) if stored is None else _stored(view, stored)
 
 
 def _stored(view: View, column: str) -> _Keys:

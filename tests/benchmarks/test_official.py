@@ -62,6 +62,9 @@ def ilias(data: Path) -> Path:
     worlds.write(data / "image_ids/image_query_ids.txt", "\n".join(pictures))
     worlds.write(data / "image_ids/text_query_ids.txt", "\n".join(f"o{at}/query/T.txt" for at in range(1000)))
     worlds.write(data / "image_ids/positive_ids.txt", "\n".join(f"o{at}/pos/P0.jpg,0.5,40" for at in range(1000)))
+    distractors = "\n".join(f"x{at}" for at in range(110))
+    for name in ("mini_ilias_yfcc100m_ids.txt", "distractor_ids.txt"):
+        worlds.write(data / "image_ids" / name, distractors)
     return data
 
 
@@ -115,6 +118,7 @@ OFFICIAL: dict[str, Callable[[Path], Path]] = {
     "recos": lambda data: worlds.write(data / "recos_v1.json", captioned(1000)).parent,
     "rmir": rmir,
 }
+SPLITS = {"ilias": "full"}  # other than the first, which ranks whatever the gallery holds
 POOLS = {"ilias": 100_000_000, "inquire-fullrank": 4_813_543}  # what --pool would say
 
 
@@ -128,13 +132,14 @@ def test_every_benchmark_with_numbers_of_papers_says_what_they_are_of() -> None:
 
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_numbers_stand_beside_the_official_set_and_beside_no_part_of_it(name: str, tmp_path: Path) -> None:
-    tasks = worlds.tasks_of(name, OFFICIAL[name](tmp_path))
+    split = SPLITS.get(name, benchmark(name).splits[0])
+    tasks = worlds.tasks_of(name, OFFICIAL[name](tmp_path), split)
     for task in tasks.values():
-        whole = papers(name, task, pool=POOLS.get(name))
+        whole = papers(name, task, split, POOLS.get(name))
         (part,) = sampled([task], len(task.judged.queries) - 1)
-        fewer = papers(name, part, pool=POOLS.get(name))
+        fewer = papers(name, part, split, POOLS.get(name))
 
-        count = benchmark(name).official[benchmark(name).splits[0], task.name].queries
+        count = benchmark(name).official[split, task.name].queries
         assert whole.rows and fewer.rows == []
         codes = {why.code for notes in whole.reasons.values() for why in notes}
         assert codes == {"cut"} if name == "ilias" else whole.grounds and codes <= {"cell"}
@@ -144,9 +149,9 @@ def test_numbers_stand_beside_the_official_set_and_beside_no_part_of_it(name: st
 
 @pytest.mark.parametrize("name", ["flickr30k", "ilias", "rmir"])
 def test_images_that_are_missing_leave_none(name: str, tmp_path: Path) -> None:
-    task = next(iter(worlds.tasks_of(name, OFFICIAL[name](tmp_path)).values()))
+    task = next(iter(worlds.tasks_of(name, OFFICIAL[name](tmp_path), SPLITS.get(name)).values()))
 
-    assert papers(name, task, pool=POOLS.get(name), missing=3).rows == []
+    assert papers(name, task, SPLITS.get(name), POOLS.get(name), missing=3).rows == []
 
 
 # -- single differences -------------------------------------------------------------------------------------------
@@ -173,24 +178,44 @@ def test_the_rows_of_a_version_are_those_of_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pool", "shown", "why"),
+    ("split", "pool", "shown", "why"),
     [
-        (100_000_000, False, "100,000,000 and not the paper's 5,000,000 images were ranked"),
-        (5_004_715, True, "5,004,715 of the paper's 100,000,000 images were ranked"),
-        (None, None, "how many images were ranked is not known; say so with --pool"),
-        (290, None, "290 of the paper's 100,000,000 images were ranked"),
+        (
+            "full",
+            100_000_000,
+            False,
+            "the paper's numbers are of mini, these of full; evaluate those with --split mini",
+        ),
+        ("mini", 5_004_715, True, "the paper's numbers are of full, these of mini; evaluate those with --split full"),
+        ("mini", None, None, "how many images were ranked is not known; say so with --pool"),
+        ("mini", 290, None, "290 of the paper's 5,000,000 images were ranked"),
+        ("full", 5_004_715, None, "5,004,715 of the paper's 100,000,000 images were ranked"),
+        ("test", 5_004_715, None, "the paper's numbers are of mini, these of test; evaluate those with --split mini"),
+        ("test", 100_000_000, None, "the paper's numbers are of full, these of test; evaluate those with --split full"),
     ],
 )
 def test_ilias_among_five_million_is_not_ilias_among_a_hundred(
-    pool: int | None, shown: bool | None, why: str, tmp_path: Path
+    split: str, pool: int | None, shown: bool | None, why: str, tmp_path: Path
 ) -> None:
     """`shown`: the rows of 5 million, those of 100 million, or none."""
-    task = worlds.tasks_of("ilias", ilias(tmp_path))["t2i"]
+    task = worlds.tasks_of("ilias", ilias(tmp_path), split)["t2i"]
 
-    found = papers("ilias", task, pool=pool)
+    found = papers("ilias", task, split, pool)
 
     assert {"5 million" in row.source for row in found.rows} == (set() if shown is None else {shown})
     assert why in whys(found)
+
+
+def test_rankings_of_images_that_the_list_does_not_name_have_none(tmp_path: Path) -> None:
+    data = ilias(tmp_path)
+    worlds.write(data / "image_ids/mini_ilias_yfcc100m_ids.txt", "\n".join(f"x{at}" for at in range(100)))
+
+    whole = papers("ilias", worlds.tasks_of("ilias", data, "mini")["i2i"], "mini", 5_004_715)
+    worlds.write(data / "image_ids/mini_ilias_yfcc100m_ids.txt", "\n".join(f"x{at}" for at in range(90)))
+    fewer = papers("ilias", worlds.tasks_of("ilias", data, "mini")["t2i"], "mini", 5_004_715)
+
+    assert not any("ranked images" in why for why in whys(whole))
+    assert fewer.rows == [] and "9 ranked images are not in the list of the benchmark" in whys(fewer)
 
 
 @pytest.mark.parametrize("pool", [None, 4_813_000])

@@ -101,7 +101,8 @@ def test_a_static_adapter_scores_as_its_formula_in_numpy(
     queries = asked / np.linalg.norm(asked, axis=1, keepdims=True) @ adapter.weight.T + adapter.bias
     names = [facts["id"] for facts in collection.view.facts(list(range(len(rows))))]
     scores = queries / np.linalg.norm(queries, axis=1, keepdims=True) @ rows.T
-    by_hand = Run({id: list(zip(names, row.tolist(), strict=True)) for id, row in zip(TEXTS, scores, strict=True)})
+    orders = (np.argsort(-row).tolist() for row in scores)
+    by_hand = Run.from_orders({id: [names[at] for at in order] for id, order in zip(TEXTS, orders, strict=True)})
 
     found = own(data, gallery, "--adapt", f"linear:{linear / 'linear.safetensors'}")
 

@@ -319,4 +319,4 @@ def test_other_packages_add_a_way_to_compare(tmp_path: Path, child_env: dict[str
 
     told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout
 
-    assert told == "['ames', 'chamfer', 'spatial'] a network of w.pt\n"
+    assert told == "['ames', 'chamfer', 'onnx', 'spatial'] a network of w.pt\n"
