@@ -17,7 +17,7 @@ from eyespot.cli.console import escaped
 VERBS = (
     "demo", "index", "failures", "duplicates", "names", "search", "tag", "map", "lists", "serve", "metrics", "eval",
     "compare", "convert", "fuse", "stats", "adapt", "describe", "tune", "doctor", "plan", "publish", "import",
-    "export", "encoders", "adapters", "judges", "build", "annotate", "train", "mine",
+    "export", "encoders", "adapters", "judges", "build", "annotate", "train", "mine", "download", "reproduce",
 )  # fmt: skip
 
 

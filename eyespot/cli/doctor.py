@@ -33,7 +33,7 @@ def run(
         False, "--repair", help="Make again what is damaged in the gallery, as eyespot index --repair does."
     ),
     adapt: list[str] = typer.Option(
-        None, "--adapt", metavar="CKPT", help="A QuARI checkpoint to look at: its encoder and validation; repeatable."
+        None, "--adapt", metavar="CKPT", help="An adapter to look at: its encoder and validation; repeatable."
     ),
     json: bool = json_option(),
 ) -> None:
@@ -135,9 +135,13 @@ def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
 
 
 def _adapter(place: str) -> dict[str, Any]:
-    """What the card of a checkpoint says; a released one has none."""
-    from eyespot.adapters import quari
+    """What the card of a checkpoint says; a released one has none, nor has a linear adapter."""
+    from eyespot.adapters import linear, quari
 
+    if place.startswith("linear:"):
+        static = linear.load(place.removeprefix("linear:"))
+        nothing = dict.fromkeys(("validation", "card", "caution"))
+        return {"checkpoint": place, "encoder": static.space, "dim": static.dim, **nothing}
     loaded = quari.load(place)
     validation = None if loaded.card is None or loaded.card.validation is None else str(loaded.card.validation)
     told = {"checkpoint": place, "encoder": loaded.space, "dim": loaded.dim, "validation": validation}

@@ -54,6 +54,17 @@ def described(repo: str, revision: str | None) -> Path:
     raise EyespotError(f"{repo} has no config.json, or its cached copy is cut short; fetch it while online")
 
 
+def cached_commit(repo: str) -> str | None:
+    """The newest commit of a model in the hub's cache; None if there is none, or no client of the hub."""
+    try:
+        from huggingface_hub.constants import HF_HUB_CACHE
+    except ModuleNotFoundError:
+        return None
+    snapshots = Path(HF_HUB_CACHE) / f"models--{repo.replace('/', '--')}" / "snapshots"
+    commits = [folder for folder in snapshots.glob("*") if any(folder.iterdir())] if snapshots.is_dir() else []
+    return max(commits, key=lambda folder: folder.stat().st_mtime).name if commits else None
+
+
 def local_checkpoint(folder: Path, weights: Sequence[str]) -> Checkpoint:
     """A model in a folder of one's own."""
     for pattern in weights:

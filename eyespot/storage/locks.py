@@ -5,6 +5,7 @@ A killed program's lock is free again. Both need a file system with `flock`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,28 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def locked_for_children(folder: Path) -> Iterator[list[int]]:
+    """As `locked`; the block gets the file handles to pass on to a child, which then holds the lock as long as it runs.
+
+    So the folder stays locked when the parent is killed and its child works on. Without `flock` there is no handle.
+    """
+    with locked(folder):
+        try:
+            import fcntl
+        except ImportError:
+            yield []
+            return
+        handle = os.open(folder / "lock.children", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield [handle]
+        except BlockingIOError:
+            raise EyespotError(f"a command of the last run is still at work in {folder}; wait for it to end") from None
+        finally:
+            os.close(handle)
 
 
 @contextmanager

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
 import eyespot
+from eyespot.adapters.linear import Linear, save
 from eyespot.types import UsageError
 from eyespot.web import ServerSettings, application
 from tests.adapters.worlds import HARMFUL, checkpoint
@@ -37,6 +39,20 @@ def test_a_search_through_an_adapter_gives_what_the_command_line_gives(
     expected = eyespot.open(gallery).search("red stripes", k=20, adapt=birds)
     assert [item["id"] for item in told["items"]] == list(expected.image)
     assert (told["exact"], "adapter=birds" in told["link"]) == (True, True)
+
+
+def test_a_static_adapter_is_searched_too(settings: ServerSettings, gallery: Path, tmp_path: Path) -> None:
+    rng, dim = np.random.default_rng(0), eyespot.open(gallery).view.space.dim
+    save(tmp_path, Linear(rng.normal(size=(9, dim)).astype(np.float32), np.ones(9, np.float32), "starter"))
+
+    with at_this_machine(replace(settings, adapters=(("ta", f"linear:{tmp_path}"),))) as client:
+        answers = [
+            client.get("/v1/search", params={"q": q, "adapter": "ta"}).json() for q in ("stripes", "red stripes")
+        ]
+
+    for query, told in zip(("stripes", "red stripes"), answers, strict=True):
+        expected = eyespot.open(gallery).search(query, k=len(told["items"]), adapt=f"linear:{tmp_path}")
+        assert [item["id"] for item in told["items"]] == list(expected.image) and told["exact"]
 
 
 def test_the_page_offers_it_and_its_link_keeps_the_choice(adapted: TestClient) -> None:

@@ -180,7 +180,7 @@ def partners_of(hashes: Sequence[Any], count: int) -> list[list[int]]:
         copies = {(pair.first, pair.second) for pair in close} | {(pair.second, pair.first) for pair in close}
     else:  # the tables of a search would take longer than to compare all with all
         bits = np.bitwise_count(signs[:, None] ^ signs[None, :, :1]).min(axis=2)  # (pictures, pictures)
-        shown = signs.any(axis=1)  # without a pattern a picture is close to nothing
+        shown: Any = signs.any(axis=1)  # without a pattern a picture is close to nothing
         near = np.argwhere((bits <= Near().bits) & shown[:, None] & shown).tolist()
         copies = {(first, second) for first, second in near}
     return [

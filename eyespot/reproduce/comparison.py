@@ -1,0 +1,146 @@
+"""The table that was made beside the one that is printed: per cell our number, its interval, and whether they compare.
+
+The rule of what may be compared is that of `eyespot eval` (docs/eval.md): its reports say it of every printed number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eyespot.benchmarks import Printed, benchmark
+from eyespot.reports.summary import FILE, read_summary
+from eyespot.reports.tables import MISSING, ReportTable, Summary, format_mean, number
+from eyespot.reproduce.recipes import TableRecipe, TableSystem
+
+Key = dict[str, Any]
+COMPARABLE = "comparable"
+OF_SAMPLE = (
+    "These are figures of the sample: made-up queries over a few of eyespot's sample photos, with the built-in encoder "
+    "in place of every model. They show that the commands run, and say nothing about the paper's systems."
+)
+
+
+class TableCell(NamedTuple):
+    """One number: as printed (None in a sample), as measured with its 95% interval, and whether the two compare."""
+
+    source: str
+    method: str
+    what: str
+    measure: str
+    printed: float | None
+    measured: float | None
+    interval: tuple[float, float] | None
+    verdict: str
+
+
+def reports_of(recipe: TableRecipe, work: Path, sample: bool) -> dict[str, list[Summary]]:
+    """The reports that are here, by the name of their system."""
+    found: dict[str, list[Summary]] = {}
+    for command in recipe.commands(sample):
+        if command.report and command.system and (work / command.report / FILE).is_file():
+            found.setdefault(command.system, []).append(read_summary(work / command.report))
+    return found
+
+
+def cells(recipe: TableRecipe, work: Path) -> list[TableCell]:
+    """A cell for every printed number of the table."""
+    reports, found = reports_of(recipe, work, False), []
+    for name in recipe.benchmarks:
+        for row in benchmark(name).printed():
+            if row.source in recipe.sources:
+                fits = (one for one in recipe.systems if one.method == row.method and one.source in ("", row.source))
+                system = next(fits, None)
+                mine = reports.get((system.of or system.name) if system else "", [])
+                found.append(_cell(recipe, row, system, [one for one in mine if one["benchmark"] == name]))
+    return found
+
+
+def _cell(recipe: TableRecipe, row: Printed, system: TableSystem | None, reports: list[Summary]) -> TableCell:
+    where = (
+        row.group,
+        f"top {row.depth}" if row.depth else None,
+        row.split,
+        f"{row.images:,} images" if row.images else None,
+    )
+    what = ", ".join([row.task, *filter(None, where)])
+    blank = TableCell(row.source, row.method, what, row.measure, row.value, None, None, "")
+    if system is None:
+        why = next((why for method, why in recipe.missing.items() if method in (row.method, "*")), "no step makes it")
+        return blank._replace(verdict=f"not comparable, because it is not run here: {why}")
+    key = {name: value for name, value in row._asdict().items() if value is not None and name != "percent"}
+    reasons: list[str] = []
+    for task in (task for one in reports for task in one["tasks"] if task["task"] == row.task):
+        entry = next((one for one in task["published"] if all(one.get(n) == v for n, v in key.items())), None)
+        if entry is not None:
+            return _measured(blank, row, system, task, entry)
+        reasons += [note["text"] for note in task["not_beside"].get(row.source, [])]
+    why = "; ".join(dict.fromkeys(reasons)) or f"there is no report of {system.of or system.name} yet"
+    return blank._replace(verdict=f"not comparable, because {why}")
+
+
+def _measured(blank: TableCell, row: Printed, system: TableSystem, task: Mapping[str, Any], entry: Key) -> TableCell:
+    """The number of the report, or of one of its stages."""
+    if system.stage:
+        value = _of_stage(system.stage, row.measure, task)
+        return blank._replace(measured=value, verdict=COMPARABLE if entry["comparable"] else _because(entry))
+    value, ends = entry["measured"], _interval(row, task)
+    if value is None:
+        return blank._replace(verdict="not comparable, because the data do not say this breakdown")
+    return blank._replace(measured=value, interval=ends, verdict=COMPARABLE if entry["comparable"] else _because(entry))
+
+
+def _because(entry: Key) -> str:
+    return "not comparable, because " + "; ".join(reason["text"] for reason in entry["reasons"])
+
+
+def _of_stage(stage: str, measure: str, task: Mapping[str, Any]) -> float | None:
+    if stage == "chance":
+        floor = task["measures"].get(measure, {}).get("by_chance")
+        return None if floor is None else float(floor["mean"])
+    return next((one["means"].get(measure) for one in task["stages"] if one["stage"].startswith(stage)), None)
+
+
+def _interval(row: Printed, task: Mapping[str, Any]) -> tuple[float, float] | None:
+    if row.column is None:
+        ends = task["measures"][row.measure]["interval"]
+    else:
+        groups = {str(group["value"]).casefold(): group for group in task["groups"].get(row.column, [])}
+        ends = groups.get(str(row.group).casefold(), {}).get("intervals", {}).get(row.measure)
+    return None if ends is None else (number(ends[0]), number(ends[1]))
+
+
+def sample_cells(recipe: TableRecipe, work: Path) -> Iterator[TableCell]:
+    """What the miniature measured; nothing printed stands beside it."""
+    reports = reports_of(recipe, work, True)
+    for system in recipe.sample_systems:
+        for summary in reports.get(system.name, []):
+            for task in summary["tasks"]:
+                for label, value in task["measures"].items():
+                    ends = (number(value["interval"][0]), number(value["interval"][1]))
+                    what = f"{summary['benchmark']} {task['task']}"
+                    mean = number(value["mean"])
+                    yield TableCell("sample", system.method, what, label, None, mean, ends, "of the sample")
+
+
+def as_table(recipe: TableRecipe, found: list[TableCell], sample: bool) -> ReportTable:
+    """The cells as a table for people."""
+    rows = []
+    for cell in found:
+        ends = (
+            ""
+            if cell.interval is None
+            else " [" + ", ".join(format_mean(cell.measure, end) for end in cell.interval) + "]"
+        )
+        ours = MISSING if cell.measured is None else format_mean(cell.measure, cell.measured) + ends
+        printed = [] if sample else ["" if cell.printed is None else format_mean(cell.measure, cell.printed)]
+        source = [] if sample else [cell.source]
+        verdict = [] if sample else [cell.verdict]
+        rows.append([*source, cell.method, cell.what, cell.measure, *printed, ours, *verdict])
+    columns = ["method", "task", "measure", "measured"]
+    if not sample:
+        columns = ["source", *columns[:3], "printed", "measured", "beside each other"]
+    note = OF_SAMPLE if sample else "Percent; RR as a fraction. In brackets: the 95% interval, bootstrap over queries."
+    title = f"{recipe.title}: a miniature, not the paper's data" if sample else recipe.title
+    return ReportTable(title, columns, rows, note)

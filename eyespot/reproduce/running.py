@@ -1,0 +1,92 @@
+"""The commands of a recipe, one after the other; a finished one is not run again, and a killed run goes on.
+
+`state.json` in the work folder says which lines have ended well. The lock of the folder is handed on to the command
+that runs, so that a command whose `eyespot reproduce` was killed still keeps a second one away.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from eyespot.reproduce.recipes import TableCommand
+from eyespot.storage.atomic import make_folder
+from eyespot.storage.files import json_of, write_whole
+from eyespot.storage.locks import locked_for_children
+from eyespot.types import EyespotError
+
+STATE = "state.json"
+WELL = (0, 3)  # 3: done, but some items failed, which the command has listed
+Tell = Callable[[str], None]
+
+
+class WorkState:
+    """Which lines have ended well in a work folder, by the line; a line that changes is run again."""
+
+    def __init__(self, work: Path) -> None:
+        self.work, self.path = work, work / STATE
+        read = json_of(self.path) if self.path.is_file() else {}
+        self.done: dict[str, dict[str, Any]] = read if isinstance(read, dict) else {}
+
+    def is_finished(self, command: TableCommand) -> bool:
+        """Whether the line has ended well, and what it made is still there."""
+        there = not command.makes or any(self.work.glob(command.makes))
+        if command.line.startswith("eyespot download") and command.makes and there:
+            return True  # also where somebody put it by hand
+        return command.line in self.done and there
+
+    def finish(self, command: TableCommand, code: int, seconds: float) -> None:
+        """Note that a line has ended well; it is on the disk when this returns."""
+        ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.done[command.line] = {"step": command.id, "exit_code": code, "seconds": round(seconds, 1), "ended": ended}
+        data = json.dumps(self.done, indent=1, ensure_ascii=False).encode()
+        write_whole(self.path, lambda file: file.write(data))
+
+
+def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> None:
+    """Every line that is not finished, in order, in the work folder; its stdout goes into `logs/`.
+
+    Raises `EyespotError` with the line that failed; everything before it stays finished.
+    """
+    make_folder(work / "logs")
+    with locked_for_children(work) as handles:
+        state = WorkState(work)
+        for number, command in enumerate(commands, 1):
+            where = f"[{number}/{len(commands)}]"
+            if state.is_finished(command):
+                tell(f"{where} finished: {command.line}")
+                continue
+            tell(f"{where} {command.line}")
+            start = time.monotonic()
+            code = _run(command.line, work, work / "logs" / f"{number:02d}.out", handles)
+            if code not in WELL:
+                told = f"step {number} ({command.id}) ended with {code}; see the message above"
+                raise EyespotError(f"{told}, and run the same line again to go on from here")
+            state.finish(command, code, time.monotonic() - start)
+
+
+def _run(line: str, work: Path, log: Path, handles: Sequence[int]) -> int:
+    # No shell: a name with a quote in it means itself, and patterns mean the files that are there
+    words = [each for word in shlex.split(line) for each in _expanded(word, work)]
+    words[:1] = [sys.executable, "-m", "eyespot.cli"] if words[0] == "eyespot" else words[:1]
+    with log.open("wb") as file:
+        running = subprocess.Popen(words, cwd=work, stdout=file, pass_fds=tuple(handles))
+        try:
+            return running.wait()
+        except BaseException:
+            with suppress(OSError):
+                running.terminate()
+            running.wait()
+            raise
+
+
+def _expanded(word: str, work: Path) -> list[str]:
+    found = sorted(str(path.relative_to(work)) for path in work.glob(word)) if "*" in word else []
+    return found or [word]

@@ -1,0 +1,158 @@
+"""A server that speaks the part of the hub's protocol which its client uses to fetch: commits, files, ranges, refusals.
+
+/api/{models,datasets}/OWNER/NAME/revision/REV    the commit and the files of a revision
+/[datasets/]OWNER/NAME/resolve/COMMIT/FILE        HEAD: size, ETag, commit; large files redirect to /blobs/DIGEST
+/blobs/DIGEST                                     the bytes, whole or from the byte of a Range header on
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+LARGE = 1 << 12  # bytes from which on a file lies elsewhere, as those in the hub's large storage
+API = re.compile(r"/api/(models|datasets)/(?P<repo>[^/]+/[^/]+)(/revision/(?P<revision>[^/?]+))?")
+TREE = re.compile(r"/api/(models|datasets)/(?P<repo>[^/]+/[^/]+)/tree/(?P<revision>[^/?]+)")
+RESOLVE = re.compile(r"(/datasets)?/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
+
+
+@dataclass
+class HubMirror:
+    """Repositories by name, each with its files; `cut` bytes of a large file are sent once, then the line breaks."""
+
+    repos: Mapping[str, Mapping[str, bytes]]
+    gated: frozenset[str] = frozenset()
+    private: frozenset[str] = frozenset()
+    cut: int | None = None
+    requests: list[str] = field(default_factory=list)
+    ranges: list[str] = field(default_factory=list)
+    url: str = ""
+
+    @property
+    def storage(self) -> str:
+        """The other host that large files lie on, by its name."""
+        return self.url.replace("127.0.0.1", "localhost")
+
+    def commit(self, repo: str) -> str:
+        """The one commit of a repository: forty hex digits that its content decides."""
+        return hashlib.sha1(repr(sorted(self.repos[repo].items())).encode()).hexdigest()
+
+    def blobs(self) -> dict[str, bytes]:
+        return {hashlib.sha256(data).hexdigest(): data for files in self.repos.values() for data in files.values()}
+
+
+class HubAnswer(BaseHTTPRequestHandler):
+    """One connection to the self.mirror."""
+
+    mirror: HubMirror
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.mirror.requests.append(f"{self.command} {self.path}")
+        path = self.path.partition("?")[0]
+        if path.startswith("/blobs/"):
+            self._blob(self.mirror.blobs()[path.removeprefix("/blobs/")])
+        elif match := RESOLVE.fullmatch(path):
+            self._file(match)
+        elif match := TREE.match(path) or API.fullmatch(path):
+            self._info(match, "/tree/" in path)
+        else:
+            self._refuse(404, "EntryNotFound")
+
+    do_HEAD = do_GET
+
+    def _repo(self, match: re.Match[str]) -> str | None:
+        """The repository, if it is there, its revision too, and it is open; else the refusal is sent."""
+        repo, revision = match["repo"], match["revision"]
+        if repo in self.mirror.private:
+            self._refuse(401, "RepoNotFound")
+        elif repo not in self.mirror.repos:
+            self._refuse(404, "RepoNotFound")
+        elif revision not in (None, "main", self.mirror.commit(repo)):
+            self._refuse(404, "RevisionNotFound")
+        else:
+            return repo
+        return None
+
+    def _info(self, match: re.Match[str], tree: bool) -> None:
+        if (repo := self._repo(match)) is None:
+            return
+        names = sorted(self.mirror.repos[repo])
+        siblings = [{"rfilename": name} for name in names]
+        found: object = {
+            "id": repo,
+            "sha": self.mirror.commit(repo),
+            "siblings": siblings,
+            "private": False,
+            "tags": [],
+        }
+        if tree:
+            found = [
+                {"type": "file", "path": name, "size": len(self.mirror.repos[repo][name]), "oid": "0" * 40}
+                for name in names
+            ]
+        self._send(200, json.dumps(found).encode(), {"Content-Type": "application/json"})
+
+    def _file(self, match: re.Match[str]) -> None:
+        if (repo := self._repo(match)) is None:
+            return
+        if repo in self.mirror.gated:
+            self._refuse(403, "GatedRepo")
+            return
+        data = self.mirror.repos[repo].get(match["file"])
+        if data is None:
+            self._refuse(404, "EntryNotFound")
+            return
+        digest = hashlib.sha256(data).hexdigest()
+        about = {"X-Repo-Commit": self.mirror.commit(repo), "ETag": f'"{digest}"', "Accept-Ranges": "bytes"}
+        if len(data) >= LARGE:
+            linked = {"X-Linked-Size": str(len(data)), "X-Linked-ETag": f'"{digest}"'}
+            self._send(302, b"", {**about, **linked, "Location": f"{self.mirror.storage}/blobs/{digest}"})
+        else:
+            self._blob(data, about)
+
+    def _blob(self, data: bytes, about: Mapping[str, str] = {}) -> None:
+        asked = self.headers.get("Range")
+        start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
+        headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "Accept-Ranges": "bytes", **about}
+        if asked:
+            self.mirror.ranges.append(asked)
+            headers["Content-Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
+        if self.mirror.cut is not None and self.command == "GET" and len(data) >= LARGE:
+            self._send(200 if not asked else 206, data[start:], headers, self.mirror.cut)
+            self.mirror.cut = None
+            self.close_connection = True
+        else:
+            self._send(206 if asked else 200, data[start:], headers)
+
+    def _refuse(self, code: int, name: str) -> None:
+        self._send(code, b"", {"X-Error-Code": name, "X-Error-Message": name})
+
+    def _send(self, code: int, data: bytes, headers: Mapping[str, str], most: int | None = None) -> None:
+        self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data[:most])
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def hub(mirror: HubMirror) -> Iterator[HubMirror]:
+    """The mirror at work; its address is `mirror.url`."""
+    answer = type("Answer", (HubAnswer,), {"mirror": mirror})
+    with ThreadingHTTPServer(("127.0.0.1", 0), answer) as server:
+        mirror.url = f"http://127.0.0.1:{server.server_port}"
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield mirror
+        server.shutdown()

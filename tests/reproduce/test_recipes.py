@@ -1,0 +1,164 @@
+"""Every recipe: its file is read, its commands name what eyespot has, its needs and the printed cells are accounted."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from eyespot import reproduce, rooms
+from eyespot.benchmarks import benchmark
+from eyespot.cli import app
+from eyespot.reproduce.comparison import cells
+from eyespot.reproduce.presence import presences, size
+from eyespot.reproduce.recipes import TableCommand, read_table
+from eyespot.reproduce.sample_world import WORLDS
+from eyespot.types import UsageError
+from tests.cli.conftest import run_eyespot
+
+NAMES = reproduce.names()
+ASKED = {
+    *("inquire-2", "inquire-3", "inquire-4", "inquire-5", "quari-1a", "quari-1b", "quari-3a", "quari-3b", "quari-4"),
+    *("ilias", "rmir-2", "recos-2", "recos-3"),
+}
+
+
+def test_every_table_has_a_recipe() -> None:
+    assert set(NAMES) == ASKED
+    with pytest.raises(UsageError, match="no recipe for 'inquire-9'; there are: ilias, "):
+        reproduce.recipe("inquire-9")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("sample", [False, True])
+def test_every_line_is_one_that_eyespot_takes(name: str, sample: bool) -> None:
+    """Each command line is parsed by the command that it names; nothing is run."""
+    commands = reproduce.recipe(name).commands(sample)
+
+    assert commands
+    for command in commands:
+        words = shlex.split(command.line)
+        assert words[0] in (("eyespot",) if sample else ("eyespot", "tar", "git", "python")), command.line
+        if words[0] == "eyespot":
+            parse(words[1:])
+
+
+def parse(words: list[str]) -> None:
+    """As click reads it; its error is the test's."""
+    found: Any = typer.main.get_command(app)
+    while hasattr(found, "commands"):
+        found, words = found.commands[words[0]], words[1:]
+    found.make_context("eyespot", list(words))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_encoders_and_judges_of_a_recipe_are_in_their_rooms(name: str) -> None:
+    recipe = reproduce.recipe(name)
+    values = [recipe.values, *(system.values for system in recipe.systems)]
+    encoders = {one["encoder"] for one in values if "encoder" in one} | {
+        one["first"] for one in values if "first" in one
+    }
+    judges = {one["judge"] for one in values if "judge" in one}
+
+    assert {one.partition(":")[0] for one in encoders} <= set(rooms.names("encoders"))
+    assert {one.partition(":")[0] for one in judges} <= set(rooms.names("judges"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_printed_cell_is_accounted_for(name: str, tmp_path: Path) -> None:
+    """Without a report no cell is comparable, and each says why; no row is left without a step or a reason."""
+    recipe = reproduce.recipe(name)
+
+    found = cells(recipe, tmp_path)
+
+    printed = [row for each in recipe.benchmarks for row in benchmark(each).printed() if row.source in recipe.sources]
+    assert len(found) == len(printed) > 0
+    assert all(cell.verdict.startswith("not comparable, because ") for cell in found)
+    assert not [cell.method for cell in found if "no step makes it" in cell.verdict]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_needs_say_what_is_known(name: str, tmp_path: Path) -> None:
+    recipe = reproduce.recipe(name)
+
+    assert {"machine", "hours", "disk", "money"} <= recipe.needs.keys() and recipe.world in WORLDS
+    needs = presences(recipe, tmp_path)
+    assert {need.kind for need in needs} >= {"data", "weights", "disk"}
+    assert all(need.way for need in needs if not need.here)
+    assert all(one.source or one.how for one in recipe.data)
+
+
+def test_what_is_there_is_seen(tmp_path: Path) -> None:
+    recipe = reproduce.recipe("inquire-2")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "inquire_annotations.csv").touch()
+
+    here = {need.what: need.here for need in presences(recipe, tmp_path)}
+
+    assert here["the relevant photos of each query"] and not here["200 queries"]
+
+
+def test_sizes_are_for_people() -> None:
+    assert [size(count) for count in (None, 12, 4_000_000, 441_000_000_000)] == [
+        "not known",
+        "12 bytes",
+        "4.0 MB",
+        "441.0 GB",
+    ]
+
+
+def test_a_recipe_with_a_strange_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "new.toml").write_text('title = "x"\nbenchmarks = []\nsources = []\ncolour = "red"\n')
+
+    with pytest.raises(UsageError, match="is no recipe of a table"):
+        read_table(tmp_path / "new.toml")
+
+
+def test_a_new_table_is_one_file(tmp_path: Path) -> None:
+    text = 'title = "Mine"\nbenchmarks = ["rmir"]\nsources = []\n'
+    text += '[[systems]]\nmethod = "a"\nname = "a"\nencoder = "starter"\n'
+    text += '[[steps]]\nname = "index"\nrun = "eyespot index photos -g g -e {encoder}"\neach = true\n'
+    (tmp_path / "mine.toml").write_text(text)
+
+    assert read_table(tmp_path / "mine.toml").commands(sample=False) == [
+        TableCommand("index a", "eyespot index photos -g g -e starter", "", "", "a")
+    ]
+
+
+# -- the verb -----------------------------------------------------------------------------------------------------
+
+
+def test_the_verb_lists_checks_and_prints(tmp_path: Path) -> None:
+    listed = run_eyespot("reproduce", "list", cwd=tmp_path)
+    checked = run_eyespot("reproduce", "quari-1a", "--check", "--json", "--work", tmp_path / "w", cwd=tmp_path)
+    lines = run_eyespot("reproduce", "recos-3", "--dry-run", cwd=tmp_path)
+
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == NAMES
+    assert checked.returncode == 4 and "have to be met by hand first" in checked.stderr
+    assert {part["kind"] for part in json.loads(checked.stdout)["parts"]} >= {"data", "weights", "extra", "disk"}
+    assert lines.stdout.splitlines()[0] == "mkdir -p reproduce/recos-3 && cd reproduce/recos-3"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_whose_data_nobody_can_fetch_stops_before_it_begins(tmp_path: Path) -> None:
+    done = run_eyespot("reproduce", "rmir-2", cwd=tmp_path)
+
+    assert done.returncode == 4 and "RMIR, table 2" in done.stderr and "all: --check" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["inquire-2", "recos-3", "rmir-2"])
+def test_a_miniature_runs_to_its_table(name: str, tmp_path: Path) -> None:
+    done = run_eyespot("reproduce", name, "--sample", "--json", "--work", tmp_path / "w", cwd=tmp_path)
+    again = run_eyespot("reproduce", name, "--sample", "--work", tmp_path / "w", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["cells"] and all(cell["printed"] is None for cell in told["cells"]) and "sample" in told["note"]
+    assert again.returncode == 0 and "finished: eyespot eval" in again.stderr
+    assert "not the paper's data" in (tmp_path / "w" / "table.md").read_text()

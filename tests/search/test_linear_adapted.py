@@ -1,0 +1,112 @@
+"""Search under a static adapter: the order of its formula, whatever part of the gallery fits into memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import eyespot
+from eyespot import rooms, sample
+from eyespot.adapters.linear import FILE, Linear, load, save
+from eyespot.cli import app
+from eyespot.gallery.indexing import Options, index
+from eyespot.search.linear_adapted import LinearIndex
+from eyespot.types import UsageError
+
+
+def adapter(dim: int, width: int = 5, seed: int = 0, space: str | None = None) -> Linear:
+    rng = np.random.default_rng(seed)
+    return Linear(rng.normal(size=(width, dim)).astype(np.float32), rng.normal(size=width).astype(np.float32), space)
+
+
+@given(seed=st.integers(0, 999), window=st.integers(1, 400), k=st.integers(1, 40), half=st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_rows_come_in_the_order_of_the_formula(seed: int, window: int, k: int, half: bool) -> None:
+    """Blocks, windows that cut them, a mask, and vectors of any length."""
+    rng, static = np.random.default_rng(seed), adapter(6, seed=seed)
+    blocks = [rng.normal(size=(rows, 6)).astype(np.float16 if half else np.float32) for rows in (17, 1, 30)]
+    queries, mask = rng.normal(size=(3, 6)).astype(np.float32), rng.random(48) < 0.7
+    whole = LinearIndex(static, blocks, window)
+
+    found = whole.search(queries, k, mask)
+
+    rows = np.concatenate(blocks).astype(np.float64)
+    seen, asked = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (rows, queries.astype(np.float64)))
+    seen, asked = (x @ static.weight.T.astype(np.float64) + static.bias for x in (seen, asked))
+    scores = asked @ seen.T / np.linalg.norm(asked, axis=1)[:, None] / np.linalg.norm(seen, axis=1)
+    scores[:, ~mask] = -9
+    assert found.rows.shape == (3, min(k, int(mask.sum()))) and mask[found.rows].all()
+    expected = -np.sort(-scores, axis=1)[:, : found.rows.shape[1]]
+    assert found.scores == pytest.approx(expected, abs=1e-5)
+    assert whole.rescore(queries[1], [3, 40, 5]) == pytest.approx(
+        np.where(mask[[3, 40, 5]], scores[1, [3, 40, 5]], whole.rescore(queries[1], [3, 40, 5])), abs=1e-5
+    )
+
+
+def test_a_search_finds_the_same_by_folder_and_by_file(tmp_path: Path) -> None:
+    photos = sorted(sample.photos().glob("explore_*.jpg"))[:12]
+    index(tmp_path / "gallery", [str(path) for path in photos], [rooms.load("encoders", "starter")], Options())
+    dim = eyespot.open(tmp_path / "gallery").view.space.dim
+    save(tmp_path / "ta", adapter(dim, space="starter"))
+    line = ["search", "a castle", "-g", str(tmp_path / "gallery"), "--json", "--adapt"]
+
+    ways = (tmp_path / "ta", tmp_path / "ta" / FILE)
+    answers = [CliRunner().invoke(app, [*line, f"linear:{way}"]) for way in ways]
+    later = CliRunner().invoke(
+        app, [*line, f"linear:{ways[0]}", "--adapt-depth", "2", "--neighbours", "1", "--alpha", "2"]
+    )
+
+    ids = [[item["id"] for item in json.loads(one.stdout)["items"]] for one in (*answers, later)]
+    assert (
+        ids[0] == ids[1] == list(eyespot.open(tmp_path / "gallery").search("a castle", adapt=f"linear:{ways[0]}").image)
+    )
+    assert sorted(ids[2]) == sorted(ids[0]) and ids[2] != ids[0]
+    shown = json.loads(CliRunner().invoke(app, ["doctor", "--adapt", f"linear:{ways[0]}", "--json"]).stdout)
+    assert (shown["adapters"][0]["encoder"], shown["adapters"][0]["dim"]) == ("starter", dim)
+
+
+def test_one_of_another_encoder_is_refused(tmp_path: Path) -> None:
+    photo = next(sample.photos().glob("explore_*.jpg"))
+    index(tmp_path / "gallery", [str(photo)], [rooms.load("encoders", "starter")], Options())
+    dim = eyespot.open(tmp_path / "gallery").view.space.dim
+    for name, one in (("space", adapter(dim, space="hf:other")), ("dim", adapter(dim + 1, space="starter"))):
+        save(tmp_path / name, one)
+        with pytest.raises(UsageError, match=r"eyespot train linear|the vectors of starter have"):
+            eyespot.open(tmp_path / "gallery").search("a castle", adapt=f"linear:{tmp_path / name}")
+
+
+def test_arrays_are_searched_with_it(tmp_path: Path) -> None:
+    static, rng = adapter(6), np.random.default_rng(1)
+    save(tmp_path / "ta", static)
+    np.save(tmp_path / "q.npy", rng.normal(size=(2, 6)).astype(np.float32))
+    np.save(tmp_path / "g.npy", rng.normal(size=(30, 6)).astype(np.float32))
+    arrays = ("--queries", tmp_path / "q.npy", "--gallery", tmp_path / "g.npy", "-k", 3, "--out", tmp_path / "o.npz")
+
+    ran = CliRunner().invoke(app, ["adapt", f"linear:{tmp_path / 'ta'}", *map(str, arrays)])
+
+    assert ran.exit_code == 0, ran.output
+    with np.load(tmp_path / "o.npz") as found:
+        seen = static.apply(np.load(tmp_path / "g.npy")) @ static.apply(np.load(tmp_path / "q.npy")).T
+        assert np.array_equal(found["ids"], np.argsort(-seen.T, axis=1)[:, :3])
+        assert found["refined_query"].shape == (2, 5)
+
+
+def test_a_layer_that_ilias_publishes_is_read(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    static = adapter(6)
+    layer = {"layer.weight": torch.from_numpy(static.weight), "layer.bias": torch.from_numpy(static.bias)}
+    torch.save(layer, tmp_path / "siglip.pth")
+    (tmp_path / "broken.pth").write_bytes(b"nothing")
+
+    read = load(tmp_path / "siglip.pth")
+
+    assert np.array_equal(read.weight, static.weight) and replace(read, space="x").space == "x"
+    with pytest.raises(UsageError, match="holds no linear layer"):
+        load(tmp_path / "broken.pth")
