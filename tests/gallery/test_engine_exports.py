@@ -70,7 +70,8 @@ def test_a_column_that_vespa_cannot_name_gets_another_name() -> None:
 
     names = ["id", "dwc:species", "dwc species", "1st", "row", "vector", "paths"]
     kinds = [pa.string(), pa.string(), pa.float64(), pa.int32(), pa.bool_(), pa.string(), pa.list_(pa.string())]
-    fields = field_types(pa.schema(list(zip(names, kinds, strict=True))))
+    columns: list[Any] = list(zip(names, kinds, strict=True))
+    fields = field_types(pa.schema(columns))
 
     assert [fields[name] for name in names] == [
         ("picture_id", "string"),
