@@ -135,22 +135,23 @@ def damage(world: World, kind: str, draw: random.Random) -> str:
         return _two_publishers(world, draw)
     if kind == "killed":
         return _killed(world, draw)
-    sizes = {name: facts["size"] for name, facts in sorted(world.fs.find(world.root, detail=True).items())}
-    names = [name for name, size in sizes.items() if not name.endswith("/lock") and (size or kind == "deleted")]
-    name = f"{world.root}/{MANIFEST}" if kind == "torn" else draw.choice(names)
-    data = bytes(world.fs.cat_file(name))
-    if kind == "flipped":
-        at = draw.randrange(len(data))
-        data = data[:at] + bytes([data[at] ^ (1 << draw.randrange(8))]) + data[at + 1 :]
-    elif kind == "torn":
-        data = data + data[draw.randrange(len(data)) :] if draw.random() < 0.5 else data[: draw.randrange(len(data))]
-    else:
-        data = data[: draw.randrange(len(data))]
+    listed = json.loads(world.fs.cat_file(f"{world.root}/{MANIFEST}"))
+    sizes = {at: size for at, size, *_ in listed["files"].values()}
+    sizes |= {name: size for name, (_, size, _) in listed["ledger"].items()}
+    names = [MANIFEST, *(name for name, size in sizes.items() if size or kind == "deleted")]
+    name = MANIFEST if kind == "torn" else draw.choice(names)
+    place = f"{world.root}/{name}"
     if kind == "deleted":
-        world.fs.rm_file(name)
+        world.fs.rm_file(place)
+        return name
+    data = bytes(world.fs.cat_file(place))
+    at = draw.randrange(len(data))
+    if kind == "flipped":
+        data = data[:at] + bytes([data[at] ^ (1 << draw.randrange(8))]) + data[at + 1 :]
     else:
-        world.fs.pipe_file(name, data)
-    return name.removeprefix(f"{world.root}/")
+        data = data + data[at:] if kind == "torn" and draw.random() < 0.5 else data[:at]
+    world.fs.pipe_file(place, data)
+    return name
 
 
 def _two_publishers(world: World, draw: random.Random) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "": 1.0}
 _MOST = 1e15  # images; more are a typing error
+_MANY = 100_000_000  # images, from which docs/engines.md advises another engine for many people
 _SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0}
 _MEASURED = (100_000, 200_000)  # rows; with vectors of 1152 numbers a minute on two cores, and half a gigabyte
 
@@ -34,6 +36,12 @@ def run(
     ),
     latency: str = typer.Option("1s", "--latency", help="The maximum time per query: 200ms or 2s."),
     machines_ram: float = typer.Option(64.0, "--machines-ram", min=1.0, help="GiB of memory per machine."),
+    cores: int = typer.Option(None, "--cores", min=1, help="Cores per machine; default: those of the one measured."),
+    rent: bool = typer.Option(False, "--rent", help="Choose the cheapest machine of the table instead."),
+    users: int = typer.Option(1, "--users", min=1, help="People who search at once."),
+    percentile: float = typer.Option(
+        95.0, "--percentile", min=50.0, max=99.9, help="Of a hundred queries of several people, how many end in time."
+    ),
     rate: float = typer.Option(None, "--rate", min=0.001, help="Images that a machine embeds per second, if known."),
     measure: bool = typer.Option(
         False, "--measure", help="Measure this machine first, about a minute; stored in --slopes if given."
@@ -43,7 +51,7 @@ def run(
 ) -> None:
     """Estimate machines, memory, disk, hours and money for a collection, from measured slopes."""
     from eyespot import rooms, sample
-    from eyespot.search.plan.arithmetic import building, cheapest, needs
+    from eyespot.search.plan.arithmetic import building, cheapest, needs, rented
     from eyespot.search.plan.measuring import as_toml, measured, with_rate
     from eyespot.search.plan.slopes import read_slopes
     from eyespot.storage.files import write_whole
@@ -57,19 +65,28 @@ def run(
         if slopes:
             write_whole(slopes, lambda file: file.write(as_toml(known).encode()))
     request = _request(known, encoder, (images, dim, latency), machines_ram, rate)
-    ways, steps = needs(request, known), list(building(request, known))
+    request = replace(request, cores=cores, users=users, percentile=percentile)
+    if rent and not known.machines:
+        raise UsageError("the table has no machines to rent; add [machines.NAME] with cores, ram and hour to it")
+    offers = rented(request, known) if rent else [("", one) for one in needs(request, known)]
+    ways, steps = [one for _, one in offers], list(building(request, known))
     exact = cheapest(way for way in ways if way.exact and way.way != "quari")
     if json:
-        asked = {name: getattr(request, name) for name in ("images", "dim", "latency", "ram", "images_per_second")}
+        asked = vars(request)
         machine = {"machine": known.machine, "cores": known.cores}
-        rows = {"ways": [way._asdict() for way in ways], "building": [step._asdict() for step in steps]}
+        rows = {
+            "ways": [way._asdict() | {"machine": name} for name, way in offers],
+            "building": [step._asdict() for step in steps],
+        }
         print_json({"asked": asked, "measured_on": machine, **rows, "choice": exact.way if exact else None})
         return
     size = f"{request.images:,} images of {encoder}, {request.dim} numbers each"
-    print_line(f"{size}; an answer within {request.latency:g} s")
-    print_line(f"machines of {request.ram:g} GiB, else like the one measured: {known.machine}")
+    many = f" for {percentile:g} % of the queries of {users:,} people" if users > 1 else ""
+    print_line(f"{size}; an answer within {request.latency:g} s{many}")
+    shape = "the cheapest of the table" if rent else f"{request.ram:g} GiB and {cores or known.cores} cores"
+    print_line(f"machines: {shape}, else like the one measured: {known.machine}")
     print_line("")
-    _print(ways, steps)
+    _print(offers, steps)
     _print_choice(request, known, exact, encoder)
 
 
@@ -101,15 +118,16 @@ def _request(
 # -- for people ---------------------------------------------------------------------------------------------
 
 
-def _print(ways: Sequence[Needs], steps: Sequence[Building]) -> None:
+def _print(offers: Sequence[tuple[str, Needs]], steps: Sequence[Building]) -> None:
     """What each way of searching needs, and what each step of building costs."""
     print_line(f"{'way':<12} {'exact':<6} {'memory':>11} {'disk':>11} {'machines':>9} {'seconds':>9} {'$/hour':>9}")
-    for way in ways:
+    for name, way in offers:
         machines = "never" if way.machines is None else f"{way.machines:,}"
         seconds = "" if way.seconds is None else f"{way.seconds:.3f}"
         price = "" if way.hour is None else f"{way.hour:,.2f}"
         sizes = f"{f'{way.memory:,.1f} GiB':>11} {f'{way.disk:,.1f} GiB':>11}"
-        print_line(f"{way.way:<12} {'yes' if way.exact else 'no':<6} {sizes} {machines:>9} {seconds:>9} {price:>9}")
+        head = f"{way.way:<12} {'yes' if way.exact else 'no':<6}"
+        print_line(f"{head} {sizes} {machines:>9} {seconds:>9} {price:>9}  {name}".rstrip())
     print_line("")
     for step in steps:
         if step.hours is None or step.money is None:
@@ -124,6 +142,10 @@ def _print_choice(request: PlanRequest, known: Slopes, exact: Needs | None, enco
     else:
         machines = "1 machine" if exact.machines == 1 else f"{exact.machines:,} machines"
         note(f"exact answers take least with {exact.way}: {machines}, {exact.seconds:.3f} s")
+    if "approximate" not in known.scan:
+        note("an approximate index is not measured here, and may take less: see docs/approximate.md")
+    if request.images >= _MANY and request.users > 1:
+        note("at this size, with many people, an engine made for it may serve better: see docs/engines.md")
     speed = known.encoders.get(encoder)
     if speed and request.images_per_second == speed.images_per_second:
         note(f"{encoder} embeds {speed.images_per_second:.1f} images a second on: {speed.measured}")

@@ -17,7 +17,7 @@ from eyespot.cli import app
 from eyespot.gallery.view import Gallery
 
 FILTERS = ("--where", "--after", "--before", "--near", "--label", "--ids")
-TABLES = ["parquet", "imagefolder", "coco", "webdataset", "hdf5", "lance", "npy", "clip-retrieval"]
+TABLES = ["parquet", "imagefolder", "coco", "webdataset", "hdf5", "lance", "milvus", "vespa", "npy", "clip-retrieval"]
 FORMATS = [*TABLES, "beir", "mteb", "label-studio", "camtrap-dp"]
 NEEDS = {"hdf5": "h5py", "lance": "lancedb"}
 

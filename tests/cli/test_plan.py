@@ -194,3 +194,47 @@ def test_a_machine_is_measured_whole(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     (tmp_path / "mine.toml").write_text(as_toml(found))
     assert read_slopes(tmp_path / "mine.toml") == found
+
+
+# -- cores, people and machines to rent -------------------------------------------------------------------------
+
+
+def test_twice_the_cores_halve_the_scan_as_far_as_scaling_says(table: Path) -> None:
+    words = ("--images", "10M", "-e", "some:encoder", "--latency", "5s", "--slopes", str(table))
+    assert of(plan(*words), "float16")["seconds"] == pytest.approx(1.024)  # of 4 cores
+    table.write_text(table.read_text().replace("cores = 4", "cores = 4\nscaling = 0.8"))
+    found = of(plan(*words, "--cores", "16"), "float16")
+    assert found["seconds"] == pytest.approx(1.024 / 1.6**2)
+    assert found["hour"] == pytest.approx(16 * 0.05 + 64 * 0.005)
+
+
+def test_people_who_wait_for_each_other_take_copies(table: Path) -> None:
+    words = ("--images", "10M", "-e", "some:encoder", "--latency", "2s", "--slopes", str(table))
+    alone, many = (plan(*words, "--users", str(users), "--percentile", "95") for users in (1, 40))
+    one, several = of(alone, "float16"), of(many, "float16")
+    assert (one["machines"], one["copies"]) == (1, 1)
+    assert several["machines"] >= 5 and several["machines"] % several["copies"] == 0  # 4 queries a second of 1 s each
+    assert several["machines"] <= of(plan(*words, "--users", "40", "--percentile", "99.9"), "float16")["machines"]
+
+
+def test_each_way_takes_the_cheapest_machine_of_the_table(table: Path) -> None:
+    text = "[machines.tiny]\ncores = 4\nram = 8\nhour = 0.1\n[machines.wide]\ncores = 4\nram = 640\nhour = 0.3\n"
+    table.write_text(table.read_text() + text)
+    told = plan("--images", "100M", "-e", "some:encoder", "--latency", "20s", "--rent", "--slopes", str(table))
+    half = of(told, "float16")  # 190.7 GiB: 30 tiny machines or a wide one
+    assert (half["machine"], half["machines"], half["hour"]) == ("wide", 1, pytest.approx(0.3))
+
+
+def test_a_machine_without_memory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text("[machines.none]\ncores = 4\nram = 0\nhour = 1")
+    with pytest.raises(UsageError, match=r"t\.toml"):
+        read_slopes(tmp_path / "t.toml")
+
+
+@pytest.mark.parametrize(("load", "mean"), [(0.5, 1.5), (0.8, 3.0)])
+def test_waiting_is_that_of_the_textbook(load: float, mean: float) -> None:
+    """Pollaczek and Khinchine: the mean time of M/D/1 is 1 + load / 2 / (1 - load); half the queries take less."""
+    from eyespot.search.plan.queueing import busiest
+
+    assert busiest(mean, 50) > load - 0.05 and busiest(mean, 99) < load
+    assert busiest(0.9, 50) == 0 and busiest(1e9, 99) > 0.9

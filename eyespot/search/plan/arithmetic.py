@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from eyespot.kernels.codes import padded
+from eyespot.search.plan.queueing import busiest
 from eyespot.search.plan.slopes import BILLION, Slopes
 
 GIB = 1 << 30
@@ -34,19 +35,28 @@ def ways(dim: int) -> list[SearchPlan]:
         SearchPlan("int8", True, codes, 2 * dim + codes),
         # A map of its own for each query leaves so many rows in doubt that vectors are read all over.
         SearchPlan("quari", True, 2 * dim + codes, 2 * dim + codes),
-        SearchPlan("approximate", False, dim / 4, 2 * dim + dim / 4),
+        # Product quantisation as `eyespot tune` makes it: an eighth of a byte a number, and an id
+        SearchPlan("approximate", False, dim / 8 + 8, 2 * dim + dim / 8 + 8),
     ]
 
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What is asked for: images, the length of their vectors, seconds for a query, memory of a machine in GiB."""
+    """What is asked for: images, the length of their vectors, seconds for a query, memory of a machine in GiB.
+
+    cores: of a machine; None: as many as the one that was measured. hour: dollars of a machine; None: by its cores and
+    memory. users search at once, and of each hundred queries `percentile` end in time.
+    """
 
     images: int
     dim: int
     latency: float
     ram: float
     images_per_second: float | None = None  # that a machine embeds; None: nobody knows
+    cores: int | None = None
+    hour: float | None = None
+    users: int = 1
+    percentile: float = 95.0
 
     @property
     def numbers(self) -> float:
@@ -57,7 +67,8 @@ class PlanRequest:
 class Needs(NamedTuple):
     """What one way would take: GiB in memory and on disk, over all machines; seconds of a query; dollars.
 
-    `machines` is None where no number of machines answers in time.
+    `machines` is None where no number of machines answers in time; they hold `copies` of the gallery between them, each
+    of which answers one query at a time, in `seconds`. memory and disk are those of one copy.
     """
 
     way: str
@@ -69,6 +80,7 @@ class Needs(NamedTuple):
     machines: int | None
     seconds: float | None
     hour: float | None
+    copies: int = 1
 
 
 class Building(NamedTuple):
@@ -88,23 +100,50 @@ def _needs(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> Needs:
     memory = wanted.images * way.hot / GIB
     disk = wanted.images * (way.kept + slopes.facts) / GIB
     for_memory = max(1, math.ceil(memory / (USABLE * wanted.ram)))
-    for_latency: int | None
+    for_latency = _for_latency(wanted, slopes, way)
+    found = None if for_latency is None else _with_users(wanted, slopes, way, max(for_memory, for_latency))
+    if found is None:
+        return Needs(way.name, way.exact, memory, disk, for_memory, for_latency, None, None, None)
+    each, copies = found
+    seconds = seconds_of(wanted, slopes, way, each)
+    hour = each * copies * _price(wanted, slopes)
+    return Needs(way.name, way.exact, memory, disk, for_memory, for_latency, each * copies, seconds, hour, copies)
+
+
+def _for_latency(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> int | None:
+    """The machines that answer one query in time; None if no number does."""
     alone = seconds_of(wanted, slopes, way, 1)
     if alone <= wanted.latency:
-        for_latency = 1
-    else:
-        left = wanted.latency - slopes.scan[way.name].fixed - slopes.call
-        for_latency = math.ceil((alone - slopes.scan[way.name].fixed) / left) if left > 0 else None
-    machines = None if for_latency is None else max(for_memory, for_latency)
-    seconds = None if machines is None else seconds_of(wanted, slopes, way, machines)
-    hour = None if machines is None else machines * _price(wanted, slopes)
-    return Needs(way.name, way.exact, memory, disk, for_memory, for_latency, machines, seconds, hour)
+        return 1
+    left = wanted.latency - slopes.scan[way.name].fixed - slopes.call
+    return math.ceil((alone - slopes.scan[way.name].fixed) / left) if left > 0 else None
+
+
+def _with_users(wanted: PlanRequest, slopes: Slopes, way: SearchPlan, least: int) -> tuple[int, int] | None:
+    """The machines of a copy and the copies, fewest in all, that answer everybody in time; None if none do."""
+    if wanted.users <= 1:
+        return least, 1  # who searches alone waits for nobody
+    found = []
+    for each in sorted({least + step * max(1, least // 8) for step in range(25)}):
+        seconds = seconds_of(wanted, slopes, way, each)
+        busy = busiest(wanted.latency / seconds, wanted.percentile)
+        if busy:
+            copies = max(1, math.ceil(wanted.users / slopes.think * seconds / busy))
+            found.append((each * copies, each, copies))
+    return min(found)[1:] if found else None
 
 
 def seconds_of(wanted: PlanRequest, slopes: Slopes, way: SearchPlan, machines: int) -> float:
     """Of one query, over so many machines that each hold their share."""
-    spread = slopes.scan[way.name].slope * wanted.numbers / BILLION + _rechecking(wanted, slopes, way)
+    scanning = slopes.scan[way.name].slope * wanted.numbers / BILLION / _speed_up(wanted, slopes)
+    spread = scanning + _rechecking(wanted, slopes, way)
     return slopes.scan[way.name].fixed + spread / machines + (slopes.call if machines > 1 else 0.0)
+
+
+def _speed_up(wanted: PlanRequest, slopes: Slopes) -> float:
+    """How much faster a machine of these cores scans than the one measured: each doubling gives `scaling` of twice."""
+    doublings = math.log2((wanted.cores or slopes.cores) / slopes.cores)
+    return float((2 * slopes.scaling) ** doublings)
 
 
 def _rechecking(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> float:
@@ -114,12 +153,14 @@ def _rechecking(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> float:
 
 def _price(wanted: PlanRequest, slopes: Slopes) -> float:
     """Dollars for an hour of one machine like the one measured, with the memory asked for."""
-    return slopes.cores * slopes.core_hour + wanted.ram * slopes.gib_hour
+    if wanted.hour is not None:
+        return wanted.hour
+    return (wanted.cores or slopes.cores) * slopes.core_hour + wanted.ram * slopes.gib_hour
 
 
 def building(wanted: PlanRequest, slopes: Slopes) -> Iterator[Building]:
     """What has to be done once, step by step; on m machines each takes an m-th of the hours and the same money."""
-    rate = wanted.images_per_second
+    rate, wanted = wanted.images_per_second, replace(wanted, cores=None, hour=None)  # on the machine that was measured
     yield _building("embedding", wanted.images / rate / HOUR if rate else None, _price(wanted, slopes))
     for step in ("codes", "approximate"):
         if step in slopes.build:
@@ -129,6 +170,19 @@ def building(wanted: PlanRequest, slopes: Slopes) -> Iterator[Building]:
 
 def _building(step: str, hours: float | None, price: float) -> Building:
     return Building(step, hours, None if hours is None else hours * price)
+
+
+def rented(wanted: PlanRequest, slopes: Slopes) -> list[tuple[str, Needs]]:
+    """The machine of the table that each way takes for the least money an hour, by its name, and what it needs."""
+    shapes = {
+        name: replace(wanted, ram=shape.ram, cores=round(shape.cores), hour=shape.hour)
+        for name, shape in slopes.machines.items()
+    }
+    offers: dict[str, list[tuple[float, str, Needs]]] = {}
+    for name, request in shapes.items():
+        for one in needs(request, slopes):
+            offers.setdefault(one.way, []).append((math.inf if one.hour is None else one.hour, name, one))
+    return [min(found, key=lambda offer: offer[:2])[1:] for found in offers.values()]
 
 
 def cheapest(found: Iterable[Needs]) -> Needs | None:

@@ -217,4 +217,5 @@ def as_toml(slopes: Slopes) -> str:
     """The table that `read_slopes` reads."""
     scan = {name: line._asdict() for name, line in slopes.scan.items()}
     encoders = {name: rate._asdict() for name, rate in slopes.encoders.items()}
-    return toml_text({**vars(slopes), "scan": scan, "encoders": encoders})
+    machines = {name: offer._asdict() for name, offer in slopes.machines.items()}
+    return toml_text({**vars(slopes), "scan": scan, "encoders": encoders, "machines": machines})

@@ -35,6 +35,14 @@ class Rate(NamedTuple):
     measured: str = ""
 
 
+class MachineOffer(NamedTuple):
+    """A machine that can be rented: its cores, its memory in GiB, and dollars for an hour."""
+
+    cores: float
+    ram: float
+    hour: float
+
+
 @dataclass(frozen=True)
 class Slopes:
     """All that was measured. A value that is not there is None or missing, and what hangs on it is not told.
@@ -42,7 +50,8 @@ class Slopes:
     scan: a line for each way to search, by its name in `arithmetic.ways`. build: seconds for 10⁹ numbers, for `codes`
     and `approximate`. rechecked: rows of a million that the certified scan reads again, each for `seek` seconds where
     vectors are not in memory. call: seconds it costs to ask several machines. facts: bytes of an image beside its
-    vectors. core_hour, gib_hour: US dollars.
+    vectors. scaling: the share of twice the speed that twice the cores give. think: seconds between two queries of a
+    person. core_hour, gib_hour: US dollars. machines: what can be rented, by name.
     """
 
     machine: str = ""
@@ -56,6 +65,9 @@ class Slopes:
     facts: float = 0.0
     core_hour: float = 0.0
     gib_hour: float = 0.0
+    scaling: float = 1.0
+    think: float = 10.0
+    machines: Mapping[str, MachineOffer] = field(default_factory=dict)
 
 
 def own_table() -> Path:
@@ -85,12 +97,17 @@ def read_slopes(given: Path | None = None) -> Slopes:
         scan={name: Line(line["fixed"], line["slope"]) for name, line in told.get("scan", {}).items()},
         build=told.get("build", {}),
         encoders={name: Rate(**rate) for name, rate in told.get("encoders", {}).items()},
+        machines={name: MachineOffer(**offer) for name, offer in told.get("machines", {}).items()},
         **{name: float(told[name]) for name in _NUMBERS if name in told},
     )
 
 
-_NUMBERS = ("rechecked", "seek", "call", "facts", "core_hour", "gib_hour")
-_FIELDS = {"scan": {"fixed", "slope"}, "encoders": {"images_per_second", "dim", "measured"}}
+_NUMBERS = ("rechecked", "seek", "call", "facts", "core_hour", "gib_hour", "scaling", "think")
+_FIELDS = {
+    "scan": {"fixed", "slope"},
+    "encoders": {"images_per_second", "dim", "measured"},
+    "machines": {"cores", "ram", "hour"},
+}
 
 
 def _wrong(found: Mapping[str, Any]) -> Any:
@@ -101,6 +118,8 @@ def _wrong(found: Mapping[str, Any]) -> Any:
         elif name == "build":
             parts = value.items() if isinstance(value, dict) else [("", None)]
             yield from (f"[build] {part} is {one!r} and no number" for part, one in parts if not _is_number(one))
+        elif name in ("scaling", "think") and not (_is_number(value) and value > 0):
+            yield f"{name} is {value!r} and no number above 0"
         elif name in (*_NUMBERS, "cores"):
             yield from [] if _is_number(value) else [f"{name} is {value!r} and no number"]
         elif name != "machine":
@@ -112,7 +131,7 @@ def _wrong_rows(table: str, rows: Any) -> Any:
         numbers = _FIELDS[table] - {"measured"}
         if not isinstance(row, dict) or not numbers <= set(row) <= _FIELDS[table]:
             yield f'[{table}."{name}"] must hold {", ".join(sorted(_FIELDS[table]))}'
-        elif not all(_is_number(row[one]) for one in numbers):
+        elif not all(_is_number(row[one]) and (table != "machines" or row[one] > 0) for one in numbers):
             yield f'[{table}."{name}"] holds something that is no number'
 
 
