@@ -125,6 +125,7 @@ def browser() -> Iterator[Any]:
     if not Path("/usr/bin/chromium").exists():
         pytest.skip("needs /usr/bin/chromium")
     playwright = pytest.importorskip("playwright.sync_api")
+    playwright.expect.set_options(timeout=60_000)  # a busy machine is no error
     with playwright.sync_playwright() as opened:
         chromium = opened.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         yield chromium

@@ -110,7 +110,8 @@ def disputed(page: Any) -> None:
         page.context.clear_cookies()
         page.goto("/annotate")
         page.locator("input[name=name]").fill(who)
-        page.locator("form[action='/name'] button").click()
+        with page.expect_navigation():  # going on before would leave the name unsaid
+            page.locator("form[action='/name'] button").click()
         page.goto("/annotate/label?query=stripes&first=0")
         page.locator("#shot-0").click()
         page.keyboard.press(key)

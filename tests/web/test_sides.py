@@ -44,7 +44,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> ServerSettings:
 
     access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
     judging = Judging(judges=(("quick", "encoder:starter"),))
-    return ServerSettings(folder / "gallery", access=access, hosts=None, cache=folder / "cache", judging=judging)
+    return ServerSettings(
+        folder / "gallery", access=access, hosts=None, cache=folder / "cache", judging=judging, seconds=600
+    )
 
 
 @pytest.fixture(scope="module")
