@@ -131,7 +131,7 @@ class Approximate:
             return self._whole.search(checked, max(1, k), mask)
         rows, scores = np.empty((len(checked), k), np.int64), np.empty((len(checked), k))
         shares = np.zeros(len(checked))
-        for at, (query, named) in enumerate(zip(checked, self._named(checked, k, mask), strict=True)):
+        for at, (query, named) in enumerate(zip(checked, self._candidates(checked, k, mask), strict=True)):
             if len(named.rows) >= k:
                 rows[at], scores[at] = self._best(query, named, k)
                 shares[at] = self._share(named, float(scores[at, -1]), k, self._old.left(mask))
@@ -171,7 +171,7 @@ class Approximate:
     def _depth(self, k: int) -> int:
         return max(k, math.ceil(self.use.depth * max(1.0, k / K)))
 
-    def _named(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> Iterator[_Named]:
+    def _candidates(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> Iterator[_Named]:
         """For each query the rows to score, each once and in order."""
         assert self._finder is not None
         rough = _Rough.of(self._finder, self._depth(k), self.use.probes, self._old.mask(mask))
