@@ -12,11 +12,12 @@ import typer
 from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.rooms import needs
-from eyespot.types import UsageError
+from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
     from eyespot.reports.tables import ReportTable
     from eyespot.search.collection import Collection
+    from eyespot.search.index_choice import Measured
     from eyespot.search.tuning import IndexCandidate, Tuned, TuningQueries
 
 
@@ -29,6 +30,7 @@ def run(
         None,
         metavar="FILE",
         help="Queries for the measurement: words (.txt, one per line) or vectors (.npy); 200 are enough.",
+        show_default="200 pictures and 200 words",
     ),
     plot: Path = typer.Option(
         None, metavar="FILE.png", help="Plot recall against time, as .png and .svg; needs [plots]."
@@ -62,36 +64,42 @@ def run(
         _draw(tuned, plot, html)
     _print(tuned, recall, json)
     measured, index = tuned.measured, tuned.chosen.candidate.index
-    source = f"{measured.queries} queries that chose nothing ({measured.source})"
-    note(f"measured on {source}: {_share(measured.recall)} found")
+    note(f"measured on {measured.queries} queries that chose nothing: {_shares(measured)}")
+    if measured.exact:
+        note(f"{measured.exact:.0%} of them were answered exactly, because their own estimate was too low")
     if tuned.seconds >= tuned.exact_seconds:
         note("exact search is no slower here, and misses nothing")
     print_summary(f"search it with: eyespot search --index {index}")
 
 
-def _tuning_queries(collection: Collection, place: Path | None) -> TuningQueries:
-    """Queries from a file, or pictures of the gallery moved a little."""
+def _tuning_queries(collection: Collection, place: Path | None) -> list[TuningQueries]:
+    """Queries from a file; or pictures of the gallery moved a little, and words, if its encoder can be loaded."""
     import numpy as np
 
     from eyespot.gallery.files import map_array
     from eyespot.search.embedding import embed
     from eyespot.search.query_language import parse
-    from eyespot.search.tuning import TuningQueries, pictures_moved
+    from eyespot.search.tuning import TuningQueries, pictures_moved, words
     from eyespot.storage.files import text_of
 
     if place is None:
-        return pictures_moved(collection.view)
+        pictures = pictures_moved(collection.view)
+        try:
+            return [pictures, words(collection.encoder)]
+        except EyespotError as error:
+            note(f"tuned for pictures only, not for words: {error}")
+            return [pictures]
     place = place.expanduser()
     if place.suffix == ".npy":
         if not place.is_file():
             raise UsageError(f"there is no file {place}")
         vectors = np.asarray(map_array(place), np.float32)
         unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)  # (queries, dim)
-        return TuningQueries(unit, place.name)
+        return [TuningQueries(unit, place.name)]
     texts = list(dict.fromkeys(text for text in text_of(place).splitlines() if text.strip()))
     if not texts:
         raise UsageError(f"{place} holds no query; write one a line")
-    return TuningQueries(embed([parse(text) for text in texts], collection.encoder), place.name)
+    return [TuningQueries(embed([parse(text) for text in texts], collection.encoder), place.name)]
 
 
 # -- output -------------------------------------------------------------------------------------------------
@@ -138,8 +146,10 @@ def _rows(tuned: Tuned) -> Sequence[tuple[str, ...]]:
     return rows
 
 
-def _share(recall: float) -> str:
-    return f"{100 * recall:.1f} % of the true 50"
+def _shares(measured: Measured) -> str:
+    """What was found by each kind of queries."""
+    found = (f"{100 * share:.1f} % by {source}" for source, share in measured.shares.items())
+    return f"of the true 50 it found {', '.join(found)}"
 
 
 # -- what is drawn ------------------------------------------------------------------------------------------
@@ -170,8 +180,8 @@ def _table(tuned: Tuned) -> ReportTable:
     measured = tuned.measured
     exact = ("exact", "", "", "1.0000", f"{_ms(tuned.exact_seconds):.3f}", "")
     about = (
-        f"Measured on {measured.queries} queries that chose nothing ({measured.source}): {_share(measured.recall)} "
-        "found by what is kept. The numbers below are of the queries that chose it."
+        f"Measured on {measured.queries} queries that chose nothing: {_shares(measured)}. "
+        "The numbers below are of the queries that chose it."
     )
     columns = ("index", "probes", "depth", "recall@50", "ms of CPU time", "")
     return ReportTable("Approximate indexes", columns, [*_rows(tuned), exact], about)

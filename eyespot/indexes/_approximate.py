@@ -1,21 +1,24 @@
 """Approximate search made safe: a rough pass names candidates, which are scored again from the vectors themselves.
 
 Whatever is rough inside, an answer is never short and never out of the mask. Few rows left are searched exactly, so are
-rows that came after the index was built, and so is a query for which the rough pass names too few.
+rows that came after the index was built, and so is a query for which the rough pass names too few, or of whose nearest
+it seems to have missed more than was promised.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.indexes._asked import allowed, positive, queries_for
+from eyespot.indexes._recall import estimate_recall
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import NOT_FINITE, Block, NotFiniteVectors, evenly
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, add_products, rank
@@ -25,11 +28,16 @@ K = 50  # answers that `depth` and `recall` speak of
 LEAST = 1024  # rows; fewer are neither enough to train on nor worth it
 # Codes of four bits for four numbers are a 32nd of float32 vectors, and rows picked out of a mapped file are read at
 # about half the speed of rows in order: so few rows left cost no more than a pass over the codes.
-NARROW = 64
+# Int8 codes are a quarter, and their rows are skipped at no cost.
+NARROW, NARROW_CODED = 64, 8
+SLACK = 0.02  # an estimate for one query may be so far below what was promised of the mean
 _NAMED = 1 << 22  # rows that a group of queries has named at once, at some thirty bytes each
 _COMPARED = 64  # rows by which an index knows its vectors
 _GATHERED = 1 << 22  # numbers of vectors in memory at once
 _ROUNDING = 1e-5  # of a float32 product, relative to the largest; far above what dim terms lose
+
+
+Scored = tuple[NDArray[np.float32], Ids]  # about how near, and rows, -1 where there are no more; (m, count) both
 
 
 class Finder(Protocol):
@@ -37,13 +45,14 @@ class Finder(Protocol):
 
     rows: int
     sieving: bool  # whether it can look among the rows of a mask only
+    complete: bool  # whether it scores every row, and so names those with the highest rough scores
 
-    def likely(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Ids:
-        """(m, count) rows, likeliest first, -1 where it names no more. Only a sieving one gets a mask."""
+    def scored(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Scored:
+        """About how near, and rows, likeliest first, -1 where it names no more. Only a sieving one gets a mask."""
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Use:
     """How a built index is used.
 
@@ -51,14 +60,23 @@ class Use:
     depth: how many rows are scored again for up to 50 answers, in proportion for more.
     recall: the share of the 50 nearest that were found when it was measured; NaN: never.
     covered: the blocks it was built of, in its order; None: all.
+    promise: the share that is promised; a query whose estimate is more than `SLACK` below it is searched exactly. 0:
+    none is. Only a finder that is complete has estimates.
+    live: the rows that are there, (rows,), if not all are: a mask that is this one is no filter.
+    exact: opens exact search over all blocks, for what is not searched approximately; None: without codes on the disk.
     """
 
     probes: int = 0
     depth: int = 20 * K
     recall: float = math.nan
     covered: Sequence[int] | None = None
+    promise: float = 0.0
+    live: Mask | None = None
+    exact: Callable[[], Exact] | None = None
 
     def __post_init__(self) -> None:
+        if not 0 <= self.promise <= 1:
+            raise UsageError(f"promise is {self.promise}; it is a share, from 0 to 1")
         if self.depth < 1 or self.probes < 0:
             raise UsageError(f"depth is {self.depth} and probes {self.probes}; look at one row at least")
 
@@ -85,9 +103,16 @@ class Approximate:
         known = range(len(blocks)) if use.covered is None else use.covered
         self._old = _Some(self._rows, list(known))
         self._new = _Some(self._rows, [at for at in range(len(blocks)) if at not in set(known)])
-        # An index like this is opened so as not to hold the vectors' codes in memory; exact searches make none here.
-        self._whole = Exact(blocks, patience=math.inf)
-        self._fresh = Exact([blocks[at] for at in self._new.which], patience=math.inf)
+
+    @cached_property
+    def _whole(self) -> Exact:
+        # Without codes on the disk it makes none: an index like this is opened so as not to hold them in memory.
+        return Exact(self._rows.blocks, patience=math.inf) if self.use.exact is None else self.use.exact()
+
+    @cached_property
+    def _fresh(self) -> Exact:
+        blocks, codes = [self._rows.blocks[at] for at in self._new.which], self._whole.codes
+        return Exact(blocks, [codes[at] for at in self._new.which] if codes else None, patience=math.inf)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -104,49 +129,87 @@ class Approximate:
         k = min(positive(k), len(self._rows) if mask is None else int(np.count_nonzero(mask)))
         if not len(checked) or not self._worthwhile(k, mask):
             return self._whole.search(checked, max(1, k), mask)
-        likely = self._likely(checked, k, mask)
-        answers = [self._best(query, rows, k, mask) for query, rows in zip(checked, likely, strict=True)]
-        scores = np.array([scores for _, scores in answers])
-        return NearestRows(
-            np.array([rows for rows, _ in answers], np.int64), scores.astype(np.float32), self.use.recall
-        )
+        rows, scores = np.empty((len(checked), k), np.int64), np.empty((len(checked), k))
+        shares = np.zeros(len(checked))
+        for at, (query, named) in enumerate(zip(checked, self._candidates(checked, k, mask), strict=True)):
+            if len(named.rows) >= k:
+                rows[at], scores[at] = self._best(query, named, k)
+                shares[at] = self._share(named, float(scores[at, -1]), k, self._old.left(mask))
+        low = shares < self.use.promise - SLACK if self._finder and self._finder.complete else shares <= 0
+        if low.any():
+            rows[low], scores[low] = self._whole.ranked(checked[low], k, mask)
+        return NearestRows(rows, scores.astype(np.float32), self._stated(np.where(low, 1.0, shares), low))
+
+    def _stated(self, shares: Reals, sure: Mask) -> float | None:
+        """The mean share that these answers hold; None if all are exact, NaN if the index was never measured."""
+        if sure.all():
+            return None
+        # A sum without rounding, so that equal shares have themselves as their mean
+        return math.nan if math.isnan(self.use.recall) else math.fsum(shares.tolist()) / len(shares)
+
+    def _share(self, named: _Named, last: float, k: int, left: int) -> float:
+        """What an answer holds of the nearest: by its own scores, or as it was measured; 0 where it must be exact."""
+        assert self._finder is not None
+        if not self._finder.complete:
+            return 1.0 if math.isnan(self.use.recall) else max(self.use.recall, 1e-9)
+        old = ~np.isnan(named.rough)
+        if old.sum() < min(self._depth(k), left):
+            return 0.0
+        return estimate_recall(named.rough[old], named.exact[old], last, k, left)
 
     def _worthwhile(self, k: int, mask: Mask | None) -> bool:
-        """Whether looking for candidates is less work than reading all rows that are left."""
+        """Whether looking for candidates is less work than reading all rows that are left, and its recall is known."""
         left = self._old.left(mask)
-        return self._finder is not None and left > max(LEAST, len(self._old) // NARROW, 2 * self._depth(k))
+        if self._finder is None or left <= max(LEAST, len(self._old) // NARROW, 2 * self._depth(k)):
+            return False
+        live = self.use.live
+        filtered = mask is not None and (live is None or not np.array_equal(mask, live))
+        if filtered and not self._finder.complete:
+            return False  # lists and graphs are measured without a filter, and do not see what one makes them miss
+        return left > len(self._old) // NARROW_CODED or not self._whole.codes
 
     def _depth(self, k: int) -> int:
         return max(k, math.ceil(self.use.depth * max(1.0, k / K)))
 
-    def _likely(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> Iterator[Ids]:
+    def _candidates(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> Iterator[_Named]:
         """For each query the rows to score, each once and in order."""
         assert self._finder is not None
         rough = _Rough.of(self._finder, self._depth(k), self.use.probes, self._old.mask(mask))
         step = max(1, _NAMED // rough.count)
         for some in (queries[start : start + step] for start in range(0, len(queries), step)):
-            found = self._old.numbered(rough.candidate_rows(some))
-            fresh = np.empty((len(some), 0), np.int64)
+            near, found = rough.candidate_rows(some)
+            found = self._old.numbered(found)
             if self._new.left(mask):
                 fresh = self._new.numbered(self._fresh.search(some, k, self._new.mask(mask)).rows)
-            both = (np.unique(rows) for rows in np.concatenate([found, fresh], axis=1))
-            yield from (rows[rows >= 0] for rows in both)
+                near = np.concatenate([near, np.full(fresh.shape, np.nan, np.float32)], axis=1)
+                found = np.concatenate([found, fresh], axis=1)
+            for query, scores, rows in zip(some, near, found, strict=True):
+                once, first = np.unique(rows, return_index=True)
+                first = first[once >= 0]
+                yield _Named(rows[first], scores[first].astype(np.float64), self._products(query, rows[first]))
 
-    def _best(self, query: NDArray[np.float32], rows: Ids, k: int, mask: Mask | None) -> tuple[Ids, Reals]:
-        """In float32 down to those that may be among the k best, then in double precision."""
-        if len(rows) < k:
-            found, scores = self._whole.ranked(query[None], k, mask)
-            return found[0], scores[0]
-        # (n,)
+    def _products(self, query: NDArray[np.float32], rows: Ids) -> NDArray[np.float32]:
+        """Inner products with the rows themselves, (n,)."""
         step = max(1, _GATHERED // max(1, self._rows.dim))
         parts = [self._rows.gather(rows[start : start + step]) @ query for start in range(0, len(rows), step)]
-        rough = np.concatenate(parts)
-        floor = np.partition(rough, -k)[-k] - _ROUNDING * np.abs(rough).max()
-        near = rows[~(rough < floor)]
+        return np.concatenate([np.empty(0, np.float32), *parts])
+
+    def _best(self, query: NDArray[np.float32], named: _Named, k: int) -> tuple[Ids, Reals]:
+        """In float32 down to those that may be among the k best, then in double precision."""
+        floor = np.partition(named.exact, -k)[-k] - _ROUNDING * np.abs(named.exact).max()
+        near = named.rows[~(named.exact < floor)]
         scores = self._rows.scores(near, query.astype(np.float64), add_products)
         if not np.isfinite(scores).all():
             raise NotFiniteVectors(NOT_FINITE)
         return rank(near, scores, k)
+
+
+class _Named(NamedTuple):
+    """Rows to choose from, in order: their rough scores (NaN for those found exactly) and their float32 products."""
+
+    rows: Ids
+    rough: Reals
+    exact: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -167,12 +230,12 @@ class _Rough:
         most = count if finder.sieving else min(len(mask), math.ceil(1.2 * count * thinned))
         return cls(finder, most, math.ceil(probes * thinned), mask)
 
-    def candidate_rows(self, queries: NDArray[np.float32]) -> Ids:
-        """(m, count) rows that the mask lets through, -1 in the place of others."""
+    def candidate_rows(self, queries: NDArray[np.float32]) -> Scored:
+        """About how near, and rows that the mask lets through, -1 in the place of others; (m, count) both."""
         if self.mask is None or self.finder.sieving:
-            return self.finder.likely(queries, self.count, self.probes, self.mask)
-        rows = self.finder.likely(queries, self.count, self.probes)
-        return np.where((rows >= 0) & self.mask[rows], rows, -1)
+            return self.finder.scored(queries, self.count, self.probes, self.mask)
+        scores, rows = self.finder.scored(queries, self.count, self.probes)
+        return scores, np.where((rows >= 0) & self.mask[rows], rows, -1)
 
 
 def name_of(rows: RowBlocks) -> str:

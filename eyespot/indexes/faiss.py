@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, name_of, refuse_others, widened
+from eyespot.indexes._approximate import Scored as Scored
 from eyespot.kernels.codes import Block
-from eyespot.kernels.rows import Ids, RowBlocks
+from eyespot.kernels.rows import RowBlocks
 from eyespot.rooms import needs
 from eyespot.storage.atomic import flush
 from eyespot.storage.files import json_of, write_whole
@@ -86,6 +87,11 @@ class FaissShape:
         return self.kind != "hnsw"
 
     @property
+    def complete(self) -> bool:
+        """Whether the codes of all rows are read."""
+        return self.kind in ("pq", "rabitq")
+
+    @property
     def probes(self) -> int:
         """What is looked into unasked: an eighth of the lists, or 400 places of a graph."""
         return 400 if self.kind == "hnsw" else math.ceil(self.lists / 8)
@@ -117,9 +123,6 @@ def _faiss() -> Any:
     return faiss
 
 
-Scored = tuple[NDArray[np.float32], Ids]  # about how near, and rows, -1 where there are no more; (m, count) both
-
-
 class Searched(Protocol):
     """Who searches parts that lie in a folder."""
 
@@ -138,14 +141,10 @@ class Parts:
         self.shape, self._parts, self._width = shape, parts, width
         self._starts = np.cumsum([0, *(part.ntotal for part in parts)])
         self.rows = int(self._starts[-1])
-        self.sieving = shape.sieving
-
-    def likely(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Ids:
-        """(m, count) rows, likeliest first, -1 where there are no more."""
-        return self.scored(queries, count, probes, mask)[1]
+        self.sieving, self.complete = shape.sieving, shape.complete
 
     def scored(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Scored:
-        """The same, and about how near they are."""
+        """About how near, and rows, likeliest first, -1 where there are no more."""
         wide = widened(queries, self._width)
         return likeliest([self._search(at, wide, (count, probes), mask) for at in range(len(self._parts))], count)
 
@@ -173,11 +172,11 @@ class _PartedIndex:
 
     def __init__(self, layout: _Layout, searched: Searched) -> None:
         self.shape, self._searched, self.rows = layout.shape, searched, sum(layout.sizes)
-        self.sieving = layout.shape.sieving
+        self.sieving, self.complete = layout.shape.sieving, layout.shape.complete
 
-    def likely(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Ids:
-        """(m, count) rows, likeliest first, -1 where there are no more."""
-        return self._searched(queries, count, probes, mask)[1]
+    def scored(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Scored:
+        """About how near, and rows, likeliest first, -1 where there are no more."""
+        return self._searched(queries, count, probes, mask)
 
 
 def likeliest(found: Sequence[Scored], count: int) -> Scored:

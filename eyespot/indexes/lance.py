@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, name_of, refuse_others, widened
+from eyespot.indexes._approximate import LEAST, Approximate, Scored, divided, finite, name_of, refuse_others, widened
 from eyespot.kernels.codes import Block
 from eyespot.kernels.rows import Ids, RowBlocks
 from eyespot.rooms import needs
@@ -76,18 +76,19 @@ class LanceTable:
     """Rows and vectors as LanceDB keeps them."""
 
     sieving = False  # a filter would have to name every row
+    complete = False
 
     def __init__(self, table: Any) -> None:
         self._table, self.rows = table, int(table.count_rows())
 
-    def likely(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Ids:
-        """(m, count) rows, likeliest first, -1 where there are no more."""
+    def scored(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Scored:
+        """About how near (LanceDB's scores are not used), and rows, likeliest first, -1 where there are no more."""
         found = np.full((len(queries), count), -1, np.int64)
         for at, query in enumerate(widened(queries, _wide(queries.shape[1]))):
             asked = self._table.search(query).distance_type("dot").nprobes(max(1, probes)).limit(count)
             rows = _answered(asked.select(["row", "_distance"]))
             found[at, : len(rows)] = rows
-        return found
+        return np.zeros(found.shape, np.float32), found
 
 
 def _answered(asked: Any) -> Ids:

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -41,12 +42,18 @@ _COMPARED = 64  # rows of a shard; all of them would have to be read from the di
 
 @dataclass(frozen=True)
 class Measured:
-    """What was found of the `k` nearest: the mean share over so many queries, and where these came from."""
+    """What was found of the `k` nearest: the mean share over so many queries, and where these came from.
+
+    `shares`: that of each source, of which `recall` is the least. `exact`: the share of queries that were answered
+    exactly, because their own estimate was too low.
+    """
 
     recall: float
     k: int
     queries: int
     source: str
+    shares: Mapping[str, float] = field(default_factory=dict)
+    exact: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,8 @@ def open_index(view: View, name: str = EXACT, means: SearchBackend | None = None
     damaged |= damaged_at_a_glance(folder, sound_digests(folder))
     damaged |= {part: "it is not whole" for part, size in kept.files.items() if _size(folder / part) not in (0, size)}
     refuse_damaged(folder, damaged, lambda _: _repair_line(view))
-    use: dict[str, Any] = {"recall": kept.measured.recall, "covered": _places(view, kept, name)}
+    use: dict[str, Any] = {"recall": kept.measured.recall, "covered": _places(view, kept, name), "live": view.live}
+    use["exact"] = partial(open_index, view)  # only when it is needed: it maps every file of codes
     if means is not None:
         if kept.index != IN_PARTS:
             raise UsageError(f"the index {name} is searched by one process; leave out --ray, or --index {name}")

@@ -68,8 +68,8 @@ def tell_recall(run: Run, *made_of: NearestRows | Run) -> None:
     run.header["exact"] = not recalls
     if recalls:
         recall = run.header["recall"] = nan if any(map(isnan, recalls)) else min(recalls)
-        found = f"found {100 * recall:.1f} % of the true {K} when measured"
-        note = f"approximate: {'how much it finds was never measured' if isnan(recall) else found}"
+        share = f"about {100 * recall:.1f} % of the nearest were found"
+        note = f"approximate: {'how much it finds was never measured' if isnan(recall) else share}"
         run.notes = [*(text for text in run.notes if text != note), note]
 
 

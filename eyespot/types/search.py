@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 class NearestRows(NamedTuple):
     """Nearest rows per query: `rows` and `scores` are (queries, k), best first, k ≤ what was asked.
 
-    `recall` is None where these surely are the nearest; else the share of the nearest that such answers held when the
-    index was measured, NaN if it never was. An approximate index answers exactly where that is no more work.
+    `recall` is None where these surely are the nearest; else the share of the nearest that these answers hold, as their
+    own search estimates it or, of lists and graphs, as it was measured; NaN if it never was. An approximate index
+    answers exactly where that is no more work, and where the estimate is below what was promised.
     """
 
     rows: NDArray[np.int64]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.lazy_import import requires
 from tests.search.imported import drawn, take
 
 pytestmark = requires("faiss")
-NOTE = "approximate: found 71.2 % of the true 50 when measured"
+NOTE = re.compile(r"approximate: about [\d.]+ % of the nearest were found")
 WORDS = ["a heron", "a red disc", "stripes", "snow", "two birds", "a windmill"]
 
 
@@ -42,6 +43,10 @@ def data(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def noted(notes: list[str]) -> bool:
+    return any(NOTE.fullmatch(note) for note in notes)
+
+
 def mean(found: dict[str, Any]) -> float:
     value: float = found["tasks"][0]["measures"]["AP@50"]["mean"]
     return value
@@ -52,9 +57,9 @@ def test_the_numbers_are_those_of_the_index_and_say_so(gallery: Path, data: Path
     exact, found = told(*asked), told(*asked, "--index", "faiss", "--out", tmp_path / "report")
 
     assert mean(exact) == 1 and not any("approximate" in note for note in exact["notes"])
-    assert 0.1 < mean(found) < 0.999 and NOTE in found["notes"] and NOTE in found["tasks"][0]["notes"]
+    assert 0.1 < mean(found) < 0.999 and noted(found["notes"]) and noted(found["tasks"][0]["notes"])
     assert found["made"]["arguments"]["index"] == "faiss"
-    assert NOTE in (tmp_path / "report" / "report.html").read_text()
+    assert NOTE.search((tmp_path / "report" / "report.html").read_text())
 
 
 def test_they_come_again_from_their_summary_until_the_index_is_another(
@@ -76,7 +81,7 @@ def test_they_come_again_from_their_summary_until_the_index_is_another(
 
 def test_the_environment_may_name_it(gallery: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EYESPOT_INDEX", "faiss")
-    assert NOTE in told("own", "--data", data, "-g", gallery)["notes"]
+    assert noted(told("own", "--data", data, "-g", gallery)["notes"])
 
 
 @pytest.mark.long
@@ -85,7 +90,7 @@ def test_on_a_cluster_the_numbers_are_the_same(gallery: Path, data: Path) -> Non
     asked = ("own", "--data", data, "-g", gallery, "--index", "faiss")
     here, there = told(*asked), told(*asked, "--ray", "local", "--workers", "2")
 
-    assert there["tasks"][0]["measures"] == here["tasks"][0]["measures"] and NOTE in there["notes"]
+    assert there["tasks"][0]["measures"] == here["tasks"][0]["measures"] and noted(there["notes"])
 
 
 def test_an_index_that_is_not_there_is_refused(gallery: Path, data: Path) -> None:

@@ -36,14 +36,85 @@ def share(index: Index, exact: Index, queries: np.ndarray, mask: np.ndarray | No
     [("faiss", {"kind": "ivf", "lists": 16, "probes": 1}), ("lance", {"lists": 16, "probes": 1})],
     ids=["ivf", "lance"],
 )
-def test_lists_give_as_much_under_a_filter_as_without(name: str, way: dict[str, Any]) -> None:
-    """A tenth of the rows, at random: the twenty nearest are no longer of one cluster, and so of several lists."""
+def test_lists_answer_a_filter_exactly_and_removed_rows_as_ever(name: str, way: dict[str, Any]) -> None:
+    """What a filter makes lists miss cannot be seen. Rows that are gone are no filter: of them a tenth is left here,
+    and the twenty nearest are no longer of one cluster, and so of several lists."""
     vectors = clustered(20_000)
     queries, mask = vectors[:40], np.random.default_rng(1).random(20_000) < 0.1
     index, exact = loading(name, {**way, "depth": 200})([vectors]), Exact([vectors])
+    thinned = loading(name, {**way, "depth": 200})([vectors], live=mask)
 
-    assert not index.search(queries, 20, mask).exact
-    assert share(index, exact, queries, mask) >= share(index, exact, queries, None) - 0.05
+    assert index.search(queries, 20, mask).exact and not index.search(queries, 20).exact
+    assert not thinned.search(queries, 20, mask).exact
+    assert share(thinned, exact, queries, mask) >= share(index, exact, queries, None) - 0.05
+
+
+# -- how much an answer holds -------------------------------------------------------------------------------------
+
+CODES = [{"kind": "pq"}, {"kind": "rabitq"}]
+
+
+def adverse(name: str, scores: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """A filter that hides what is nearest to a query, by the scores of the rows and those of the nearest one's rows."""
+    kept = np.ones(len(scores), np.bool_)
+    share = {"a thousandth": 0.001, "a hundredth": 0.01, "half": 0.5, "a cluster": 0.03}[name]
+    kept[np.argsort(-(near if name == "a cluster" else scores))[: int(share * len(scores))]] = False
+    return kept
+
+
+@pytest.mark.parametrize("way", CODES, ids=["pq", "rabitq"])
+def test_what_is_stated_is_what_is_found(way: dict[str, Any]) -> None:
+    """Without a filter, and queries of two kinds; the second, far from the rows, is harder."""
+    vectors = clustered(20_000, 64)
+    far = clustered(40, 64, seed=3) + np.linspace(-0.2, 0.2, 64, dtype=np.float32)
+    index, exact = loading("faiss", {**way, "depth": 400})([vectors], recall=0.9), Exact([vectors])
+    for queries in (clustered(40, 64, seed=2), far):
+        stated = index.search(queries, 20).recall
+        assert stated is not None and stated - share(index, exact, queries, None) < 0.02
+
+
+@pytest.mark.parametrize("name", ["a thousandth", "a hundredth", "half", "a cluster"])
+@pytest.mark.parametrize("way", CODES, ids=["pq", "rabitq"])
+def test_an_adverse_filter_is_noticed_and_answered_exactly(way: dict[str, Any], name: str) -> None:
+    vectors, queries = clustered(20_000, 64), clustered(12, 64, seed=2)
+    index = loading("faiss", {**way, "depth": 200})([vectors], recall=0.99, promise=0.97)
+    unaware, exact = loading("faiss", {**way, "depth": 200})([vectors], recall=0.99), Exact([vectors])
+    missed = []
+    for query in queries:
+        scores = vectors @ query
+        mask = adverse(name, scores, vectors @ vectors[scores.argmax()])
+        found, plain = index.search(query[None], 20, mask), unaware.search(query[None], 20, mask)
+        true = exact.search(query[None], 20, mask).scores[0, -1] - 1e-6
+        held, before = ((one.scores >= true).mean() for one in (found, plain))
+        assert (found.recall or 1.0) - held < 0.1
+        missed.append((1 - held, 1 - before))
+    after, before = np.mean(missed, axis=0)
+    assert after < 0.02 and (before > 0.05 or name == "a thousandth")
+
+
+def test_exact_search_that_steps_in_reads_the_codes_it_is_given() -> None:
+    """A narrow filter is searched exactly from an eighth of the rows on where there are codes, and from a 64th else."""
+    pytest.importorskip("numba")
+    vectors, asked = clustered(20_000, 64), []
+    coded = Exact([vectors], small=0, patience=0)
+    coded.prepare()
+
+    def opened() -> Exact:
+        asked.append("exact")
+        return coded
+
+    mask = np.random.default_rng(0).random(20_000) < 0.1
+    index = loading("faiss", {"kind": "pq", "depth": 200})([vectors], recall=0.9, exact=opened)
+
+    assert not index.search(vectors[:2], 20).exact and asked == []
+    assert index.search(vectors[:2], 20, mask).exact and asked == ["exact"]
+    assert not loading("faiss", {"kind": "pq", "depth": 200})([vectors], recall=0.9).search(vectors[:2], 20, mask).exact
+
+
+@pytest.mark.parametrize("promise", [-0.1, 1.1, float("nan")])
+def test_a_promise_is_a_share(promise: float) -> None:
+    with pytest.raises(UsageError, match="promise is"):
+        loading("faiss", {"kind": "pq"})([clustered(1500)], promise=promise)
 
 
 @pytest.mark.parametrize(("name", "way"), ALL, ids=[way.get("kind", name) for name, way in ALL])

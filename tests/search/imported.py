@@ -22,12 +22,12 @@ def drawn(rows: int, seed: int) -> np.ndarray:
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-def take(gallery: Path, vectors: np.ndarray, name: str = "one") -> View:
+def take(gallery: Path, vectors: np.ndarray, name: str = "one", encoder: str = "starter") -> View:
     """The gallery with these vectors as one more shard."""
     folder = gallery.parent / name
     folder.mkdir(parents=True)
     np.save(folder / "vectors.npy", vectors)
-    take_in(gallery, npy.source([folder]), "starter", Copied())
+    take_in(gallery, npy.source([folder]), encoder, Copied())
     return view_of(gallery)
 
 
