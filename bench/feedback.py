@@ -124,7 +124,7 @@ def probe(query: Floats, yes: Rows, no: Rows, gallery: Gallery) -> Reals:
 
 def seesaw(query: Floats, yes: Rows, no: Rows, gallery: Gallery) -> Reals:
     """Query alignment: log loss + λ|w|²/2 + λ_q (1 - cos(w, query)) + λ_D w'ᵀMw' with w' of unit length."""
-    from scipy.optimize import minimize  # type: ignore[import-untyped]
+    from scipy.optimize import minimize
 
     norm, aligned, near = 1.0, 10.0, 100.0
     known = gallery.vectors[np.concatenate([yes, no])]

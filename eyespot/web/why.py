@@ -139,7 +139,7 @@ def _reason(house: AppState, given: SearchParams, id: str) -> Reason:
 def _moved(house: AppState, given: SearchParams) -> list[Note]:
     """What moved the ranking besides the look of the query: photos that bear its words, and verdicts on photos."""
     frozen = house.search(given.plain)
-    notes = [Note("taught", str(note)) for note in frozen.notes if note.code == "taught"]
+    notes = [Note("taught", str(note)) for note in frozen.notes if isinstance(note, Note) and note.code == "taught"]
     verdicts = ((given.like, "like", "towards", "more like this"), (given.unlike, "unlike", "away from", "not this"))
     for photos, code, way, said in verdicts:
         if photos:
