@@ -76,6 +76,10 @@ def _cell(recipe: TableRecipe, row: Printed, system: TableSystem | None, reports
         if entry is not None:
             return _measured(blank, row, system, task, entry)
         reasons += [note["text"] for note in task["not_beside"].get(row.source, [])]
+        plain = not system.stage and (row.column, row.depth, row.split) == (None, None, None)
+        if plain and row.measure in task["measures"]:  # shown, though it is not compared
+            mean = number(task["measures"][row.measure]["mean"])
+            blank = blank._replace(measured=mean, interval=_interval(row, task))
     why = "; ".join(dict.fromkeys(reasons)) or f"there is no report of {system.of or system.name} yet"
     return blank._replace(verdict=f"not comparable, because {why}")
 

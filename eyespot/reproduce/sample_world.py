@@ -108,10 +108,12 @@ def _ilias(data: Path) -> None:
     for name, lines in lists.items():
         (data / "image_ids" / f"{name}_ids.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     _training(data)
-    for kind in KINDS:
-        for name in photos_of(kind) if kind not in objects else []:
-            make_folder(data / "distractors")
-            shutil.copy(data / "photos" / name, data / "distractors" / name)
+    make_folder(data / "distractors")
+    apart = [name for kind in KINDS if kind not in objects for name in photos_of(kind)]
+    for name in apart:
+        shutil.copy(data / "photos" / name, data / "distractors" / name)
+    for name, listed in (("distractor", apart), ("mini_ilias_yfcc100m", apart[::2])):
+        (data / "image_ids" / f"{name}_ids.txt").write_text("\n".join(listed) + "\n", encoding="utf-8")
 
 
 def _training(data: Path) -> None:

@@ -160,5 +160,13 @@ def test_a_miniature_runs_to_its_table(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["cells"] and all(cell["printed"] is None for cell in told["cells"]) and "sample" in told["note"]
+    if name == "inquire-2":  # as if it were the report of a system of the paper
+        report = tmp_path / "as" / "reports" / "rn50"
+        report.parent.mkdir(parents=True)
+        (tmp_path / "w" / "reports" / "starter").rename(report)
+        (cell, *_) = (one for one in cells(reproduce.recipe(name), tmp_path / "as") if one.method.endswith("RN50"))
+        assert cell.measured is not None and cell.interval is not None
+        assert "6 of the paper's 200 queries" in cell.verdict
+        return
     assert again.returncode == 0 and "finished: eyespot eval" in again.stderr
     assert "not the paper's data" in (tmp_path / "w" / "table.md").read_text()
