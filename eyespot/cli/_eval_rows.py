@@ -84,7 +84,7 @@ def folder_name(name: str) -> str:
 
 
 def evaluate_rows(rows: Sequence[EvalOptions], json: bool) -> None:
-    """The table of all rows; a row that cannot be evaluated is told, and the others go on (exit code 3)."""
+    """The table of all rows; a row that fails is reported, and the others go on (exit code 3)."""
     from eyespot.reports.rows import row_tables
     from eyespot.reports.tables import as_text
 

@@ -43,6 +43,15 @@ def refuse_alone(adapt: str | None, adapt_depth: int | None, neighbours: int | N
         raise UsageError("--alpha weighs the pictures of query expansion; say how many with --neighbours N")
 
 
+def later_stages(
+    adapt: str | None, adapt_depth: int | None, neighbours: int | None, alpha: float | None, ray: str | None
+) -> dict[str, Any]:
+    """The fields of `StageOptions` that change how a stage works; `UsageError` where they do not fit the others."""
+    refuse_alone(adapt, adapt_depth, neighbours, alpha)
+    refuse_on_cluster(adapt, ray)
+    return {"adapt_depth": adapt_depth, "alpha": 1.0 if alpha is None else alpha}
+
+
 def refuse_on_cluster(adapt: str | None, ray: str | None) -> None:
     """`UsageError` for a linear adapter on a cluster, whose workers search vectors as they are stored."""
     if ray and adapt is not None and adapt.startswith("linear:"):

@@ -38,12 +38,12 @@ def run(
         raise UsageError(f"{queries} has {asked.shape[1]} components, {gallery} {images.shape[1]}; they must be alike")
     if adapter.caution is not None:
         note(adapter.caution)
-    arrays = _found(adapter, np.asarray(asked, np.float32), images, k)
+    arrays = _arrays(adapter, np.asarray(asked, np.float32), images, k)
     write_whole(out, lambda file: np.savez(file, allow_pickle=False, **arrays))
     note(f"{len(asked)} queries, the best {arrays['ids'].shape[1]} of {len(images)} images each, in {out}")
 
 
-def _found(adapter: AnyAdapter, queries: Any, images: Any, k: int) -> dict[str, Any]:
+def _arrays(adapter: AnyAdapter, queries: Any, images: Any, k: int) -> dict[str, Any]:
     """ids and scores (queries, k), and the queries as the adapter has them."""
     import numpy as np
 

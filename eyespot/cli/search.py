@@ -68,9 +68,8 @@ from eyespot.cli._stage_options import (
     ADAPT,
     adapt_depth_option,
     alpha_option,
+    later_stages,
     neighbours_option,
-    refuse_alone,
-    refuse_on_cluster,
     rerank_local_option,
 )
 from eyespot.cli.console import escaped, note, print_json, print_line, print_raw
@@ -167,8 +166,7 @@ def run(
     from eyespot.search.chain import StageOptions
 
     output = Printing(_path_end(json, paths, print0), json, html, HitsOut(copy, album, csv, all_columns, xmp, open))
-    refuse_alone(adapt, adapt_depth, neighbours, alpha)
-    refuse_on_cluster(adapt, ray)
+    later = later_stages(adapt, adapt_depth, neighbours, alpha, ray)
     words = _words(query, [where or "", *(label or [])])
     without_query = words is None and image is None
     if without_query:
@@ -194,8 +192,7 @@ def run(
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
     options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
-    options = replace(options, adapt_depth=adapt_depth, alpha=1.0 if alpha is None else alpha)
-    options = replace(options, by=by or options.default_way, teach=teach, named=True, grouped=groups)
+    options = replace(options, by=by or options.default_way, teach=teach, named=True, grouped=groups, **later)
     judged_photos = moves.feedback(collection, wanted, ledger_of(ledger, collection.gallery.path))
     results = collection.answered(wanted, collection.stage(options, judged_photos))
     _refuse_no_words(results)

@@ -130,7 +130,7 @@ def listed_rows(view: View, names: Iterable[str], column: str | None = None) -> 
     ways = [_shortened(texts, "file_stem") for texts in keys]
     mask, count, there, lacking = np.zeros(len(view.live), bool), 0, 0, None
     for texts in stems_of(names):
-        found = [_named(view, way, texts) for way in ways]
+        found = [_rows_called(view, way, texts) for way in ways]
         best = max(range(len(ways)), key=lambda number: int(found[number][1].sum()))
         ways, (rows, hit) = [ways[best]], found[best]
         mask[rows] = True
@@ -146,7 +146,7 @@ def stems_of(names: Iterable[str]) -> Iterator[Any]:
         yield _pc.unique(_shortened(_Keys(pa.array(piece, pa.string()), np.arange(len(piece))), "file_stem").texts)
 
 
-def _named(view: View, keys: _Keys, texts: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _rows_called(view: View, keys: _Keys, texts: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The rows whose key is among the texts, and which texts (texts,) have one."""
     at = _pc.fill_null(_pc.index_in(keys.texts, value_set=texts, skip_nulls=True), -1).to_numpy()
     named = (at >= 0) & view.live[keys.rows]
