@@ -104,7 +104,7 @@ def view(query: Floats, yes: Rows, no: Rows, gallery: Gallery, beta: float = 0.3
 
 def probe(query: Floats, yes: Rows, no: Rows, gallery: Gallery) -> Reals:
     """Logistic regression that starts from the query and is drawn to it; a quarter of the gallery weighs as one no."""
-    from scipy.optimize import minimize  # type: ignore[import-untyped]
+    from scipy.optimize import minimize
 
     centre, others = gallery.vectors.mean(axis=0), gallery.vectors[::4]
     known = np.concatenate([gallery.vectors[yes], gallery.vectors[no], others]) - centre
@@ -124,7 +124,7 @@ def probe(query: Floats, yes: Rows, no: Rows, gallery: Gallery) -> Reals:
 
 def seesaw(query: Floats, yes: Rows, no: Rows, gallery: Gallery) -> Reals:
     """Query alignment: log loss + λ|w|²/2 + λ_q (1 - cos(w, query)) + λ_D w'ᵀMw' with w' of unit length."""
-    from scipy.optimize import minimize  # type: ignore[import-untyped]
+    from scipy.optimize import minimize
 
     norm, aligned, near = 1.0, 10.0, 100.0
     known = gallery.vectors[np.concatenate([yes, no])]
@@ -307,6 +307,6 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
 
 if __name__ == "__main__":
-    command = Command(__doc__, quick="one draw of the errors")
+    command = Command(__doc__, threads=1, quick="one draw of the errors")
     command.add_argument("--data", type=Path, default=SHARED / "data", help="the folder of the sets")
     command.run(measurements)

@@ -200,7 +200,7 @@ class View:
 
     def rows_of(self, ids: Sequence[str]) -> list[int]:
         """The rows of pictures by their ids; `UsageError` for an id that is not here."""
-        at = self.rows_by_id(ids).tolist()
+        at: list[int] = self.rows_by_id(ids).tolist()
         if -1 in at:
             lacking = ids[at.index(-1)]
             raise UsageError(f"the gallery has no picture {lacking!r} with vectors of {self.space.encoder}")

@@ -204,10 +204,10 @@ class AppState:
             if asked.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
             return self.results.keep(in_its_order(plain, asked, self.judge(asked.rerank)))
-        if asked.likely is None and asked.first is None:
-            return plain
         if asked.first is not None:
             return self.results.keep(telling_first(plain, asked, self.judged_rows(plain, asked, own)))
+        if asked.likely is None:
+            return plain
         known = self.calibration(plain, own)
         if known is None:
             raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
