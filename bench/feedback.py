@@ -104,7 +104,7 @@ def view(query: Floats, yes: Rows, no: Rows, gallery: Gallery, beta: float = 0.3
 
 def probe(query: Floats, yes: Rows, no: Rows, gallery: Gallery) -> Reals:
     """Logistic regression that starts from the query and is drawn to it; a quarter of the gallery weighs as one no."""
-    from scipy.optimize import minimize
+    from scipy.optimize import minimize  # type: ignore[import-untyped]
 
     centre, others = gallery.vectors.mean(axis=0), gallery.vectors[::4]
     known = np.concatenate([gallery.vectors[yes], gallery.vectors[no], others]) - centre
