@@ -307,6 +307,6 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
 
 if __name__ == "__main__":
-    command = Command(__doc__, quick="one draw of the errors")
+    command = Command(__doc__, threads=1, quick="one draw of the errors")
     command.add_argument("--data", type=Path, default=SHARED / "data", help="the folder of the sets")
     command.run(measurements)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from eyespot.cli._judge_options import ledger_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -47,13 +48,27 @@ class FeedbackArguments(NamedTuple):
     whose: str | None
     yes: Sequence[str]
     no: Sequence[str]
+    ledger: Path | None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], without_query: bool) -> FeedbackArguments:
+        """Of a line. `UsageError` where nothing can be moved, or verdicts would also measure what they moved."""
+        yes, no = options["yes"] or (), options["no"] or ()
+        made = cls(options["feedback"], options["feedback_from"], yes, no, options["ledger"])
+        if made.given and without_query:
+            raise UsageError('feedback moves a query; give words or a picture, as in: eyespot search "heron" --yes ID')
+        if made.given and options["calibrate"] is not None:
+            raise UsageError(
+                "verdicts that move a ranking cannot measure it; leave out --calibrate, or --feedback, --yes and --no"
+            )
+        return made
 
     @property
     def given(self) -> bool:
         """Whether anything is to move the search."""
         return bool(self.recorded or self.whose or self.yes or self.no)
 
-    def feedback(self, collection: Collection, query: Query, ledger: Path) -> Feedback | None:
+    def feedback(self, collection: Collection, query: Query) -> Feedback | None:
         """The photos that move a query: a photo of the line stands before what is recorded of it. None for none.
 
         Raises `UsageError` for a photo of the line that the gallery does not have.
@@ -64,19 +79,9 @@ class FeedbackArguments(NamedTuple):
         from eyespot.search.recorded import recorded
 
         collection.view.rows_of([*self.yes, *self.no])
+        ledger = ledger_of(self.ledger, collection.gallery.path)
         known = recorded(ledger, query, self.whose) if self.recorded or self.whose else Feedback()
         here = {*self.yes, *self.no}
         yes, no = (tuple(id for id in ids if id not in here) for ids in known[:2])
         by = " and ".join(filter(None, (known.by, "this line" if here and known.by else "")))
         return Feedback((*yes, *self.yes), (*no, *self.no), by)
-
-    def refuse(self, calibrates: bool, without_query: bool) -> None:
-        """`UsageError` where nothing can be moved, or where the same verdicts would also measure what they moved."""
-        if self.given and without_query:
-            raise UsageError(
-                'feedback moves a query; give words or a picture, as in: eyespot search "a heron" --yes ID'
-            )
-        if self.given and calibrates:
-            raise UsageError(
-                "verdicts that move a ranking cannot measure it; leave out --calibrate, or --feedback, --yes and --no"
-            )

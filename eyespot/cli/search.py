@@ -171,8 +171,7 @@ def run(
     without_query = words is None and image is None
     if without_query:
         _refuse_without_words(context.params)
-    moves = FeedbackArguments(feedback, feedback_from, yes or (), no or ())
-    moves.refuse(calibrate is not None, without_query)
+    moves = FeedbackArguments.of(context.params, without_query)
     curve = calibrating(calibrate, likely, accuracy, blend)
     groups = curve is None if grouped is None else grouped
     # A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it looks.
@@ -193,8 +192,7 @@ def run(
     rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
     options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
     options = replace(options, by=by or options.default_way, teach=teach, named=True, grouped=groups, **later)
-    judged_photos = moves.feedback(collection, wanted, ledger_of(ledger, collection.gallery.path))
-    results = collection.answered(wanted, collection.stage(options, judged_photos))
+    results = collection.answered(wanted, collection.stage(options, moves.feedback(collection, wanted)))
     _refuse_no_words(results)
     _note_wordings(expand, wanted, results)
     look = RerankView(second, curve, collection.gallery.path)

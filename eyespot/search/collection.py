@@ -148,8 +148,7 @@ class Collection:
 
         `query` may use weights, pictures and minus (`2:heron + ./pool.jpg - people`). `where` is a SQL condition over
         the gallery's columns, which alone lists pictures by date, newest first. `adapt`, `by`, `teach` and `feedback`
-        are those of `SearchOptions`. Raises `UsageError` for what cannot be searched, `NothingFound` if
-        nothing is left.
+        are those of `SearchOptions`. `UsageError` for what cannot be searched, `NothingFound` if nothing is left.
         """
         from eyespot.search.chain import StageOptions  # which takes a collection
 

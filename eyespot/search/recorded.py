@@ -26,7 +26,7 @@ def recorded(ledger: Path, query: Query, whose: str | None = None) -> Feedback:
     `NothingFound` for somebody who said nothing of this query. A ledger that is not there holds nothing.
     """
     if not ledger.exists():
-        return _named({}, whose)
+        return _feedback_by({}, whose)
     with Judgements(ledger) as judgements, Clicks(ledger) as clicks:
         return feedback_of(judgements, clicks, query, whose)
 
@@ -41,10 +41,10 @@ def feedback_of(
         wishes.setdefault(judge, {}).update({image: _wish(one) for image, one in verdicts.items()})
     if unknown is not None:
         wishes.setdefault(unknown, {})
-    return _named(wishes, whose)
+    return _feedback_by(wishes, whose)
 
 
-def _named(wishes: Mapping[str, Wishes], whose: str | None) -> Feedback:
+def _feedback_by(wishes: Mapping[str, Wishes], whose: str | None) -> Feedback:
     people = {who: its for who, its in wishes.items() if who.startswith(PERSON)}
     if whose is None:
         by = next(iter(people)).removeprefix(PERSON) if len(people) == 1 else f"{len(people)} people"

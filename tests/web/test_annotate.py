@@ -134,10 +134,11 @@ def test_an_unknown_query_is_told(ada: TestClient) -> None:
     assert ada.get("/annotate/photos", params={"query": "none"}).status_code == 422
 
 
-def test_likely_first_shows_what_is_not_labelled(ada: TestClient) -> None:
+@pytest.mark.parametrize("what", ["likely", "telling"])
+def test_likely_and_telling_first_show_what_is_not_labelled(ada: TestClient, what: str) -> None:
     listed = images(ada, 60)
     mark(ada, {listed[0]: "y", listed[-1]: "n"})
-    told = ada.get("/annotate/photos", params={"query": "a heron", "what": "likely", "count": 60}).json()
+    told = ada.get("/annotate/photos", params={"query": "a heron", "what": what, "count": 60}).json()
     assert not {listed[0], listed[-1]} & {one["image"] for one in told["photos"]}
 
 

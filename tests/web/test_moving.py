@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 from eyespot.web import Access, Role, ServerSettings
 from tests.web.conftest import at_this_machine, copy_gallery, from_afar
+from tests.web.test_calibration import judged_to_the_end
 
 Q = "stripes on green"
 
@@ -105,9 +106,7 @@ def test_a_verdict_stands_before_a_click_and_a_doubt_moves_nothing(opened: TestC
 
 
 def test_a_ranking_that_verdicts_moved_is_measured_by_none(opened: TestClient) -> None:
-    hits = ids(search(opened))
-    for at, item in enumerate(hits):
-        judge(opened, item, "yes" if at < 20 else "no")
+    judged_to_the_end(opened, Q, relevant=20)
 
     assert search(opened)["relevant"] is not None
     assert search(opened, feedback="mine")["relevant"] is None

@@ -112,7 +112,7 @@ def take_away(at: Session, without_flagged: bool = False) -> Response:
 
 @router.get("/label")
 def label(request: Request, at: Session, house: Served, query: Id, what: What = "list") -> Response:
-    """The grid: photos of the list, somebody's share of it, those of the audit, or the likely ones first."""
+    """The grid: photos of the list, somebody's share of it, those of the audit, the likely or telling ones first."""
     if not at.who:
         return RedirectResponse("/annotate", 303)
     who, wanted = at.who, at.store.query(query)

@@ -21,7 +21,7 @@ from eyespot.web.annotate._photos import photos_shown
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, check_listed
 
 router = APIRouter(include_in_schema=False)
-What = Literal["list", "team", "audit", "likely"]
+What = Literal["list", "team", "audit", "likely", "telling"]
 MOST = 500  # marks or photos at once
 BACK = 24  # marked photos that are shown before the first one that is not
 

@@ -1,11 +1,11 @@
-"""Which photos the grid shows, in which order: the list, somebody's share of it, the audit, or the likely ones."""
+"""Which photos the grid shows, in which order: a list, a share of it, an audit, the likely or the telling ones."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from eyespot.curate.annotate import shared_list
-from eyespot.curate.annotate.active import likely_first
+from eyespot.curate.annotate.active import likely_first, telling_first
 from eyespot.curate.annotate.annotation_store import Candidate, relevant
 from eyespot.curate.annotate.auditing import share_of
 from eyespot.web._problems import Problem
@@ -32,5 +32,6 @@ def photos_shown(at: AnnotationSession, house: AppState, query: str, what: str) 
     if not there:
         return []
     vectors = np.stack([snapshot.vector(row) for photo in there if (row := rows[photo.image]) is not None])
-    order = likely_first(vectors, [labels.get(photo.image) for photo in there])
+    in_order = telling_first if what == "telling" else likely_first
+    order = in_order(vectors, [labels.get(photo.image) for photo in there])
     return [there[at_row] for at_row in order.tolist()]

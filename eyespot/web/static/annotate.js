@@ -47,7 +47,7 @@ function load() {
 }
 
 async function fetchMore() {
-  if (what === "likely") return likelier();
+  if (what === "likely" || what === "telling") return likelier();
   const more = { what, first: first + loaded, count: PAGE };
   if (grows && first + loaded >= total) {
     const { new: fresh } = await ask("grow", { what }, { method: "POST" });

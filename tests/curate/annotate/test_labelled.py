@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import active_order
 from eyespot.curate.annotate import agreement, auditing, candidates, export, queries
-from eyespot.curate.annotate.active import likely_first
+from eyespot.curate.annotate.active import likely_first, telling_first
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
 from eyespot.curate.annotate.auditing import Plan, draw
 from eyespot.curate.annotate.progress import seconds, standing
@@ -466,3 +467,12 @@ def test_the_likely_ones_come_in_half_the_photos_where_the_words_mislead() -> No
 
 def test_before_both_kinds_were_seen_the_ranking_stays() -> None:
     assert likely_first(vectors(9, 3), [True, True, *[None] * 7]).tolist() == [2, 3, 4, 5, 6, 7, 8]
+    assert telling_first(vectors(9, 3), [True, True, *[None] * 7]).tolist() == [2, 3, 4, 5, 6, 7, 8]
+
+
+def test_the_most_telling_photo_lies_between_a_yes_and_a_no() -> None:
+    angles = np.radians([0, 90, 10, 44, 80])
+    between = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+    assert telling_first(between, [True, False, None, None, None])[0] == 3
+    assert likely_first(between, [True, False, None, None, None])[0] == 2
