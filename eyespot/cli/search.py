@@ -168,8 +168,7 @@ def run(
     output = Printing(_path_end(json, paths, print0), json, html, HitsOut(copy, album, csv, all_columns, xmp, open))
     later = later_stages(adapt, adapt_depth, neighbours, alpha, ray)
     words = _words(query, [where or "", *(label or [])])
-    without_query = words is None and image is None
-    if without_query:
+    if without_query := words is None and image is None:
         _refuse_without_words(context.params)
     moves = FeedbackArguments.of(context.params, without_query)
     curve = calibrating(calibrate, likely, accuracy, blend)
