@@ -51,6 +51,7 @@ class Starter:
         self.data = data
         made = json.loads((data / "manifest.json").read_text())
         self.space = Space("starter", REVISION, made["digest"], made["preprocessing"], made["dim"])
+        self._latest: tuple[str, Vectors] | None = None  # a text and its vector, for `weakest_match` comes after it
 
     def read(self, picture: Image) -> Pixels:
         """One upright RGB picture squashed to (260, 260, 3) uint8; squashing loses no corner of it."""
@@ -75,7 +76,10 @@ class Starter:
         for row, text in zip(looks, texts, strict=True):
             for noun in (nouns := visible_nouns(unframed(text), self.lexicon)):
                 row += self.joint["concept_looks"][noun].sum(0) / len(nouns)
-        return unit(np.hstack([meanings, CONCEPT_WEIGHT / LOOK_WEIGHT * looks]))
+        vectors = unit(np.hstack([meanings, CONCEPT_WEIGHT / LOOK_WEIGHT * looks]))
+        if len(texts) == 1:
+            self._latest = texts[0], vectors[0]
+        return vectors
 
     def caveat(self, text: str) -> str | None:
         """One sentence if the text is probably not English, the only language the encoder reads."""
@@ -83,7 +87,9 @@ class Starter:
 
     def weakest_match(self, text: str) -> float:
         """A best score below this is probably no match; calibrated in docs/starter.md."""
-        return weakest_match(self.ideal_pictures @ self.encode_texts([text])[0])
+        latest = self._latest
+        vector = latest[1] if latest and latest[0] == text else self.encode_texts([text])[0]
+        return weakest_match(self.ideal_pictures @ vector)
 
     def heat(self, picture: Image, query: Vectors) -> Heat:
         """What each of 9 × 9 parts of a picture adds to the score of a query (dim,): its class activation map."""
