@@ -143,3 +143,20 @@ def test_words_alone_are_moved_by_nothing(opened: TestClient) -> None:
 
     assert answer.status_code == 422
     assert "search by look" in answer.json()["detail"]
+
+
+def test_why_names_the_verdicts_that_moved_the_ranking(opened: TestClient) -> None:
+    first, *_, last = ids(search(opened))
+    judge(opened, last, "yes")
+    judge(opened, first, "no", "ada")
+
+    mine, everybody, plain = (
+        opened.get(f"/v1/why/{last}", params={"q": Q} | given).json()["moved"]
+        for given in ({"feedback": "mine"}, {"feedback": "everybody"}, {})
+    )
+    page = opened.get(f"/why/{last}", params={"q": Q, "feedback": "mine"})
+
+    assert mine == [{"code": "moved", "sentence": "moved by 1 yes and 0 no of visitor"}]
+    assert everybody == [{"code": "moved", "sentence": "moved by 1 yes and 1 no of 2 people"}]
+    assert plain == []
+    assert "Moved by 1 yes and 0 no of visitor." in page.text
