@@ -61,7 +61,7 @@ def looked(client: TestClient, words: str, judge: str, most: int | None = None) 
     begun = client.post(place, json={"judge": judge, "most": most})
     assert begun.status_code == 202, begun.text
     while (told := client.get(place, params={"judge": judge}).json())["state"] == "running":
-        time.sleep(0.01)
+        time.sleep(0.1)
     return told
 
 
