@@ -38,3 +38,8 @@ class Clicks(SqliteFile):
             if not likes:
                 del found[person][image]
         return {person: clicked for person, clicked in found.items() if clicked}
+
+    def latest(self, query: str) -> int:
+        """The number of the last click for the query of this digest, 0 where there is none; it grows with each."""
+        ((number,),) = self._select("SELECT ifnull(max(number), 0) FROM clicks WHERE query = ?", query)
+        return int(number)

@@ -75,14 +75,17 @@ class Jobs:
         except EyespotError as error:
             job.notes, job.state = [*job.notes, str(error)], "failed"
         except BaseException:
+            if self._closing.is_set():  # it took too long to end, and what it works with is closed by now
+                job.state = "stopped"
+                return
             job.notes = [*job.notes, "the judge stumbled; what happened stands in the server's output"]
             job.state = "failed"
             raise
         finally:
             job.ended.set()
 
-    def close(self) -> None:
-        """Ask no more; what is under way has a moment to be kept."""
+    def close(self, seconds: float = 5.0) -> None:
+        """Ask no more; what is under way has a moment to be kept. Later than that it ends without a word."""
         self._closing.set()
         for job in list(self._jobs.values()):
-            job.ended.wait(5)
+            job.ended.wait(seconds)

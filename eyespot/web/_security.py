@@ -13,7 +13,7 @@ import ipaddress
 import re
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from urllib.parse import quote, unquote, urlsplit
 
 from fastapi import Request
@@ -55,9 +55,13 @@ def person_of(request: Request) -> User:
     return person
 
 
-def is_unnamed(person: User) -> bool:
-    """Whether somebody shares the name of all who gave none."""
-    return not person.proven and not person.name
+def is_visitor(person: User, access: Sequence[Access]) -> bool:
+    """Whether somebody without a name may be any of several people.
+
+    At a machine whose server knows nobody else by a token, whoever has no name is its owner.
+    """
+    others = any(one.role < Role.OWNER and not one.internal for one in access)
+    return not person.proven and not person.name and (person.role < Role.OWNER or others)
 
 
 def needs(role: Role) -> Callable[[Request], User]:

@@ -27,7 +27,7 @@ from eyespot.web._judging import judge_of, own_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import PAGE, Given, SearchParams
-from eyespot.web._security import is_unnamed, needs, person_of
+from eyespot.web._security import is_visitor, needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, Served
 from eyespot.web.downloads import FORMATS
@@ -230,7 +230,7 @@ def _past(house: AppState, given: SearchParams, frozen: RankedResult | None, per
     """Remember the search for whoever made it; before one, what they searched for last."""
     if house.history is None:
         return {}
-    if is_unnamed(person):  # who shares a name with strangers has no searches of their own
+    if is_visitor(person, house.settings.access):  # who shares a name with strangers has no searches of their own
         return {"unnamed": not given.something}
     if not given.something:
         return {"past": house.history.latest(judge_of(person))}

@@ -21,11 +21,12 @@ from eyespot.search.chain import StageOptions
 from eyespot.search.why import Explanation, explain
 from eyespot.types import Encoder, Heat, Localizer, Note, UsageError, Vectors
 from eyespot.web._items import item_of, no_such_item
+from eyespot.web._judging import own_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Given, SearchParams, query_of, refuse
-from eyespot.web._security import needs
-from eyespot.web._settings import Role
+from eyespot.web._security import needs, person_of
+from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, Served
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.searching import helpers
@@ -56,7 +57,7 @@ class Reason(NamedTuple):
 
 
 @router.get("/v1/why/{id:path}", tags=["items"])
-def why(house: Served, given: Given, id: str, term: TermNumber = None) -> Response:
+def why(request: Request, house: Served, given: Given, id: str, term: TermNumber = None) -> Response:
     """Why an item has its score for a query: its terms, its words, and a grid of what each part of it adds."""
     reason = _reason(house, given, id)
     told, heat = reason.told, _heat(house, given, id, reason, term)
@@ -70,7 +71,7 @@ def why(house: Served, given: Given, id: str, term: TermNumber = None) -> Respon
         "score": round(told.score, 6),
         "terms": [{name: _rounded(value) for name, value in one._asdict().items()} for one in told.terms],
         "words": [{"word": one.word, "without": _rounded(one.without)} for one in told.words],
-        "moved": [{"code": note.code, "sentence": str(note)} for note in _moved(house, given)],
+        "moved": [{"code": note.code, "sentence": str(note)} for note in _moved(house, given, person_of(request))],
         "heat": grid,
     }
     return JSONResponse(answer)
@@ -98,7 +99,7 @@ def why_page(request: Request, house: Served, given: Given, id: str, term: TermN
     most = max((abs(one.adds) for one in reason.told.terms if one.adds is not None), default=0.0) or 1.0
     heat = _heat(house, given, id, reason, term)
     shown: dict[str, Any] = {"told": reason.told, "most": most, "heat": heat is not None, "term": term}
-    shown |= {"moved": _moved(house, given), "untaught": f"/?{given.plain.address(teach=False)}"}
+    shown |= {"moved": _moved(house, given, person_of(request)), "untaught": f"/?{given.plain.address(teach=False)}"}
     shown |= {"heat_of": lambda at: f"/v1/heat/{here}" + ("" if at is None else f"&term={at}")}
     shown |= {"why_of": lambda at: f"/why/{here}&term={at}", "encoder": snapshot.view.space.encoder}
     template = "why_inside.html" if request.headers.get("hx-request") else "why.html"
@@ -136,10 +137,10 @@ def _reason(house: AppState, given: SearchParams, id: str) -> Reason:
     return known
 
 
-def _moved(house: AppState, given: SearchParams) -> list[Note]:
+def _moved(house: AppState, given: SearchParams, person: User) -> list[Note]:
     """What moved the ranking besides the look of the query: photos that bear its words, and verdicts on photos."""
-    frozen = house.search(given.plain)
-    notes = [Note("taught", str(note)) for note in frozen.notes if isinstance(note, Note) and note.code == "taught"]
+    frozen = house.search(given.plain, own_of(person))
+    notes = [note for note in frozen.notes if isinstance(note, Note) and note.code in ("taught", "moved")]
     verdicts = ((given.like, "like", "towards", "more like this"), (given.unlike, "unlike", "away from", "not this"))
     for photos, code, way, said in verdicts:
         if photos:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -86,3 +90,20 @@ def test_what_cannot_be_moved_is_refused_with_the_way_out(gallery: Path, words: 
     ran = run_eyespot("search", "-g", str(gallery), *words)
 
     assert (ran.returncode, why in ran.stderr) == (code, True), ran.stderr
+
+
+@pytest.mark.long
+def test_the_commands_of_the_page_run_and_training_on_too_few_pairs_says_what_to_do(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    commands = re.findall("```sh\n(.*?)```", (root / "docs" / "feedback.md").read_text(encoding="utf-8"), re.DOTALL)
+    python = f'eyespot() {{ "{sys.executable}" -m eyespot.cli "$@"; }}; python() {{ "{sys.executable}" "$@"; }}; set -e'
+    env = {**os.environ, "PYTHONPATH": str(root)}
+
+    page = subprocess.run(
+        ["bash", "-c", "\n".join([python, *commands])], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    training = run_eyespot("train", "quari", str(tmp_path / "clicked"), "--out", str(tmp_path / "model"), cwd=tmp_path)
+
+    assert page.returncode == 0, page.stderr
+    assert "moved by 20 yes and 0 no of encoder:starter" in page.stderr
+    assert (training.returncode, "give held-out pairs, or more" in training.stderr) == (2, True), training.stderr

@@ -93,12 +93,17 @@ def test_more_like_a_photo_begins_with_it_and_not_this_leaves_it_out(search: Ask
     assert first not in [item["id"] for item in rest["items"]]
 
 
-def test_rocchio_draws_a_query_towards_a_photo_by_three_quarters(search: Ask, gallery: Path) -> None:
-    """Worked by hand in numpy: the query + 0.75 of the photo, brought back to unit length."""
+def test_a_photo_draws_a_query_as_the_formula_says(search: Ask, gallery: Path) -> None:
+    """Worked by hand in numpy: half the words and the photo's own direction, each by the spread of its scores."""
     collection = eyespot.open(gallery)
     liked = search(q="stripes", limit=1)["items"][0]["id"]
     (row,) = collection.view.rows_of([liked])
-    drawn = collection.encoder.encode_texts(["a disc"])[0] + 0.75 * collection.view.blocks[row // 25][row % 25]
+    query, sample = collection.encoder.encode_texts(["a disc"])[0], collection.contrast.sample.astype(np.float64)
+    apart = sample - sample.mean(axis=0)
+    covariance = apart.T @ apart / len(sample)
+    covariance += 10 * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
+    look = np.linalg.solve(covariance, collection.view.vectors([row])[0] - sample.mean(axis=0))
+    drawn = 0.5 * query / (sample @ query).std() + look / (sample @ look).std()
 
     (best,) = search(q="a disc", like=liked, limit=1)["items"]
 

@@ -78,6 +78,37 @@ def test_a_search_within_a_list_or_a_region_is_a_filtered_one(world: ServerSetti
         assert _unfiltered(whole.model_copy(update=part)) == whole
 
 
+OWNERS = [(), (Access.by(BO, "search", Role.OWNER, internal=True), Access.by(BO + "2", "owner", Role.OWNER))]
+
+
+@pytest.mark.parametrize("access", OWNERS, ids=["nobody else has a token", "only owners have one"])
+def test_the_owner_at_this_machine_needs_no_name(world: ServerSettings, access: tuple[Access, ...]) -> None:
+    alone = replace(world, access=access)
+    with at_this_machine(alone) as here:
+        for words in ("stripes", "discs"):
+            here.get("/", params={"q": words})
+        assert headings(here) == ["discs", "stripes"]
+        number = re.findall(r'name="number" value="(\d+)"><label', here.get("/history").text)[1]
+        here.post("/history/save", data={"number": number, "name": "With stripes"})
+    with at_this_machine(alone) as here:
+        start, page = here.get("/").text, here.get("/history").text
+        assert headings(here) == ["With stripes", "discs"] and "With stripes" in start
+        assert "You have no name here" not in start + page + here.get("/lists").text
+        assert "<strong" not in page and "whoever uses this machine without a name" in page
+
+
+def test_the_searches_of_a_nameless_owner_are_nobody_elses(world: ServerSettings) -> None:
+    with at_this_machine(replace(world, access=())) as here:
+        here.get("/", params={"q": "stripes"})
+        here.cookies.set("eyespot_name", "ada")
+        assert headings(here) == []
+    for token in TOKENS.values():
+        with from_afar(world, token) as other:
+            assert headings(other) == []
+    with at_this_machine(world) as anybody:  # who may be one of those with a token
+        assert headings(anybody) == []
+
+
 def test_who_has_no_name_has_no_history_and_learns_why(world: ServerSettings) -> None:
     with at_this_machine(world) as here:
         here.get("/", params={"q": "stripes"})

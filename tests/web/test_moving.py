@@ -143,3 +143,41 @@ def test_words_alone_are_moved_by_nothing(opened: TestClient) -> None:
 
     assert answer.status_code == 422
     assert "search by look" in answer.json()["detail"]
+
+
+def test_why_names_the_verdicts_that_moved_the_ranking(opened: TestClient) -> None:
+    first, *_, last = ids(search(opened))
+    judge(opened, last, "yes")
+    judge(opened, first, "no", "ada")
+
+    mine, everybody, plain = (
+        opened.get(f"/v1/why/{last}", params={"q": Q} | given).json()["moved"]
+        for given in ({"feedback": "mine"}, {"feedback": "everybody"}, {})
+    )
+    page = opened.get(f"/why/{last}", params={"q": Q, "feedback": "mine"})
+
+    assert mine == [{"code": "moved", "sentence": "moved by 1 yes and 0 no of visitor"}]
+    assert everybody == [{"code": "moved", "sentence": "moved by 1 yes and 1 no of 2 people"}]
+    assert plain == []
+    assert "Moved by 1 yes and 0 no of visitor." in page.text
+
+
+def test_every_new_verdict_and_click_counts_at_once(opened: TestClient) -> None:
+    first, second, *_, last = ids(search(opened))
+
+    def recorded() -> str:
+        page = opened.get("/", params={"q": Q}).text
+        return page.split('id="recorded"')[1].split("</span>")[0].split(">")[1]
+
+    counts = [recorded()]
+    judge(opened, last, "yes")
+    counts.append(recorded())
+    for like in (False, True, None):
+        opened.post("/v1/clicks", json={"q": Q, "item": first, "like": like})
+        counts.append(recorded())
+    judge(opened, second, "no")
+    counts.append(recorded())
+
+    assert [count.split(" so far")[0] for count in counts] == [
+        "0 yes and 0 no", "1 yes and 0 no", "1 yes and 1 no", "2 yes and 0 no", "1 yes and 0 no", "1 yes and 1 no"
+    ]  # fmt: skip

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from eyespot.types import UsageError
+from eyespot.ledger.judgements import Judgements
+from eyespot.types import Query, UsageError
 from eyespot.web import Judging, Role, ServerSettings, application
 from eyespot.web._jobs import Jobs
 from tests.judges.servers import YES, Double, Response, Seen, chat, error
@@ -60,7 +61,7 @@ def looked(client: TestClient, words: str, judge: str, most: int | None = None) 
     begun = client.post(place, json={"judge": judge, "most": most})
     assert begun.status_code == 202, begun.text
     while (told := client.get(place, params={"judge": judge}).json())["state"] == "running":
-        time.sleep(0.01)
+        time.sleep(0.1)
     return told
 
 
@@ -273,6 +274,26 @@ def test_a_photo_that_was_replaced_is_shown_to_no_judge(tmp_path: Path, monkeypa
 
     assert (told["judged"], told["to_ask"], len(double.seen)) == (2, 1, 2)
     assert "have changed" in told["notes"][0] and told["codes"] == ["no_picture"]
+
+
+def test_a_round_that_outlives_the_server_ends_without_a_traceback(tmp_path: Path) -> None:
+    jobs, ledger, closed = Jobs(), Judgements(tmp_path / "ledger.sqlite"), threading.Event()
+    threads = set(threading.enumerate())
+
+    def work() -> Iterator[str]:
+        closed.wait(60)
+        ledger.enter([Query.words("a fox")])
+        yield ""
+
+    jobs.start(("result", "slow"), work)
+    jobs.close(seconds=0.0)
+    ledger.close()
+    closed.set()
+    for thread in set(threading.enumerate()) - threads:
+        thread.join()  # an exception in it fails this test
+
+    job = jobs.get(("result", "slow"))
+    assert job is not None and (job.state, job.notes) == ("stopped", [])
 
 
 # -- who may, and what is refused ------------------------------------------------------------------------------

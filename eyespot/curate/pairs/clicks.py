@@ -62,6 +62,7 @@ def _pairs(
             except (NothingFound, UsageError):  # nobody of that name judged it; a picture of it is gone
                 known = None
             rows = np.zeros(0, np.int64) if known is None else view.rows_by_id(known.yes)
+            rows[~view.live[rows]] = -1  # whose picture is gone
             left_out["photos are not in this space"] += int((rows < 0).sum())
             every = np.array(list(permutations(rows[rows >= 0][:MOST].tolist(), 2)), np.int64).reshape(-1, 2)
             if len(every):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,6 +26,7 @@ from eyespot.types import Mask, NothingFound, Query, UsageError, Vectors
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web.found.counts import Countable, mask_of
+from eyespot.web.found.held_bytes import HeldBytes
 from eyespot.web.found.snapshot import Snapshot
 
 FIRST = 240  # ranks found at once
@@ -213,7 +214,7 @@ class Results:
         self._results: OrderedDict[str, RankedResult] = OrderedDict()
         self._current: dict[str, str] = {}  # of each encoder the version of the gallery that was last searched
         self._old: set[str] = set()  # those of a gallery that has been indexed since
-        self._book, self._lock = _Book(), Lock()
+        self._book, self._lock = HeldBytes(), Lock()
         self._flights: WeakValueDictionary[str, _SingleFlight] = WeakValueDictionary()  # of searches that run
 
     def __getitem__(self, id: str) -> RankedResult:
@@ -244,7 +245,7 @@ class Results:
             # What was entered as of now may be of a gallery that has been indexed since
             encoder = _encoder(world.snapshot)
             if self._current.get(encoder) != world.snapshot.version:
-                self._current[encoder], self._book = world.snapshot.version, _Book()
+                self._current[encoder], self._book = world.snapshot.version, HeldBytes()
                 for frozen in self._results.values():
                     self._enter(frozen)
             if id in self._results:
@@ -291,34 +292,6 @@ class _SingleFlight:
 
     def __init__(self) -> None:
         self.lock = Lock()
-
-
-class _Book:
-    """How many bytes all results hold; an array that several share counts once."""
-
-    def __init__(self) -> None:
-        self.held = 0
-        self._entries: dict[str, tuple[int, list[NDArray[Any]]]] = {}  # arrays stay here, lest another get its number
-        self._holders: Counter[int] = Counter()
-
-    def enter(self, name: str, plain: int, arrays: list[NDArray[Any]]) -> None:
-        """A result with what it holds beside arrays, in place of what was entered for it before."""
-        self.strike(name)
-        self._entries[name] = plain, arrays
-        self.held += plain
-        for array in arrays:
-            self.held += 0 if self._holders[id(array)] else array.nbytes
-            self._holders[id(array)] += 1
-
-    def strike(self, name: str) -> None:
-        """A result that is not kept any more, if it is known."""
-        plain, arrays = self._entries.pop(name, (0, []))
-        self.held -= plain
-        for array in arrays:
-            self._holders[id(array)] -= 1
-            if not self._holders[id(array)]:
-                del self._holders[id(array)]
-                self.held -= array.nbytes
 
 
 def _encoder(snapshot: Snapshot) -> str:

@@ -11,7 +11,7 @@ from eyespot.ledger.search_history import SearchHistory
 from eyespot.web._judging import judge_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
-from eyespot.web._security import is_unnamed, needs, person_of
+from eyespot.web._security import is_visitor, needs, person_of
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState, Served
 
@@ -32,18 +32,20 @@ def history(request: Request, house: Served) -> Response:
     """One's own searches, saved and recent."""
     person = person_of(request)
     who, history = judge_of(person), history_of(house)
-    if is_unnamed(person):  # searches of visitors, which earlier versions kept, can only be deleted
+    if is_visitor(
+        person, house.settings.access
+    ):  # searches of visitors, which earlier versions kept, can only be deleted
         left = bool(history.saved(who) or history.recent(who))
         return page(request, "history.html", unnamed=True, left=left, saved=[], recent=[], on=True)
     shown = {"saved": history.saved(who), "recent": [one for one in history.recent(who) if one.name is None]}
-    on = {"on": history.wanted(who), "unnamed": False, "who": who.partition(":")[2]}
+    on = {"on": history.wanted(who), "unnamed": False, "who": who.partition(":")[2] if person.name else ""}
     return page(request, "history.html", **{**shown, **on})  # type: ignore[arg-type]
 
 
 @router.post("/save")
 def save(request: Request, house: Served, number: Number, name: Annotated[str, Form(max_length=300)] = "") -> Response:
     """Keep a search under a name; without one it is no saved search any more. Visitors have none to keep."""
-    if is_unnamed(person_of(request)):
+    if is_visitor(person_of(request), house.settings.access):
         raise Problem(422, "nobody knows who you are here; say your name on the page /history first")
     who, history = judge_of(person_of(request)), history_of(house)
     if name.strip():
@@ -65,7 +67,7 @@ def clear(request: Request, house: Served) -> Response:
     """Delete all that is not saved; of visitors, who share a name, the saved ones too."""
     person, history = person_of(request), history_of(house)
     who = judge_of(person)
-    for one in history.saved(who) if is_unnamed(person) else ():
+    for one in history.saved(who) if is_visitor(person, house.settings.access) else ():
         history.unsave(who, one.number)
     history.clear(who)
     return RedirectResponse("/history", 303)

@@ -14,7 +14,7 @@ from eyespot.web._items import thumbnail_address, title_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Name
-from eyespot.web._security import needs
+from eyespot.web._security import is_visitor, needs
 from eyespot.web._settings import Role
 from eyespot.web._state import Served
 from eyespot.web.annotate._session import AnnotationSession, session_of
@@ -39,7 +39,7 @@ def lists(request: Request, house: Served, person: Annotator, part: Annotated[Na
     """All lists, to be searched by name and by the words of their queries."""
     found = [fields_of(house, one) for one in house.readable_lists.all(part or "")]
     every = len(house.readable_lists.all())
-    shared = not person.proven and not person.name
+    shared = is_visitor(person, house.settings.access)
     return page(request, "lists.html", lists=found, part=part or "", every=every, me=maker_of(person), shared=shared)
 
 
