@@ -57,7 +57,7 @@ def test_a_static_adapter_is_searched_too(settings: ServerSettings, gallery: Pat
 
 
 def test_an_adapted_search_may_be_expanded(adapted: TestClient, gallery: Path, birds: Path) -> None:
-    """The scan under the adapter and the one with the expanded query take turns with others, and not with each other."""
+    """Its two scans take turns with those of others, and not with each other."""
     answer = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "neighbours": 3, "limit": 20})
 
     collection = eyespot.open(gallery)
