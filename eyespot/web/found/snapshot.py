@@ -93,7 +93,7 @@ class Snapshot:
         self._searching = RLock()  # an adapted search holds it whole, and may scan once more within
         self._known: dict[tuple[Term, ...], _Embedded] = {}
         self._masks: OrderedDict[Condition, Mask] = OrderedDict()
-        self._masking = Lock()
+        self._masking = Lock()  # of what is remembered
 
     @property
     def view(self) -> View:
@@ -266,9 +266,10 @@ class Snapshot:
                 caveats = [caveat for text in texts if (caveat := encoder.caveat(text))]
                 vector = embed([query], encoder)
                 known = _Embedded(vector, caveats, encoder.weakest_match(texts[0]) if alone else None)
-            self._known[query.terms] = known
-            while len(self._known) > QUERIES:
-                self._known.pop(next(iter(self._known)), None)
+            with self._masking:
+                self._known[query.terms] = known
+                while len(self._known) > QUERIES:
+                    del self._known[next(iter(self._known))]
         return known
 
     @cached_property
