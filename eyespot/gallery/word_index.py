@@ -227,7 +227,9 @@ class _SourceColumns(NamedTuple):
     def order(self, gallery: Path, shard: int) -> list[str]:
         """The columns of a shard, then any others."""
         if shard not in self.orders:
-            own = source_names(text_columns(disk.shard_path(gallery, shard)))
+            own: list[str] = []
+            with suppress(FileNotFoundError):  # a shard may be gone by now
+                own = source_names(text_columns(disk.shard_path(gallery, shard)))
             self.orders[shard] = list(dict.fromkeys([*own, *self.columns]))
         return self.orders[shard]
 

@@ -130,12 +130,13 @@ class Approximate:
         if not len(checked) or not self._worthwhile(k, mask):
             return self._whole.search(checked, max(1, k), mask)
         rows, scores = np.empty((len(checked), k), np.int64), np.empty((len(checked), k))
-        shares = np.zeros(len(checked))
+        shares = np.full(len(checked), -1.0)  # too few rows were named, whatever was promised
         for at, (query, named) in enumerate(zip(checked, self._candidates(checked, k, mask), strict=True)):
             if len(named.rows) >= k:
                 rows[at], scores[at] = self._best(query, named, k)
                 shares[at] = self._share(named, float(scores[at, -1]), k, self._old.left(mask))
-        low = shares < self.use.promise - SLACK if self._finder and self._finder.complete else shares <= 0
+        estimated = self._finder is not None and self._finder.complete
+        low = shares < max(0.0, self.use.promise - SLACK) if estimated else shares <= 0
         if low.any():
             rows[low], scores[low] = self._whole.ranked(checked[low], k, mask)
         return NearestRows(rows, scores.astype(np.float32), self._stated(np.where(low, 1.0, shares), low))

@@ -140,6 +140,14 @@ def test_a_table_that_changes_while_it_is_in_use_answers_as_a_new_one(tmp_path: 
     assert in_use.sources(["thula"], [key]) == new.sources(["thula"], [key]) == {key: ["label species"]}
 
 
+def test_a_shard_that_is_gone_by_now_hinders_no_reasons(tmp_path: Path, starter: Encoder) -> None:
+    words = WordIndex(make(tmp_path, starter))
+    keys = words.matching(["ardea"]).keys.tolist()
+    shutil.rmtree(disk.shard_path(words.gallery, keys[0] // word_table.ROWS))
+
+    assert words.sources(["ardea"], keys) == {key: ["label species"] for key in keys}
+
+
 def test_operators_are_words(words: WordIndex) -> None:
     assert len(words.matching(words_of("NEAR(x)")).keys) == 1
     assert len(words.matching(words_of("ardea NOT cocoi")).keys) == 2

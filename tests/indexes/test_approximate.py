@@ -111,6 +111,19 @@ def test_exact_search_that_steps_in_reads_the_codes_it_is_given() -> None:
     assert not loading("faiss", {"kind": "pq", "depth": 200})([vectors], recall=0.9).search(vectors[:2], 20, mask).exact
 
 
+@pytest.mark.parametrize("length", [0.0, 3e38], ids=["zero", "beyond float32"])
+@pytest.mark.parametrize("way", CODES, ids=["pq", "rabitq"])
+def test_where_rough_scores_say_nothing_answers_are_rows_all_the_same(way: dict[str, Any], length: float) -> None:
+    """faiss may name no row then; also where nothing is promised, scores are those of the rows."""
+    vectors = clustered(5000)
+    query = vectors[:1] * np.float32(length)
+
+    found = loading("faiss", {**way, "depth": 100})([vectors], recall=0.9).search(query, 10)
+
+    assert len({*found.rows[0].tolist()} & {*range(5000)}) == 10
+    assert np.allclose(found.scores[0], vectors[found.rows[0]].astype(np.float64) @ query[0].astype(np.float64))
+
+
 @pytest.mark.parametrize("promise", [-0.1, 1.1, float("nan")])
 def test_a_promise_is_a_share(promise: float) -> None:
     with pytest.raises(UsageError, match="promise is"):

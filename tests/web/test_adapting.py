@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 import eyespot
 from eyespot.adapters.linear import Linear, save
+from eyespot.search.chain import StageOptions, chain_of
 from eyespot.types import UsageError
 from eyespot.web import ServerSettings, application
 from tests.adapters.worlds import HARMFUL, checkpoint
@@ -53,6 +54,17 @@ def test_a_static_adapter_is_searched_too(settings: ServerSettings, gallery: Pat
     for query, told in zip(("stripes", "red stripes"), answers, strict=True):
         expected = eyespot.open(gallery).search(query, k=len(told["items"]), adapt=f"linear:{tmp_path}")
         assert [item["id"] for item in told["items"]] == list(expected.image) and told["exact"]
+
+
+def test_an_adapted_search_may_be_expanded(adapted: TestClient, gallery: Path, birds: Path) -> None:
+    """Its two scans take turns with those of others, and not with each other."""
+    answer = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "neighbours": 3, "limit": 20})
+
+    collection = eyespot.open(gallery)
+    options = StageOptions(20, collection.allowed(), birds, neighbours=3)
+    expected = chain_of(collection, options)([collection.query("red stripes")])
+    assert answer.status_code == 200, answer.text
+    assert [item["id"] for item in answer.json()["items"]] == list(expected.image)
 
 
 def test_the_page_offers_it_and_its_link_keeps_the_choice(adapted: TestClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,10 +15,10 @@ import pytest
 from hypothesis import given
 
 from eyespot.search.collection import Collection
-from eyespot.types import Index, Mask, NearestRows, NothingFound, Vectors
+from eyespot.types import Index, Mask, NearestRows, NothingFound, Query, Vectors
 from eyespot.web._search_params import SearchParams, condition_of
 from eyespot.web.found.results import PLAIN, JudgedPlace, RankedResult, Results, SearchContext
-from eyespot.web.found.snapshot import Snapshot
+from eyespot.web.found.snapshot import QUERIES, Snapshot
 from tests.web.conftest import copy_gallery
 
 MIB = 1 << 20
@@ -160,3 +161,22 @@ def test_posting_lists_of_an_old_gallery_count_with_its_results(world: SearchCon
     assert words.store.size > 0 < words.recent.size
     stored = {id(array) for array in (*words.store.arrays, *words.recent.arrays)}
     assert stored <= {id(array) for array in world.snapshot.remembered()}
+
+
+def test_what_is_remembered_is_counted_while_others_search(world: SearchContext) -> None:
+    """Queries come and go in a dictionary, which nobody may walk through meanwhile."""
+    snapshot, often = world.snapshot, sys.getswitchinterval()
+
+    def search(number: int) -> None:
+        for word in range(60):
+            snapshot.embedded(Query.words(f"{number} {word}"))
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(3) as people:
+            searching = [people.submit(search, number) for number in range(3)]
+            while not all(one.done() for one in searching):
+                assert len(snapshot.remembered()) <= QUERIES + 200
+    finally:
+        sys.setswitchinterval(often)
+    assert [one.result() for one in searching] == [None] * 3

@@ -9,14 +9,14 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import fields
 from datetime import date, datetime
 from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -66,7 +66,7 @@ class RowView(View):
 class OneByOne:
     """An index that is searched by one thread at a time, for each scan takes all processors."""
 
-    def __init__(self, index: Index, lock: Lock) -> None:
+    def __init__(self, index: Index, lock: AbstractContextManager[Any]) -> None:
         self.index, self._lock = index, lock
         self.exact = index.exact
 
@@ -89,10 +89,11 @@ class Snapshot:
 
     def __init__(self, collection: Collection, cache: Path, version: str) -> None:
         self.collection, self.cache, self.version = collection, cache, version
-        self._encoding, self._searching = Lock(), Lock()  # an encoder is called from one thread at a time
+        self._encoding = Lock()  # an encoder is called from one thread at a time
+        self._searching = RLock()  # an adapted search holds it whole, and may scan once more within
         self._known: dict[tuple[Term, ...], _Embedded] = {}
         self._masks: OrderedDict[Condition, Mask] = OrderedDict()
-        self._masking = Lock()
+        self._masking = Lock()  # of what is remembered
 
     @property
     def view(self) -> View:
@@ -265,9 +266,10 @@ class Snapshot:
                 caveats = [caveat for text in texts if (caveat := encoder.caveat(text))]
                 vector = embed([query], encoder)
                 known = _Embedded(vector, caveats, encoder.weakest_match(texts[0]) if alone else None)
-            self._known[query.terms] = known
-            while len(self._known) > QUERIES:
-                self._known.pop(next(iter(self._known)), None)
+            with self._masking:
+                self._known[query.terms] = known
+                while len(self._known) > QUERIES:
+                    del self._known[next(iter(self._known))]
         return known
 
     @cached_property
