@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,17 +88,20 @@ def _commands(recipe: TableRecipe, folder: Path, sample: bool, json: bool) -> No
     if json:
         print_json({"work": str(folder), "commands": [command._asdict() for command in commands]})
         return
-    print_line(f"mkdir -p {folder} && cd {folder}")
+    place = shlex.quote(str(folder))
+    print_line(f"mkdir -p {place} && cd {place}")
     for command in commands:
         print_line(command.line)
 
 
 def _run(recipe: TableRecipe, folder: Path, sample: bool) -> None:
     from eyespot.reproduce.running import run_commands
-    from eyespot.reproduce.sample_world import make_world
+    from eyespot.reproduce.sample_world import make_world, refuse_sample
 
     if sample:
         make_world(recipe.world, folder)
+    else:
+        refuse_sample(folder)
     run_commands(recipe.commands(sample), folder, note)
 
 
