@@ -32,6 +32,7 @@ def run(
     """Reproduce a table of a paper: needs, downloads, commands, and the result beside what is printed; resumes."""
     from eyespot import reproduce
     from eyespot.reproduce.presence import presences
+    from eyespot.reproduce.sample_world import refuse_sample
 
     if table == LIST:
         _list(json)
@@ -43,6 +44,8 @@ def run(
     if dry_run:
         _commands(recipe, folder, sample, json)
         return
+    if not sample:
+        refuse_sample(folder)
     needs = [] if sample else presences(recipe, folder)
     if check:
         _check(recipe, needs, json)
@@ -96,12 +99,10 @@ def _commands(recipe: TableRecipe, folder: Path, sample: bool, json: bool) -> No
 
 def _run(recipe: TableRecipe, folder: Path, sample: bool) -> None:
     from eyespot.reproduce.running import run_commands
-    from eyespot.reproduce.sample_world import make_world, refuse_sample
+    from eyespot.reproduce.sample_world import make_world
 
     if sample:
         make_world(recipe.world, folder)
-    else:
-        refuse_sample(folder)
     run_commands(recipe.commands(sample), folder, note)
 
 
