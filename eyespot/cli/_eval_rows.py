@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,11 +19,14 @@ from eyespot.cli._judge_options import SOME_FAILED
 from eyespot.cli.console import note, print_json, print_line, progress_bar
 from eyespot.types import EyespotError, NothingFound, UsageError
 
+if TYPE_CHECKING:
+    from eyespot.gallery.view import View
+
 OF_A_ROW = (
     *("run", "run_format", "gallery", "encoder", "index", "adapt", "adapt_depth", "neighbours", "alpha", "by"),
     *("rerank_local", "expand", "rerank", "depth", "blend", "wording", "match", "pool"),
 )
-OF_ONE_SYSTEM = {"system": "--name", "map": "--map", "beside": "--beside"}
+OF_ONE_SYSTEM = {"system": "--name", "map": "--map", "beside": "--beside", "images": "--images"}
 SIGNATURE = "row.json"
 
 
@@ -130,6 +133,7 @@ def _summary(row: EvalOptions) -> tuple[dict[str, Any], bool]:
     for sentence in evaluation.notes:
         note(f"{row.system}: {sentence}")
     if folder is not None:
+        (folder / SIGNATURE).unlink(missing_ok=True)  # of other options: a kill while writing must not leave it
         write(evaluation, folder)
         if not some_failed(evaluation):
             _write(folder / SIGNATURE, json.dumps(signature, indent=2) + "\n")
@@ -149,9 +153,17 @@ def _signature(row: EvalOptions) -> dict[str, Any]:
     place = gallery_here(row.gallery)
     if (place / "gallery.toml").is_file():
         view = Collection(place, row.encoder, row.index or "exact").view
-        signature |= {"space": view.space.digest, "pictures": int(view.live.sum())}
+        signature |= {"space": view.space.digest, "pictures": int(view.live.sum()), "shards": _shards(view)}
     found: dict[str, Any] = json.loads(json.dumps(signature, default=str))
     return found
+
+
+def _shards(view: View) -> list[list[Any]]:
+    """Of each shard the name, and when its list of pictures and its vectors were last written."""
+    from eyespot.gallery import disk
+
+    named = [(shard, [shard / disk.ITEMS, shard / f"{view.stem}.npy"]) for shard in view.shards]
+    return [[shard.name, *(path.stat().st_mtime_ns for path in paths)] for shard, paths in named]
 
 
 def _signed(folder: Path) -> dict[str, Any] | None:

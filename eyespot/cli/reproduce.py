@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ def run(
     """Reproduce a table of a paper: needs, downloads, commands, and the result beside what is printed; resumes."""
     from eyespot import reproduce
     from eyespot.reproduce.presence import presences
+    from eyespot.reproduce.sample_world import refuse_sample
 
     if table == LIST:
         _list(json)
@@ -42,6 +44,8 @@ def run(
     if dry_run:
         _commands(recipe, folder, sample, json)
         return
+    if not sample:
+        refuse_sample(folder)
     needs = [] if sample else presences(recipe, folder)
     if check:
         _check(recipe, needs, json)
@@ -87,7 +91,8 @@ def _commands(recipe: TableRecipe, folder: Path, sample: bool, json: bool) -> No
     if json:
         print_json({"work": str(folder), "commands": [command._asdict() for command in commands]})
         return
-    print_line(f"mkdir -p {folder} && cd {folder}")
+    place = shlex.quote(str(folder))
+    print_line(f"mkdir -p {place} && cd {place}")
     for command in commands:
         print_line(command.line)
 

@@ -160,13 +160,25 @@ def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary])
         mine = [one for one in printed if one.source == source and one.column is None]
         title = _titled(evaluation, result, f"beside {source}")
         labels = [label for label in result.scores.values if any(one.measure == label for one in mine)]
-        yield _beside(title, {label: (label, None, None) for label in labels}, systems, (mine, papers))
+        same = [ours, *_others(result, _ranking_the_same(result, beside, source))]
+        yield _beside(title, {label: (label, None, None) for label in labels}, same, (mine, papers))
     for source, label in dict.fromkeys((one.source, one.measure) for one in printed if one.column is not None):
         mine = [one for one in printed if (one.source, one.measure) == (source, label) and one.column is not None]
         if any(one.column in result.groups for one in mine):
             columns = dict.fromkeys(str(one.column) for one in mine)
             title = _titled(evaluation, result, f"{label} by {' and '.join(columns)}, beside {source}")
-            yield _beside(title, _headings(mine), systems, (mine, papers))
+            same = [ours, *_others(result, _ranking_the_same(result, beside, source))]
+            yield _beside(title, _headings(mine), same, (mine, papers))
+
+
+def _ranking_the_same(result: Result, beside: Sequence[Summary], source: str) -> list[Summary]:
+    """The reports whose numbers may stand beside this table of a paper too: they ranked what it ranks."""
+    return [
+        summary
+        for summary in beside
+        for task in summary["tasks"]
+        if task["task"] == result.task.name and any(one["source"] == source for one in task["published"])
+    ]
 
 
 def _others(result: Result, beside: Sequence[Summary]) -> Iterator[System]:

@@ -76,8 +76,9 @@ def _cell(recipe: TableRecipe, row: Printed, system: TableSystem | None, reports
         if entry is not None:
             return _measured(blank, row, system, task, entry)
         reasons += [note["text"] for note in task["not_beside"].get(row.source, [])]
-        plain = not system.stage and (row.column, row.depth, row.split) == (None, None, None)
-        if plain and row.measure in task["measures"]:  # shown, though it is not compared
+        other = any(note["code"] in ("set", "split", "images") for note in task["not_beside"].get(row.source, []))
+        plain = not system.stage and (row.column, row.depth) == (None, None)
+        if plain and not other and row.measure in task["measures"]:  # of the same pool: shown, though not compared
             mean = number(task["measures"][row.measure]["mean"])
             blank = blank._replace(measured=mean, interval=_interval(row, task))
     why = "; ".join(dict.fromkeys(reasons)) or f"there is no report of {system.of or system.name} yet"
@@ -87,11 +88,12 @@ def _cell(recipe: TableRecipe, row: Printed, system: TableSystem | None, reports
 def _measured(blank: TableCell, row: Printed, system: TableSystem, task: Mapping[str, Any], entry: Key) -> TableCell:
     """The number of the report, or of one of its stages."""
     if system.stage:
-        value = _of_stage(system.stage, row.measure, task)
-        return blank._replace(measured=value, verdict=COMPARABLE if entry["comparable"] else _because(entry))
-    value, ends = entry["measured"], _interval(row, task)
+        value, ends = _of_stage(system.stage, row.measure, task), None
+        lacking = f"the report has no stage {system.stage!r}"
+    else:
+        value, ends, lacking = entry["measured"], _interval(row, task), "the data do not say this breakdown"
     if value is None:
-        return blank._replace(verdict="not comparable, because the data do not say this breakdown")
+        return blank._replace(verdict=f"not comparable, because {lacking}")
     return blank._replace(measured=value, interval=ends, verdict=COMPARABLE if entry["comparable"] else _because(entry))
 
 

@@ -83,46 +83,68 @@ def _of_host(source: str, out: Path, tell: Progress) -> Downloaded:
     headers = {"User-Agent": "eyespot", "Accept-Encoding": "identity"}
     if before:
         headers |= {"Range": f"bytes={before}-", "If-Range": tag.read_text("utf-8")}
-    with _opened(Request(source, headers=headers), source, out) as answer:
-        resumed = answer.status == 206
-        etag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
-        start, coming = (before if resumed else 0), int(answer.headers.get("Content-Length") or 0)
-        if etag and not etag.startswith("W/"):
-            tag.write_text(etag, "utf-8")
-        got = _write(answer, part, resumed, (start, start + coming if coming else 0), tell)
-    if coming and got != coming:
-        raise EyespotError(f"{source} was cut after {start + got:,} bytes; run the same line again to go on")
+    with _opened(Request(source, headers=headers), source, (part, tag)) as answer:
+        got = 0 if answer is None else _rest(answer, source, (part, tag), before, tell)
     put_file(part, place)
     tag.unlink(missing_ok=True)
     return Downloaded(place, "", got)
 
 
-def _write(answer: HTTPResponse, part: Path, resumed: bool, span: tuple[int, int], tell: Progress) -> int:
-    """The bytes that come, after those that are there; how many came. `EyespotError` says that the line goes on."""
-    got = 0
-    with part.open("ab" if resumed else "wb") as file:
-        try:
-            while piece := answer.read(PIECE):
-                file.write(piece)
-                got += len(piece)
-                tell("bytes", span[0] + got, span[1])
-        except (OSError, HTTPException):
-            return got
+def _rest(answer: HTTPResponse, source: str, files: tuple[Path, Path], before: int, tell: Progress) -> int:
+    """The bytes that come, after those that are here where the host goes on there; how many came."""
+    part, tag = files
+    resumed = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {before}-")
+    if answer.status == 206 and not resumed:
+        part.unlink(missing_ok=True)
+        raise EyespotError(
+            f"{source} sends another part than the one it lacks; run the same line again to get it whole"
+        )
+    if not resumed:  # the tag goes first: a kill in between must not leave old bytes under a new tag
+        tag.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
+    etag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+    if etag and not etag.startswith("W/"):
+        tag.write_text(etag, "utf-8")
+    start, coming = (before if resumed else 0), int(answer.headers.get("Content-Length") or 0)
+    got, whole = _write(answer, part, (start, start + coming if coming else 0), tell)
+    if not whole or (coming and part.stat().st_size != start + coming):
+        raise EyespotError(f"{source} was cut after {start + got:,} bytes; run the same line again to go on")
     return got
 
 
+def _write(answer: HTTPResponse, part: Path, span: tuple[int, int], tell: Progress) -> tuple[int, bool]:
+    """Append the bytes that come; how many came, and whether the host ended by itself."""
+    got = 0
+    with part.open("ab") as file:
+        while True:
+            try:
+                piece = answer.read(PIECE)
+            except (OSError, HTTPException):
+                return got, False
+            if not piece:
+                return got, True
+            file.write(piece)
+            got += len(piece)
+            tell("bytes", span[0] + got, span[1])
+
+
 @contextmanager
-def _opened(request: Request, source: str, out: Path) -> Iterator[HTTPResponse]:
+def _opened(request: Request, source: str, files: tuple[Path, Path]) -> Iterator[HTTPResponse | None]:
+    """What the host sends; None if every byte is here, because a run was killed before the file had its name."""
+    part, tag = files
     try:
         with urlopen(request, timeout=TIMEOUT) as answer:
             yield answer
     except HTTPError as error:
-        if error.code == 416:  # what is here is all there is, or another file's
-            for leftover in out.glob(f".{PurePosixPath(urlsplit(source).path).name}.part*"):
-                leftover.unlink()
+        if error.code == 416:  # nothing to come: If-Range lets another file come whole, so the size decides
+            if part.exists() and error.headers.get("Content-Range") == f"bytes */{part.stat().st_size}":
+                yield None
+                return
+            for leftover in (part, tag):
+                leftover.unlink(missing_ok=True)
             raise EyespotError(f"{source} has changed meanwhile; run the same line again to get it whole") from None
         why = _REASONS.get(error.code, f"the host answers {error.code}; try again later, or download it in a browser")
-        raise EyespotError(f"cannot get {source}: {why} and put it into {out}") from None
+        raise EyespotError(f"cannot get {source}: {why} and put it into {part.parent}") from None
     except (URLError, TimeoutError) as error:
         reason = getattr(error, "reason", error)
         raise EyespotError(

@@ -41,7 +41,8 @@ def _data(recipe: TableRecipe, work: Path) -> Iterator[Presence]:
 def _weights(recipe: TableRecipe) -> Iterator[Presence]:
     for one in recipe.weights:
         commit = cached_commit(one.hub)
-        about = f"{size(one.bytes)}{f' ({one.how})' if one.how else ''}, revision {commit or one.revision}"
+        about = f"{size(one.bytes)}{f' ({one.how})' if one.how else ''}, revision {commit or one.revision}; "
+        about += f"the id is known from {one.id_known_from}"
         yield Presence("weights", one.hub, commit is not None, about, "fetched from the hub when it is first used")
 
 

@@ -32,12 +32,13 @@ class NeededData:
 
 @dataclass(frozen=True)
 class NeededWeights:
-    """A model of the hub; `revision` is a commit, or what is known of it."""
+    """A model of the hub; `revision` is a commit, or what is known of it, and `id_known_from` who names the model."""
 
     hub: str
     revision: str = "not pinned: main, and the gallery records the commit"
     bytes: int | None = None
     how: str = ""
+    id_known_from: str = "public code, and that the paper used it is not verified"
 
 
 @dataclass(frozen=True)

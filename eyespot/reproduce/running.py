@@ -24,29 +24,37 @@ from eyespot.types import EyespotError
 
 STATE = "state.json"
 WELL = (0, 3)  # 3: done, but some items failed, which the command has listed
+PROGRAMS = {"eyespot": [sys.executable, "-m", "eyespot.cli"], "python": [sys.executable]}  # those of this environment
 Tell = Callable[[str], None]
 
 
 class WorkState:
-    """Which lines have ended well in a work folder, by the line; a line that changes is run again."""
+    """Which lines have begun and ended well in a work folder, by the line; a line that changes is run again."""
 
     def __init__(self, work: Path) -> None:
         self.work, self.path = work, work / STATE
         read = json_of(self.path) if self.path.is_file() else {}
-        self.done: dict[str, dict[str, Any]] = read if isinstance(read, dict) else {}
+        self.lines: dict[str, dict[str, Any]] = read if isinstance(read, dict) else {}
 
     def is_finished(self, command: TableCommand) -> bool:
         """Whether the line has ended well, and what it made is still there."""
         there = not command.makes or any(self.work.glob(command.makes))
-        if command.line.startswith("eyespot download") and command.makes and there:
-            return True  # also where somebody put it by hand
-        return command.line in self.done and there
+        if command.line.startswith("eyespot download") and command.makes and command.line not in self.lines:
+            return there  # somebody put it there by hand; what a killed download left is not whole
+        return there and "ended" in self.lines.get(command.line, {})
+
+    def begin(self, command: TableCommand) -> None:
+        """Note that a line is at work; it is on the disk when this returns."""
+        self._write(command, {"step": command.id})
 
     def finish(self, command: TableCommand, code: int, seconds: float) -> None:
         """Note that a line has ended well; it is on the disk when this returns."""
         ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self.done[command.line] = {"step": command.id, "exit_code": code, "seconds": round(seconds, 1), "ended": ended}
-        data = json.dumps(self.done, indent=1, ensure_ascii=False).encode()
+        self._write(command, {"step": command.id, "exit_code": code, "seconds": round(seconds, 1), "ended": ended})
+
+    def _write(self, command: TableCommand, about: dict[str, Any]) -> None:
+        self.lines[command.line] = about
+        data = json.dumps(self.lines, indent=1, ensure_ascii=False).encode()
         write_whole(self.path, lambda file: file.write(data))
 
 
@@ -64,6 +72,7 @@ def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> No
                 tell(f"{where} finished: {command.line}")
                 continue
             tell(f"{where} {command.line}")
+            state.begin(command)
             start = time.monotonic()
             code = _run(command.line, work, work / "logs" / f"{number:02d}.out", handles)
             if code not in WELL:
@@ -75,7 +84,7 @@ def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> No
 def _run(line: str, work: Path, log: Path, handles: Sequence[int]) -> int:
     # No shell: a name with a quote in it means itself, and patterns mean the files that are there
     words = [each for word in shlex.split(line) for each in _expanded(word, work)]
-    words[:1] = [sys.executable, "-m", "eyespot.cli"] if words[0] == "eyespot" else words[:1]
+    words[:1] = PROGRAMS.get(words[0], words[:1])
     with log.open("wb") as file:
         running = subprocess.Popen(words, cwd=work, stdout=file, pass_fds=tuple(handles))
         try:

@@ -27,15 +27,20 @@ KINDS = {
 EACH = 5
 SUPERCATEGORIES = ("Appearance", "Behavior", "Context", "Species")
 REASONING = ("functional", "temporal", "causal")
-DATA = "data"
+DATA, MARK = "data", "made-by-sample.txt"
 
 
 def make_world(name: str, work: Path) -> None:
-    """The data of a miniature below `work/data`, whole or not there; kept if it is there."""
+    """The data of a miniature below `work/data`, whole or not there; left as it is if it is there.
+
+    `UsageError` if other data are there: those of a table, or of another miniature.
+    """
     if name not in WORLDS:
         raise UsageError(f"no miniature {name!r}; there are: {', '.join(WORLDS)}")
     make_folder(work)
-    if (work / DATA).is_dir():
+    if (work / DATA).exists():
+        if _world_in(work) != name:
+            raise UsageError(f"{work / DATA} holds other data than this miniature; choose another folder with --work")
         return
     with whole_folder(work / DATA) as data:
         make_folder(data / "photos")
@@ -44,6 +49,18 @@ def make_world(name: str, work: Path) -> None:
             shutil.copy(sample.photos() / photo, data / "photos" / photo)
         write_csv(data / "photos" / "metadata.csv", [("file_name", "caption"), *captions])
         WORLDS[name](data)
+        (data / MARK).write_text(name + "\n", encoding="utf-8")
+
+
+def refuse_sample(work: Path) -> None:
+    """`UsageError` for a folder with the made-up data of a miniature, which a table must not take for its own."""
+    if _world_in(work) is not None:
+        raise UsageError(f"{work} holds a miniature, whose data are made up; choose another folder with --work")
+
+
+def _world_in(work: Path) -> str | None:
+    mark = work / DATA / MARK
+    return mark.read_text(encoding="utf-8").strip() if mark.is_file() else None
 
 
 def photos_of(kind: str) -> list[str]:

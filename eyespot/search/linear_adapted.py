@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
@@ -80,7 +80,8 @@ def index_of(view: View, adapter: Linear) -> LinearIndex:
     """The index of a view, the same for every search under one adapter: a server adapts its gallery once."""
     known = _OPEN.get(adapter)
     if known is None or known[0]() is not view:
-        known = _OPEN[adapter] = (ref(view), LinearIndex(adapter, view.blocks))
+        copy = replace(adapter)  # the key itself in its value would never be let go
+        known = _OPEN[adapter] = (ref(view), LinearIndex(copy, view.blocks))
     return known[1]
 
 

@@ -31,9 +31,11 @@ def run_page(page: Path, folder: Path, env: dict[str, str], patch: pytest.Monkey
 
 
 def _steps(text: str) -> Iterator[str]:
-    """Commands, each with its lines up to the end of a here-document."""
+    """Commands, each with the lines that a backslash joins to it, or up to the end of its here-document."""
     lines = iter(text.splitlines(keepends=True))
     for line in lines:
+        while line.endswith("\\\n"):
+            line = line.removesuffix("\\\n") + " " + next(lines, "").lstrip()
         if end := re.search(r"<<'(\w+)'", line):
             for more in lines:
                 line += more

@@ -159,6 +159,20 @@ def test_a_killed_table_goes_on_with_the_rows_that_lack(gallery: Path, data: Pat
     assert "frozen" in (out / "tables.md").read_text()
 
 
+def test_a_kill_while_a_report_is_replaced_leaves_no_row_that_counts(gallery: Path, data: Path, tmp_path: Path) -> None:
+    """The report of QE-2 is half written over that of QE-1; the options of QE-1 must not find it as theirs."""
+    out = tmp_path / "table"
+    first = own(data, gallery, "--out", out, "--row", "a = --neighbours 1")
+    (out / "a" / "run.parquet").unlink()
+    (out / "a" / "run.parquet").mkdir()  # the write fails here, after it has begun
+    broken = evaluated("own", "--data", data, "-g", gallery, "--out", out, "--row", "a = --neighbours 30 --alpha 0")
+    (out / "a" / "run.parquet").rmdir()
+    again = own(data, gallery, "--out", out, "--row", "a = --neighbours 1")
+
+    assert broken.exit_code != 0 and mean(again["rows"][0]) == mean(first["rows"][0])
+    assert (out / "a" / "run.parquet").is_file()
+
+
 @pytest.mark.parametrize(
     ("row", "why"),
     [
@@ -179,7 +193,7 @@ def test_what_is_no_row_is_refused_with_a_way_out(row: str, why: str, gallery: P
 
 
 def test_what_is_about_one_system_does_not_go_with_rows(gallery: Path, data: Path) -> None:
-    for more in (("--name", "x"), ("--beside", "x"), ("--dry-run",)):
+    for more in (("--name", "x"), ("--beside", "x"), ("--images", "x"), ("--dry-run",)):
         shown = evaluated("own", "--data", data, "-g", gallery, "--row", "a", *more)
         assert isinstance(shown.exception, UsageError) and "about one system" in str(shown.exception)
     shown = evaluated("own", "--data", data, "-g", gallery, "--row", "a", "--row", "a=--neighbours 1")

@@ -147,6 +147,17 @@ def test_the_mean_over_kinds_counts_each_kind_the_same() -> None:
     assert cell(table, "mean over kinds", "Hit@1").split()[0] == "16.67"  # of 1/3 and 0; over queries it is 25
 
 
+def test_a_report_of_another_pool_does_not_stand_above_the_rows_of_a_paper() -> None:
+    other = summary_of(evaluation(POOR, "theirs"))
+    (task_of_other,) = other["tasks"]
+    task_of_other["published"] = []  # as the rule of `beside` leaves it where other images were ranked
+
+    tables = comparisons_of(evaluation(), [other])
+
+    assert [row[0] for row in named(tables, "Heron, side by side").rows] == ["ours", "theirs"]
+    assert [row[0] for row in named(tables, f"Heron, beside {PAPER}").rows] == ["ours (measured)", "CLIP", "BLIP"]
+
+
 def test_systems_stand_side_by_side_ours_first() -> None:
     others = [summary_of(evaluation(POOR, "theirs"))]
 

@@ -3,6 +3,7 @@
 /api/{models,datasets}/OWNER/NAME/revision/REV    the commit and the files of a revision
 /[datasets/]OWNER/NAME/resolve/COMMIT/FILE        HEAD: size, ETag, commit; large files redirect to /blobs/DIGEST
 /blobs/DIGEST                                     the bytes, whole or from the byte of a Range header on
+/chunked/DIGEST                                   the bytes in chunks without a length; the line breaks before the end
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class HubAnswer(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path.startswith("/blobs/"):
             self._blob(self.mirror.blobs()[path.removeprefix("/blobs/")])
+        elif path.startswith("/chunked/"):
+            self._broken_chunks(self.mirror.blobs()[path.removeprefix("/chunked/")])
         elif match := RESOLVE.fullmatch(path):
             self._file(match)
         elif match := TREE.match(path) or API.fullmatch(path):
@@ -123,6 +126,9 @@ class HubAnswer(BaseHTTPRequestHandler):
         headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "Accept-Ranges": "bytes", **about}
         if asked:
             self.mirror.ranges.append(asked)
+            if start >= len(data):
+                self._send(416, b"", {"Content-Range": f"bytes */{len(data)}"})
+                return
             headers["Content-Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
         if self.mirror.cut is not None and self.command == "GET" and len(data) >= LARGE:
             self._send(200 if not asked else 206, data[start:], headers, self.mirror.cut)
@@ -130,6 +136,13 @@ class HubAnswer(BaseHTTPRequestHandler):
             self.close_connection = True
         else:
             self._send(206 if asked else 200, data[start:], headers)
+
+    def _broken_chunks(self, data: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data[: len(data) // 2])
+        self.close_connection = True
 
     def _refuse(self, code: int, name: str) -> None:
         self._send(code, b"", {"X-Error-Code": name, "X-Error-Message": name})

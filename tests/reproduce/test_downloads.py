@@ -56,6 +56,7 @@ def test_files_of_a_data_set_are_chosen_by_pattern(tmp_path: Path) -> None:
     assert nothing.returncode == 1 and "has no file that matches *.tar; check --files" in nothing.stderr
 
 
+@pytest.mark.long
 def test_a_download_that_was_cut_goes_on(tmp_path: Path) -> None:
     """The client asks again from the byte that it has, in this run or in the next; it keeps pieces of 10 MiB."""
     large = WEIGHTS * 24
@@ -91,6 +92,7 @@ def test_what_the_hub_refuses_is_one_sentence_with_the_way_out(source: str, sent
     assert line.endswith("put its files into here by hand")
 
 
+@pytest.mark.long
 def test_the_encoder_is_fetched_from_the_mirror_too(tmp_path: Path) -> None:
     """What `eyespot index -e hf:…` fetches when a recipe first uses it: the same client, the same sentences."""
     pytest.importorskip("transformers")
@@ -117,6 +119,36 @@ def test_a_file_of_a_host_goes_on_where_it_was_cut(tmp_path: Path) -> None:
 
     assert done.place.read_bytes() == WEIGHTS and done.bytes == len(WEIGHTS) - 500_000
     assert mirror.ranges == ["bytes=500000-"] and [path.name for path in tmp_path.iterdir()] == [done.place.name]
+
+
+def test_a_line_that_breaks_without_a_length_leaves_no_file(tmp_path: Path) -> None:
+    with hub(HubMirror(REPOS)) as mirror, pytest.raises(EyespotError, match="was cut after"):
+        download(blob(mirror).replace("/blobs/", "/chunked/"), tmp_path)
+
+    assert all(path.name.startswith(".") for path in tmp_path.iterdir())
+
+
+def test_a_run_that_was_killed_with_every_byte_there_only_names_the_file(tmp_path: Path) -> None:
+    digest = hashlib.sha256(WEIGHTS).hexdigest()
+    (tmp_path / f".{digest}.part").write_bytes(WEIGHTS)
+    (tmp_path / f".{digest}.part.etag").write_text(f'"{digest}"')
+    with hub(HubMirror(REPOS)) as mirror:
+        done = download(blob(mirror), tmp_path)
+
+    assert done.bytes == 0 and done.place.read_bytes() == WEIGHTS and mirror.ranges == [f"bytes={len(WEIGHTS)}-"]
+    assert [path.name for path in tmp_path.iterdir()] == [digest]
+
+
+def test_more_bytes_here_than_the_host_has_are_another_file(tmp_path: Path) -> None:
+    digest = hashlib.sha256(WEIGHTS).hexdigest()
+    (tmp_path / f".{digest}.part").write_bytes(WEIGHTS + b"more")
+    (tmp_path / f".{digest}.part.etag").write_text(f'"{digest}"')
+    with hub(HubMirror(REPOS)) as mirror:
+        with pytest.raises(EyespotError, match="has changed meanwhile; run the same line again"):
+            download(blob(mirror), tmp_path)
+        done = download(blob(mirror), tmp_path)
+
+    assert done.place.read_bytes() == WEIGHTS
 
 
 def test_a_file_that_is_here_is_not_fetched_again(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from eyespot.cli import app
 from eyespot.reproduce.comparison import cells
 from eyespot.reproduce.presence import presences, size
 from eyespot.reproduce.recipes import TableCommand, read_table
-from eyespot.reproduce.sample_world import WORLDS
+from eyespot.reproduce.sample_world import WORLDS, make_world
 from eyespot.types import UsageError
 from tests.cli.conftest import run_eyespot
 
@@ -151,8 +151,23 @@ def test_a_table_whose_data_nobody_can_fetch_stops_before_it_begins(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_miniature_and_a_table_do_not_share_a_folder(tmp_path: Path) -> None:
+    """Made-up queries must not stand where the table looks for its own, nor the other way round."""
+    make_world("inquire", tmp_path / "w")
+    (tmp_path / "own" / "data").mkdir(parents=True)
+
+    make_world("inquire", tmp_path / "w")
+    with pytest.raises(UsageError, match="other data than this miniature; choose another folder with --work"):
+        make_world("rmir", tmp_path / "w")
+    with pytest.raises(UsageError, match="other data than this miniature"):
+        make_world("inquire", tmp_path / "own")
+    refused = run_eyespot("reproduce", "inquire-2", "--work", tmp_path / "w", cwd=tmp_path)
+    assert refused.returncode == 2 and "holds a miniature" in refused.stderr and "--work" in refused.stderr
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["inquire-2", "recos-3", "rmir-2"])
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_miniature_runs_to_its_table(name: str, tmp_path: Path) -> None:
     done = run_eyespot("reproduce", name, "--sample", "--json", "--work", tmp_path / "w", cwd=tmp_path)
     again = run_eyespot("reproduce", name, "--sample", "--work", tmp_path / "w", cwd=tmp_path)

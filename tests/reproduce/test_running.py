@@ -64,7 +64,7 @@ def test_a_line_with_some_failures_is_finished_and_says_so(tmp_path: Path) -> No
     ran([some], tmp_path)
 
     state = WorkState(tmp_path)
-    assert state.is_finished(some) and state.done[some.line]["exit_code"] == 3
+    assert state.is_finished(some) and state.lines[some.line]["exit_code"] == 3
 
 
 def test_what_a_line_made_must_still_be_there(tmp_path: Path) -> None:
@@ -95,6 +95,20 @@ def test_a_file_that_was_put_there_by_hand_is_not_downloaded(tmp_path: Path) -> 
     assert "finished" in told[0]
 
 
+def test_a_download_that_was_killed_is_not_one_put_there_by_hand(tmp_path: Path) -> None:
+    """The folder of a repository is there from its first byte on; only the end of the line says that it is whole."""
+    line = "eyespot download hub:datasets/owner/set --out data/set"
+    get = TableCommand("get", line, "data/set", "", None)
+    (tmp_path / "data" / "set").mkdir(parents=True)
+    by_hand, begun = WorkState(tmp_path), WorkState(tmp_path)
+
+    begun.begin(get)
+
+    assert by_hand.is_finished(get) and not WorkState(tmp_path).is_finished(get)
+    begun.finish(get, 0, 1.0)
+    assert WorkState(tmp_path).is_finished(get)
+
+
 def test_patterns_mean_the_files_that_are_there(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / "lists" / name).mkdir(parents=True)
@@ -106,6 +120,7 @@ def test_patterns_mean_the_files_that_are_there(tmp_path: Path) -> None:
     assert (tmp_path / "words.txt").read_text() == "lists/a/x.txt lists/b/x.txt none/*"
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_the_next_run_goes_on(tmp_path: Path) -> None:
     """The step that was at work ends by itself, and until then a second run stays away."""
     slow = note("slow") + "; import time; time.sleep(4)"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from dataclasses import replace
 from pathlib import Path
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from eyespot import rooms, sample
 from eyespot.adapters.linear import FILE, Linear, load, save
 from eyespot.cli import app
 from eyespot.gallery.indexing import Options, index
-from eyespot.search.linear_adapted import LinearIndex
+from eyespot.search.linear_adapted import LinearIndex, index_of
 from eyespot.types import UsageError
 
 
@@ -110,3 +112,16 @@ def test_a_layer_that_ilias_publishes_is_read(tmp_path: Path) -> None:
     assert np.array_equal(read.weight, static.weight) and replace(read, space="x").space == "x"
     with pytest.raises(UsageError, match="holds no linear layer"):
         load(tmp_path / "broken.pth")
+
+
+def test_an_adapter_that_nobody_uses_frees_its_index(tmp_path: Path) -> None:
+    photos = sorted(sample.photos().glob("explore_*.jpg"))[:2]
+    index(tmp_path / "g", [str(path) for path in photos], [rooms.load("encoders", "starter")], Options())
+    view = eyespot.open(tmp_path / "g").view
+    static = adapter(view.space.dim)
+    held = ref(index_of(view, static))
+
+    assert held() is not None and index_of(view, static) is held()
+    del static
+    gc.collect()
+    assert held() is None

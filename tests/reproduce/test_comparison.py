@@ -1,0 +1,90 @@
+"""Our numbers beside the printed ones: a made-up set of the official size is comparable, a smaller one is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eyespot import reproduce
+from eyespot.benchmarks import BenchmarkRequest, Evaluation, benchmark, scored
+from eyespot.reports.folder import write
+from eyespot.reproduce.comparison import COMPARABLE, TableCell, cells
+from eyespot.types import RankedImage, Run
+
+QUERIES, CANDIDATES = 160, 100
+GROUPS = ("Appearance", "Behavior", "Context", "Species")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """INQUIRE-Rerank in its official layout and size, with queries and images that are made up."""
+    folder = tmp_path_factory.mktemp("rerank")
+    (folder / "data").mkdir()
+    rows = [
+        {
+            "query": f"bird number {query}",
+            "relevant": int(at % 10 == query % 10),
+            "clip_score": 1 - at / CANDIDATES,
+            "inat24_image_id": f"{query}-{at}",
+            "inat24_file_name": f"train/{query}-{at}.jpg",
+            "supercategory": GROUPS[query % 4],
+            "category": "Things",
+            "iconic_group": "Birds",
+        }
+        for query in range(QUERIES)
+        for at in range(CANDIDATES)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "data" / "test-00000-of-00001.parquet")
+    return folder
+
+
+def cells_of(data: Path, work: Path, queries: int, images: int) -> list[TableCell]:
+    """The cells of a row of INQUIRE's table 5 after a report on the first queries and images."""
+    made = benchmark("inquire-rerank")
+    (task,) = made.tasks(data, BenchmarkRequest("test"))
+    candidates = task.judged.candidates
+    assert candidates is not None
+    names = list(candidates)[:queries]
+    rng = np.random.default_rng(0)
+    orders = {name: [hit.image for hit in candidates[name]][:images] for name in names}
+    run = Run(
+        {name: [RankedImage(one, -at) for at, one in enumerate(rng.permutation(all))] for name, all in orders.items()}
+    )
+    judged = replace(task.judged, candidates=candidates.only(names)).only(names)
+    if images < CANDIDATES:
+        judged = replace(judged, candidates=run)
+    evaluation = Evaluation(made, "test", "ours", [scored(replace(task, judged=judged), run)], {"eyespot": "0"})
+    write(evaluation, work / "reports" / "clip-b-32")
+    return [one for one in cells(reproduce.recipe("inquire-5"), work) if one.method == "CLIP ViT-B-32"]
+
+
+def test_a_set_of_the_official_size_is_comparable(data: Path, tmp_path: Path) -> None:
+    found = cells_of(data, tmp_path, QUERIES, CANDIDATES)
+
+    lingo = [one for one in found if one.what in ("t2i, yes", "t2i, no")]  # the released files have no such column
+    of_kind = [one for one in found if one not in lingo]
+    assert len(lingo) == 2 and all("do not say this breakdown" in one.verdict for one in lingo)
+    assert len(of_kind) == len(GROUPS) and {one.verdict for one in of_kind} == {COMPARABLE}
+    for one in of_kind:
+        assert one.printed is not None and one.measured is not None and one.interval is not None
+        assert one.interval[0] <= one.measured <= one.interval[1]
+
+
+@pytest.mark.parametrize(
+    ("queries", "images", "why"),
+    [
+        (QUERIES - 1, CANDIDATES, "159 of the paper's 160 queries"),
+        (QUERIES, CANDIDATES // 2, "50 of the paper's 100 images were ranked"),
+    ],
+)
+def test_a_smaller_set_is_not(queries: int, images: int, why: str, data: Path, tmp_path: Path) -> None:
+    found = cells_of(data, tmp_path, queries, images)
+
+    assert found and all(one.verdict.startswith("not comparable, because ") and why in one.verdict for one in found)
+    if images < CANDIDATES:  # of another pool: not even shown
+        assert all(one.measured is None for one in found)
