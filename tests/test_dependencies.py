@@ -42,7 +42,15 @@ PLACES = {
     "recos": ("curate/recos/grammar.py",),
     "remote": ("gallery/remote/",),
     "rerank": ("judges/cross_encoder.py",),
-    "torch": ("adapters/", "cli/doctor.py", "descriptors/dinov2.py", "encoders/", "judges/", "models/"),
+    "torch": (
+        "adapters/",
+        "cli/doctor.py",
+        "descriptors/dinov2.py",
+        "encoders/",
+        "judges/",
+        "models/",
+        "reproduce/downloads.py",
+    ),
     "watch": ("gallery/watching.py",),
     "web": ("web/", "cli/serve.py", "cli/_answering.py"),
 }
