@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import secrets
 import socket
@@ -182,9 +183,9 @@ def _serve(app: FastAPI, listener: socket.socket, timeout: float) -> None:
         timeout_keep_alive=30,
         timeout_graceful_shutdown=5,
     )
-    sys.setswitchinterval(
-        0.001
-    )  # else a thread with a lock that others need waits long behind a page that is being drawn
+    # Else a thread with a lock that others need waits long behind a page that is being drawn
+    sys.setswitchinterval(0.001)
+    gc.freeze()  # modules stay: looking through all of them again would hold up everybody's pages
     # The threads of BLAS keep a processor busy for a while after each of the small products that a search needs.
     with threadpool_limits(1, user_api="blas"):
         uvicorn.Server(config).run(sockets=[listener])

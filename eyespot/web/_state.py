@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import tempfile
@@ -328,9 +327,6 @@ class AppState:
             except EyespotError as error:  # who searches is told the same
                 self.unready = str(error)
             else:
-                # What is loaded by now stays: looking through all of it again would hold up everybody's pages
-                gc.collect()
-                gc.freeze()
                 self.ready = True
 
         self._preparing = Thread(target=load, daemon=True)
@@ -349,7 +345,6 @@ class AppState:
         self._copied.close()
         if "judgements" in self.__dict__:
             self.judgements.close()
-        gc.unfreeze()
 
 
 def house_of(request: Request) -> AppState:
