@@ -189,7 +189,8 @@ def _measured(
         def order(query: Asking) -> list[str]:
             with suppress(EyespotError, Problem):
                 words = side.asked.model_copy(update={"q": format_query(query), "picture": None, "like": ()})
-                frozen = house.search(words.model_copy(update={"unlike": (), "ungrouped": True}))
+                # Verdicts that moved a ranking cannot measure it
+                frozen = house.search(words.model_copy(update={"unlike": (), "feedback": None, "ungrouped": True}))
                 found = frozen.slice(0, DEEP)
                 return [id for id, _ in frozen.snapshot.pictures(found.rows.tolist())]
             return []

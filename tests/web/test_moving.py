@@ -181,3 +181,13 @@ def test_every_new_verdict_and_click_counts_at_once(opened: TestClient) -> None:
     assert [count.split(" so far")[0] for count in counts] == [
         "0 yes and 0 no", "1 yes and 0 no", "1 yes and 1 no", "2 yes and 0 no", "1 yes and 0 no", "1 yes and 1 no"
     ]  # fmt: skip
+
+
+def test_a_photo_that_is_more_like_and_not_this_at_once_moves_nothing(opened: TestClient) -> None:
+    plain = search(opened)
+    first, second = ids(plain)[5], ids(plain)[-1]
+
+    torn = search(opened, like=[first, second], unlike=second)
+
+    assert ids(torn) == ids(search(opened, like=first))
+    assert torn["moved"] == search(opened, like=first)["moved"]

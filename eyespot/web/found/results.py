@@ -318,6 +318,8 @@ def _moves(snapshot: Snapshot, asked: SearchParams, feedback: Feedback | None) -
     known = feedback or Feedback()
     recorded = rows_of(known, snapshot.rows_by_id([*known.yes, *known.no]))
     here = {*like, *unlike}
+    both = {*like} & {*unlike}  # who contradicts themselves moves nothing by that photo
+    like, unlike = ([row for row in rows if row not in both] for rows in (like, unlike))
     yes, no = ([row for row in rows if row not in here] for rows in (recorded.yes, recorded.no))
     return recorded._replace(yes=[*like, *yes], no=[*unlike, *no])
 
