@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from eyespot.search.plan.slopes import Slopes
 
 _TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "": 1.0}
+_RAM = 64.0  # GiB
 _MOST = 1e15  # images; more are a typing error
 _MANY = 100_000_000  # images, from which docs/engines.md advises another engine for many people
 _SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0}
@@ -35,7 +36,7 @@ def run(
         None, "--dim", min=1, help="The dimension of the vectors; default: the encoder's, if known."
     ),
     latency: str = typer.Option("1s", "--latency", help="The maximum time per query: 200ms or 2s."),
-    machines_ram: float = typer.Option(64.0, "--machines-ram", min=1.0, help="GiB of memory per machine."),
+    machines_ram: float = typer.Option(None, "--machines-ram", min=1.0, help="GiB of memory per machine; default: 64."),
     cores: int = typer.Option(None, "--cores", min=1, help="Cores per machine; default: those of the one measured."),
     rent: bool = typer.Option(False, "--rent", help="Choose the cheapest machine of the table instead."),
     users: int = typer.Option(1, "--users", min=1, help="People who search at once."),
@@ -64,10 +65,10 @@ def run(
             known = measured(known, dim or loaded.space.dim, Path(folder), _MEASURED)
         if slopes:
             write_whole(slopes, lambda file: file.write(as_toml(known).encode()))
-    request = _request(known, encoder, (images, dim, latency), machines_ram, rate)
-    request = replace(request, cores=cores, users=users, percentile=percentile)
-    if rent and not known.machines:
-        raise UsageError("the table has no machines to rent; add [machines.NAME] with cores, ram and hour to it")
+    if rent:
+        _refuse_rent(known, cores, machines_ram)
+    request = _request(known, encoder, (images, dim, latency), (machines_ram or _RAM, cores), rate)
+    request = replace(request, users=users, percentile=percentile)
     offers = rented(request, known) if rent else [("", one) for one in needs(request, known)]
     ways, steps = [one for _, one in offers], list(building(request, known))
     exact = cheapest(way for way in ways if way.exact and way.way != "quari")
@@ -91,10 +92,14 @@ def run(
 
 
 def _request(
-    known: Slopes, encoder: str, texts: tuple[str, int | None, str], ram: float, rate: float | None
+    known: Slopes,
+    encoder: str,
+    texts: tuple[str, int | None, str],
+    machine: tuple[float, int | None],
+    rate: float | None,
 ) -> PlanRequest:
     """The collection and the latency of the options; `UsageError` for what is not a number, or not known."""
-    from eyespot.search.plan.arithmetic import PlanRequest
+    from eyespot.search.plan.arithmetic import PlanRequest, speed_up
 
     images, dim, latency = texts
     measured = known.encoders.get(encoder)
@@ -103,7 +108,7 @@ def _request(
             f"how long the vectors of {encoder} are is not known here; say it with --dim, or let it be measured with"
             " --measure"
         )
-    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmb]?)", images.strip().lower().replace(",", "").replace("_", ""))
+    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)([kmb]?)", re.sub(r"[\s,_]", "", images.lower()))
     count = float(number[1]) * _TIMES[number[2]] if number else 0.0
     if not 0.5 < count < _MOST:
         raise UsageError(f"--images {images[:40]} is no number of images; write it as in 5000000, 5M or 1.5B")
@@ -111,8 +116,18 @@ def _request(
     seconds = float(time[1]) * _SECONDS[time[2]] if time else 0.0
     if not seconds:
         raise UsageError(f"--latency {latency} is no time; write it as in 200ms or 2s")
-    speed = rate or (measured.images_per_second if measured else None)
-    return PlanRequest(round(count), dim or (measured.dim if measured else 0), seconds, ram, speed)
+    ram, cores = machine
+    wanted = PlanRequest(round(count), dim or (measured.dim if measured else 0), seconds, ram, rate, cores)
+    if rate is None and measured is not None:  # a rate that is given is one of the machines that are meant
+        wanted = replace(wanted, images_per_second=measured.images_per_second * speed_up(wanted, known))
+    return wanted
+
+
+def _refuse_rent(known: Slopes, cores: int | None, ram: float | None) -> None:
+    if cores is not None or ram is not None:
+        raise UsageError("--rent chooses the machines of the table; leave --cores and --machines-ram out, or --rent")
+    if not known.machines:
+        raise UsageError("the table has no machines to rent; add [machines.NAME] with cores, ram and hour to it")
 
 
 # -- for people ---------------------------------------------------------------------------------------------
@@ -127,7 +142,8 @@ def _print(offers: Sequence[tuple[str, Needs]], steps: Sequence[Building]) -> No
         price = "" if way.hour is None else f"{way.hour:,.2f}"
         sizes = f"{f'{way.memory:,.1f} GiB':>11} {f'{way.disk:,.1f} GiB':>11}"
         head = f"{way.way:<12} {'yes' if way.exact else 'no':<6}"
-        print_line(f"{head} {sizes} {machines:>9} {seconds:>9} {price:>9}  {name}".rstrip())
+        copies = f"  in {way.copies:,} copies" if way.copies > 1 else ""
+        print_line(f"{head} {sizes} {machines:>9} {seconds:>9} {price:>9}  {name}{copies}".rstrip())
     print_line("")
     for step in steps:
         if step.hours is None or step.money is None:
@@ -137,6 +153,8 @@ def _print(offers: Sequence[tuple[str, Needs]], steps: Sequence[Building]) -> No
 
 
 def _print_choice(request: PlanRequest, known: Slopes, exact: Needs | None, encoder: str) -> None:
+    from eyespot.search.plan.arithmetic import speed_up
+
     if exact is None:
         note(f"no exact way answers within {request.latency:g} s however many machines; allow more with --latency")
     else:
@@ -147,7 +165,7 @@ def _print_choice(request: PlanRequest, known: Slopes, exact: Needs | None, enco
     if request.images >= _MANY and request.users > 1:
         note("at this size, with many people, an engine made for it may serve better: see docs/engines.md")
     speed = known.encoders.get(encoder)
-    if speed and request.images_per_second == speed.images_per_second:
+    if speed and request.images_per_second == speed.images_per_second * speed_up(request, known):
         note(f"{encoder} embeds {speed.images_per_second:.1f} images a second on: {speed.measured}")
     prices = f"{known.core_hour:g} $ an hour for a core and {known.gib_hour:g} for a GiB"
     note(f"money: {prices} are assumed; edit a copy of the table and give it with --slopes")

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from eyespot.cli import app
-from eyespot.search.plan.arithmetic import GIB, PlanRequest, building, cheapest, needs
+from eyespot.search.plan.arithmetic import GIB, PlanRequest, building, cheapest, needs, rented
 from eyespot.search.plan.measuring import as_toml, line, measured
-from eyespot.search.plan.slopes import Line, Rate, Slopes, read_slopes
+from eyespot.search.plan.queueing import busiest
+from eyespot.search.plan.slopes import Line, MachineOffer, Rate, Slopes, read_slopes
 from eyespot.types import UsageError
 
 TABLE = """
@@ -119,6 +120,8 @@ def test_an_encoder_nobody_knows_needs_its_dim(table: Path) -> None:
         (("--images", "9" * 400), "no number of images"),
         (("--images", "1M", "--latency", "soon"), "no time"),
         (("--images", "1M", "--latency", "0s"), "no time"),
+        (("--images", "1M", "--rent", "--cores", "8"), "leave --cores"),
+        (("--images", "1M", "--rent", "--machines-ram", "8"), "leave --cores"),
         (("--images", "1M", "--slopes", "nowhere.toml"), "there is no file nowhere.toml"),
     ],
 )
@@ -129,7 +132,16 @@ def test_what_makes_no_sense_is_refused(words: tuple[str, ...], told: str) -> No
 
 @pytest.mark.parametrize(
     "text",
-    ["speed = 3", "cores = -1", "[scan.int8]\nfixed = 1", 'core_hour = "much"', "[build]\ncodes = true", "scan = 1"],
+    [
+        "speed = 3",
+        "cores = -1",
+        "cores = 0",
+        "cores = 1.5",
+        "[scan.int8]\nfixed = 1",
+        'core_hour = "much"',
+        "[build]\ncodes = true",
+        "scan = 1",
+    ],
 )
 def test_a_table_that_is_wrong_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "t.toml").write_text(text)
@@ -234,7 +246,47 @@ def test_a_machine_without_memory_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("load", "mean"), [(0.5, 1.5), (0.8, 3.0)])
 def test_waiting_is_that_of_the_textbook(load: float, mean: float) -> None:
     """Pollaczek and Khinchine: the mean time of M/D/1 is 1 + load / 2 / (1 - load); half the queries take less."""
-    from eyespot.search.plan.queueing import busiest
-
     assert busiest(mean, 50) > load - 0.05 and busiest(mean, 99) < load
     assert busiest(0.9, 50) == 0 and busiest(1e9, 99) > 0.9
+
+
+@pytest.mark.parametrize("images", ["1e7", "10 M", "10,000,000", "0.01B"])
+def test_a_number_of_images_is_read_as_people_write_it(table: Path, images: str) -> None:
+    assert plan("--images", images, "-e", "some:encoder", "--slopes", str(table))["asked"]["images"] == 10_000_000
+
+
+def test_what_is_done_once_is_priced_on_the_machine_that_is_meant(table: Path) -> None:
+    table.write_text(table.read_text().replace("cores = 4", "cores = 4\nscaling = 0.8"))
+    words = ("--images", "36M", "-e", "some:encoder", "--slopes", str(table), "--cores", "8")
+    for rate, hours in ((), 100 / 1.6), (("--rate", "1000"), 10.0):
+        embedding, codes = plan(*words, *rate)["building"]
+        assert embedding["hours"] == pytest.approx(hours)
+        assert embedding["money"] == pytest.approx(hours * (8 * 0.05 + 64 * 0.005))
+        assert codes["hours"] == pytest.approx(36e6 * 1024 / 1e9 * 3.6 / 3600 / 1.6)
+
+
+def test_of_rented_machines_the_least_money_is_chosen() -> None:
+    """A large machine answers with float32 alone; three small ones with float16 cost less."""
+    machines = {"big": MachineOffer(4, 1000, 9.0), "tiny": MachineOffer(4, 50, 1.0)}
+    slopes = Slopes(cores=4, scan={"float32": Line(0, 0.001), "float16": Line(0, 0.001)}, machines=machines)
+    offers = dict(reversed(offer) for offer in rented(PlanRequest(100_000_000, 512, 1, 64), slopes))
+    chosen = cheapest(offers)
+    assert chosen is not None and (chosen.way, offers[chosen], chosen.machines, chosen.hour) == (
+        "float16",
+        "tiny",
+        3,
+        3,
+    )
+
+
+@given(st.floats(1.0, 100), st.floats(50, 99.9))
+def test_whoever_has_time_for_one_query_alone_may_have_people(room: float, percentile: float) -> None:
+    assert busiest(room, round(percentile, 1)) > 0
+
+
+def test_a_copy_takes_many_machines_where_that_is_cheaper() -> None:
+    """At a load near 1, 99.9 % within 40 times one query alone; a copy of the least machines may hardly be busy."""
+    wanted = PlanRequest(10_000_000, 512, 1.0, 10_000, users=10_000, percentile=99.9)
+    (found,) = needs(wanted, Slopes(scan={"float32": Line(0.0, 0.19)}))
+    least = 10_000 / 10 * 0.19 * 5.12  # machines that scan without a rest
+    assert found.machines is not None and least < found.machines < 1.2 * least

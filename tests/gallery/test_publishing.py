@@ -165,6 +165,49 @@ def test_judgements_without_a_list_of_their_tables_are_published_anew(url: str, 
     assert [fs.cat_file(name) for name in fs.find(table.rpartition("/")[0])] == [b"abc"]
 
 
+def test_a_publisher_without_the_ledger_removes_no_judgements(url: str, tmp_path: Path) -> None:
+    """One of two tables is lost; who has no judgements cannot mend that, and leaves the other one."""
+    gallery = make(tmp_path, 1)
+    publish(gallery, url, lambda first, file: file.write_bytes(b"ab"[first:]))
+    publish(gallery, url, lambda first, file: file.write_bytes(b"abc"[first:]))
+    fs, lost = in_store(url, ".parquet")
+    ledger = sorted(fs.find(lost.partition("/shards/")[0].partition("/ledger/")[0] + "/ledger"))
+    fs.rm_file(ledger[0])
+
+    publish(gallery, url, lambda *_: 0)
+
+    fs.invalidate_cache()
+    assert fs.cat_file(ledger[1]) == b"c"
+    publish(gallery, url, lambda first, file: file.write_bytes(b"abc"[first:]))
+    fs.invalidate_cache()
+    assert [fs.cat_file(name) for name in fs.find(ledger[0].rpartition("/")[0])] == [b"abc"]
+
+
+@pytest.mark.parametrize("fault", ["name", "time"])
+def test_a_list_with_a_wrong_name_or_time_is_damaged(tmp_path: Path, fault: str) -> None:
+    gallery, url = make(tmp_path, 1), f"file://{tmp_path}/store"
+    publish(gallery, url)
+    listed = json.loads((tmp_path / "store" / MANIFEST).read_text())
+    name = next(name for name in listed["files"] if name.endswith("items.parquet"))
+    file = listed["files"].pop(name)
+    if fault == "name":
+        listed["files"][name.replace("items", "iteMs")] = file
+    else:
+        listed["files"][name] = [*file[:3], 10**30]
+    (tmp_path / "store" / MANIFEST).write_text(json.dumps(listed))
+
+    with pytest.raises(EyespotError, match=r"damaged .* --check"):
+        fetch(url, tmp_path / "copy")
+
+
+def test_a_bucket_that_is_not_there_is_not_made(bucket: str, tmp_path: Path) -> None:
+    with pytest.raises(EyespotError, match="bucket does not exist"):
+        publish(make(tmp_path, 1), "s3://brids/store")
+    fs = fsspec.filesystem("s3")
+    fs.invalidate_cache()
+    assert fs.ls("") == ["birds"]
+
+
 # -- two publishers -------------------------------------------------------------------------------------------
 
 

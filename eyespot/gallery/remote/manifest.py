@@ -81,14 +81,21 @@ def mended(url: str) -> str:
     return f"where the gallery was indexed, mend it with: eyespot publish {quote(url)} --check"
 
 
+def published_name(name: str, digest: str) -> str:
+    """Where a file of a gallery lies at an address: beside its name stand the first digits of its digest."""
+    stem, dot, suffix = PurePosixPath(name).name.rpartition(".")
+    own = f"{stem or suffix}.{digest[:12]}{dot if stem else ''}{suffix if stem else ''}"
+    return (PurePosixPath(name).parent / own).as_posix()
+
+
 def _check(name: str, file: File) -> None:
     apart = PurePosixPath(file.at).parent != PurePosixPath(name).parent
     if apart or not OURS.fullmatch(name) or "/." in f"/{file.at}":
         raise ValueError(f"{name} at {file.at} is no file of a gallery")
-    if any(type(number) is not int or number < 0 for number in (file.size, file.mtime_ns)):
+    if any(type(number) is not int or not 0 <= number < 1 << 63 for number in (file.size, file.mtime_ns)):
         raise ValueError(f"{name} has no size or time")
-    if type(file.digest) is not str:
-        raise ValueError(f"{name} has no digest")
+    if type(file.digest) is not str or file.at != published_name(name, file.digest):
+        raise ValueError(f"{name} with the digest {file.digest} does not lie at {file.at}")
 
 
 def _tables(found: Mapping[str, Any]) -> dict[str, JudgementTable]:

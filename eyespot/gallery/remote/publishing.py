@@ -9,13 +9,22 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, NamedTuple
 
 from eyespot.gallery import disk
-from eyespot.gallery.remote.manifest import MANIFEST, OURS, TABLES, DamagedManifest, File, JudgementTable, Manifest
+from eyespot.gallery.remote.manifest import (
+    MANIFEST,
+    OURS,
+    TABLES,
+    DamagedManifest,
+    File,
+    JudgementTable,
+    Manifest,
+    published_name,
+)
 from eyespot.gallery.remote.stores import Conflict, Store, store_at
 from eyespot.parallel import ordered_map
 from eyespot.storage.digests import BLAKE2B, file_blake2b
@@ -187,6 +196,8 @@ class Publication:
             rows = judged(before.judgements, place)  # which refuses another ledger
             if first < before.judgements:
                 rows = judged(first, place)
+            if first + rows < before.judgements:  # who has the rest of them mends that
+                return before.tables, before.judgements
             if rows:
                 digest = file_blake2b(place)
                 name = f"ledger/judgements-{first:09d}.{digest[:12]}.parquet"
@@ -207,10 +218,7 @@ def _described(name: str, state: LocalState, source: IO[bytes]) -> File:
     digest = BLAKE2B()
     while piece := source.read(1 << 20):
         digest.update(piece)
-    stem, dot, suffix = PurePosixPath(name).name.rpartition(".")
-    own = f"{stem or suffix}.{digest.hexdigest()[:12]}{dot if stem else ''}{suffix if stem else ''}"
-    at = (PurePosixPath(name).parent / own).as_posix()
-    return File(at, state.size, digest.hexdigest(), state.mtime_ns)
+    return File(published_name(name, digest.hexdigest()), state.size, digest.hexdigest(), state.mtime_ns)
 
 
 def _refuse_in_place(gallery: Path) -> None:
@@ -229,7 +237,9 @@ def _states(gallery: Path) -> dict[str, LocalState]:
 
 
 def _statuses(gallery: Path) -> Iterator[tuple[str, os.stat_result]]:
-    places: Iterable[Path] = [*sorted({*gallery.glob("shards/*/*"), *gallery.glob("indexes/*/*/**/*")})]
+    # Walked, not globbed: a folder may be removed meanwhile.
+    walks = (os.walk(gallery / part) for part in ("indexes", "shards"))
+    places = sorted(Path(folder, name) for walk in walks for folder, _, names in walk for name in names)
     for place in [*places, gallery / disk.HEADER]:
         name = place.relative_to(gallery).as_posix()
         if OURS.fullmatch(name) and "/." not in name:

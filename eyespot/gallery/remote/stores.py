@@ -217,6 +217,8 @@ class AddressStore:
         return f"{self.root}/{name}"
 
     def _make_folder(self, name: str) -> None:
+        if self.puts_whole:  # no folders there; s3fs would look for the bucket each time, and make a misspelled one
+            return
         with suppress(NotImplementedError):
             self.fs.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
 

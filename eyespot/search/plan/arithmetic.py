@@ -14,6 +14,7 @@ from eyespot.search.plan.slopes import BILLION, Slopes
 GIB = 1 << 30
 USABLE = 0.8  # of a machine's memory: the rest is for the system, the program and what a query needs for itself
 HOUR, MONTH = 3600.0, 730.0  # seconds, hours
+_STEP = 1.15  # from one number of machines of a copy to the next that is tried; 32 steps lead to 76 times as many
 _CODE_FACTS = 20  # bytes beside the codes of a row: four bounds and a length
 
 
@@ -53,7 +54,7 @@ class PlanRequest:
     latency: float
     ram: float
     images_per_second: float | None = None  # that a machine embeds; None: nobody knows
-    cores: int | None = None
+    cores: float | None = None
     hour: float | None = None
     users: int = 1
     percentile: float = 95.0
@@ -124,8 +125,8 @@ def _with_users(wanted: PlanRequest, slopes: Slopes, way: SearchPlan, least: int
     if wanted.users <= 1:
         return least, 1  # who searches alone waits for nobody
     found = []
-    for each in sorted({least + step * max(1, least // 8) for step in range(25)}):
-        seconds = seconds_of(wanted, slopes, way, each)
+    for each in sorted({math.ceil(least * _STEP**step) for step in range(32)}):
+        seconds = max(seconds_of(wanted, slopes, way, each), 1e-9)
         busy = busiest(wanted.latency / seconds, wanted.percentile)
         if busy:
             copies = max(1, math.ceil(wanted.users / slopes.think * seconds / busy))
@@ -135,13 +136,13 @@ def _with_users(wanted: PlanRequest, slopes: Slopes, way: SearchPlan, least: int
 
 def seconds_of(wanted: PlanRequest, slopes: Slopes, way: SearchPlan, machines: int) -> float:
     """Of one query, over so many machines that each hold their share."""
-    scanning = slopes.scan[way.name].slope * wanted.numbers / BILLION / _speed_up(wanted, slopes)
+    scanning = slopes.scan[way.name].slope * wanted.numbers / BILLION / speed_up(wanted, slopes)
     spread = scanning + _rechecking(wanted, slopes, way)
     return slopes.scan[way.name].fixed + spread / machines + (slopes.call if machines > 1 else 0.0)
 
 
-def _speed_up(wanted: PlanRequest, slopes: Slopes) -> float:
-    """How much faster a machine of these cores scans than the one measured: each doubling gives `scaling` of twice."""
+def speed_up(wanted: PlanRequest, slopes: Slopes) -> float:
+    """How much faster a machine of these cores is than the one measured: each doubling gives `scaling` of twice."""
     doublings = math.log2((wanted.cores or slopes.cores) / slopes.cores)
     return float((2 * slopes.scaling) ** doublings)
 
@@ -160,11 +161,11 @@ def _price(wanted: PlanRequest, slopes: Slopes) -> float:
 
 def building(wanted: PlanRequest, slopes: Slopes) -> Iterator[Building]:
     """What has to be done once, step by step; on m machines each takes an m-th of the hours and the same money."""
-    rate, wanted = wanted.images_per_second, replace(wanted, cores=None, hour=None)  # on the machine that was measured
+    rate = wanted.images_per_second
     yield _building("embedding", wanted.images / rate / HOUR if rate else None, _price(wanted, slopes))
     for step in ("codes", "approximate"):
         if step in slopes.build:
-            hours = slopes.build[step] * wanted.numbers / BILLION / HOUR
+            hours = slopes.build[step] * wanted.numbers / BILLION / HOUR / speed_up(wanted, slopes)
             yield _building(step, hours, _price(wanted, slopes))
 
 
@@ -175,17 +176,23 @@ def _building(step: str, hours: float | None, price: float) -> Building:
 def rented(wanted: PlanRequest, slopes: Slopes) -> list[tuple[str, Needs]]:
     """The machine of the table that each way takes for the least money an hour, by its name, and what it needs."""
     shapes = {
-        name: replace(wanted, ram=shape.ram, cores=round(shape.cores), hour=shape.hour)
+        name: replace(wanted, ram=shape.ram, cores=shape.cores, hour=shape.hour)
         for name, shape in slopes.machines.items()
     }
-    offers: dict[str, list[tuple[float, str, Needs]]] = {}
+    offers: dict[str, list[tuple[float, float, float, str, Needs]]] = {}
     for name, request in shapes.items():
         for one in needs(request, slopes):
-            offers.setdefault(one.way, []).append((math.inf if one.hour is None else one.hour, name, one))
-    return [min(found, key=lambda offer: offer[:2])[1:] for found in offers.values()]
+            offers.setdefault(one.way, []).append((*_cost(one), name, one))
+    return [min(found, key=lambda offer: offer[:-1])[-2:] for found in offers.values()]
 
 
 def cheapest(found: Iterable[Needs]) -> Needs | None:
-    """The way of the fewest machines that answers in time, the faster of equals; None if none does."""
-    fit = [(one.machines, one.seconds, one) for one in found if one.machines is not None and one.seconds is not None]
-    return min(fit, key=lambda one: one[:2], default=(0, 0.0, None))[2]
+    """The way that answers in time for the least money, with the fewest machines of equals; None if none does."""
+    return min((one for one in found if one.machines is not None), key=_cost, default=None)
+
+
+def _cost(one: Needs) -> tuple[float, float, float]:
+    """Dollars an hour, machines, seconds: what is compared first comes first."""
+    if one.hour is None or one.machines is None or one.seconds is None:
+        return math.inf, math.inf, math.inf
+    return one.hour, one.machines, one.seconds

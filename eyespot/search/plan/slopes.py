@@ -118,8 +118,10 @@ def _wrong(found: Mapping[str, Any]) -> Any:
         elif name == "build":
             parts = value.items() if isinstance(value, dict) else [("", None)]
             yield from (f"[build] {part} is {one!r} and no number" for part, one in parts if not _is_number(one))
-        elif name in ("scaling", "think") and not (_is_number(value) and value > 0):
+        elif name in ("scaling", "think", "cores") and not (_is_number(value) and value > 0):
             yield f"{name} is {value!r} and no number above 0"
+        elif name == "cores" and value != int(value):
+            yield f"cores is {value!r} and no whole number"
         elif name in (*_NUMBERS, "cores"):
             yield from [] if _is_number(value) else [f"{name} is {value!r} and no number"]
         elif name != "machine":
@@ -131,8 +133,8 @@ def _wrong_rows(table: str, rows: Any) -> Any:
         numbers = _FIELDS[table] - {"measured"}
         if not isinstance(row, dict) or not numbers <= set(row) <= _FIELDS[table]:
             yield f'[{table}."{name}"] must hold {", ".join(sorted(_FIELDS[table]))}'
-        elif not all(_is_number(row[one]) and (table != "machines" or row[one] > 0) for one in numbers):
-            yield f'[{table}."{name}"] holds something that is no number'
+        elif not all(_is_number(row[one]) and (table == "scan" or row[one] > 0) for one in numbers):
+            yield f'[{table}."{name}"] holds something that is no number' + ("" if table == "scan" else " above 0")
 
 
 def _is_number(value: Any) -> bool:
