@@ -56,7 +56,7 @@ class Moved(NamedTuple):
         whose = f" of {self.by}" if self.by else ""
         gone = f"; {self.missing:,} more judged photos are not in this space" if self.missing else ""
         if not self.yes and not self.no:
-            return Note("moved", f"not moved: there is no yes and no no{whose} for this query{gone}")
+            return Note("moved", f"not moved: there is no verdict{whose} for this query{gone}")
         return Note("moved", f"moved by {len(self.yes):,} yes and {len(self.no):,} no{whose}{gone}")
 
 
