@@ -205,8 +205,8 @@ def _match_text(path: Path, count: int, kept: int, matching: RowMatching) -> str
 # -- columns ------------------------------------------------------------------------------------------------
 
 
-def of_column(view: View, column: str) -> CaptionRows:
-    """A column's texts, one or several a picture; `UsageError` without such a column, `NothingFound` without a text."""
+def cells_of(view: View, column: str) -> list[object]:
+    """What a column says of each row, (rows,); `UsageError` without such a column."""
     tables = [disk.read_items(shard) for shard in view.shards]
     known = {name for table in tables for name in table.column_names}
     if column not in known:
@@ -214,9 +214,14 @@ def of_column(view: View, column: str) -> CaptionRows:
     cells: list[object] = []
     for table in tables:
         cells += table[column].to_pylist() if column in table.column_names else [None] * table.num_rows
+    return cells
+
+
+def of_column(view: View, column: str) -> CaptionRows:
+    """A column's texts, one or several a picture; `UsageError` without such a column, `NothingFound` without a text."""
     texts = [
         (row, str(text))
-        for row, cell in enumerate(cells)
+        for row, cell in enumerate(cells_of(view, column))
         if view.live[row] and cell is not None
         for text in (cell if isinstance(cell, list) else [cell])
         if str(text).strip()

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from eyespot.gallery import disk
 from eyespot.gallery.photos.labels import FILE_COLUMNS
 from eyespot.gallery.view import View
-from eyespot.search.captioned import IN_FOLDERS, TABLES
+from eyespot.search.captioned import IN_FOLDERS, TABLES, cells_of
 from eyespot.search.matching import matched
 from eyespot.storage.files import refuse, required, rows_of
 from eyespot.storage.systems import with_slashes
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound
 
 LABEL = "label"
 
@@ -65,11 +64,5 @@ def _of_files(view: View, place: Path, files: list[Path]) -> RowLabels:
 
 
 def _of_column(view: View, column: str) -> list[str | None]:
-    tables = [disk.read_items(shard) for shard in view.shards]
-    known = {name for table in tables for name in table.column_names}
-    if column not in known:
-        raise UsageError(f"the gallery has no column {column}; it has: {', '.join(sorted(known))}")
-    cells: list[object] = []
-    for table in tables:
-        cells += table[column].to_pylist() if column in table.column_names else [None] * table.num_rows
+    cells = cells_of(view, column)
     return [None if cell is None or not str(cell).strip() else str(cell).strip() for cell in cells]

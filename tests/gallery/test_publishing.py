@@ -15,13 +15,12 @@ pytest.importorskip("fsspec", reason="galleries at an address need the extra [re
 
 import fsspec
 
-from eyespot import rooms
-from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.remote import MANIFEST, OURS, fetch, publish
+from eyespot.gallery.remote import MANIFEST, fetch, publish
 from eyespot.gallery.remote.stores import Conflict, store_at
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError
 from tests.gallery.conftest import draw
+from tests.gallery.test_remote import contents, make, update
 from tests.lazy_import import requires
 
 
@@ -51,23 +50,6 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "memory":
         return f"memory://{tmp_path.name}"
     return f"{request.getfixturevalue('bucket')}/{tmp_path.name}"
-
-
-def make(folder: Path, photos: int = 6) -> Path:
-    for seed in range(photos):
-        draw(folder / "photos" / f"{seed}.png", seed)
-    return update(folder)
-
-
-def update(folder: Path) -> Path:
-    index(folder / "gallery", [str(folder / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=3))
-    return folder / "gallery"
-
-
-def contents(gallery: Path) -> dict[str, bytes]:
-    files = (path for path in gallery.rglob("*") if path.is_file())
-    named = {path.relative_to(gallery).as_posix(): path for path in files}
-    return {name: path.read_bytes() for name, path in named.items() if OURS.fullmatch(name)}
 
 
 def in_store(url: str, end: str) -> tuple[fsspec.AbstractFileSystem, str]:
