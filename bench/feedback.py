@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.harness import SHARED, Command, Floats, Measurement, Reals, say
-from bench.harness.text_tasks import TextTask, embedded, photos, tasks
+from bench.harness.text_tasks import TextTask, photo_vectors, task_photos, tasks
 from eyespot import rooms
 from eyespot.curate.annotate.active import telling_first
 from eyespot.search import paired_gain
@@ -296,11 +296,11 @@ def which_next(clicking: Clicking) -> Iterator[Gain]:
 
 def measurements(options: Namespace) -> Iterator[Measurement]:
     encoder: Encoder = rooms.load("encoders", "starter")
-    there = photos(options.data)
+    there = task_photos(options.data)
     all_tasks = tasks(there)
     queries = encoder.encode_texts([task.text for task in all_tasks])
     say(f"{len(all_tasks)} tasks over {len(there.files)} photos")
-    right = Clicking(all_tasks, queries, Gallery(embedded(there, encoder)))
+    right = Clicking(all_tasks, queries, Gallery(photo_vectors(there, encoder)))
     yield from after_clicks(right)
     yield from after_clicks(replace(right, errors=ERRORS, seeds=1 if options.quick else SEEDS))
     yield from which_next(right)

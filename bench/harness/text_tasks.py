@@ -74,7 +74,7 @@ class TextTask(NamedTuple):
     among: NDArray[np.bool_]
 
 
-def photos(data: Path) -> Photos:
+def task_photos(data: Path) -> Photos:
     """The photos of the sets that are there."""
     made = Photos([], [], [])
     folders = {name: data / folder for name, folder in FOLDERS.items()} | {"sample": sample.photos()}
@@ -101,7 +101,7 @@ def tasks(of: Photos) -> list[TextTask]:
     return [task for task in made if task.relevant.sum() >= LEAST]
 
 
-def embedded(of: Photos, encoder: Encoder) -> Floats:
+def photo_vectors(of: Photos, encoder: Encoder) -> Floats:
     """Their unit vectors, (m, dim)."""
     rows = []
     for start in range(0, len(of.files), encoder.batch):

@@ -57,6 +57,7 @@ class Try(NamedTuple):
     recall: float
     error: float  # standard error of it
     seconds: float  # of CPU time for a query
+    exact: float = 0.0  # the share of queries that it leaves to exact search
 
     @property
     def name(self) -> str:
@@ -181,7 +182,10 @@ class Tuning:
             tried = [one for candidate in built for one in self._tried(candidate, built[candidate], learnt)]
             chosen = self._chosen(tried)
             index = unseen.opened(chosen.candidate, built[chosen.candidate], chosen.settings)
-            measured, seconds = self._measured(chosen, index, unseen), (unseen.seconds(index), unseen.seconds(exact))
+            measured, seconds = (
+                self._measured(chosen, index, unseen),
+                (unseen.single(index)[0], unseen.single(exact)[0]),
+            )
             kept = stored_of(self.view, chosen.candidate.index, chosen.settings, measured)
             place = store_index(self.view, kept.index, kept, built[chosen.candidate])
         return Tuned(chosen, measured, *seconds, (place, tried))
@@ -204,19 +208,21 @@ class Tuning:
             index = half.opened(candidate, folder, settings)
             # The kind of queries that is worst off, with the standard error of its mean
             recall, error = min((float(one.mean()), _error(one)) for one in half.recalls(index))
-            one = Try(candidate, settings, recall, error, half.seconds(index))
+            one = Try(candidate, settings, recall, error, *half.single(index))
             low, high = (low, middle) if self._surely(one) else (middle + 1, high)
             yield one
 
     def _surely(self, one: Try) -> bool:
-        return one.recall - _SURE * one.error >= self.wanted
+        return one.recall - _SURE * one.error >= self.wanted and one.exact <= _MOSTLY
 
     def _chosen(self, tried: Sequence[Try]) -> Try:
         enough = [one for one in tried if self._surely(one)]
         if not enough:
-            best = max(tried, key=lambda one: one.recall)
-            told = f"the best, {best.name}, found {100 * best.recall:.1f} % and {100 * self.wanted:g} % were asked for"
-            raise NothingFound(f"{told}; ask for less with --recall, try another --kind, or search exactly")
+            best = max(tried, key=lambda one: (one.exact <= _MOSTLY, one.recall))
+            found = f"the best, {best.name}, found {100 * best.recall:.1f} % and {100 * self.wanted:g} % is wanted"
+            if best.exact > _MOSTLY:
+                found = f"the best, {best.name}, leaves {best.exact:.0%} of the queries to exact search"
+            raise NothingFound(f"{found}; give less with --recall, try another --kind, or search exactly")
         return min(enough, key=lambda one: one.seconds)
 
     def _measured(self, chosen: Try, index: Index, unseen: _Half) -> Measured:
@@ -260,11 +266,11 @@ class _Half:
         found = index.search(self.queries, K, self._view.live)
         return np.split((found.scores >= self._nearest - 1e-6).mean(axis=1), self._ends)
 
-    def seconds(self, index: Index) -> float:
-        """Of CPU time, the mean over single queries of all kinds: a few may be answered exactly."""
-        taken = []
+    def single(self, index: Index) -> tuple[float, float]:
+        """Of single queries of all kinds the mean CPU time in seconds, and the share that is answered exactly."""
+        taken, exact = [], []
         for query in self.queries[:: max(1, len(self.queries) // _TIMED)]:
             started = time.process_time()
-            index.search(query[None], K, self._view.live)
+            exact.append(index.search(query[None], K, self._view.live).exact)
             taken.append(time.process_time() - started)
-        return float(np.mean(taken))
+        return float(np.mean(taken)), float(np.mean(exact))

@@ -13,6 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from eyespot.storage.atomic import make_folder
+from eyespot.storage.systems import lock_now
 from eyespot.types import EyespotError
 
 
@@ -38,17 +39,16 @@ def locked_for_children(folder: Path) -> Iterator[list[int]]:
     So the folder stays locked when the parent is killed and its child works on. Without `flock` there is no handle.
     """
     with locked(folder):
-        try:
-            import fcntl
-        except ImportError:
-            yield []
-            return
         handle = os.open(folder / "lock.children", os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield [handle]
-        except BlockingIOError:
-            raise EyespotError(f"a command of the last run is still at work in {folder}; wait for it to end") from None
+            handles = [handle]
+            try:
+                free = lock_now(handle)
+            except ImportError:  # this system has no such locks
+                handles, free = [], True
+            if not free:
+                raise EyespotError(f"a command of the last run is still at work in {folder}; wait for it to end")
+            yield handles
         finally:
             os.close(handle)
 

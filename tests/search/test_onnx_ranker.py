@@ -68,5 +68,5 @@ def test_files_that_are_no_re_ranker_are_refused(what: str, why: str, tmp_path: 
 def test_more_than_one_number_is_refused(tmp_path: Path) -> None:
     network = rooms.load("search.local", f"onnx:{ranker(tmp_path / 'r.onnx', reduced=False)}")
 
-    with pytest.raises(UsageError, match="outputs of 5 numbers; give one with"):
+    with pytest.raises(UsageError, match="the first of 5 numbers; give one with"):
         network.score(features(0, 5), features(1, 9))
