@@ -180,7 +180,7 @@ def test_a_miniature_runs_to_its_table(name: str, tmp_path: Path) -> None:
         report.parent.mkdir(parents=True)
         (tmp_path / "w" / "reports" / "starter").rename(report)
         (cell, *_) = (one for one in cells(reproduce.recipe(name), tmp_path / "as") if one.method.endswith("RN50"))
-        assert cell.measured is not None and cell.interval is not None
+        assert cell.measured is None  # a number of another pool stands in no cell
         assert "6 of the paper's 200 queries" in cell.verdict
         return
     assert again.returncode == 0 and "finished: eyespot eval" in again.stderr

@@ -278,11 +278,12 @@ def test_an_address_is_told_to_wait_the_minutes_that_the_page_says(
 
     locked = [(code, wait) for code, wait in told if code != 401]
     assert len(told) > len(locked) > 0 and {code for code, _ in locked} == {429}
-    assert 299 - took <= int(locked[0][1]) <= 300  # the five minutes begin with the first wrong token
+    # The five minutes begin with the first wrong token, which may be that of a test before
+    assert 240 - took <= int(locked[0][1]) <= 300
     assert afar.ask("v1/items", token=afar.token)[0] == 200
 
 
 def test_results_take_as_much_memory_as_the_page_says() -> None:
     page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
 
-    assert f"stored results may take {results.KEPT >> 20} MiB" in " ".join(page.split())
+    assert f"stored results {results.KEPT >> 20} MiB" in " ".join(page.split())

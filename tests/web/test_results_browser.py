@@ -215,7 +215,7 @@ def test_keys_wheel_and_drag_bring_a_photo_near(browser: Any, near: str) -> None
         expect(page.locator("#large output")).to_have_text("100 %")
         shown_width = page.locator(".mat img").evaluate("one => one.getBoundingClientRect().width / one.clientWidth")
         assert scale(page) == pytest.approx(shown_width, rel=0.01)
-        page.wait_for_function("document.querySelector('.mat img').naturalWidth === 4000")  # the file itself
+        page.wait_for_function("() => document.querySelector('.mat img').naturalWidth === 4000")  # the file itself
 
         box = page.locator(".mat").bounding_box()
         middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -231,7 +231,9 @@ def test_keys_wheel_and_drag_bring_a_photo_near(browser: Any, near: str) -> None
         page.keyboard.press("0")
         assert scale(page) == 1
         page.mouse.wheel(0, -400)
-        page.wait_for_function("new DOMMatrix(getComputedStyle(document.querySelector('.mat img')).transform).a > 1.5")
+        page.wait_for_function(
+            "() => new DOMMatrix(getComputedStyle(document.querySelector('.mat img')).transform).a > 1.5"
+        )
         page.keyboard.press("-")
         page.get_by_role("button", name="All of the photo").click()
         assert scale(page) == 1
