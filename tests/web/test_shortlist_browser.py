@@ -237,14 +237,16 @@ def _runs(ranks: set[int]) -> list[list[int]]:
     return found
 
 
-def test_a_saved_search_leads_back(page: Any) -> None:
-    page.goto("/?q=history+of+herons")
-    page.goto("/history")
-    page.get_by_role("button", name=re.compile("^Save history of herons")).click()
-    page.goto("/")
-    page.get_by_role("link", name=re.compile("history of herons.*saved")).click()
+def test_a_saved_search_leads_back(browser: Any, tmp_path: Path, settings: ServerSettings) -> None:
+    alone = replace(settings, gallery=copy_gallery(tmp_path), cache=None, access=())  # beside others it takes a name
+    with serving(alone) as place, opened(browser, place, viewport={"width": 1440, "height": 900}) as page:
+        page.goto("/?q=history+of+herons")
+        page.goto("/history")
+        page.get_by_role("button", name=re.compile("^Save history of herons")).click()
+        page.goto("/")
+        page.get_by_role("link", name=re.compile("history of herons.*saved")).click()
 
-    expect(page.get_by_role("heading", name="history of herons")).to_be_visible()
+        expect(page.get_by_role("heading", name="history of herons")).to_be_visible()
 
 
 def test_sharing_again_updates_ones_own_list_and_never_a_colleagues(browser: Any, page: Any, address: str) -> None:
