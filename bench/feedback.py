@@ -196,12 +196,12 @@ def verdicts(relevant: NDArray[np.bool_], rows: Rows, errors: float, rng: np.ran
 
 
 def residual(
-    task: TextTask, query: Floats, gallery: Gallery, clicks: int, said: Callable[[Rows], NDArray[np.bool_]]
+    task: TextTask, query: Floats, gallery: Gallery, clicks: int, judge: Callable[[Rows], NDArray[np.bool_]]
 ) -> dict[str, float]:
     """AP of what was not judged, by method, after clicks on the first hits."""
     plain = np.where(task.among, gallery.vectors @ query, -np.inf)
     first = np.argsort(-plain, kind="stable")[:clicks]
-    right = said(first)
+    right = judge(first)
     rest = task.among.copy()
     rest[first] = False
     scores = {name: of(query, first[right], first[~right], gallery) for name, of in {"": none, **METHODS}.items()}
@@ -240,8 +240,8 @@ class Clicking:
     def _drawn(self, at: int, clicks: int) -> dict[str, float]:
         task = self.tasks[at]
         seeds = [np.random.default_rng([seed, at]) for seed in range(self.seeds)]
-        said = [partial(verdicts, task.relevant, errors=self.errors, rng=rng) for rng in seeds]
-        aps = [residual(task, self.queries[at], self.gallery, clicks, each) for each in said]
+        judges = [partial(verdicts, task.relevant, errors=self.errors, rng=rng) for rng in seeds]
+        aps = [residual(task, self.queries[at], self.gallery, clicks, each) for each in judges]
         return {name: float(np.mean([one[name] for one in aps])) for name in aps[0]}
 
 

@@ -139,12 +139,12 @@ def quari(known: Pairs, recipe: TrainingSettings, fold: int, form: dict[str, Any
     with tempfile.TemporaryDirectory() as out:
         material = TrainingData(learned, held_out, test=paired_gain).with_semi_positives(semi)
         done = train(material, replace(SHAPE, **form), replace(recipe, seed=fold), Path(out))
-        kept = adapted_by(Path(out) / "model")
+        scoring = adapted_by(Path(out) / "model")
     ahead = done.comparison is not None and done.comparison.better and (done.best or 0) > (done.frozen or 0)
     say(
         f"fold {fold + 1}: best step {done.best_step} of {done.step}; {done.comparison}; {'named' if ahead else 'none'}"
     )
-    return {"QuARI": kept if ahead else frozen, "QuARI, kept anyway": kept}
+    return {"QuARI": scoring if ahead else frozen, "QuARI, kept anyway": scoring}
 
 
 def task_adaptation(known: Pairs, fold: int) -> Scoring:

@@ -142,8 +142,8 @@ def birds(photos: PhotoSet, quick: bool) -> Iterator[Measurement]:
         photos.label([{"file_name": file_name(row), **{name: row[name] for name in NAMES}} for row in bearing])
         for (name, by), found in values.items():
             groups = {word: species(table, name, word, labelled) for word in sorted({row[name] for row in table})}
-            asked = {word: word for word, parts in groups.items() if all(parts)}
-            for word, ranking in photos.rankings(asked, by).items():
+            queries = {word: word for word, parts in groups.items() if all(parts)}
+            for word, ranking in photos.rankings(queries, by).items():
                 mine, lost = groups[word]
                 found.append(average_precision([photo for photo in ranking if photo not in mine], lost))
                 behind += [float(set(ranking[: len(mine)]) != mine)] if by == "both" else []
@@ -169,8 +169,8 @@ def equal_names(photos: PhotoSet, quick: bool) -> Iterator[Measurement]:
         add_names(photos.folder / "gallery", shared("data/chilean_birds") / "metadata.csv")
         for (name, named), found in values.items():
             groups = {word: species(table, name, word, labelled) for word in sorted({row[name] for row in table})}
-            asked = {word: word for word, parts in groups.items() if all(parts)}
-            rankings = photos.rankings(asked, "both", named)
+            queries = {word: word for word, parts in groups.items() if all(parts)}
+            rankings = photos.rankings(queries, "both", named)
             found += [average_precision(ranking, set().union(*groups[word])) for word, ranking in rankings.items()]
     for name in NAMES:
         without, ours = (np.array(values[name, named]) for named in (False, True))
@@ -221,15 +221,15 @@ def captions(photos: PhotoSet, quick: bool) -> Iterator[Measurement]:
     names = [Path(row["file"]).name for row in table]
     for name, row in zip(names, table, strict=True):
         photos.add(name, shared("data/flickr8k_100") / row["file"])
-    for asked in (1,) if quick else (1, 2, 3, 4, 5):
-        texts = {name: row[f"caption_{asked}"] for name, row in zip(names, table, strict=True)}
-        rest = [f"caption_{number}" for number in range(1, 6) if number != asked]
+    for caption in (1,) if quick else (1, 2, 3, 4, 5):
+        texts = {name: row[f"caption_{caption}"] for name, row in zip(names, table, strict=True)}
+        rest = [f"caption_{number}" for number in range(1, 6) if number != caption]
         bearing = zip(names, table, strict=True)
         photos.label([{"file_name": name, **{column: row[column] for column in rest}} for name, row in bearing])
-        yield fusion(f"caption {asked}, photos bear the other four", photos, texts, draws)
+        yield fusion(f"caption {caption}, photos bear the other four", photos, texts, draws)
         pairs = list(zip(names, table, strict=True))[::2]
         photos.label([{"file_name": name, "caption": row[rest[0]]} for name, row in pairs])
-        yield fusion(f"caption {asked}, every second photo bears another", photos, texts, draws)
+        yield fusion(f"caption {caption}, every second photo bears another", photos, texts, draws)
 
 
 def titles(photos: PhotoSet, quick: bool) -> Iterator[Measurement]:

@@ -203,11 +203,11 @@ def _label(visitor: Visit, relevant: set[str], folder: Path) -> None:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--out", type=Path, default=HERE.parent / "docs" / "first_visit")
-    asked.add_argument("--seconds-a-photo", type=float, default=0.4)
-    asked.add_argument("--python", type=Path, default=Path(sys.executable))
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "first_visit")
+    parser.add_argument("--seconds-a-photo", type=float, default=0.4)
+    parser.add_argument("--python", type=Path, default=Path(sys.executable))
+    given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="eyespot-visit-") as folder, timed("all of it"):
         visit(Terminal(Path(folder), given.python.absolute()), given.out, given.seconds_a_photo)

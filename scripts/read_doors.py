@@ -203,16 +203,16 @@ def label_studio(place: Path) -> Found:
     rows = []
     for task in tasks:
         assert interface.validate_task({"data": task["data"]}), task
-        assert all(interface.validate_region(one) for said in task["annotations"] for one in said["result"]), task
+        assert all(interface.validate_region(one) for answer in task["annotations"] for one in answer["result"]), task
         rows.append({**task["data"], "id": task["data"]["image_id"], "image": _opened(place, task["data"]["image"])})
     table = f"{place}-csv"
     converter = import_module("label_studio_sdk.converter").Converter(config, str(place))
     converter.convert_to_csv(str(place / "tasks.json"), table, is_dir=False, sep=",", header=True)
     with open(Path(table, "result.csv"), encoding="utf-8", newline="") as file:
-        said = {(row["image_id"], row["annotator"]): row["relevance"] for row in csv.DictReader(file)}
+        labels = {(row["image_id"], row["annotator"]): row["relevance"] for row in csv.DictReader(file)}
     first, second = list(dict.fromkeys(row["id"] for row in rows))[:2]
-    said = {pair: choice for pair, choice in said.items() if pair[1]}
-    assert said == {(first, "ada"): "relevant", (second, "ada"): "not relevant", (second, "bob"): "doubt"}, said
+    labels = {pair: choice for pair, choice in labels.items() if pair[1]}
+    assert labels == {(first, "ada"): "relevant", (second, "ada"): "not relevant", (second, "bob"): "doubt"}, labels
     return named("label-studio-sdk"), facts_of(rows)
 
 
@@ -247,8 +247,8 @@ def camtrap_dp(place: Path) -> Found:
         title = next(tag[6:] for tag in tags[medium["mediaID"]].split(" | ") if tag.startswith("title:"))
         rights = dict(part.split(" ", 1) for part in medium["mediaComments"].split("; "))
         with Image.open(place / medium["filePath"]) as picture:
-            told = {"title": title, "licence": rights["licence"], "author": rights["by"], "image": picture.copy()}
-        rows.append({"id": medium["mediaID"], **told})
+            facts = {"title": title, "licence": rights["licence"], "author": rights["by"], "image": picture.copy()}
+        rows.append({"id": medium["mediaID"], **facts})
     return named("frictionless"), facts_of(rows)
 
 

@@ -46,8 +46,8 @@ def text_network(source: Path) -> Any:
             self.bert = AutoModel.from_pretrained(folder, local_files_only=True, attn_implementation="eager")
 
         def forward(self, ids: Any, mask: Any) -> Any:
-            said = self.bert(input_ids=ids, attention_mask=mask, token_type_ids=torch.zeros_like(ids))
-            states = said.last_hidden_state
+            output = self.bert(input_ids=ids, attention_mask=mask, token_type_ids=torch.zeros_like(ids))
+            states = output.last_hidden_state
             weights = mask.unsqueeze(-1).float()
             return torch.nn.functional.normalize((states * weights).sum(1) / weights.sum(1), dim=1)
 
@@ -72,18 +72,18 @@ def store_small(source: Path, target: Path, stored: Any) -> None:
 
     model = onnx.load(source)
     rows = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
-    kept: list[Any] = []
+    initializers: list[Any] = []
     nodes: list[Any] = []
     for tensor in model.graph.initializer:
         array = numpy_helper.to_array(tensor)
         if array.dtype != np.float32 or array.size < SMALLEST_QUANTISED:
-            kept.append(tensor)
+            initializers.append(tensor)
             continue
         tensors, node = stored(tensor.name, array, 0 if tensor.name in rows else array.ndim - 1)
-        kept, nodes = kept + tensors, [*nodes, node]
+        initializers, nodes = initializers + tensors, [*nodes, node]
     nodes += list(model.graph.node)
     del model.graph.initializer[:], model.graph.node[:]
-    model.graph.initializer.extend(kept)
+    model.graph.initializer.extend(initializers)
     model.graph.node.extend(nodes)
     onnx.checker.check_model(model)
     onnx.save(model, target)

@@ -55,11 +55,11 @@ def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
 
 
 def test_every_room_and_verb_is_described() -> None:
-    told = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     verbs = [path.stem for path in (ROOT / "eyespot" / "cli").glob("[a-z]*.py")]
     shown = [verb for verb in verbs if verb not in ("settings", "console", "transfer")]
 
-    assert [verb for verb in [*shown, "import", "export"] if f"eyespot {verb}" not in told] == []
+    assert [verb for verb in [*shown, "import", "export"] if f"eyespot {verb}" not in text] == []
     rooms = [path.name for path in (ROOT / "eyespot").iterdir() if path.is_dir() and not path.name.startswith("_")]
     assert [room for room in rooms if f"`{room}/`" not in (ROOT / "README.md").read_text(encoding="utf-8")] == []
 

@@ -211,9 +211,9 @@ def _register_nano_siglip() -> None:
     def vit_nano_siglip(pretrained: bool = False, **options: Any) -> Any:
         from timm.models.vision_transformer import VisionTransformer
 
-        kept = {key: options[key] for key in options if not key.startswith("pretrained_cfg") and key != "cache_dir"}
+        rest = {key: options[key] for key in options if not key.startswith("pretrained_cfg") and key != "cache_dir"}
         size = {"img_size": 32, "patch_size": 8, "embed_dim": 32, "depth": 2, "num_heads": 2}
-        return VisionTransformer(**{**kept, **size, "class_token": False, "global_pool": "map"})
+        return VisionTransformer(**{**rest, **size, "class_token": False, "global_pool": "map"})
 
     vit_nano_siglip.__module__ = "timm.models.vision_transformer"
     timm.models.register_model(vit_nano_siglip)

@@ -67,11 +67,11 @@ class FineTuneData(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """Sixteen hex digits that tell these pairs from others."""
-        told = hashlib.sha256(self.of.tobytes())
-        told.update("\x1f".join(self.texts).encode("utf-8", "surrogatepass"))
+        hasher = hashlib.sha256(self.of.tobytes())
+        hasher.update("\x1f".join(self.texts).encode("utf-8", "surrogatepass"))
         if self.asking is not None:
-            told.update(self.asking.tobytes())
-        return told.hexdigest()[:16]
+            hasher.update(self.asking.tobytes())
+        return hasher.hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ def finetune(
     from eyespot.adapters.quari.training import checkpoints
 
     total = steps(len(material.texts), recipe)
-    said = {name: value for name, value in asdict(recipe).items() if name != "checkpoint_every"}
-    checkpoints.begin(out, {**said, "pairs": material.fingerprint, "model": digest(towers.model)})
+    settings = {name: value for name, value in asdict(recipe).items() if name != "checkpoint_every"}
+    checkpoints.begin(out, {**settings, "pairs": material.fingerprint, "model": digest(towers.model)})
     with torch.random.fork_rng():
         tuning = _Tuning(towers, material, recipe, out, total)
         log = checkpoints.Log(out, tuning.step)
@@ -148,10 +148,10 @@ def finetune(
 
 def digest(model: Any) -> str:
     """Sixteen hex digits that tell these weights from others."""
-    told = hashlib.sha256()
+    hasher = hashlib.sha256()
     for name, value in model.state_dict().items():
-        told.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
-    return told.hexdigest()[:16]
+        hasher.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+    return hasher.hexdigest()[:16]
 
 
 def unfreeze(model: Any, blocks: int | None) -> dict[str, Any]:
@@ -254,7 +254,9 @@ class _Tuning:
                 texts = texts
             else:
                 pictures = normalize(self.towers.image(batch.asking.to(self.device)), dim=1)
-                texts = normalize(texts, dim=1).index_add(0, batch.asked.to(self.device), pictures.to(texts.dtype))
+                texts = normalize(texts, dim=1).index_add(
+                    0, batch.asking_rows.to(self.device), pictures.to(texts.dtype)
+                )
         scale = getattr(self.towers.model, "logit_scale", None)
         steep = torch.tensor(1 / 0.07) if scale is None else scale.exp().clamp(max=SCALE)
         loss = info_nce(texts.float(), images.float(), self._others(batch.rows), steep)
@@ -282,15 +284,15 @@ class _Tuning:
         asking = np.full(len(rows), -1) if self.material.asking is None else self.material.asking[rows]
         composed = np.flatnonzero(asking >= 0).tolist()
         read = self.material.pictures([*self.material.of[rows].tolist(), *asking[composed].tolist()])
-        shown, asked = read[: len(rows)], dict(zip(composed, read[len(rows) :], strict=True))
-        there = [at for at, one in enumerate(shown) if one is not None and asked.get(at, one) is not None]
+        shown, references = read[: len(rows)], dict(zip(composed, read[len(rows) :], strict=True))
+        there = [at for at, one in enumerate(shown) if one is not None and references.get(at, one) is not None]
         self.unread += len(rows) - len(there)
         if len(there) < 2:
             raise EyespotError(
                 f"{len(rows) - len(there)} of {len(rows)} pictures of a batch cannot be read; put them back"
             )
-        places = [place for place, at in enumerate(there) if at in asked]
-        beside = self._pixels([asked[there[place]] for place in places]) if places else None
+        places = [place for place, at in enumerate(there) if at in references]
+        beside = self._pixels([references[there[place]] for place in places]) if places else None
         return _PairBatch(rows[there], self._pixels([shown[at] for at in there]), beside, torch.tensor(places))
 
     def _pixels(self, pictures: Sequence[Image | None]) -> torch.Tensor:
@@ -300,12 +302,12 @@ class _Tuning:
 
 
 class _PairBatch(NamedTuple):
-    """Pairs by their rows (n,), their pictures (n, ...), and those (m, ...) that `asked` (m,) of them ask with."""
+    """Pairs by their rows (n,), their pictures (n, ...), and those (m, ...) that `asking_rows` (m,) of them ask with."""
 
     rows: Ids
     shown: torch.Tensor
     asking: torch.Tensor | None
-    asked: torch.Tensor
+    asking_rows: torch.Tensor
 
 
 def info_nce(texts: torch.Tensor, images: torch.Tensor, right: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:

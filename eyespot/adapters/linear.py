@@ -123,8 +123,8 @@ def save(folder: Path, adapter: Linear) -> None:
 
     from eyespot.storage.files import write_whole
 
-    said = {} if adapter.space is None else {"space": adapter.space}
-    data = packed({"weight": adapter.weight, "bias": adapter.bias}, said)
+    metadata = {} if adapter.space is None else {"space": adapter.space}
+    data = packed({"weight": adapter.weight, "bias": adapter.bias}, metadata)
     make_folder(folder)
     write_whole(folder / FILE, lambda file: file.write(data))
 

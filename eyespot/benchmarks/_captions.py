@@ -36,12 +36,12 @@ def one_way(way: str, judged: JudgedQueries, scoring: Preset, by: tuple[Breakdow
     return Task.of(way, judged, scoring, by=by, pool=judged.images, size=len(judged.images), way=way)
 
 
-def split_tasks(need: Needed, scoring: str, data: Path, asked: BenchmarkRequest) -> list[Task]:
+def split_tasks(need: Needed, scoring: str, data: Path, request: BenchmarkRequest) -> list[Task]:
     """The tasks of a split JSON."""
-    return both_ways(karpathy.read(need.place(data), asked.split), preset(scoring))
+    return both_ways(karpathy.read(need.place(data), request.split), preset(scoring))
 
 
-def fine_grained_tasks(needs: tuple[Needed, Needed], scoring: str, data: Path, asked: BenchmarkRequest) -> list[Task]:
+def fine_grained_tasks(needs: tuple[Needed, Needed], scoring: str, data: Path, request: BenchmarkRequest) -> list[Task]:
     """The tasks of FG captions; the list of images beside them widens the pool of text→image."""
     captions, pool = needs
     i2t, t2i = both_ways(karpathy.read(captions.place(data)), preset(scoring))

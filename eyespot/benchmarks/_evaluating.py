@@ -62,10 +62,10 @@ class Evaluation:
     def notes(self) -> list[str]:
         """What should be known before the numbers are trusted, each sentence once."""
         several = len(self.results) > 1
-        told = [
+        sentences = [
             prefixed(result.task.name, note) if several else note for result in self.results for note in result.notes
         ]
-        return list(dict.fromkeys(told))
+        return list(dict.fromkeys(sentences))
 
 
 def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | None = None) -> Result:
@@ -76,8 +76,8 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
     ranked, notes = fitted(task, run)
     stages: list[RankingStage] = []
     if second is not None:
-        stages, ranked, said = two_stages(task, ranked, second)
-        notes += said
+        stages, ranked, stage_notes = two_stages(task, ranked, second)
+        notes += stage_notes
     scores = evaluate(ranked, task.judged.qrels, task.measures, task.rules)
     if not scores.queries:
         raise NothingFound(f"no query of {task.name} is left to score; the run and the rules leave out all")
@@ -100,8 +100,8 @@ def _unlisted(task: Task, run: Run) -> list[str]:
         return []
     count = task.listed.outside(set(run.images.tolist()).difference(task.judged.images))
     run.header = {**run.header, "unlisted": count}
-    told = f"{count:,} images of the rankings are not in the list of {task.listed.title}: they ranked something else"
-    return [told] if count else []
+    note = f"{count:,} images of the rankings are not in the list of {task.listed.title}: they ranked something else"
+    return [note] if count else []
 
 
 def _full_size(task: Task, run: Run) -> int | None:

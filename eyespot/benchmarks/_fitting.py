@@ -61,9 +61,9 @@ def fitted(task: Task, run: Run) -> tuple[Run, list[str]]:
 
 def unknown(tasks: Sequence[Task], runs: Mapping[str, Run]) -> list[str]:
     """A sentence for each run that has queries of none of the tasks."""
-    asked = {query for task in tasks for query in task.judged.queries}
+    queries = {query for task in tasks for query in task.judged.queries}
     distinct = {id(run): run for run in runs.values()}.values()
-    strange = [(run, [query for query in run if query not in asked]) for run in distinct]
+    strange = [(run, [query for query in run if query not in queries]) for run in distinct]
     return [
         f"{len(odd)} of the run's {len(run)} queries are none of this split (such as {odd[0]!r}) and are left out"
         for run, odd in strange
@@ -103,12 +103,12 @@ def _among(task: Task, run: Run, candidates: Run) -> tuple[Run, list[str]]:
     strange = absent = 0
     for query in run:
         allowed = dict.fromkeys(hit.image for hit in candidates[query]) if query in candidates else {}
-        kept = [hit for hit in run[query] if hit.image in allowed]
-        ranked, last = {hit.image for hit in kept}, below(kept)
+        survivors = [hit for hit in run[query] if hit.image in allowed]
+        ranked, last = {hit.image for hit in survivors}, below(survivors)
         rest = [RankedImage(image, last) for image in allowed if image not in ranked]
-        strange += len(run[query]) - len(kept)
-        if kept:
-            made[query], absent = [*kept, *rest], absent + len(rest)
+        strange += len(run[query]) - len(survivors)
+        if survivors:
+            made[query], absent = [*survivors, *rest], absent + len(rest)
     if not made:
         raise NothingFound(_strange(task, "candidates", run.images.tolist(), candidates.images.tolist()))
     restricted = Run(made)

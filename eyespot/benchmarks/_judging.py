@@ -25,11 +25,11 @@ class Jury:
     stage: JudgeRerank
     searcher: GallerySearcher
 
-    def plan(self, asked: Sequence[JudgedPairs]) -> RerankEstimate:
+    def plan(self, batches: Sequence[JudgedPairs]) -> RerankEstimate:
         """What looking at the pairs of these tasks would take, without looking; a pair of several counts once."""
-        every = {(pair.query.terms, pair.image): pair for its in asked for pair in its.pairs}
+        every = {(pair.query.terms, pair.image): pair for its in batches for pair in its.pairs}
         to_ask = unknown(self.stage.judge, list(every.values()), self.stage.ledger)
-        return RerankEstimate(len(every), len(to_ask), sum(its.pictureless for its in asked))
+        return RerankEstimate(len(every), len(to_ask), sum(its.pictureless for its in batches))
 
     def look(self, task: Task, run: Run) -> JudgeResult:
         """What the judge says; each answer is kept, so that a run that was cut goes on where it was.
@@ -39,8 +39,8 @@ class Jury:
         """
         looked = self.stage.look_pairs(self.pairs(task, run))
         if looked.stopped:
-            raise BudgetSpent(f"{self.stage.judge.name}: {looked.asked}; {looked.stopped}")
-        if not looked.asked.known and looked.asked.failed == looked.asked.asked:
+            raise BudgetSpent(f"{self.stage.judge.name}: {looked.stats}; {looked.stopped}")
+        if not looked.stats.known and looked.stats.failed == looked.stats.answers:
             why = looked.failures[0] if looked.failures else "the gallery has none of the pictures"
             raise EyespotError(
                 f"{self.stage.judge.name} has no verdict on any picture of {task.name} ({why}); see to that"
@@ -55,7 +55,7 @@ class Jury:
         result.run.header |= self.stage.header(looked)
         unasked = len(ranked) - len(looked.judgements)
         silent = [f"{unasked} queries ask with a picture that is not here; their hits were not judged"] * bool(unasked)
-        judge_notes = [f"{self.stage.judge.name}: {looked.asked}", *silent, *self.stage.notes(run, looked)]
+        judge_notes = [f"{self.stage.judge.name}: {looked.stats}", *silent, *self.stage.notes(run, looked)]
         # The judge's own notes count the hits without a score, with the reason
         return replace(result, notes=[*without_code(list(result.notes), UNSCORED), *judge_notes])
 
@@ -71,9 +71,9 @@ class Jury:
         ranked, _ = fitted(task, run)
         if task.way == "i2t":
             return self._captions(task, ranked)
-        asked = [query for query in self.searcher.runnable_queries(task) if query.id in ranked]
+        queries = [query for query in self.searcher.runnable_queries(task) if query.id in ranked]
         pictured = self.searcher.pictured(task, ranked, self.stage.depth)
-        return HitPairs(first_hits(asked, pictured, self.stage.depth), pictured.facts)
+        return HitPairs(first_hits(queries, pictured, self.stage.depth), pictured.facts)
 
     def _captions(self, task: Task, ranked: Run) -> CaptionPairs:
         """The first captions of every picture that is here."""
@@ -83,5 +83,5 @@ class Jury:
             raise NothingFound(f"{len(silent)} of its captions have no text here (such as {silent[0]!r})")
         pictures = self.searcher.query_pictures(task)
         queries = {caption: Query.words(str(text), caption) for caption, text in texts.items()}
-        asked = {name: [queries[caption] for caption in each] for name, each in heads.items() if name in pictures}
-        return CaptionPairs(asked, pictures)
+        captions = {name: [queries[caption] for caption in each] for name, each in heads.items() if name in pictures}
+        return CaptionPairs(captions, pictures)

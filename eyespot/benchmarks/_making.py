@@ -23,7 +23,7 @@ def made_by(arguments: Mapping[str, Any], inputs: Iterable[Path], **more: Any) -
         "eyespot": __version__,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "arguments": {name: value for name, value in arguments.items() if value not in (None, False, [], ())},
-        "inputs": {str(path): told for path in dict.fromkeys(inputs) if (told := _digest(path))},
+        "inputs": {str(path): digest for path in dict.fromkeys(inputs) if (digest := _digest(path))},
         "versions": {"python": platform.python_version(), **_versions()},
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         **{name: value for name, value in more.items() if value is not None},

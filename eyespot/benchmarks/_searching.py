@@ -95,7 +95,7 @@ class GallerySearcher:
             relevant = (image for query in judged.qrels for image in judged.qrels.relevant(query))
             needed = {*relevant, *handed, *task.pool, *(judged.images if task.listed is not None else ())}
         notes = self._checked(matching, needed)
-        sources, said = self._sources(task, matching)
+        sources, source_notes = self._sources(task, matching)
         encoded = self._asking.encoded(sources)  # (queries, dim)
         rank = self._captions(task) if task.way == "i2t" else self._pictures(task, matching)
         started = time.perf_counter()
@@ -110,7 +110,7 @@ class GallerySearcher:
             run.header |= {"listed": task.listed.title}
             notes += [f"{task.listed.sentence(listed)}; they cannot be found"] * (listed.there < listed.total)
         run.header |= {"missing": missing} if missing else {}
-        run.notes = list(dict.fromkeys([*notes, *said, *cautions(self.adapter), *run.notes]))
+        run.notes = list(dict.fromkeys([*notes, *source_notes, *cautions(self.adapter), *run.notes]))
         return run
 
     def rerank(self, task: Task, run: Run, depth: int) -> Run:
@@ -234,15 +234,15 @@ class GallerySearcher:
         lacking = [name for name in matching.unmatched if name in needed]
         if not lacking:
             return doubted
-        told = (
+        message = (
             f"{len(lacking)} of {len(needed)} images of the benchmark are not in the gallery (such as {lacking[0]!r})"
         )
         if not self.allow_missing:
             raise UsageError(
-                f"{told}; name the column that holds their ids with --match, index the rest, or go on without them "
+                f"{message}; name the column that holds their ids with --match, index the rest, or go on without them "
                 "with --allow-missing"
             )
-        return [f"{told}; they cannot be found", *doubted]
+        return [f"{message}; they cannot be found", *doubted]
 
     def _sources(self, task: Task, matching: RowMatching) -> tuple[dict[str, VectorSource], list[str]]:
         """The queries that can be searched, and notes on those that cannot."""
@@ -252,10 +252,10 @@ class GallerySearcher:
         if not lost:
             return there, []
         where = f"neither in the gallery nor in {self.data} (such as that of {lost[0]!r})"
-        told = f"the pictures of {len(lost)} of {len(found)} queries are {where}"
+        message = f"the pictures of {len(lost)} of {len(found)} queries are {where}"
         if not self.allow_missing or not there:
-            raise UsageError(f"{told}; add them, or go on without such queries with --allow-missing")
-        return there, [f"{told}; these queries are not asked"]
+            raise UsageError(f"{message}; add them, or go on without such queries with --allow-missing")
+        return there, [f"{message}; these queries are not asked"]
 
     # -- rankings ------------------------------------------------------------------------------------------
 
@@ -358,5 +358,5 @@ def _run(queries: list[str], found: NearestRows, names: Any) -> Run:
     distinct, codes = np.unique(found.rows, return_inverse=True)
     ids = np.array([*(names[row] for row in distinct.tolist()), None], dtype=object)[:-1]
     query = np.repeat(np.arange(len(queries)), found.rows.shape[1])  # (queries · k,)
-    told = IdColumn(np.array([*queries, None], dtype=object)[:-1], query)
-    return Run.from_columns(told, IdColumn(ids, codes.ravel()), found.scores.ravel())
+    query_column = IdColumn(np.array([*queries, None], dtype=object)[:-1], query)
+    return Run.from_columns(query_column, IdColumn(ids, codes.ravel()), found.scores.ravel())

@@ -40,9 +40,9 @@ IMAGES = Needed(
 )
 
 
-def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     """All truths (mAP@K), and the target alone, where what CIRCO calls Recall@K is Hit@K."""
-    read = circo.read(ANNOTATIONS[asked.split].place(data))
+    read = circo.read(ANNOTATIONS[request.split].place(data))
     asking = (str(facts["image"]) for facts in read.queries.values() if facts.get("image"))
     target_images = list(dict.fromkeys([*read.qrels.images.tolist(), *asking]))
     judged = replace(read, images={image: {"path": f"unlabeled2017/{image:0>12}.jpg"} for image in target_images})

@@ -35,7 +35,7 @@ SIZES = {  # of the package's version 0.1.0
 }
 
 
-def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     """Tasks such as eccv-t2i and coco1k-i2t; one ranking of all captions and images serves all."""
     folder = NEEDS[0].place(data).parent
     truths = [truth for truth in SCORING if truth != "pm" or all(needed.find(data) for needed in PLAUSIBLE)]

@@ -94,7 +94,7 @@ def _scores(run: Run, task: Task, inside: Qrels, outside: Qrels) -> Scores:
     return evaluate(aligned(run, inside, removed=outside), None, measures, task.rules)
 
 
-def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     """Image→image and text→image; a results file may hold any of the queries.
 
     The splits `mini` and `full` rank the positives and the distractors of their list, `test` the gallery as it is.
@@ -103,7 +103,7 @@ def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     judged = ilias.read(place)
     by = (ByPositives("scale"), ByPositives("clutter"), *_taxonomies(data))
     pictures = list(judged.among("kind", "image").queries)
-    task = Task.of("", judged, preset("ilias"), by=by, apart=pictures, listed=_listed(data, asked.split, place))
+    task = Task.of("", judged, preset("ilias"), by=by, apart=pictures, listed=_listed(data, request.split, place))
     return [replace(task, name=name, judged=_asking(data, judged, kind)) for name, kind in TASKS.items()]
 
 

@@ -78,13 +78,13 @@ FOR_A_GALLERY = (
 )
 
 
-def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     """One task; R is all relevant photos of the collection. `Asked.ids`: image_id (the default) or image_path."""
-    queries, annotations = QUERIES[asked.split].place(data), ANNOTATIONS.place(data)
-    judged = inquire.read(queries, annotations, asked.ids or "image_id")
-    other = unofficial(QUERIES[asked.split], data)
+    queries, annotations = QUERIES[request.split].place(data), ANNOTATIONS.place(data)
+    judged = inquire.read(queries, annotations, request.ids or "image_id")
+    other = unofficial(QUERIES[request.split], data)
     verified = () if other else (queries.name,)
-    relevant = int((inquire.read_qrels(annotations, asked.ids or "image_id").grade >= 1).sum())
+    relevant = int((inquire.read_qrels(annotations, request.ids or "image_id").grade >= 1).sum())
     if abs(relevant - RELEVANT) > CLOSE * RELEVANT:
         text = f"{annotations.name} has {relevant:,} relevant pairs and not the paper's {RELEVANT:,}"
         other.append(Note("judgements", text))

@@ -28,15 +28,15 @@ GROUPS = {
 }
 
 
-def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     """One task; R is the relevant among the candidates, and a query may rank nothing else."""
     # The hub names its files by split; a folder that does not is taken whole. Its train-* are an older release.
     found = [file for pattern in PARQUETS for file in sorted(data.glob(pattern))]
-    of_split = [file for file in found if file.name.startswith(asked.split)]
+    of_split = [file for file in found if file.name.startswith(request.split)]
     named = any(file.name.startswith(HUB_SPLITS) for file in found)
     if not found or (named and not of_split):
         raise UsageError(
-            f"there are no parquet files of the {asked.split} split in {data}; get them: {HUB}/tree/main/data"
+            f"there are no parquet files of the {request.split} split in {data}; get them: {HUB}/tree/main/data"
         )
     chosen = of_split if named else found
     for file in chosen:

@@ -27,13 +27,13 @@ QRELS = Needed(
 )
 
 
-def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     """One task; a column `split` is followed where it is there, and every other column breaks the results down."""
     every = dict(_queries(QUERIES.place(data)))
-    queries = {q: facts for q, facts in every.items() if facts.get("split") in (None, "", asked.split)}
+    queries = {q: facts for q, facts in every.items() if facts.get("split") in (None, "", request.split)}
     if not queries:
         there = ", ".join(sorted({str(facts.get("split")) for facts in every.values()})) or "none"
-        raise UsageError(f"no query of {data} is in the split {asked.split!r}; splits there: {there}")
+        raise UsageError(f"no query of {data} is in the split {request.split!r}; splits there: {there}")
     qrels = read_qrels(QRELS.place(data))
     if not any(query in qrels for query in queries):
         example_queries = list(queries)

@@ -23,14 +23,14 @@ CITATION = (
 )
 
 
-def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     """Both ways over v0 or v1; over v2, whose further images have no captions, text→image alone."""
-    found = recos.read(data, asked.split)
+    found = recos.read(data, request.split)
     i2t, t2i = both_ways(found.captions, preset("recos"), BY)
     pool = t2i.pool | found.others
     wider = replace(t2i, pool=pool, size=len(pool))
-    of_split = [wider] if asked.split == "v2" else [i2t, wider]
-    own = () if recos.is_released(data, asked.split) else (OWN,)
+    of_split = [wider] if request.split == "v2" else [i2t, wider]
+    own = () if recos.is_released(data, request.split) else (OWN,)
     return [replace(task, unofficial=own) for task in of_split]
 
 

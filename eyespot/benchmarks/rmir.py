@@ -37,11 +37,11 @@ class ByKind:
         return [*ordered, mean] if kinds else []
 
 
-def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     """One task; without a column `split` the set is taken whole."""
     judged = rmir.read(data)
     if any(facts.get("split") for facts in judged.queries.values()):
-        judged = judged.among("split", asked.split)
+        judged = judged.among("split", request.split)
     task = Task.of("it2i", judged, preset("rmir"), by=(ByKind(),), pool=judged.images, size=len(judged.images))
     own = (Note("set", "the set was built here"),) if rmir.is_home_made(data) else ()
     return [replace(task, composed=True, exclude_input=True, exclude_unknown=True, unofficial=own)]

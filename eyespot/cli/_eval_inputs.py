@@ -154,7 +154,7 @@ def rankings(
     from eyespot.search.query_rewriting import Reworded
 
     if isinstance(reword := searcher.reword, Reworded):
-        note(f"{reword.worded} of {reword.asked} queries have further wordings by {options.expand}")
+        note(f"{reword.worded} of {reword.queries} queries have further wordings by {options.expand}")
     return made, searcher
 
 

@@ -40,8 +40,8 @@ def out_argument() -> Any:
 
 def space_option() -> Any:
     """The option `-e` of exports."""
-    told = "The encoder whose vectors to write; default: the one used for search."
-    return typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help=told)
+    text = "The encoder whose vectors to write; default: the one used for search."
+    return typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help=text)
 
 
 def half_option() -> Any:
@@ -51,8 +51,8 @@ def half_option() -> Any:
 
 def all_columns_option() -> Any:
     """The option `--all-columns`."""
-    told = "Also write columns and metadata that reveal where a picture was taken and who owns it."
-    return typer.Option(False, "--all-columns", help=told)
+    text = "Also write columns and metadata that reveal where a picture was taken and who owns it."
+    return typer.Option(False, "--all-columns", help=text)
 
 
 _OWN: dict[str, tuple[Any, Any]] = {  # what some formats follow: type and option
@@ -105,7 +105,7 @@ def _command(module: Any) -> Callable[..., None]:
         "json": (bool, json_option()),
     }
     keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(name, keyword, default=told) for name, (_, told) in shared.items()]
+    parameters = [inspect.Parameter(name, keyword, default=option) for name, (_, option) in shared.items()]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {name: kind for name, (kind, _) in shared.items()}
     return run
@@ -194,8 +194,8 @@ def report(done: ExportReport, out: Path, json: bool) -> None:
         note(f"and {len(done.failed) - SHOWN} more; --json lists them all")
     if json:
         failed = [failure._asdict() for failure in done.failed]
-        told = {"rows": done.rows, "left_out": done.left_out, "converted": done.converted, "failed": failed}
-        print_json({"out": str(out), **told})
+        payload = {"rows": done.rows, "left_out": done.left_out, "converted": done.converted, "failed": failed}
+        print_json({"out": str(out), **payload})
     print_summary(f"{done.rows} pictures written to {out}")
     if done.failed:
         raise typer.Exit(SOME_FAILED)

@@ -234,12 +234,12 @@ def _option(kind: str, text: str) -> tuple[str, Any]:
 
 def tell_cost(stage: JudgeRerank, looked: JudgeResult) -> None:
     """One line on the requests of the judge and their cost."""
-    note(f"{stage.judge.name}: {looked.asked}")
+    note(f"{stage.judge.name}: {looked.stats}")
 
 
 def end(looked: JudgeResult) -> None:
     """Exit code 3 where a judge left pictures without a verdict, or with one that their ranking cannot use."""
-    if looked.asked.failed or looked.unscored or looked.stopped:
+    if looked.stats.failed or looked.unscored or looked.stopped:
         raise typer.Exit(SOME_FAILED)
 
 

@@ -49,8 +49,8 @@ def read(source: PairInput) -> Data:
         from eyespot.adapters.quari.training import Pairs
         from eyespot.search.captioned import captioned
 
-        collection, said = captions_of(source)
-        found = Data(Pairs(*captioned(collection.view, collection.encoder, said)), collection.view.space.encoder)
+        collection, captions = captions_of(source)
+        found = Data(Pairs(*captioned(collection.view, collection.encoder, captions)), collection.view.space.encoder)
     elif source.captions:
         raise UsageError(f"--captions speaks of the pictures of a gallery, and {source.place} is none")
     else:
@@ -72,7 +72,7 @@ def captions_of(source: PairInput) -> tuple[Any, list[CaptionRows]]:
     if not source.captions:
         raise UsageError(f"{source.place} is a gallery; say where its texts are: --captions FILE or --captions COLUMN")
     collection = eyespot.open(source.place, source.encoder)
-    said = [one for captions in source.captions for one in said_in(collection.view, captions)]
-    for sentence in (sentence for one in said for sentence in one.notes):
+    caption_rows = [one for captions in source.captions for one in said_in(collection.view, captions)]
+    for sentence in (sentence for one in caption_rows for sentence in one.notes):
         note(sentence)
-    return collection, said
+    return collection, caption_rows

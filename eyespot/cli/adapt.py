@@ -33,14 +33,14 @@ def run(
     from eyespot.storage.files import write_whole
 
     adapter = adapter_named(checkpoint)
-    asked, images = _vectors(queries), _vectors(gallery)
-    if images.shape[1] != asked.shape[1]:
-        raise UsageError(f"{queries} has {asked.shape[1]} components, {gallery} {images.shape[1]}; they must be alike")
+    matrix, images = _vectors(queries), _vectors(gallery)
+    if images.shape[1] != matrix.shape[1]:
+        raise UsageError(f"{queries} has {matrix.shape[1]} components, {gallery} {images.shape[1]}; they must be alike")
     if adapter.caution is not None:
         note(adapter.caution)
-    arrays = _arrays(adapter, np.asarray(asked, np.float32), images, k)
+    arrays = _arrays(adapter, np.asarray(matrix, np.float32), images, k)
     write_whole(out, lambda file: np.savez(file, allow_pickle=False, **arrays))
-    note(f"{len(asked)} queries, the best {arrays['ids'].shape[1]} of {len(images)} images each, in {out}")
+    note(f"{len(matrix)} queries, the best {arrays['ids'].shape[1]} of {len(images)} images each, in {out}")
 
 
 def _arrays(adapter: AnyAdapter, queries: Any, images: Any, k: int) -> dict[str, Any]:

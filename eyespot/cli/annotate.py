@@ -347,7 +347,7 @@ app.command("flags")(_annotate_team.flags)
 @app.command("export")
 def export(
     out: Path = typer.Argument(help="A new folder."),
-    kept: bool = typer.Option(False, "--kept", help="Only queries without open problems."),
+    clean: bool = typer.Option(False, "--kept", help="Only queries without open problems."),
     without_flagged: bool = typer.Option(False, "--without-flagged", help="Leave out photos that somebody flagged."),
     rerank: Path = typer.Option(None, "--rerank", help="Also make the re-ranking subset, in this new folder."),
     depth: int = typer.Option(100, "--depth", help="Candidates per query of that subset."),
@@ -364,7 +364,7 @@ def export(
     from eyespot.curate.rerank_card import RerankInputs
 
     with open_store(gallery) as store:
-        queries = flawless(every(store)) if kept else every(store)
+        queries = flawless(every(store)) if clean else every(store)
         queries = without_photos(queries, store.team.flags.images()) if without_flagged else queries
         write(store, queries, out)
     for query in queries:

@@ -44,8 +44,8 @@ def run(
     extractor = made_by.name
     failures = [failure._asdict() for failure in summary.failures]
     if json:
-        told = {"gallery": str(place), "extractor": extractor, "pictures": summary.pictures}
-        print_json({**told, "described": summary.described, "failures": failures})
+        report = {"gallery": str(place), "extractor": extractor, "pictures": summary.pictures}
+        print_json({**report, "described": summary.described, "failures": failures})
     else:
         for failure in summary.failures:
             print_line(f"{escaped(failure.path)}\t{escaped(failure.reason)}")

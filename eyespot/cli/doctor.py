@@ -144,8 +144,8 @@ def _adapter(place: str) -> dict[str, Any]:
         return {"checkpoint": place, "encoder": static.space, "dim": static.dim, **nothing}
     loaded = quari.load(place)
     validation = None if loaded.card is None or loaded.card.validation is None else str(loaded.card.validation)
-    told = {"checkpoint": place, "encoder": loaded.space, "dim": loaded.dim, "validation": validation}
-    return told | {"card": None if loaded.card is None else loaded.card.as_yaml(), "caution": loaded.caution}
+    report = {"checkpoint": place, "encoder": loaded.space, "dim": loaded.dim, "validation": validation}
+    return report | {"card": None if loaded.card is None else loaded.card.as_yaml(), "caution": loaded.caution}
 
 
 def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]:

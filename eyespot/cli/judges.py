@@ -139,12 +139,12 @@ def judged_queries(ledger: Path, by: list[str], queries: Path | None) -> JudgedQ
     if not ledger.is_file():
         raise NothingFound(f"there is no ledger {ledger}; name the gallery with -g, or judgements with --qrels")
     with Judgements(ledger) as judgements:
-        names, asked = _names(judgements, queries), judgements.queries()
+        names, by_digest = _names(judgements, queries), judgements.queries()
         whose = voters(judgements.judges(), by)
         found = qrels((row for row in judgements.rows() if row.judgement.judge in whose), names, Reading())
     if not len(found):
         raise NothingFound(f"{ledger} has no verdict on these queries; judge first, or name judgements with --qrels")
-    texts = {names[digest]: {"text": _text(query)} for digest, query in asked.items() if query and digest in names}
+    texts = {names[digest]: {"text": _text(query)} for digest, query in by_digest.items() if query and digest in names}
     return JudgedQueries({query: texts.get(query, {}) for query in found}, found)
 
 
@@ -161,8 +161,8 @@ def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
             if other != id:
                 raise UsageError(f"{queries}: {id!r} asks what {other!r} asks; keep one of the two")
         return names
-    asked = judgements.queries().items()
-    return distinct_names({digest: digest if query is None else _text(query) for digest, query in asked})
+    items = judgements.queries().items()
+    return distinct_names({digest: digest if query is None else _text(query) for digest, query in items})
 
 
 def _text(query: Query) -> str:

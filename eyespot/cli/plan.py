@@ -73,13 +73,13 @@ def run(
     ways, steps = [one for _, one in offers], list(building(request, known))
     exact = cheapest(way for way in ways if way.exact and way.way != "quari")
     if json:
-        asked = vars(request)
+        parameters = vars(request)
         machine = {"machine": known.machine, "cores": known.cores}
         rows = {
             "ways": [way._asdict() | {"machine": name} for name, way in offers],
             "building": [step._asdict() for step in steps],
         }
-        print_json({"asked": asked, "measured_on": machine, **rows, "choice": exact.way if exact else None})
+        print_json({"asked": parameters, "measured_on": machine, **rows, "choice": exact.way if exact else None})
         return
     size = f"{request.images:,} images of {encoder}, {request.dim} numbers each"
     many = f" for {percentile:g} % of the queries of {users:,} people" if users > 1 else ""

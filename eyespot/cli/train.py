@@ -192,14 +192,14 @@ def _pictured(source: PairInput) -> tuple[Any, Any]:
         raise UsageError(
             f"{source.place} is no gallery; index the pictures first, with the model that is to be trained"
         )
-    collection, said = captions_of(source)
-    if not all(text for one in said for text in one.texts):
+    collection, caption_rows = captions_of(source)
+    if not all(text for one in caption_rows for text in one.texts):
         raise UsageError(
             "pairs of two pictures train an adapter; a backbone needs captions: eyespot train quari or linear"
         )
-    texts = [text for one in said for text in one.texts]
-    rows = np.array([row for one in said for row in one.rows], np.int64)
-    asking = np.array([row for one in said for row in one.asking], np.int64)
+    texts = [text for one in caption_rows for text in one.texts]
+    rows = np.array([row for one in caption_rows for row in one.rows], np.int64)
+    asking = np.array([row for one in caption_rows for row in one.asking], np.int64)
     return collection, FineTuneData(texts, rows, reading(collection.view), asking if (asking >= 0).any() else None)
 
 
@@ -281,8 +281,8 @@ def _print_plan(material: TrainingData, shape: Config, settings: TrainingSetting
     memory = needed(shape, settings)
     held = 0 if material.held_out is None else len(material.held_out)
     if json:
-        told = {"pairs": len(material.pairs), "held_out": held, "steps": steps, "bytes": memory.total}
-        print_json({**told, "memory": memory._asdict()})
+        payload = {"pairs": len(material.pairs), "held_out": held, "steps": steps, "bytes": memory.total}
+        print_json({**payload, "memory": memory._asdict()})
         return
     note(
         f"{len(material.pairs)} pairs, {held} held out, {steps} steps of {settings.accumulate} × {settings.batch}; a "
@@ -300,12 +300,12 @@ def _course() -> Iterator[Callable[[Any, int], None]]:
     from tqdm import tqdm
 
     bar: tqdm[Any] = tqdm(unit=" steps", dynamic_ncols=True)
-    told: dict[str, str] = {}
+    postfix: dict[str, str] = {}
 
     def tell(point: Any, total: int) -> None:
-        told.update({"loss": f"{point.loss:.3f}"} | ({"RR": f"{point.RR:.3f}"} if point.RR is not None else {}))
+        postfix.update({"loss": f"{point.loss:.3f}"} | ({"RR": f"{point.RR:.3f}"} if point.RR is not None else {}))
         bar.total = total
-        bar.set_postfix(told, refresh=False)
+        bar.set_postfix(postfix, refresh=False)
         bar.update(point.step - bar.n)
 
     try:

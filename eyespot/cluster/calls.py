@@ -63,21 +63,21 @@ def dismissed(workers: Iterable[Any]) -> None:
         ray.kill(worker)
 
 
-def answered(asked: Sequence[PendingCall]) -> list[Any]:
+def answered(calls: Sequence[PendingCall]) -> list[Any]:
     """The answers, in the order of the questions; what a worker refused is raised here as it was raised there."""
-    awaited(asked)
-    return [_got(one.answer) for one in asked]
+    awaited(calls)
+    return [_got(one.answer) for one in calls]
 
 
-def awaited(asked: Sequence[PendingCall]) -> None:
+def awaited(calls: Sequence[PendingCall]) -> None:
     """Return when all answers are there; `EyespotError` when a worker gives no sign of life."""
-    waiting, patience = [one.answer for one in asked], max((one.patience for one in asked), default=0)
+    waiting, patience = [one.answer for one in calls], max((one.patience for one in calls), default=0)
     while waiting:
         _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=patience, fetch_local=False)
         if waiting:
-            silent = [one.worker for one in asked if one.answer in waiting]
+            silent = [one.worker for one in calls if one.answer in waiting]
             sentence = "{} of the workers on Ray are lost (a machine that is gone?); see ray status"
-            _refuse_lost(silent, sentence, max(patience, *(one.begins for one in asked)))
+            _refuse_lost(silent, sentence, max(patience, *(one.begins for one in calls)))
 
 
 def host() -> str:
@@ -115,9 +115,9 @@ def _got(answer: Any) -> Any:
         # A worker's end: by what its own beginning refused, which Ray tells as text alone, or by too many
         # kills
         lines = str(error).strip().splitlines()
-        told = [line.partition("EyespotError: ")[2] or line.partition("UsageError: ")[2] for line in lines]
-        said = next((line for line in reversed(told) if line), None)
-        text = said or f"a worker on Ray was lost more than {RETRIES} times in one piece of work; see the logs of Ray"
+        reasons = [line.partition("EyespotError: ")[2] or line.partition("UsageError: ")[2] for line in lines]
+        reason = next((line for line in reversed(reasons) if line), None)
+        text = reason or f"a worker on Ray was lost more than {RETRIES} times in one piece of work; see the logs of Ray"
         raise EyespotError(text) from error
     except ray.exceptions.RayError as error:
         what = str(error).strip().splitlines()[0].rstrip(".")

@@ -128,8 +128,8 @@ class _Sweep:
         if changed and now.number < now.how.iterations:
             labels, step = ray.put(state.labels), len(self._workers)
             answers = [one.add.remote(self._where, labels, (at, step), now.how) for at, one in enumerate(self._workers)]
-            asked = [PendingCall(*both, self._cluster.patience) for both in zip(self._workers, answers, strict=True)]
-            for at, (sums, counts) in enumerate(answered(asked)):
+            calls = [PendingCall(*both, self._cluster.patience) for both in zip(self._workers, answers, strict=True)]
+            for at, (sums, counts) in enumerate(answered(calls)):
                 state.sums[at::step], state.counts[at::step] = sums, counts
         now.done(len(rows.block), len(rows.block))
         return changed
@@ -143,13 +143,13 @@ class _Sweep:
         task = ray.put(KmeansPass(state.centroids, state.fresh, now.how, now.number))
         if now.looks_at_all(len(state.centroids)):
             self._candidates = [None] * len(self._spans)
-        asked = []
+        calls = []
         for at, (worker, span) in enumerate(zip(self._workers, self._spans, strict=True)):
             part, candidates = (span, state.labels[slice(*span)]), self._candidates[at]
             answer, noted = worker.assign.options(num_returns=2).remote(self._where, task, part, candidates)
             self._candidates[at] = noted if candidates is None else candidates
-            asked.append(PendingCall(worker, answer, self._cluster.patience))
-        for span, (labels, distances) in zip(self._spans, answered(asked), strict=True):
+            calls.append(PendingCall(worker, answer, self._cluster.patience))
+        for span, (labels, distances) in zip(self._spans, answered(calls), strict=True):
             state.labels[slice(*span)], state.distances[slice(*span)] = labels, distances
 
 

@@ -64,19 +64,19 @@ class RangeActor:
         """A sign of life."""
         return host()
 
-    def search(self, run: Where, name: str, asked: tuple[Vectors, int], bits: Bits) -> Told:
+    def search(self, run: Where, name: str, arguments: tuple[Vectors, int], bits: Bits) -> Told:
         """The k best for each query, by an index of that name."""
         opened = self._open(run)
         index, mask = opened.index(name), opened.mask(bits)
         if isinstance(index, exact.Exact):
-            return opened.numbered(index.ranked(*asked, mask))
-        found = index.search(*asked, mask)
+            return opened.numbered(index.ranked(*arguments, mask))
+        found = index.search(*arguments, mask)
         return opened.numbered((found.rows, found.scores.astype(np.float64)), found.recall)
 
-    def scan(self, run: Where, asked: tuple[Sequence[AdaptedQuery], int], bits: Bits) -> Told:
+    def scan(self, run: Where, arguments: tuple[Sequence[AdaptedQuery], int], bits: Bits) -> Told:
         """The k best for each adapted query."""
         opened = self._open(run)
-        return opened.numbered(opened.scan.ranked(*asked, opened.mask(bits)))
+        return opened.numbered(opened.scan.ranked(*arguments, opened.mask(bits)))
 
     def rescore(self, run: Where, adapted: AdaptedQuery, rows: Ids) -> Reals:
         """The scores of some rows, by their numbers in the gallery."""
@@ -172,8 +172,8 @@ class RayBackend:
     def _refuse_both(self, others: Sequence[object]) -> None:
         """`UsageError` if workers that hold something else have the processors: Ray would wait for ever."""
         if others:
-            told = "workers hold either all rows (exact and adapted search) or the parts of an approximate index"
-            raise UsageError(f"{told}; leave out --ray, or --index")
+            message = "workers hold either all rows (exact and adapted search) or the parts of an approximate index"
+            raise UsageError(f"{message}; leave out --ray, or --index")
 
 
 class _Rows:
@@ -188,11 +188,11 @@ class _Rows:
         self._runs: list[Where] = [[ray.put(run)] for run in whole]
         self.workers = hired(RangeActor, Cluster(cluster.workers, cluster.cpus), [()] * len(held))
 
-    def ask(self, method: str, asked: Sequence[Any], mask: Mask | None) -> list[Told]:
+    def ask(self, method: str, arguments: Sequence[Any], mask: Mask | None) -> list[Told]:
         """What all workers find that have a row to be found; one worker, where nobody has."""
         parts = [None if mask is None else mask[a:b] for a, b in pairwise(self.starts.tolist())]
         chosen = [at for at, part in enumerate(parts) if part is None or part.any()] or [0][: len(parts)]
-        return answered([self.call(at, method, *asked, _bits(parts[at])) for at in chosen])
+        return answered([self.call(at, method, *arguments, _bits(parts[at])) for at in chosen])
 
     def call(self, at: int, method: str, *question: Any) -> PendingCall:
         """A question to one worker."""
@@ -220,8 +220,8 @@ class RayIndex:
         Raises `UsageError` as any index does, and `EyespotError` if a worker is lost for good: never fewer answers.
         """
         mask, k = allowed(mask, len(self)), positive(k)
-        asked = np.ascontiguousarray(queries, np.float32), k
-        found = self._rows.ask("search", (self._name, _put(asked, asked[0].nbytes)), mask)
+        arguments = np.ascontiguousarray(queries, np.float32), k
+        found = self._rows.ask("search", (self._name, _put(arguments, arguments[0].nbytes)), mask)
         return _merged(found, (len(queries), k), rank)
 
 
@@ -250,9 +250,9 @@ class RayScan:
             raise UsageError(f"rows are numbered from 0 to {len(self) - 1}; {chosen.min()} to {chosen.max()} asked")
         holders = np.searchsorted(self._rows.starts, chosen, side="right") - 1
         places = {holder: np.flatnonzero(holders == holder) for holder in np.unique(holders).tolist()}
-        asked = [self._rows.call(at, "rescore", adapted, chosen[its]) for at, its in places.items()]
+        calls = [self._rows.call(at, "rescore", adapted, chosen[its]) for at, its in places.items()]
         scores = np.empty(len(chosen))
-        for its, answer in zip(places.values(), answered(asked), strict=True):
+        for its, answer in zip(places.values(), answered(calls), strict=True):
             scores[its] = answer
         return scores
 
@@ -270,7 +270,7 @@ def _merged(parts: Sequence[Told], shape: tuple[int, int], best: Callable[[Ids, 
     k = min(k, rows.shape[1])
     answers = [best(*one, k) for one in zip(rows, scores, strict=True)] if k else []
     with np.errstate(over="ignore"):
-        told = np.array([scores for _, scores in answers]).reshape(queries, k).astype(np.float32)
+        top_scores = np.array([scores for _, scores in answers]).reshape(queries, k).astype(np.float32)
     recalls = [recall for *_, recall in parts if recall is not None]
     rows = np.array([rows for rows, _ in answers], np.int64).reshape(queries, k)
-    return NearestRows(rows, told, min(recalls) if recalls else None)
+    return NearestRows(rows, top_scores, min(recalls) if recalls else None)

@@ -137,12 +137,12 @@ def count(found: Iterable[Caption | Uncaptioned]) -> Written:
 
 def _one(facts: Facts, places: Sequence[str], captioner: Captioner) -> Caption | Uncaptioned:
     try:
-        said = captioner.caption(facts, partial(_picture, places))
+        text = captioner.caption(facts, partial(_picture, places))
     except BadPicture as bad:
         return Uncaptioned(facts["id"], facts["path"] or "", bad.reason)
     except OSError as error:
         return Uncaptioned(facts["id"], facts["path"] or "", reason(error))
-    sentence = " ".join((said or "").split())
+    sentence = " ".join((text or "").split())
     return Caption(facts["id"], sentence) if sentence else Uncaptioned(facts["id"], facts["path"] or "", UNSAID)
 
 
@@ -184,11 +184,11 @@ def writer_of(out: Path) -> Writer:
     return writer
 
 
-def _parquet(captions: Iterator[Caption], file: IO[bytes], said: Mapping[str, Any]) -> None:
+def _parquet(captions: Iterator[Caption], file: IO[bytes], metadata: Mapping[str, Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    note = json.dumps({"format": 1, **said}, ensure_ascii=False)
+    note = json.dumps({"format": 1, **metadata}, ensure_ascii=False)
     schema = pa.schema([("id", pa.string()), ("caption", pa.string())], {METADATA: note.encode()})
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for rows in batches(captions, AT_ONCE):

@@ -88,11 +88,11 @@ def _write_hub(made: RerankSet, folder: Path) -> None:
         part = made.split(split)
         for query, hits in (part.candidates or {}).items():
             facts = part.queries[query]
-            told = {name: None if facts.get(name) is None else str(facts[name]) for name in HUB_QUERY[2:]}
+            details = {name: None if facts.get(name) is None else str(facts[name]) for name in HUB_QUERY[2:]}
             for image, score in hits:
                 pair = {"relevant": int(part.qrels[query][image] > 0), "clip_score": score}
                 hub_rows.append(
-                    {"query": facts.get("text"), "query_id": queries[query], **told, **pair, **images[image]}
+                    {"query": facts.get("text"), "query_id": queries[query], **details, **pair, **images[image]}
                 )
         rows = pa.Table.from_pylist(hub_rows)
         if not re.fullmatch(r"[\w.]+", split):

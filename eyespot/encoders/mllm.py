@@ -50,9 +50,9 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts:
         image = model.processor.image_processor
         settings = {key: value for key, value in sorted(image.to_dict().items()) if not key.startswith("_")}
         limits = {"pixels": MOST_PIXELS, "ratio": MOST_RATIO, "thoughts": thoughts if chosen.thought else 0}
-        asked = {"family": chosen.preprocessing, "template": model.processor.chat_template, **limits}
+        prompt = {"family": chosen.preprocessing, "template": model.processor.chat_template, **limits}
         prompt_json = json.dumps(
-            {"processor": type(image).__name__, "image": settings, **asked}, sort_keys=True, default=str
+            {"processor": type(image).__name__, "image": settings, **prompt}, sort_keys=True, default=str
         )
         space = Space(
             name,
@@ -210,24 +210,24 @@ class Speaker:
         if self.processor.chat_template is None:
             raise UsageError("this checkpoint brings no chat template; put its chat_template.jinja into the folder")
         content = [*([{"type": "image"}] if picture else []), {"type": "text", "text": words}]
-        said = [{"role": "user", "content": content}]
-        laid: str = self.processor.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+        messages = [{"role": "user", "content": content}]
+        laid: str = self.processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         return laid
 
 
-def _thought(said: list[int], end: int, silent: set[int]) -> list[int]:
+def _thought(tokens: list[int], end: int, silent: set[int]) -> list[int]:
     """What was generated up to the token that ends the reasoning."""
-    kept = said[: said.index(end)] if end in said else [token for token in said if token not in silent]
-    return [*kept, end]
+    reasoning = tokens[: tokens.index(end)] if end in tokens else [token for token in tokens if token not in silent]
+    return [*reasoning, end]
 
 
-def _continued(inputs: dict[str, torch.Tensor], said: Sequence[list[int]]) -> dict[str, torch.Tensor]:
+def _continued(inputs: dict[str, torch.Tensor], suffixes: Sequence[list[int]]) -> dict[str, torch.Tensor]:
     """Inputs (n, length), padded in front, with what was said after each, padded behind: (n, length + longest)."""
     import torch
 
-    longest = max(map(len, said))
-    ids = torch.tensor([row + [0] * (longest - len(row)) for row in said], device=inputs["input_ids"].device)
-    there = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in said], device=ids.device)
+    longest = max(map(len, suffixes))
+    ids = torch.tensor([row + [0] * (longest - len(row)) for row in suffixes], device=inputs["input_ids"].device)
+    there = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in suffixes], device=ids.device)
     more = {"input_ids": ids, "attention_mask": there, "mm_token_type_ids": torch.zeros_like(ids)}
     return {
         name: torch.cat([value, more[name].to(value.dtype)], 1) if name in more else value
@@ -247,18 +247,18 @@ class LoadedNetwork(NamedTuple):
 
 
 def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> LoadedNetwork:
-    said = lora.settings_of(checkpoint.folder)
-    base = checkpoint if said is None else checkpoint_of("mllm", said["base_model_name_or_path"])[0]
+    adapter = lora.settings_of(checkpoint.folder)
+    base = checkpoint if adapter is None else checkpoint_of("mllm", adapter["base_model_name_or_path"])[0]
     # `UsageError` for a kind that cannot embed, before the library tries to load it
     found = (
         json.loads((base.folder / "config.json").read_text("utf-8")) if (base.folder / "config.json").is_file() else {}
     )
     family(name, str(found.get("model_type")), ())
     network = _network(base.folder, name, where)
-    if said is not None:
-        lora.merge(network, checkpoint.folder, said)
+    if adapter is not None:
+        lora.merge(network, checkpoint.folder, adapter)
     own = any((checkpoint.folder / file).is_file() for file in PROCESSOR)
-    files = checkpoint.weights if said is None else [*base.weights, *checkpoint.weights]
+    files = checkpoint.weights if adapter is None else [*base.weights, *checkpoint.weights]
     folder = checkpoint.folder if own else base.folder
     from transformers import AutoProcessor
 

@@ -204,8 +204,8 @@ def _tagged(model: str, pretrained: str) -> OpenClipSource:
             no_tag = f"{model} has no weights {tag!r} and no file is called so; there are: {', '.join(known)}"
         raise UsageError(no_tag)
     checkpoint = _tag_files(config, revision or None)
-    kept = ("mean", "std", "interpolation", "resize_mode", "fill_color")
-    preprocess = {key: config[key] for key in kept if key in config}
+    keys = ("mean", "std", "interpolation", "resize_mode", "fill_color")
+    preprocess = {key: config[key] for key in keys if key in config}
     tag_settings = {"force_preprocess_cfg": preprocess, "force_quick_gelu": bool(config.get("quick_gelu"))}
     return OpenClipSource(
         name=f"open_clip:{model}/{pretrained}",

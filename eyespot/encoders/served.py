@@ -50,10 +50,10 @@ def load(spec: str, **options: Any) -> ServedEncoder:
     first = replace(asking, endpoint=impatient)
     # What the server tells of its models, by their names; nothing if it keeps no list
     try:
-        told = first.endpoint.get_if_supported("/models") or {}
+        payload = first.endpoint.get_if_supported("/models") or {}
     except Trouble as why:
         raise EyespotError(f"{first.endpoint.address}: {why}; {AGAIN}") from None
-    listed = told.get("data")
+    listed = payload.get("data")
     cards = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     listed = {str(card.get("id")): card for card in cards}
     dim, composes = _learned(first, listed)

@@ -181,12 +181,12 @@ class ExportRows:
             query: {image: grade for image, grade in given.qrels[query].items() if image in there}
             for query in given.qrels
         }
-        kept = {query: images for query, images in grades.items() if images}
-        if not kept:
+        judgements = {query: images for query, images in grades.items() if images}
+        if not judgements:
             raise NothingFound("no judgement is about a picture that is exported; judge some, or widen the filter")
-        if lost := len(given.qrels.grade) - sum(map(len, kept.values())):
+        if lost := len(given.qrels.grade) - sum(map(len, judgements.values())):
             self.notes.append(f"{lost} judgements are about pictures that are not exported, and are left out")
-        return JudgedQueries({query: given.queries.get(query, {}) for query in kept}, Qrels(kept))
+        return JudgedQueries({query: given.queries.get(query, {}) for query in judgements}, Qrels(judgements))
 
     def column(self, name: str) -> str:
         """A column that goes out, however it is spelled; `UsageError` if it does not."""

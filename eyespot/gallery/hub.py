@@ -34,9 +34,9 @@ def features(kinds: Mapping[str, str], lists: Mapping[str, tuple[str, int]]) -> 
 
     kinds: `SHOWN`, or a dtype, by column; lists: dtype and length by column.
     """
-    told: dict[str, Any] = {
+    columns: dict[str, Any] = {
         name: {"_type": SHOWN} if kind == SHOWN else {"_type": "Value", "dtype": kind} for name, kind in kinds.items()
     }
     for name, (kind, length) in lists.items():
-        told[name] = {"_type": "List", "feature": {"_type": "Value", "dtype": kind}, "length": length}
-    return {"huggingface": json.dumps({"info": {"features": told}})}
+        columns[name] = {"_type": "List", "feature": {"_type": "Value", "dtype": kind}, "length": length}
+    return {"huggingface": json.dumps({"info": {"features": columns}})}

@@ -172,8 +172,8 @@ class _IndexJob:
             if not is_there(root):
                 known = root in self.ledger.roots().values()
                 line = f"eyespot index --remove {quote(root.place)} -g {quote(str(self.gallery))}"
-                kept = f"its pictures are kept; if it is gone for good, take it out with: {line}"
-                tail = kept if known else "nothing to index there"
+                advice = f"its pictures are kept; if it is gone for good, take it out with: {line}"
+                tail = advice if known else "nothing to index there"
                 self.summary.notes.append(f"{root.place} is missing or empty (an unplugged disk?); {tail}")
                 continue
             number = self.ledger.add_root(root)

@@ -51,9 +51,9 @@ class LocalNote:
     @property
     def stem(self) -> str:
         """The name of the set's folders: readable, and its own for every extractor, settings and count."""
-        told = json.dumps([self.extractor, dict(self.settings), self.count], sort_keys=True)
+        key = json.dumps([self.extractor, dict(self.settings), self.count], sort_keys=True)
         name = re.sub(r"[^A-Za-z0-9.]+", "-", self.extractor).strip("-")[-60:]
-        return f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+        return f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
 
 
 def read_local_note(shard: Path, stem: str) -> LocalNote | None:
@@ -194,8 +194,8 @@ def new_local(shard: Path, note: LocalNote) -> Iterator[FeatureWriter]:
             writer.close()
         np.save(building / "offsets.npy", np.array(writer.ends, np.int64), allow_pickle=False)
         missing = {"missing": list(writer.missing), "reasons": list(writer.missing.values())}
-        told = {"extractor": note.extractor, "count": note.count, **missing, "settings": note.settings}
-        (building / "note.toml").write_bytes(toml_text(told).encode())
+        record = {"extractor": note.extractor, "count": note.count, **missing, "settings": note.settings}
+        (building / "note.toml").write_bytes(toml_text(record).encode())
         add_digests(building, [place.name for place in building.iterdir()])
 
 

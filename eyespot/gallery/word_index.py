@@ -307,8 +307,8 @@ def words_of(text: str) -> list[str]:
     No sign of FTS5's own query language is left.
     """
     letters = unicodedata.normalize("NFC", text).lower()
-    kept = "".join(letter if unicodedata.category(letter)[0] in "LNM" else " " for letter in letters)
-    return list(dict.fromkeys(kept.split()))
+    plain = "".join(letter if unicodedata.category(letter)[0] in "LNM" else " " for letter in letters)
+    return list(dict.fromkeys(plain.split()))
 
 
 def _either(word: str) -> str:

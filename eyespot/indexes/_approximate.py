@@ -241,9 +241,9 @@ class _Rough:
 
 def name_of(rows: RowBlocks) -> str:
     """Names the vectors that an index is built of, by their shape and some of them."""
-    told = hashlib.blake2b(f"{len(rows)} {rows.dim}".encode(), digest_size=16)
-    told.update(np.ascontiguousarray(rows.gather(evenly(len(rows), _COMPARED))).tobytes())
-    return told.hexdigest()
+    digest = hashlib.blake2b(f"{len(rows)} {rows.dim}".encode(), digest_size=16)
+    digest.update(np.ascontiguousarray(rows.gather(evenly(len(rows), _COMPARED))).tobytes())
+    return digest.hexdigest()
 
 
 def widened(vectors: NDArray[np.float32], width: int) -> NDArray[np.float32]:
@@ -257,9 +257,9 @@ def widened(vectors: NDArray[np.float32], width: int) -> NDArray[np.float32]:
 
 def refuse_others(rows: RowBlocks, name: str | None, count: int) -> None:
     """`UsageError` if an index of so many vectors, whose name was kept with it, is of others than these."""
-    told = f"the index is of {count} rows and the vectors have {len(rows)}" if count != len(rows) else ""
-    if told or name not in (None, name_of(rows)):
-        raise UsageError(f"{told or 'the index is of other vectors'}; build it again with: eyespot tune")
+    mismatch = f"the index is of {count} rows and the vectors have {len(rows)}" if count != len(rows) else ""
+    if mismatch or name not in (None, name_of(rows)):
+        raise UsageError(f"{mismatch or 'the index is of other vectors'}; build it again with: eyespot tune")
 
 
 def finite(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

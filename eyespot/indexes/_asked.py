@@ -20,12 +20,12 @@ def positive(k: int) -> int:
 
 def queries_for(rows: RowBlocks, queries: Vectors) -> NDArray[np.float32]:
     """The queries in contiguous float32, (m, dim); `UsageError` for another length and for what is not finite."""
-    asked = np.ascontiguousarray(queries, np.float32)
-    if asked.ndim != 2 or (rows.blocks and asked.shape[1] != rows.dim):
-        raise UsageError(f"queries of shape {asked.shape} do not fit these vectors; give (queries, {rows.dim})")
-    if not np.isfinite(asked).all():
+    vectors = np.ascontiguousarray(queries, np.float32)
+    if vectors.ndim != 2 or (rows.blocks and vectors.shape[1] != rows.dim):
+        raise UsageError(f"queries of shape {vectors.shape} do not fit these vectors; give (queries, {rows.dim})")
+    if not np.isfinite(vectors).all():
         raise UsageError("a query holds NaN or infinity; encode it again")
-    return asked
+    return vectors
 
 
 def allowed(mask: Mask | None, rows: int) -> Mask | None:

@@ -57,9 +57,9 @@ class CodedProducts:
             found[j] = self._scan(_few(queries[j : j + 1]), k, mask)[0]
         return found
 
-    def _scan(self, asked: _QuantisedQueries, k: int, mask: Mask | None) -> list[Shortlist]:
+    def _scan(self, batch: _QuantisedQueries, k: int, mask: Mask | None) -> list[Shortlist]:
         shares = deque((part, *span) for part, codes in enumerate(self.codes) for span in chunks(codes.codes, _SHARE))
-        workers = [_Worker(asked, k) for _ in range(min(self._threads, len(shares)))]
+        workers = [_Worker(batch, k) for _ in range(min(self._threads, len(shares)))]
 
         def work(worker: _Worker) -> None:
             while shares:
@@ -74,7 +74,7 @@ class CodedProducts:
         for other in others:
             other.result()
         shortlists = []
-        for j in range(len(asked.lengths)):
+        for j in range(len(batch.lengths)):
             lists = [worker.list(j) for worker in workers]
             whole = [part for part in lists if part is not None]
             nothing = Shortlist(np.empty(0, np.int64), np.empty(0), np.empty(0))
@@ -115,15 +115,15 @@ def _few(queries: NDArray[np.float32]) -> _QuantisedQueries:
     exact = queries.astype(np.float64)
     size = np.abs(exact)
     most = (2**31 - 1) / 127 - exact.shape[1]
-    asked, whole = _quantise_queries(exact, np.maximum(size.max(axis=1) / 32767, size.sum(axis=1) / most))
-    return asked._replace(whole=_padded(whole, np.int16))
+    batch, whole = _quantise_queries(exact, np.maximum(size.max(axis=1) / 32767, size.sum(axis=1) / most))
+    return batch._replace(whole=_padded(whole, np.int16))
 
 
 def _many(queries: NDArray[np.float32]) -> _QuantisedQueries:
     exact = np.zeros((-(-len(queries) // 4) * 4, queries.shape[1]))  # whole tiles
     exact[: len(queries)] = queries
-    asked, whole = _quantise_queries(exact, np.abs(exact).max(axis=1) / 127)
-    return asked._replace(whole=_padded(whole + 128, np.uint8))
+    batch, whole = _quantise_queries(exact, np.abs(exact).max(axis=1) / 127)
+    return batch._replace(whole=_padded(whole + 128, np.uint8))
 
 
 def _padded(whole: Reals, kind: type) -> NDArray[Any]:
@@ -139,15 +139,15 @@ def _room(k: int) -> int:
 class _Worker:
     """One thread's shortlists of all queries, in the arrays the kernels fill."""
 
-    def __init__(self, asked: _QuantisedQueries, k: int) -> None:
-        count = len(asked.lengths)
-        self._asked, self._many = asked, asked.whole.dtype == np.uint8
+    def __init__(self, batch: _QuantisedQueries, k: int) -> None:
+        count = len(batch.lengths)
+        self._asked, self._many = batch, batch.whole.dtype == np.uint8
         self._heaps, self._floors = np.full((count, k), -np.inf), np.full(count, -np.inf)
         self._rows = np.empty((count, _room(k)), np.int64)
         self._limits = np.empty((count, _room(k), 2))
         self._counts = np.zeros(count, np.int64)
         if self._many:
-            self._floors[asked.lengths == 0] = np.inf  # all rows tie
+            self._floors[batch.lengths == 0] = np.inf  # all rows tie
 
     def scan(self, codes: Codes, mask: Mask | None, span: tuple[int, int, int]) -> None:
         from eyespot.kernels.scans import scan_few, scan_many
@@ -155,11 +155,11 @@ class _Worker:
         first, start, stop = span
         allowed = _ALL if mask is None else mask[first : first + len(codes.codes)]
         gallery = np.asarray(codes.codes), np.asarray(codes.bounds), allowed
-        asked = self._asked.whole, self._asked.terms(codes)
+        batch = self._asked.whole, self._asked.terms(codes)
         if self._many:
-            scan_many(gallery, asked, self._state(), span)
+            scan_many(gallery, batch, self._state(), span)
             return
-        while (start := scan_few(gallery, asked, self._state(), (first, start, stop))) < stop:
+        while (start := scan_few(gallery, batch, self._state(), (first, start, stop))) < stop:
             self._rows = np.concatenate([self._rows, np.empty_like(self._rows)], axis=1)
             self._limits = np.concatenate([self._limits, np.empty_like(self._limits)], axis=1)
 

@@ -74,7 +74,7 @@ class _Pools:
 
     def lists(self) -> list[Shortlist]:
         nothing = Shortlist(np.empty(0, np.int64), np.empty(0), np.empty(0))
-        return [joined([nothing, *kept]) for kept in self._kept]
+        return [joined([nothing, *pieces]) for pieces in self._kept]
 
     def offer(self, vectors: NDArray[np.float32], norms: Reals, numbers: Ids) -> None:
         longest = float(norms.max())

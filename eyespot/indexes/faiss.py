@@ -65,8 +65,8 @@ class FaissShape:
         if self.kind not in ("auto", *KINDS):
             raise UsageError(f"faiss has no kind {self.kind!r} here; there are: auto, {', '.join(KINDS)}")
         if min(self.parts, self.lists, self.links - 2) < 0 or self.parts % 2:
-            told = f"{self.parts} parts, {self.lists} lists and {self.links} links"
-            raise UsageError(f"{told} make no index; give an even number of parts, and 2 links or more")
+            counts = f"{self.parts} parts, {self.lists} lists and {self.links} links"
+            raise UsageError(f"{counts} make no index; give an even number of parts, and 2 links or more")
         if not 0 <= self.bits <= 8:
             raise UsageError(f"{self.bits} bits make no code; give 1 to 8")
 
@@ -205,8 +205,8 @@ def _built(rows: RowBlocks, shape: FaissShape, folder: Path | None) -> Parts | _
             try:
                 _faiss().write_index(part, str(_file(folder, at)))
             except RuntimeError as error:
-                told = f"{_file(folder, at)} cannot be written (a full disk?)"
-                raise EyespotError(f"{told}; make room and run the same line again") from error
+                problem = f"{_file(folder, at)} cannot be written (a full disk?)"
+                raise EyespotError(f"{problem}; make room and run the same line again") from error
             flush(_file(folder, at))
             sizes.append(int(part.ntotal))
     else:
@@ -293,9 +293,9 @@ class _Layout(NamedTuple):
 
 def _layout(folder: Path) -> _Layout:
     with _whole(folder):
-        told = json_of(folder / LAYOUT)
-        width, sizes, name = told.pop("width"), told.pop("rows"), told.pop("vectors", None)
-        return _Layout(FaissShape(**told), width, [int(size) for size in sizes], name)
+        layout = json_of(folder / LAYOUT)
+        width, sizes, name = layout.pop("width"), layout.pop("rows"), layout.pop("vectors", None)
+        return _Layout(FaissShape(**layout), width, [int(size) for size in sizes], name)
 
 
 @contextmanager
@@ -303,8 +303,8 @@ def _whole(folder: Path) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
-        told = (str(error).splitlines() or ["unreadable"])[0]
-        raise EyespotError(f"the index {folder} is damaged ({told}); build it again with: eyespot tune") from error
+        detail = (str(error).splitlines() or ["unreadable"])[0]
+        raise EyespotError(f"the index {folder} is damaged ({detail}); build it again with: eyespot tune") from error
 
 
 def _file(folder: Path, at: int) -> Path:

@@ -85,15 +85,15 @@ class LanceTable:
         """About how near (LanceDB's scores are not used), and rows, likeliest first, -1 where there are no more."""
         found = np.full((len(queries), count), -1, np.int64)
         for at, query in enumerate(widened(queries, _wide(queries.shape[1]))):
-            asked = self._table.search(query).distance_type("dot").nprobes(max(1, probes)).limit(count)
-            rows = _answered(asked.select(["row", "_distance"]))
+            search = self._table.search(query).distance_type("dot").nprobes(max(1, probes)).limit(count)
+            rows = _answered(search.select(["row", "_distance"]))
             found[at, : len(rows)] = rows
         return np.zeros(found.shape, np.float32), found
 
 
-def _answered(asked: Any) -> Ids:
+def _answered(search: Any) -> Ids:
     try:
-        rows: Ids = asked.to_arrow()["row"].to_numpy()
+        rows: Ids = search.to_arrow()["row"].to_numpy()
         return rows
     except (OSError, RuntimeError) as error:  # gone or built again while it was open, or out of reach
         raise EyespotError(f"the LanceDB table cannot be read any more ({_first(error)}); open it again") from error
@@ -119,11 +119,11 @@ def _table(rows: RowBlocks, shape: LanceShape, database: Any) -> Any:
             made_table.create_index("vector", config=lists)
             return made_table
         except (OSError, RuntimeError, ValueError) as error:
-            told = f"the table {TABLE} cannot be written to {database.uri} ({_first(error)})"
-            raise EyespotError(f"{told}; make room, or give another place") from error
+            problem = f"the table {TABLE} cannot be written to {database.uri} ({_first(error)})"
+            raise EyespotError(f"{problem}; make room, or give another place") from error
     except (OSError, RuntimeError) as error:
-        told = f"the table {TABLE} of {database.uri} cannot be read ({_first(error)})"
-        raise EyespotError(f"{told}; delete it and build it again with: eyespot tune --kind lance") from error
+        problem = f"the table {TABLE} of {database.uri} cannot be read ({_first(error)})"
+        raise EyespotError(f"{problem}; delete it and build it again with: eyespot tune --kind lance") from error
 
 
 def _batches(rows: RowBlocks, schema: Any) -> Iterator[Any]:

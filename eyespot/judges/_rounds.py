@@ -18,13 +18,13 @@ class JudgeStats(NamedTuple):
     """How a round of asking went; `spent` is what this round cost, not what the ledger's verdicts once did."""
 
     known: int = 0  # verdicts that the ledger had
-    asked: int = 0  # answers that came now: verdicts, refusals and failures
+    answers: int = 0  # answers that came now: verdicts, refusals and failures
     refused: int = 0  # of all verdicts, also those the ledger had
     failed: int = 0
     spent: Spent = Spent()
 
     def __str__(self) -> str:
-        parts = [f"{self.known:,} verdicts from the ledger, {self.asked:,} asked"]
+        parts = [f"{self.known:,} verdicts from the ledger, {self.answers:,} asked"]
         parts += [f"{count:,} {what}" for count, what in ((self.refused, "refused"), (self.failed, "failed")) if count]
         if self.spent.calls:
             parts.append(f"{self.spent.calls:,} calls, {self.spent.tokens:,} tokens, ${self.spent.money:.2f}")
@@ -34,7 +34,7 @@ class JudgeStats(NamedTuple):
         """Both rounds as one."""
         return JudgeStats(
             self.known + more.known,
-            self.asked + more.asked,
+            self.answers + more.answers,
             self.refused + more.refused,
             self.failed + more.failed,
             self.spent.plus(more.spent),
@@ -42,7 +42,7 @@ class JudgeStats(NamedTuple):
 
 
 class JudgingRound(Iterator[Judgement]):
-    """The judgements as they come; `asked` counts them meanwhile, `digests` tells what `Judgement.query` stands for."""
+    """The judgements as they come; `stats` counts them meanwhile, `digests` tells what `Judgement.query` stands for."""
 
     def __init__(self, round: _Round, pairs: Sequence[Pair]) -> None:
         self._round = round
@@ -51,7 +51,7 @@ class JudgingRound(Iterator[Judgement]):
     @property
     def stats(self) -> JudgeStats:
         """How it went so far."""
-        return self._round.asked
+        return self._round.stats
 
     @property
     def digests(self) -> Mapping[Query, str]:
@@ -116,15 +116,15 @@ class _Round:
     ledger: Judgements
     digests: Mapping[Query, str]
     ranks: Mapping[tuple[str, str], int]
-    asked: JudgeStats = field(default_factory=JudgeStats)
+    stats: JudgeStats = field(default_factory=JudgeStats)
 
     def judgements(self, pairs: Sequence[Pair]) -> Generator[Judgement]:
         known, wanted = self.known(pairs), self.distinct(pairs)
         for key in wanted:
             if key in known:
                 judgement = known[key]
-                before = self.asked
-                self.asked = before._replace(known=before.known + 1, refused=before.refused + judgement.refused)
+                before = self.stats
+                self.stats = before._replace(known=before.known + 1, refused=before.refused + judgement.refused)
                 yield known[key]
         rest = {key: pair for key, pair in wanted.items() if key not in known}
         if rest:
@@ -152,7 +152,7 @@ class _Round:
             if unsettled or not isinstance(reason, ServerDown):
                 raise
             for key in failed.keys() - came:
-                self.asked = self.asked.and_then(JudgeStats(failed=1))
+                self.stats = self.stats.and_then(JudgeStats(failed=1))
                 yield failed[key]
 
     def _failures(self, pairs: Mapping[Key, Pair]) -> dict[Key, Judgement]:
@@ -202,5 +202,5 @@ class _Round:
         self.ledger.record(judgements)
         for answer in answers:
             now = JudgeStats(0, 1, int(answer.refused), int(answer.verdict is None), answer.spent)
-            self.asked = self.asked.and_then(now)
+            self.stats = self.stats.and_then(now)
         return judgements

@@ -43,8 +43,8 @@ def load(rest: str, *, instruction: str = "", **options: Any) -> LocalJudge:
             f"{model.name} needs code that its repository brings, which is not run here; serve it behind a re-ranking "
             "endpoint, or take one that needs none, such as cross_encoder:Qwen/Qwen3-VL-Reranker-2B"
         )
-    asked = text_digest(instruction)
-    return LocalJudge(model.name, asked, described, partial(_opened, model, instruction, settings), settings)
+    digest = text_digest(instruction)
+    return LocalJudge(model.name, digest, described, partial(_opened, model, instruction, settings), settings)
 
 
 def _opened(model: ModelSource, instruction: str, settings: LocalSettings) -> Reranker:

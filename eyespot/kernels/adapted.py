@@ -52,7 +52,7 @@ def _sum_up(dots, terms, place, about, sums):
     """sums (3, BLOCK): the product with the query's direction, and the squares that are added and subtracted."""
     groups, first = place
     for i in range(BLOCK):
-        top, kept, owed = 0.0, 0.0, 0.0
+        top, gain, owed = 0.0, 0.0, 0.0
         for group in range(groups):
             at = first + group
             for j in range(COLUMNS):
@@ -60,9 +60,9 @@ def _sum_up(dots, terms, place, about, sums):
                 whole = 256 * np.float64(high) + np.float64(low) - about[4, i]
                 value = terms[at, 0, j] + about[0, i] * (terms[at, 1, j] * whole)
                 top += terms[at, 2, j] * value
-                kept += terms[at, 3, j] * (value * value)
+                gain += terms[at, 3, j] * (value * value)
                 owed += terms[at, 4, j] * (value * value)
-        sums[0, i], sums[1, i], sums[2, i] = top, kept, owed
+        sums[0, i], sums[1, i], sums[2, i] = top, gain, owed
 
 
 @_part
@@ -71,25 +71,25 @@ def _bound(sums, about, form, out):
     for i in range(BLOCK):
         error, code, length = about[1, i], about[2, i], about[3, i]
         top = max(0.0, sums[0, i] + form[4] * error + form[5] * code + form[6])
-        kept = max(0.0, np.sqrt(sums[1, i]) - (form[7] * error + form[8] * code + form[9]))
+        gain = max(0.0, np.sqrt(sums[1, i]) - (form[7] * error + form[8] * code + form[9]))
         owed = np.sqrt(sums[2, i]) + form[10] * error + form[11] * code + form[12]
-        rest = form[1] * length * length + kept * kept - owed * owed - length * (form[2] * length + form[3])
+        rest = form[1] * length * length + gain * gain - owed * owed - length * (form[2] * length + form[3])
         whole = max(form[0] * top * top + max(0.0, rest), top * top)
         score = top / np.sqrt(whole) if whole > 0 else np.float64(top > 0)
         out[i] = score if score < 1 else 1.0  # of NaN too, where numbers outgrow float64
 
 
 @_kernel(types.void(_GALLERY, _ASKED, types.int64[::1], types.float32[:, ::1]))
-def ceilings(gallery, asked, rows, out):
+def ceilings(gallery, batch, rows, out):
     """out[j, i]: what the score of rows[i] under query j surely does not exceed, never below 0.
 
     `gallery`: codes (n, width), bounds (n, 4: scale, error norm, code norm, sum of codes), lengths (n,).
-    `asked`: for m queries of g groups of COLUMNS each: columns of 16 bits, 2¹⁵ above their values, the high bytes of a
+    `batch`: for m queries of g groups of COLUMNS each: columns of 16 bits, 2¹⁵ above their values, the high bytes of a
     group and then the low ones (m g, width / 4, LANES, 4); terms (m g, 5, COLUMNS: offset, step, and 1 where a column
     is that of the query's direction, where its square is added, where it is subtracted); forms (m, 13), see `_bound`.
     """
     codes, bounds, lengths = gallery
-    columns, terms, forms = asked
+    columns, terms, forms = batch
     chosen, dots = np.empty(2 * BLOCK, np.int64), np.empty((BLOCK, columns.shape[0] * LANES), np.int32)
     about, sums, bound = np.empty((5, BLOCK)), np.empty((3, BLOCK)), np.empty(BLOCK)
     groups = columns.shape[0] // forms.shape[0]

@@ -16,13 +16,13 @@ Span = tuple[int, int]
 
 def keep_best(dots: Floats, halves: Floats, scores: Floats, ids: Ids, span: tuple[int, int, int]) -> None:
     """Keep for each row the best of its scores so far, and which centroids they are: see `assigning`, but no heap."""
-    rows, kept = slice(*span[:2]), scores.shape[1]
-    every = np.concatenate([scores[rows], dots[rows] - halves], axis=1)  # (n, kept + c)
+    rows, count = slice(*span[:2]), scores.shape[1]
+    every = np.concatenate([scores[rows], dots[rows] - halves], axis=1)  # (n, count + c)
     every[np.isnan(every)] = -np.inf  # argmax would take it for the best
     numbers = np.broadcast_to(np.arange(span[2], span[2] + len(halves), dtype=np.int32), (len(every), len(halves)))
     names = np.concatenate([ids[rows], numbers], axis=1)
     row = np.arange(len(every))
-    for place in range(kept):  # of equals the first, which a partition would not give
+    for place in range(count):  # of equals the first, which a partition would not give
         best = every.argmax(axis=1)
         scores[rows, place], ids[rows, place] = every[row, best], names[row, best]
         every[row, best], names[row, best] = -np.inf, -1
@@ -31,7 +31,7 @@ def keep_best(dots: Floats, halves: Floats, scores: Floats, ids: Ids, span: tupl
 def move_to_nearest(
     vectors: Floats, candidates: Ids, centroids: tuple[Floats, Floats], found: tuple[Ids, Floats], span: Span
 ) -> None:
-    """Give the rows of a span the nearest of the centroid they have and their candidates (n, kept)."""
+    """Give the rows of a span the nearest of the centroid they have and their candidates (n, count)."""
     (points, halves), rows = centroids, slice(*span)
     labels, best = found[0][rows], found[1][rows]
     best[:] = np.einsum("nd,nd->n", vectors[rows], points[labels]) - halves[labels]

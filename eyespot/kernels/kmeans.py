@@ -154,7 +154,7 @@ class State:
     distances: Floats  # (rows,), squared
     sums: NDArray[np.float64]  # (k, dim), of the rows of each cluster
     counts: Ids  # (k,)
-    candidates: NDArray[np.int32] | None = None  # (rows, kept)
+    candidates: NDArray[np.int32] | None = None  # (rows, count)
     fresh: Ids = field(default_factory=lambda: np.empty(0, np.int64))  # centroids that no row's candidates can hold
     history: list[float] = field(default_factory=list)
     reseeded: int = 0
@@ -254,16 +254,16 @@ def _assigning(state: State, now: Pass) -> Callable[[Floats, slice], None]:
     centroids = state.centroids, np.square(state.centroids).sum(axis=1) / 2
     if not now.looks_at_all(clusters):
         return lambda vectors, part: _nearest_of_few(vectors, part, (state, centroids), now.threads)
-    kept = now.candidates(clusters)
-    state.candidates = np.empty((len(state.labels), kept), np.int32) if kept else None
+    count = now.candidates(clusters)
+    state.candidates = np.empty((len(state.labels), count), np.int32) if count else None
     return lambda vectors, part: _nearest_of_all(vectors, part, (state, centroids), now.threads)
 
 
 def _nearest_of_all(vectors: Floats, part: slice, known: tuple[State, Centroids], threads: int) -> None:
     state, centroids = known
-    kept = 1 if state.candidates is None else state.candidates.shape[1]
+    count = 1 if state.candidates is None else state.candidates.shape[1]
     for start in range(0, len(vectors), _TILE[0]):
-        scores, ids = _best(vectors[start : start + _TILE[0]], centroids, kept, threads)
+        scores, ids = _best(vectors[start : start + _TILE[0]], centroids, count, threads)
         some = slice(part.start + start, part.start + start + len(ids))
         best = scores == scores.max(axis=1, keepdims=True)
         state.labels[some] = np.where(best, ids, np.int32(2**31 - 1)).min(axis=1)  # the lower one of equals
@@ -271,11 +271,11 @@ def _nearest_of_all(vectors: Floats, part: slice, known: tuple[State, Centroids]
             state.candidates[some] = ids
 
 
-def _best(vectors: Floats, centroids: Centroids, kept: int, threads: int) -> tuple[Floats, NDArray[np.int32]]:
-    """The best scores of each row and their centroids, in no order, (rows, kept) both; -1 where there are fewer."""
+def _best(vectors: Floats, centroids: Centroids, count: int, threads: int) -> tuple[Floats, NDArray[np.int32]]:
+    """The best scores of each row and their centroids, in no order, (rows, count) both; -1 where there are fewer."""
     keep_best = _loops().keep_best
     points, halves = centroids
-    scores, ids = np.full((len(vectors), kept), -np.inf, np.float32), np.full((len(vectors), kept), -1, np.int32)
+    scores, ids = np.full((len(vectors), count), -np.inf, np.float32), np.full((len(vectors), count), -1, np.int32)
     for first in range(0, len(points), _TILE[1]):
         dots = vectors @ points[first : first + _TILE[1]].T  # (rows, centroids)
         half = halves[first : first + _TILE[1]]

@@ -88,13 +88,13 @@ def _keep(shortlist, j, row, low, high):
 def _forget(shortlist, j):
     """Forget the rows that fell below the floor; True if a quarter of the list is free again."""
     _, floors, rows, limits, counts = shortlist
-    kept = 0
+    count = 0
     for i in range(counts[j]):
         if not limits[j, i, 1] < floors[j]:
-            rows[j, kept], limits[j, kept, 0], limits[j, kept, 1] = rows[j, i], limits[j, i, 0], limits[j, i, 1]
-            kept += 1
-    counts[j] = kept
-    return 4 * kept <= 3 * rows.shape[1]
+            rows[j, count], limits[j, count, 0], limits[j, count, 1] = rows[j, i], limits[j, i, 0], limits[j, i, 1]
+            count += 1
+    counts[j] = count
+    return 4 * count <= 3 * rows.shape[1]
 
 
 @_part
@@ -123,16 +123,16 @@ def _reach(terms, j, bounds, row):
 
 
 @_kernel(types.int64(_GALLERY, _FEW, _SHORTLIST, _SPAN))
-def scan_few(gallery, asked, shortlist, span):
+def scan_few(gallery, batch, shortlist, span):
     """Rows start to stop against a few 16-bit queries; the row reached, less than `stop` if a list must grow first.
 
     `gallery`: codes (n, width), bounds (n, 4: scale, error norm, code norm, sum of codes), allowed (n or 0,).
-    `asked`: queries (m, width) and terms (5, m: offset, step, and what multiplies error norm, code norm and 1).
+    `batch`: queries (m, width) and terms (5, m: offset, step, and what multiplies error norm, code norm and 1).
     `shortlist`: heaps (m, k) and floors (m,) of the best lower limits, rows (m, room), limits (m, room, 2: low,
     high), counts (m,); changed in place. `span`: the number of the gallery's first row, start, stop.
     """
     codes, bounds, allowed = gallery
-    queries, terms = asked
+    queries, terms = batch
     floors, full = shortlist[1], True
     for row in range(span[1], span[2]):
         if allowed.size > 0 and not allowed[row]:
@@ -228,14 +228,14 @@ def _dot_block(codes, chosen, count, queries, dots):
 
 
 @_kernel(types.void(_GALLERY, _MANY, _SHORTLIST, _SPAN))
-def scan_many(gallery, asked, shortlist, span):
+def scan_many(gallery, batch, shortlist, span):
     """`scan_few` for many queries of unsigned bytes, 128 above their values: codes are read once for all of them.
 
     The number of queries is a multiple of TILE; a query that only fills up has the floor +inf. A query whose list
     is full of rows that cannot be told apart gets the floor +inf too, and must be asked again by `scan_few`.
     """
     codes, bounds, allowed = gallery
-    queries, terms = asked
+    queries, terms = batch
     floors, first = shortlist[1], span[0]
     chosen, dots = np.empty(BLOCK, np.int64), np.empty((BLOCK, floors.size), np.int32)
     needs, widest = np.empty(floors.size, np.float32), np.zeros(4)

@@ -361,9 +361,9 @@ def _owner(judgement: Judgement, turn: int) -> str:
 
 def _row(judgement: Judgement, turn: int) -> tuple[Any, ...]:
     verdict = judgement.verdict
-    said: tuple[Any, ...] = (None, None, "", None)
+    values: tuple[Any, ...] = (None, None, "", None)
     if verdict is not None:
-        said = verdict.probability, verdict.grade, verdict.reason, verdict.confidence
+        values = verdict.probability, verdict.grade, verdict.reason, verdict.confidence
     settled = verdict is not None and not judgement.judge.startswith(PERSON)
     return (
         judgement.query,
@@ -372,9 +372,9 @@ def _row(judgement: Judgement, turn: int) -> tuple[Any, ...]:
         turn,
         judgement.image,
         settled,
-        *said[:2],
-        _clean(said[2]),
-        said[3],
+        *values[:2],
+        _clean(values[2]),
+        values[3],
         _clean(judgement.failure),
         judgement.refused,
         judgement.rank,

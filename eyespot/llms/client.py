@@ -160,7 +160,7 @@ class Endpoint:
             adjusted = changes(body, amend(body))
             if self.strict and (fields := left_out(adjusted)):
                 raise EyespotError(
-                    f"{who} does not accept {', '.join(fields)} ({trouble.said}); leave it out, name a model that "
+                    f"{who} does not accept {', '.join(fields)} ({trouble.text}); leave it out, name a model that "
                     "takes it, or say strict = false"
                 ) from None
             LOG.info("%s does not accept %s as sent; the request is changed", who, ", ".join(x.field for x in adjusted))
@@ -169,7 +169,7 @@ class Endpoint:
             return
         elif name := refused(body, trouble):
             raise EyespotError(
-                f"{who} does not accept {name} ({trouble.said}); leave it out, or name a model that takes it"
+                f"{who} does not accept {name} ({trouble.text}); leave it out, or name a model that takes it"
             ) from None
         else:
             raise final(trouble, self.address, self.model) from None

@@ -59,19 +59,19 @@ class Unreachable(RetryableError):
 class StatusError(Trouble):
     """The server answered with an HTTP status that is an error, these words, and the field that they are about."""
 
-    def __init__(self, status: int, said: str, param: str = "") -> None:
-        super().__init__(f"the server answers {status}: {said}" if said else f"the server answers {status}")
-        self.status, self.said, self.param = status, said, param
+    def __init__(self, status: int, text: str, param: str = "") -> None:
+        super().__init__(f"the server answers {status}: {text}" if text else f"the server answers {status}")
+        self.status, self.text, self.param = status, text, param
 
     @property
     def declined(self) -> bool:
         """Whether the model, or what guards it, does not want to look."""
-        return self.status in (400, 403, 422, 451) and DECLINED.search(self.said) is not None
+        return self.status in (400, 403, 422, 451) and DECLINED.search(self.text) is not None
 
     @property
     def cut_off(self) -> bool:
         """Whether the limit of tokens ended the answer before it began."""
-        return CUT_OFF.search(self.said) is not None
+        return CUT_OFF.search(self.text) is not None
 
 
 class Declined(Trouble):
@@ -105,39 +105,39 @@ class Halted(Trouble):
 def of_status(status: int, body: str, headers: Mapping[str, str]) -> Trouble:
     """`RetryableError` if the server asks for patience, otherwise the `StatusError` itself."""
     # The message of an error body in any of the usual forms, with its code, on one line; and what it names
-    said, param = _error_fields(_object(body))
-    said = " ".join(said.split())[:LONGEST]
+    text, param = _error_fields(_object(body))
+    text = " ".join(text.split())[:LONGEST]
     later = status in BUSY or (status >= 500 and status not in NEVER)
-    if not later or (status == 429 and NO_CREDIT.search(said)):
-        return StatusError(status, said, param)
+    if not later or (status == 429 and NO_CREDIT.search(text)):
+        return StatusError(status, text, param)
     # Behind any other 5xx the answer may have been made, and be paid for.
     kind = Busy if status in BUSY + UNAVAILABLE else RetryableError
-    return kind(str(StatusError(status, said)), seconds_to_wait(headers))
+    return kind(str(StatusError(status, text)), seconds_to_wait(headers))
 
 
 def final(trouble: StatusError, address: str, model: str) -> Exception:
     """What an error status means for the pair (`Declined`, `Refused`) or for every pair alike (`EyespotError`)."""
-    status, said = trouble.status, trouble.said
+    status, text = trouble.status, trouble.text
     if trouble.declined:
-        return Declined(said)
-    if status == 402 or NO_CREDIT.search(said):
-        return EyespotError(f"{address} gives no more credit ({said}); top it up and run the same line again to go on")
+        return Declined(text)
+    if status == 402 or NO_CREDIT.search(text):
+        return EyespotError(f"{address} gives no more credit ({text}); top it up and run the same line again to go on")
     if status in (401, 403):
-        if trouble.status == 403 and NO_ACCESS.search(trouble.said):
+        if trouble.status == 403 and NO_ACCESS.search(trouble.text):
             return EyespotError(
-                f"the key may not use the model {model!r} at {address} ({trouble.said}); name another model, or set "
+                f"the key may not use the model {model!r} at {address} ({trouble.text}); name another model, or set "
                 "another key"
             )
-        return EyespotError(f"{address} does not accept the key ({trouble.said}); set the right one and run again")
+        return EyespotError(f"{address} does not accept the key ({trouble.text}); set the right one and run again")
     if status < 400:
         return EyespotError(f"{address} answers {status}: it has moved; name the address that it has now")
     if status in (404, 405):
-        if NO_PROVIDER.search(said):
+        if NO_PROVIDER.search(text):
             return EyespotError(
-                f"no provider of the model {model!r} takes all that is asked of it ({said}); ask for less, or "
+                f"no provider of the model {model!r} takes all that is asked of it ({text}); ask for less, or "
                 "name another"
             )
-        return Unknown(f"{address} does not know the model {model!r} ({said}); check its name and the address")
+        return Unknown(f"{address} does not know the model {model!r} ({text}); check its name and the address")
     return Refused(f"{trouble}{MORE_TOKENS if trouble.cut_off else ''}")
 
 
@@ -178,9 +178,9 @@ def _error_fields(found: Any) -> tuple[str, str]:
     parts = [str(found[key]) for key in ("message", "code", "type") if found.get(key)]
     metadata = found.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    said, param = _error_fields(_object(raw)) if isinstance(raw, str) else ("", "")
-    told = ", ".join(dict.fromkeys([*parts, *([said] if said else [])])) or json.dumps(found)
-    return told, param or str(found.get("param") or "")
+    detail, param = _error_fields(_object(raw)) if isinstance(raw, str) else ("", "")
+    message = ", ".join(dict.fromkeys([*parts, *([detail] if detail else [])])) or json.dumps(found)
+    return message, param or str(found.get("param") or "")
 
 
 def _object(text: str) -> Any:

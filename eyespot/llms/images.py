@@ -45,9 +45,9 @@ class JpegEncoder:
         smaller = image.convert("RGB")
         smaller.thumbnail((self.side, self.side))
         smaller.info = {}
-        kept = BytesIO()
-        smaller.save(kept, "JPEG", quality=QUALITY)
-        return base64.b64encode(kept.getvalue()).decode()
+        buffer = BytesIO()
+        smaller.save(buffer, "JPEG", quality=QUALITY)
+        return base64.b64encode(buffer.getvalue()).decode()
 
 
 def _opened(path: Path, side: int) -> Image:

@@ -30,10 +30,10 @@ FORMS = ("response_format", "json_schema")
 NEEDED = ("model", "messages", "system")  # a request without them is none
 
 
-def changes(asked: Body, sent: Body) -> tuple[Adjustment, ...]:
+def changes(request: Body, sent: Body) -> tuple[Adjustment, ...]:
     """Which fields of a request were changed or left out before it was sent."""
     fields = []
-    for name, value in asked.items():
+    for name, value in request.items():
         sent_name = NEWER if name == LIMIT and LIMIT not in sent else name
         as_sent = (sent_name, _plain(sent[sent_name])) if sent_name in sent else ("", None)
         if (name, _plain(value)) != as_sent:
@@ -43,7 +43,7 @@ def changes(asked: Body, sent: Body) -> tuple[Adjustment, ...]:
 
 def left_out(several: Iterable[Adjustment]) -> list[str]:
     """The fields that were left out, each with its value: "temperature 0.25"."""
-    return list(dict.fromkeys(f"{change.field} {change.asked}" for change in several if not change.sent_as))
+    return list(dict.fromkeys(f"{change.field} {change.value}" for change in several if not change.sent_as))
 
 
 def _plain(value: Any) -> Any:
@@ -105,8 +105,8 @@ def amendment(body: Body, trouble: StatusError) -> Amendment | None:
         return room if room(body) != body else None
     named = _parameter(body, trouble)
     for about, amend, saying in RULES:
-        fits = named in about if named else _names(trouble.said, about)
-        if fits and (saying is None or saying.search(trouble.said)) and amend(body) != body:
+        fits = named in about if named else _names(trouble.text, about)
+        if fits and (saying is None or saying.search(trouble.text)) and amend(body) != body:
             return amend
     return None
 
@@ -115,7 +115,7 @@ def refused(body: Body, trouble: StatusError) -> str:
     """The field of the request that the server will not have with any question; "" if its complaint names none."""
     if trouble.status not in REFUSALS or trouble.declined or trouble.cut_off:
         return ""
-    quoted = (name for name in body if name not in NEEDED and re.search(rf"[`'\"]{name}\b", trouble.said))
+    quoted = (name for name in body if name not in NEEDED and re.search(rf"[`'\"]{name}\b", trouble.text))
     named = _parameter(body, trouble) or next(quoted, "")
     return "" if named in (*NEEDED, *LIMITS) else named  # what a limit may be depends on the question
 

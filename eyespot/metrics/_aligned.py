@@ -81,10 +81,10 @@ class Aligned:
         """The rankings without their unjudged hits."""
         return self._judged_only
 
-    def where(self, kept: NDArray[np.bool_]) -> Aligned:
+    def where(self, mask: NDArray[np.bool_]) -> Aligned:
         """The rankings without the hits that are not marked, (hits,)."""
-        offsets = offsets_of(counts_where(self.offsets, kept))
-        return replace(self, offsets=offsets, grades=self.grades[kept], scores=self.scores[kept])
+        offsets = offsets_of(counts_where(self.offsets, mask))
+        return replace(self, offsets=offsets, grades=self.grades[mask], scores=self.scores[mask])
 
     def take(self, rows: Any) -> Aligned:
         """These queries: indices or a boolean array (q,)."""

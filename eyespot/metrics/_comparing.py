@@ -134,15 +134,15 @@ class Compared:
 
     def as_json(self, most: int = 6, per_query: bool = False) -> dict[str, Any]:
         """All of it for JSON, with the `most` queries that moved furthest each way."""
-        told: dict[str, Any] = {"run": self.run, "measure": self.measure, "queries": len(self.queries)}
-        told |= dict(zip(("baseline", "mean"), self.means, strict=True))
-        told |= {"difference": self.difference, "interval": list(self.interval), "effect": self.effect}
-        told |= {"p": self.flips.p, "exact": self.flips.exact, "corrected_p": self.corrected_p}
-        told |= {"bootstrap_p": self.bootstrap_p, "wins": self.wins, "losses": self.losses, "ties": self.ties}
-        told |= {"up": [m._asdict() for m in self.up(most)], "down": [m._asdict() for m in self.down(most)]}
+        report: dict[str, Any] = {"run": self.run, "measure": self.measure, "queries": len(self.queries)}
+        report |= dict(zip(("baseline", "mean"), self.means, strict=True))
+        report |= {"difference": self.difference, "interval": list(self.interval), "effect": self.effect}
+        report |= {"p": self.flips.p, "exact": self.flips.exact, "corrected_p": self.corrected_p}
+        report |= {"bootstrap_p": self.bootstrap_p, "wins": self.wins, "losses": self.losses, "ties": self.ties}
+        report |= {"up": [m._asdict() for m in self.up(most)], "down": [m._asdict() for m in self.down(most)]}
         if per_query:
-            told["per_query"] = {m.query: dict(zip(m._fields[1:], m[1:], strict=True)) for m in self.moves()}
-        return told
+            report["per_query"] = {m.query: dict(zip(m._fields[1:], m[1:], strict=True)) for m in self.moves()}
+        return report
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,8 +267,8 @@ def sign_flips(differences: Any, how: Resampling = USUAL) -> list[SignFlips]:
         rows = max(1, CHUNK // max(1, len(differences)))
         sizes = [min(rows, how.samples - start) for start in range(0, how.samples, rows)]
         for size in sizes:
-            kept = rng.integers(0, 2, (size, len(differences)), np.int8).astype(np.float64)
-            count += _as_far(2 * (kept @ differences) - totals, totals, differences).sum(axis=0)
+            signs = rng.integers(0, 2, (size, len(differences)), np.int8).astype(np.float64)
+            count += _as_far(2 * (signs @ differences) - totals, totals, differences).sum(axis=0)
         drawn = np.asarray((count + 1) / (how.samples + 1))
     columns = zip(differences.T, few.tolist(), drawn.tolist(), strict=True)
     return [SignFlips(_counted(column), True) if short else SignFlips(p, False) for column, short, p in columns]

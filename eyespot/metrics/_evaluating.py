@@ -46,11 +46,11 @@ def evaluate(
         barren = [qrels.queries[row] for row in np.flatnonzero(np.diff(relevant) == 0)]
     skipped = set(rankings.missing if rules.missing == "skip" else ())
     skipped |= set(barren if rules.barren == "skip" else ())
-    kept = [query for query in everyone if query not in skipped] if skipped else list(everyone)
+    queries = [query for query in everyone if query not in skipped] if skipped else list(everyone)
     columns = {label: _values(measure, rankings, run, qrels) for label, measure in labelled.items()}
-    values = {label: _placed(column, rankings.queries, kept) for label, column in columns.items()}
+    values = {label: _placed(column, rankings.queries, queries) for label, column in columns.items()}
     found = list(rankings.missing), list(rankings.unjudged), barren
-    return Scores(kept, values, labelled, rules, *found, notes=_notes(rankings, labelled, barren, rules))
+    return Scores(queries, values, labelled, rules, *found, notes=_notes(rankings, labelled, barren, rules))
 
 
 def _values(measure: Measure, rankings: Aligned, run: Run | Aligned, qrels: Qrels | None) -> Reals:
@@ -60,24 +60,24 @@ def _values(measure: Measure, rankings: Aligned, run: Run | Aligned, qrels: Qrel
     return measure(rankings)
 
 
-def _placed(values: Reals, queries: Sequence[str], kept: list[str]) -> Reals:
-    """Values of the ranked queries in the order of those kept, 0 for the missing, (kept,)."""
-    if queries == kept:
+def _placed(values: Reals, queries: Sequence[str], order: list[str]) -> Reals:
+    """Values of the ranked queries in the `order`, 0 for the missing, (order,)."""
+    if queries == order:
         return values
     at = {query: row for row, query in enumerate(queries)}
-    rows = np.array([at.get(query, len(values)) for query in kept], np.int64)  # (kept,)
+    rows = np.array([at.get(query, len(values)) for query in order], np.int64)  # (order,)
     return np.asarray(np.append(values, 0.0)[rows])
 
 
 def _notes(rankings: Aligned, measures: Mapping[str, Measure], barren: Sequence[str], rules: Rules) -> list[str]:
     whole = len(rankings.queries) + len(rankings.missing)
     fate = {"zero": "score 0", "skip": "are left out"}
-    told = [
+    cases = [
         (rankings.missing, f"{{}} of {whole} judged queries missing from the run; they {fate[rules.missing]}"),
         (rankings.unjudged, "{} of the run's queries without judgements; they are left out"),
         (barren, f"{{}} of {whole} judged queries without a relevant image; they {fate[rules.barren]}"),
     ]
-    notes = [sentence.format(len(queries)) for queries, sentence in told if queries]
+    notes = [sentence.format(len(queries)) for queries, sentence in cases if queries]
     if len(rankings.grades) and (rankings.grades == UNJUDGED).all():
         notes.append("no image of the run is judged for its query: do the image ids of run and qrels match?")
     cutoffs = sorted({measure.cutoff for measure in measures.values() if measure.cutoff is not None})

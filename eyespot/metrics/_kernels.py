@@ -135,7 +135,7 @@ def find(rankings, relevant, found):
     its rank, its grade, and the ranks of the first and last hit of its score.
     """
     offsets, grades, scores = rankings
-    starts, ranks, kept, first, last = found
+    starts, ranks, hit_grades, first, last = found
     starts[0] = count = 0
     for i in range(relevant.size):
         begin, stop = offsets[i], offsets[i + 1]
@@ -146,7 +146,7 @@ def find(rankings, relevant, found):
                 return i
             if row >= high:
                 low, high = _alike(scores, row, begin, stop)
-            ranks[count], kept[count] = row - begin + 1, grades[row]
+            ranks[count], hit_grades[count] = row - begin + 1, grades[row]
             first[count], last[count] = low - begin + 1, high - begin
             count += 1
             row = _next_relevant(grades, row + 1, stop)

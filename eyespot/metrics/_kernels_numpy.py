@@ -35,7 +35,7 @@ def join(run: tuple[Ints, Ints, Any], qrels: tuple[Ints, Ints, Any, Grades], ima
 def find(rankings: tuple[Ints, Grades, Reals], relevant: Ints, found: tuple[Ints, Ints, Grades, Ints, Ints]) -> int:
     """The relevant hits of rankings (offsets, grades, scores) into `found`; -1, or the first query with too many."""
     offsets, grades, scores = rankings
-    starts, ranks, kept, first, last = found
+    starts, ranks, hit_grades, first, last = found
     rows = np.flatnonzero(grades >= 1)
     query = np.searchsorted(offsets, rows, side="right") - 1
     counts = np.bincount(query, minlength=len(relevant))
@@ -47,7 +47,7 @@ def find(rankings: tuple[Ints, Grades, Reals], relevant: Ints, found: tuple[Ints
     groups = np.flatnonzero(fresh)  # where equal scores begin, and the end
     group = np.searchsorted(groups, rows, side="right")
     starts[:], before, count = offsets_of(counts), offsets[query], len(rows)
-    ranks[:count], kept[:count] = rows - before + 1, grades[rows]
+    ranks[:count], hit_grades[:count] = rows - before + 1, grades[rows]
     first[:count], last[:count] = groups[group - 1] - before + 1, groups[group] - before
     return -1
 

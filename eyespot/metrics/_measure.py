@@ -31,7 +31,10 @@ class Measure(ABC):
     says: ClassVar[str]  # one line for `eyespot metrics list`
     aliases: ClassVar[tuple[str, ...]] = ()
     mteb: ClassVar[str]  # the first part of MTEB's key
-    told: ClassVar[tuple[str, ...]] = ("rel", "judged_only")  # parameters that are part of the short spelling
+    short_parameters: ClassVar[tuple[str, ...]] = (
+        "rel",
+        "judged_only",
+    )  # parameters that are part of the short spelling
     needs_ids: ClassVar[bool] = False  # whether it takes a run and its qrels, and no rankings without names
 
     def __post_init__(self) -> None:
@@ -64,7 +67,7 @@ class Measure(ABC):
         raise NotImplementedError(f"no closed form is known for {self.full}")
 
     def __str__(self) -> str:
-        return self._spelled(self.told)
+        return self._spelled(self.short_parameters)
 
     @property
     def full(self) -> str:
@@ -88,12 +91,12 @@ class Measure(ABC):
 
     def _spelled(self, shown: tuple[str, ...]) -> str:
         changed = {field.name for field in fields(self) if getattr(self, field.name) != field.default}
-        told = [
+        arguments = [
             self._parameter_text(name, value)
             for name, value in self._parameters().items()
             if name in changed & set(shown)
         ]
-        inside = f"({', '.join(told)})" if told else ""
+        inside = f"({', '.join(arguments)})" if arguments else ""
         return f"{self.name}{inside}" + ("" if self.cutoff is None else f"@{self.cutoff}")
 
     def _parameter_text(self, name: str, value: Any) -> str:

@@ -57,7 +57,7 @@ class NDCG(Measure):
         return ratio(mean * discounts(pool.cuts(self.cutoff)), ideal)
 
     def __str__(self) -> str:
-        return self._spelled(("gain", *self.told) if self.gain in DCG else self.told)
+        return self._spelled(("gain", *self.short_parameters) if self.gain in DCG else self.short_parameters)
 
     def _parameter_text(self, name: str, value: Any) -> str:
         return f"dcg={DCG[value]!r}" if name == "gain" and value in DCG else super()._parameter_text(name, value)

@@ -19,8 +19,8 @@ def usable(name: str = "auto") -> torch.device:
 
     accelerators = (("cuda", torch.cuda), ("mps", torch.backends.mps))
     present = [*(kind for kind, module in accelerators if module.is_available()), "cpu"]
-    asked = os.environ.get("EYESPOT_DEVICE", "auto") if name == "auto" else name
-    chosen = present[0] if asked == "auto" else asked
+    setting = os.environ.get("EYESPOT_DEVICE", "auto") if name == "auto" else name
+    chosen = present[0] if setting == "auto" else setting
     if chosen.partition(":")[0] not in present:
         raise UsageError(f"no device {chosen!r} here; there are: {', '.join(present)}")
     return torch.device(chosen)

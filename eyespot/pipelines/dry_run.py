@@ -39,16 +39,16 @@ def plan(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> l
 
 def _planned(steps: Sequence[Step], work: Path, how: RunOptions, memory: WorkDB | None) -> list[PlannedStep]:
     planned: list[PlannedStep] = []
-    kept: dict[str, Records] = {}  # by finished steps; what the others will keep is unknown
+    outputs: dict[str, Records] = {}  # by finished steps; what the others will keep is unknown
     before, most = Records(), how.limit
     for number, step in enumerate(steps, 1):
-        mark = mark_of(step, how, kept) if set(step.needs) <= set(kept) else None
-        reached = len(kept) == number - 1  # all before it are finished
+        mark = mark_of(step, how, outputs) if set(step.needs) <= set(outputs) else None
+        reached = len(outputs) == number - 1  # all before it are finished
         result = cached_result(place_of(work, number, step)) if mark and reached and not step.always else None
         retried = result is not None and how.retry_failed and result.counts.failed > 0
         if mark and result and result.digest == digest_here(mark, before, how) and not retried:
             before, most = result.records, len(result.records)
-            kept[step.name] = before
+            outputs[step.name] = before
             planned.append(PlannedStep(step.name, True, most, result.counts.came, Spent()))
             continue
         most = len(before) if reached and number > 1 else most

@@ -87,8 +87,8 @@ class StepWriter:
             self.kept += 1
             return
         failed = isinstance(outcome, Failed)
-        told = {"reason": outcome.reason, "detail": outcome.detail, "of": of, "failed": failed}
-        self._files[DROPPED].write(line_of({"id": outcome.record.get("id"), **told, "record": outcome.record}))
+        fields = {"reason": outcome.reason, "detail": outcome.detail, "of": of, "failed": failed}
+        self._files[DROPPED].write(line_of({"id": outcome.record.get("id"), **fields, "record": outcome.record}))
         self.dropped[outcome.reason] += 1
         self.failed += failed
 
@@ -108,10 +108,10 @@ def id_of(record: Record) -> str:
 
 def write_note(folder: Path, step: Step, digest: str, counts: StepCounts) -> None:
     """`step.toml`, which makes the step a finished one; nothing of time or cost, so that it is the same every time."""
-    kept = file_of(folder, KEPT)
+    path = file_of(folder, KEPT)
     head = {"step": step.name, "version": step.version, "about": step.about, "digest": digest}
     numbers = {"came": counts.came, "added": counts.added, "kept": counts.kept, "failed": counts.failed}
-    tables = {"counts": {"file": kept.name, "sha256": digest_of(kept), **numbers}, "dropped": counts.dropped}
+    tables = {"counts": {"file": path.name, "sha256": digest_of(path), **numbers}, "dropped": counts.dropped}
     tables |= {"settings": step.settings, "prompts": step.prompts, "models": step.models, "inputs": step.inputs}
     plain = json.loads(line_of(head | {name: table for name, table in tables.items() if table}))
     (folder / NOTE).write_bytes(toml_text(plain).encode("utf-8", "replace"))
@@ -158,12 +158,12 @@ def file_of(folder: Path, name: str) -> Path:
 
 def counted(folder: Path, added: int, came: int, key: str = "id") -> StepCounts:
     """What a `SqlStep` left in a folder, counted from its files."""
-    kept, dropped = file_of(folder, KEPT), file_of(folder, DROPPED)
+    keep, dropped = file_of(folder, KEPT), file_of(folder, DROPPED)
     name = '"' + key.replace('"', '""') + '"'
     texts = f"count(*) FILTER (typeof({name}) = 'VARCHAR')" if key == "id" else f"count({name})"
-    rows, ids, texts = (_query_file(kept, f"count(*), count(DISTINCT {name}), {texts}") or [(0, 0, 0)])[0]
+    rows, ids, texts = (_query_file(keep, f"count(*), count(DISTINCT {name}), {texts}") or [(0, 0, 0)])[0]
     if not rows == ids == texts:
-        raise Unaccounted(f"{kept.name} has {rows:,} rows and {ids:,} ids, {texts:,} of them text; each needs its own")
+        raise Unaccounted(f"{keep.name} has {rows:,} rows and {ids:,} ids, {texts:,} of them text; each needs its own")
     reasons = {
         str(reason or ""): count for reason, count in _query_file(dropped, "reason, count(*)", "GROUP BY reason")
     }

@@ -110,12 +110,12 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
         name = _stem(f"{task}-by-{column}" if several else f"by-{column}")
         title = f"{evaluation.benchmark.title}{f' {task}' if several else ''} by {column}"
         if column == "kind":
-            kinds, told = _by_kind(result, summaries)
-            yield ReportFigure(name, f"{title}. Lines: 95% intervals.{told}", kinds)
+            kinds, note = _by_kind(result, summaries)
+            yield ReportFigure(name, f"{title}. Lines: 95% intervals.{note}", kinds)
             continue
         label = next(iter(result.scores.values))
         methods = _methods(summaries, task, column, label)
-        caption = f"{title}, the hardest first. Lines: 95% intervals.{methods.told}"
+        caption = f"{title}, the hardest first. Lines: 95% intervals.{methods.note}"
         figure = grouped_bars(methods.bars, _spelled(result, label), "", methods.published)
         yield ReportFigure(name, caption, figure)
 
@@ -131,7 +131,7 @@ def _by_kind(result: Result, summaries: Sequence[Summary]) -> tuple[Figure, str]
         for method in methods.published:  # the mean of printed kinds is taken here
             bars[method].append(Bar(KINDS_MEAN, fmean(bar.value for bar in methods.bars[method])))
         cutoffs[label] = bars
-    return kind_bars(cutoffs, "recall, percent", "", first.published), first.told
+    return kind_bars(cutoffs, "recall, percent", "", first.published), first.note
 
 
 def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: str) -> list[Bar]:
@@ -154,7 +154,7 @@ class Methods(NamedTuple):
 
     bars: dict[str, list[Bar]]
     published: list[str]
-    told: str
+    note: str
 
 
 def _methods(
@@ -175,10 +175,10 @@ def _methods(
     room = max(FEWEST, TOGETHER - len(found))
     best = sorted(printed, key=lambda method: -fmean(bar.value for bar in printed[method]))[:room]
     chosen = [method for method in printed if method in (best if only is None else only)]
-    told = (
+    note = (
         f" Of {len(printed)} published methods the best {len(chosen)} are drawn." if len(chosen) < len(printed) else ""
     )
-    return Methods({**found, **{method: printed[method] for method in chosen}}, chosen, told)
+    return Methods({**found, **{method: printed[method] for method in chosen}}, chosen, note)
 
 
 def _comparable(task: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -218,8 +218,8 @@ def _percent(label: str) -> str:
 
 def _spelled(result: Result, label: str) -> str:
     definition = result.scores.measures[label].definition
-    told = [f"{name} {definition[name]}" for name in ("norm", "ties") if definition.get(name)]
-    return f"{_percent(label)} ({', '.join(told)})" if told else _percent(label)
+    details = [f"{name} {definition[name]}" for name in ("norm", "ties") if definition.get(name)]
+    return f"{_percent(label)} ({', '.join(details)})" if details else _percent(label)
 
 
 # -- how fast ---------------------------------------------------------------------------------------------------

@@ -45,15 +45,15 @@ def write(
     tables = tables_of(evaluation, others)
     files += [_text(out / "tables.md", as_markdown(tables)), _text(out / "tables.tex", as_latex(tables))]
     ours = _drawn(out, lambda: figures_of(evaluation, [summary_of(evaluation), *others]))
-    asked = _drawn(out, more)
-    refusals = "; ".join(dict.fromkeys(str(each.refused) for each in (ours, asked) if each.refused is not None))
+    extra = _drawn(out, more)
+    refusals = "; ".join(dict.fromkeys(str(each.refused) for each in (ours, extra) if each.refused is not None))
     why_not = f"Figures were not drawn: {refusals}" if refusals else ""
-    pictured = Pictured([*ours.svgs, *asked.svgs], why_not)
-    files += [*ours.files, *asked.files, _text(out / "report.html", page_of(evaluation, pictured, others, examples))]
+    pictured = Pictured([*ours.svgs, *extra.svgs], why_not)
+    files += [*ours.files, *extra.files, _text(out / "report.html", page_of(evaluation, pictured, others, examples))]
     summary = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
     files.append(_text(out / FILE, summary))
-    if isinstance(asked.refused, UsageError):
-        raise UsageError(f"{asked.refused}; all else is in {out}")
+    if isinstance(extra.refused, UsageError):
+        raise UsageError(f"{extra.refused}; all else is in {out}")
     return files
 
 

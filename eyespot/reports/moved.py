@@ -115,9 +115,9 @@ def from_gallery(gallery: Path, images: Iterable[str]) -> dict[str, Picture]:
 
     opened = Gallery(gallery)
     view = opened.view(opened.stem())
-    asked = list(images)
-    own = {image.removeprefix(GALLERY_ID): image for image in asked if image.startswith(GALLERY_ID)}
-    matchings = matched(view, [image for image in asked if image not in own.values()]), matched(view, own, "id")
+    names = list(images)
+    own = {image.removeprefix(GALLERY_ID): image for image in names if image.startswith(GALLERY_ID)}
+    matchings = matched(view, [image for image in names if image not in own.values()]), matched(view, own, "id")
     pairs = (pair for each in matchings for pair in zip(each.names, each.rows.tolist(), strict=True))
     rows = {own.get(name, name): row for name, row in pairs if row >= 0}
     pictures = {}
@@ -217,11 +217,11 @@ def linked(
     """Sections and pictures with their addresses in the running page at `page`; as they are where that is empty."""
     if not page:
         return list(chosen), dict(pictures)
-    asked = [one._replace(address=f"{page}/?{urlencode({'q': one.words})}" if one.words else "") for one in chosen]
+    parts = [one._replace(address=f"{page}/?{urlencode({'q': one.words})}" if one.words else "") for one in chosen]
     photos = {
         image: one._replace(address=photo_address(page, one.id)) if one.id else one for image, one in pictures.items()
     }
-    return asked, photos
+    return parts, photos
 
 
 # -- strips of images ---------------------------------------------------------------------------------------
@@ -249,8 +249,8 @@ class _Tile(NamedTuple):
 
     def places(self, names: Sequence[str]) -> str:
         """Its rank in each run that has it."""
-        told = [f"rank {rank} in {name}" for name, rank in zip(names, self.ranks, strict=True) if rank]
-        return ", ".join(told) or "in no ranking"
+        ranks = [f"rank {rank} in {name}" for name, rank in zip(names, self.ranks, strict=True) if rank]
+        return ", ".join(ranks) or "in no ranking"
 
     @property
     def numbers(self) -> str:
@@ -288,10 +288,10 @@ def missed_of(section: Section) -> ImageStrip:
     lost = [image for image in _relevant(section) if (best(image) or inf) > depth]
     lost.sort(key=lambda image: best(image) or inf)
     tiles = [_tile(section, ranks, image, 0) for image in lost[:depth]]
-    told = f"{len(lost)} relevant beyond the first {depth}" + (f"; {depth} of them" if len(lost) > depth else "")
+    caption = f"{len(lost)} relevant beyond the first {depth}" + (f"; {depth} of them" if len(lost) > depth else "")
     if len(ranks) > 1:
-        told += f"; ranks in {', '.join(section.pair.names)}"
-    return ImageStrip(-1, "missed", tiles, told)
+        caption += f"; ranks in {', '.join(section.pair.names)}"
+    return ImageStrip(-1, "missed", tiles, caption)
 
 
 def _tile(section: Section, ranks: Sequence[Mapping[str, int]], image: str, run: int) -> _Tile:

@@ -91,8 +91,8 @@ def results_of(evaluation: Evaluation) -> ReportTable:
     columns = ("task", "measure", "mean", "95% interval", "by chance", "queries", "definition")
     note = "Percent; RR as a fraction. Interval: bootstrap over queries (2,000 samples). By chance: a random order."
     without = (beside_papers(evaluation, result).sentences for result in evaluation.results)
-    told = " ".join([note, *dict.fromkeys(chain.from_iterable(without))])
-    return _table(f"{evaluation.benchmark.title}, {evaluation.split}: {evaluation.system}", columns, rows, told)
+    notes = " ".join([note, *dict.fromkeys(chain.from_iterable(without))])
+    return _table(f"{evaluation.benchmark.title}, {evaluation.split}: {evaluation.system}", columns, rows, notes)
 
 
 def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> ReportTable:
@@ -101,8 +101,8 @@ def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], no
 
 
 def _main_rows(result: Result) -> Iterator[list[str]]:
-    asked = len(result.task.judged.queries)
-    scored = f"{len(result.scores.queries):,}" + (f" of {asked:,}" if len(result.scores.queries) < asked else "")
+    total = len(result.task.judged.queries)
+    scored = f"{len(result.scores.queries):,}" + (f" of {total:,}" if len(result.scores.queries) < total else "")
     for label, mean in result.scores.means.items():
         interval = " to ".join(format_mean(label, end) for end in result.scores.interval(label))
         floor = result.floors.get(label)
@@ -126,8 +126,8 @@ def _small(value: float, digits: int) -> str:
 
 
 def _bracketed(label: str, mean: float, ends: tuple[float, float] | None) -> str:
-    told = format_mean(label, mean)
-    return told if ends is None else f"{told} [{', '.join(format_mean(label, end) for end in ends)}]"
+    text = format_mean(label, mean)
+    return text if ends is None else f"{text} [{', '.join(format_mean(label, end) for end in ends)}]"
 
 
 def _titled(evaluation: Evaluation, result: Result, what: str) -> str:

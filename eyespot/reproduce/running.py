@@ -76,8 +76,8 @@ def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> No
             start = time.monotonic()
             code = _run(command.line, work, work / "logs" / f"{number:02d}.out", handles)
             if code not in WELL:
-                told = f"step {number} ({command.id}) ended with {code}; see the message above"
-                raise EyespotError(f"{told}, and run the same line again to go on from here")
+                message = f"step {number} ({command.id}) ended with {code}; see the message above"
+                raise EyespotError(f"{message}, and run the same line again to go on from here")
             state.finish(command, code, time.monotonic() - start)
 
 

@@ -151,8 +151,8 @@ def _rmir(data: Path) -> None:
     queries, relevant = [], []
     for at, (kind, text) in enumerate(KINDS.items()):
         first, *others = photos_of(kind)
-        asked = {"id": f"q{at}", "image": first, "question": f"where else is {text}?"}
-        queries.append({**asked, "kind": REASONING[at % 3], "split": "test"})
+        query = {"id": f"q{at}", "image": first, "question": f"where else is {text}?"}
+        queries.append({**query, "kind": REASONING[at % 3], "split": "test"})
         relevant += [{"query": f"q{at}", "image": name} for name in others]
     _lines(data / "queries.jsonl", queries)
     _lines(data / "qrels.jsonl", relevant)

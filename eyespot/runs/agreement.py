@@ -57,10 +57,10 @@ class Ratings:
 
     def without(self, value: Any) -> Ratings:
         """The same with gaps where this value stood, such as an abstention."""
-        kept = [one for one in self.values if one != value]
-        at = {one: place for place, one in enumerate(kept)}
+        values = [one for one in self.values if one != value]
+        at = {one: place for place, one in enumerate(values)}
         places = np.array([*(at.get(one, -1) for one in self.values), -1], np.int64)  # the last for gaps
-        return Ratings(self.items, self.raters, kept, places[self.codes])
+        return Ratings(self.items, self.raters, values, places[self.codes])
 
     @property
     def counts(self) -> Reals:
@@ -114,9 +114,9 @@ def fleiss_kappa(ratings: Ratings, how: Resampled = USUAL) -> Agreement:
     counts = ratings.counts
     times = counts.sum(axis=1)
     if len(times) and (times.min() != times.max() or times[0] < 2):
-        told = f"from {times.min():.0f} to {times.max():.0f} times"
+        span = f"from {times.min():.0f} to {times.max():.0f} times"
         raise UsageError(
-            f"Fleiss's kappa needs every item rated equally often, 2 times or more, not {told}; take alpha"
+            f"Fleiss's kappa needs every item rated equally often, 2 times or more, not {span}; take alpha"
         )
     return _with_interval(_pairs(counts) / times[:1, None, None], _kappa_of_many, how, int(times.sum()))
 

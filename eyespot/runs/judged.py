@@ -30,7 +30,7 @@ class JudgedQueries:
 
     def only(self, queries: Iterable[str]) -> JudgedQueries:
         """These queries, and what was judged and handed out for them."""
-        kept = {query: self.queries[query] for query in queries}
-        grades = {query: self.qrels[query] for query in kept if query in self.qrels}
-        candidates = None if self.candidates is None else self.candidates.only(kept)
-        return JudgedQueries(kept, Qrels(grades, self.qrels.header), self.images, candidates)
+        subset = {query: self.queries[query] for query in queries}
+        grades = {query: self.qrels[query] for query in subset if query in self.qrels}
+        candidates = None if self.candidates is None else self.candidates.only(subset)
+        return JudgedQueries(subset, Qrels(grades, self.qrels.header), self.images, candidates)

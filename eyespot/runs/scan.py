@@ -189,8 +189,8 @@ def _joined(
     spans = Spans(data, *columns[:4])
     if filled[:, 0].sum() == len(spans.place):
         return spans, stretches
-    kept = [np.arange(start, start + count) for start, count in zip(starts, filled[:, 0], strict=True)]
-    return spans.taken(np.concatenate(kept)), stretches
+    rows = [np.arange(start, start + count) for start, count in zip(starts, filled[:, 0], strict=True)]
+    return spans.taken(np.concatenate(rows)), stretches
 
 
 def _mark(data: NDArray[np.uint8]) -> bytes:

@@ -69,16 +69,16 @@ class Statistics:
 
 def statistics(qrels: Qrels, queries: Sequence[str] | None = None, pool: int | None = None) -> Statistics:
     """Statistics of these queries, by default of all that the judgements name; one without judgements has 0 matches."""
-    asked = list(qrels if queries is None else queries)
-    wanted = np.isin(np.array(qrels.queries, dtype=object), np.array(asked, dtype=object))  # (queries,)
+    ids = list(qrels if queries is None else queries)
+    wanted = np.isin(np.array(qrels.queries, dtype=object), np.array(ids, dtype=object))  # (queries,)
     of_asked = np.repeat(wanted, np.diff(qrels.offsets))  # (judged,)
     grade, image = qrels.grade[of_asked], qrels.codes[of_asked]
-    counts = matches(qrels, asked)
+    counts = matches(qrels, ids)
     return Statistics(
-        *(len(asked), int((grade >= 0).sum()), int((grade > 0).sum())),
+        *(len(ids), int((grade >= 0).sum()), int((grade > 0).sum())),
         *(len(np.unique(image[grade >= 0])), len(np.unique(image[grade > 0])), pool),
         matches=Distribution.of(counts),
-        barren=[query for query, count in zip(asked, counts.tolist(), strict=True) if not count],
+        barren=[query for query, count in zip(ids, counts.tolist(), strict=True) if not count],
         grades=dict(zip(*(column.tolist() for column in np.unique(grade, return_counts=True)), strict=True)),
         histogram=histogram(counts),
     )

@@ -26,33 +26,33 @@ METADATA = b"eyespot"
 
 def read_run(path: Path) -> Run:
     """A run with its header and notes; `UsageError` for columns that are missing, empty ids and endless scores."""
-    query, image, score, said = _columns(path, SCORE)
+    query, image, score, metadata = _columns(path, SCORE)
     try:
         run = Run.from_columns(query, image, score)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
-    run.header = {"source": str(path), **said.get("header", {})}
-    run.notes = list(said.get("notes", []))
+    run.header = {"source": str(path), **metadata.get("header", {})}
+    run.notes = list(metadata.get("notes", []))
     return run
 
 
 def read_qrels(path: Path) -> Qrels:
     """Judgements with their header; `UsageError` for columns that are missing, empty ids and broken grades."""
-    query, image, grade, said = _columns(path, GRADE)
+    query, image, grade, metadata = _columns(path, GRADE)
     if not (np.isfinite(grade) & (grade == np.round(grade)) & (np.abs(grade) < 2**31)).all():
         refuse(path, "", "has a grade that is no whole number")
     try:
         qrels = Qrels.from_columns(query, image, grade)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
-    qrels.header = {"source": str(path), **said.get("header", {})}
+    qrels.header = {"source": str(path), **metadata.get("header", {})}
     return qrels
 
 
 def write_run(run: Run, path: Path) -> None:
     """Columns query, image, rank and score; header, notes and queries without hits go into the metadata."""
-    said = {"header": run.header, "notes": run.notes}
-    _write(path, run, {"rank": run.rank, "score": run.score}, said)
+    metadata = {"header": run.header, "notes": run.notes}
+    _write(path, run, {"rank": run.rank, "score": run.score}, metadata)
 
 
 def write_qrels(qrels: Qrels, path: Path, more: Mapping[str, NDArray[Any]] | None = None) -> None:
@@ -60,7 +60,7 @@ def write_qrels(qrels: Qrels, path: Path, more: Mapping[str, NDArray[Any]] | Non
     _write(path, qrels, {"grade": qrels.grade, **(more or {})}, {"header": qrels.header})
 
 
-def _write(path: Path, rows: Run | Qrels, values: Mapping[str, NDArray[Any]], said: Mapping[str, Any]) -> None:
+def _write(path: Path, rows: Run | Qrels, values: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -70,7 +70,7 @@ def _write(path: Path, rows: Run | Qrels, values: Mapping[str, NDArray[Any]], sa
         "query": pa.DictionaryArray.from_arrays(queries, pa.array(rows.queries, pa.string())),
         "image": pa.DictionaryArray.from_arrays(rows.codes, pa.array(images, pa.string())),
     }
-    note = json.dumps({"format": 1, "queries": rows.queries, **said}, ensure_ascii=False, default=str)
+    note = json.dumps({"format": 1, "queries": rows.queries, **metadata}, ensure_ascii=False, default=str)
     table = pa.table({**columns, **values}).replace_schema_metadata({METADATA: note.encode()})
     write_whole(path, lambda file: pq.write_table(table, file, compression="zstd"))
 
@@ -85,7 +85,7 @@ def _columns(path: Path, values: tuple[str, ...]) -> tuple[IdColumn, IdColumn, N
                 refuse(path, "", f"has no column {wanted[0]}; there are: {', '.join(schema.names[:12]) or 'none'}")
             names.append(column_name)
         table = _checked(path, file, names)
-        said = _run_metadata(schema.metadata or {})
+        metadata = _run_metadata(schema.metadata or {})
     query, image = (_coded(path, table.column(name), name) for name in names[:2])
     column = table.column(names[2])
     name = names[2]
@@ -94,7 +94,7 @@ def _columns(path: Path, values: tuple[str, ...]) -> tuple[IdColumn, IdColumn, N
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
         refuse(path, "", f"has {column.type} in the column {name}; expected numbers")
     value: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()  # (rows,)
-    return _with_rowless(query, said.get("queries", [])), image, value, said
+    return _with_rowless(query, metadata.get("queries", [])), image, value, metadata
 
 
 def _checked(path: Path, file: Any, names: list[str]) -> Any:
@@ -133,12 +133,12 @@ def coded_column(column: Any) -> IdColumn:
 
 def _run_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
     try:
-        said = json.loads(metadata.get(METADATA, b"{}"))
+        note = json.loads(metadata.get(METADATA, b"{}"))
     except (ValueError, RecursionError):
         return {}
     kinds = {"header": dict, "notes": list, "queries": list}
     return {
-        name: said[name] for name, kind in kinds.items() if isinstance(said, dict) and isinstance(said.get(name), kind)
+        name: note[name] for name, kind in kinds.items() if isinstance(note, dict) and isinstance(note.get(name), kind)
     }
 
 

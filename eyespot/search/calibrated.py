@@ -90,8 +90,8 @@ class Calibration:
     @property
     def opinion(self) -> Opinion:
         """What the judge itself says, with nothing inferred from it."""
-        said = self.curve.verdicts
-        return Opinion(self.judge, int((said >= YES).sum()), len(said), self.curve.hits)
+        verdicts = self.curve.verdicts
+        return Opinion(self.judge, int((verdicts >= YES).sum()), len(verdicts), self.curve.hits)
 
     @property
     def count(self) -> Count:
@@ -169,7 +169,7 @@ class Calibrated:
         seen = self._round(seen, others, query, run) if len(others) else seen
         name, looked = self.stage.judge.name, seen.looked
         if seen.curve is None and looked.stopped:
-            raise BudgetSpent(f"{name}: {looked.asked}; {looked.stopped}")
+            raise BudgetSpent(f"{name}: {looked.stats}; {looked.stopped}")
         if seen.curve is None:
             why = looked.failures[0] if looked.failures else "none of them has a picture here"
             raise EyespotError(f"{name} has no verdict on any of the pictures chosen for it ({why}); see to that")
@@ -205,8 +205,8 @@ class Calibrated:
         looked = seen.looked.and_then(self.stage.look_at(query, run, ranks))
         sample = self.first_round(query, run) if seen.sample is None else seen.sample.joined(ranks)
         hits = run[query.id][: sample.hits]
-        said = (looked.verdict(query.id, hits[rank - 1].image) for rank in sample.ranks)
-        verdicts = np.array([np.nan if one is None else min(1.0, points(one)) for one in said])  # (n,)
+        answers = (looked.verdict(query.id, hits[rank - 1].image) for rank in sample.ranks)
+        verdicts = np.array([np.nan if one is None else min(1.0, points(one)) for one in answers])  # (n,)
         if np.isnan(verdicts).all():
             curve = None
         else:
@@ -234,8 +234,8 @@ class Calibrated:
     def ranks_seen(self, query: Query, run: Run) -> Ints:
         """The ranks, ascending, at which the judge saw the same pictures as now."""
         ids = [run.facts.get(hit.image, {}).get("id", "") for hit in run[query.id][: self.stage.depth]]
-        said = known(self.stage.judge, self.stage.ledger, query_digest(query), ids)
-        return np.array([rank for rank, id in enumerate(ids, 1) if id in said and said[id].rank == rank], np.int64)
+        votes = known(self.stage.judge, self.stage.ledger, query_digest(query), ids)
+        return np.array([rank for rank, id in enumerate(ids, 1) if id in votes and votes[id].rank == rank], np.int64)
 
 
 def sizes(verdicts: int) -> Iterator[int]:

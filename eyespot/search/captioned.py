@@ -191,15 +191,15 @@ def _clear(matching: RowMatching) -> dict[str, int]:
     return {name: row for name, row in found if row >= 0 and name not in unclear}
 
 
-def _match_text(path: Path, count: int, kept: int, matching: RowMatching) -> str:
+def _match_text(path: Path, count: int, matches: int, matching: RowMatching) -> str:
     lacking = matching.unmatched
-    told = f"{kept} of {count} captions of {path} are of a picture of the gallery, by {matching.way}"
+    text = f"{matches} of {count} captions of {path} are of a picture of the gallery, by {matching.way}"
     if lacking:
-        told += f"; {len(lacking)} pictures are not there, {lacking[0]!r} for one"
+        text += f"; {len(lacking)} pictures are not there, {lacking[0]!r} for one"
     if matching.ambiguous:
         more = f" (and so for {len(matching.ambiguous) - 1} other names)" if len(matching.ambiguous) > 1 else ""
-        told += f"; several pictures have the name {matching.ambiguous[0]!r}, so none is meant{more}"
-    return told
+        text += f"; several pictures have the name {matching.ambiguous[0]!r}, so none is meant{more}"
+    return text
 
 
 # -- columns ------------------------------------------------------------------------------------------------

@@ -125,19 +125,19 @@ def open_index(view: View, name: str = EXACT, means: SearchBackend | None = None
             return means.index(view.blocks, view.codes)
         index: Index = rooms.load("indexes", EXACT, view.blocks, codes=view.codes)
         return index
-    kept, folder = read_stored(view, name), folder_of(view, name)
+    record, folder = read_stored(view, name), folder_of(view, name)
     # `EyespotError` if a file is gone or cut: an index that does not find its own would be built anew by a search
-    damaged = {part: GONE for part in kept.files if not (folder / part).is_file()}
+    damaged = {part: GONE for part in record.files if not (folder / part).is_file()}
     damaged |= damaged_at_a_glance(folder, sound_digests(folder))
-    damaged |= {part: "it is not whole" for part, size in kept.files.items() if _size(folder / part) not in (0, size)}
+    damaged |= {part: "it is not whole" for part, size in record.files.items() if _size(folder / part) not in (0, size)}
     refuse_damaged(folder, damaged, lambda _: _repair_line(view))
-    use: dict[str, Any] = {"recall": kept.measured.recall, "covered": _places(view, kept, name), "live": view.live}
+    use: dict[str, Any] = {"recall": record.measured.recall, "covered": _places(view, record, name), "live": view.live}
     use["exact"] = partial(open_index, view)  # only when it is needed: it maps every file of codes
     if means is not None:
-        if kept.index != IN_PARTS:
+        if record.index != IN_PARTS:
             raise UsageError(f"the index {name} is searched by one process; leave out --ray, or --index {name}")
         use["held"] = means.parts
-    index = rooms.load("indexes", kept.index, view.blocks, folder=folder, **kept.settings, **use)
+    index = rooms.load("indexes", record.index, view.blocks, folder=folder, **record.settings, **use)
     return index
 
 
@@ -169,12 +169,12 @@ def _parsed(place: Path, view: View) -> StoredIndex:
         return StoredIndex(found["index"], found["settings"], measured, found["space"], shards, files)
 
 
-def _places(view: View, kept: StoredIndex, name: str) -> tuple[int, ...]:
+def _places(view: View, record: StoredIndex, name: str) -> tuple[int, ...]:
     """Where the shards of an index stand among those of the gallery; `UsageError` if one is not what it was."""
     at = {shard.name: place for place, shard in enumerate(view.shards)}
-    places = tuple(at.get(shard.shard, -1) for shard in kept.shards)
+    places = tuple(at.get(shard.shard, -1) for shard in record.shards)
     now = [Covered.of(view, place) if place >= 0 else None for place in places]
-    if kept.space != view.space.digest or list(kept.shards) != now:
+    if record.space != view.space.digest or list(record.shards) != now:
         encoder = view.space.encoder
         raise UsageError(
             f"the index {name!r} is of other vectors than this gallery now has of {encoder}; build it again with: "
@@ -185,10 +185,10 @@ def _places(view: View, kept: StoredIndex, name: str) -> tuple[int, ...]:
 
 def _digest(block: Vectors, missing: Sequence[int]) -> str:
     """Names these vectors, by their shape, type, some rows, and those without a vector: they get theirs in place."""
-    told = hashlib.blake2b(f"{block.shape} {block.dtype.str}".encode(), digest_size=16)
-    told.update(np.ascontiguousarray(block[evenly(len(block), _COMPARED)]).tobytes())
-    told.update(np.asarray(missing, np.int64).tobytes())
-    return told.hexdigest()
+    hasher = hashlib.blake2b(f"{block.shape} {block.dtype.str}".encode(), digest_size=16)
+    hasher.update(np.ascontiguousarray(block[evenly(len(block), _COMPARED)]).tobytes())
+    hasher.update(np.asarray(missing, np.int64).tobytes())
+    return hasher.hexdigest()
 
 
 def rebuild_index(view: View, name: str) -> None:
@@ -201,11 +201,11 @@ def rebuild_index(view: View, name: str) -> None:
     sound = [folder / place for place in places if place not in damaged and (folder / place).is_file()]
     if not sound or (DIGESTS in damaged and len({place.read_bytes() for place in sound}) > 1):
         raise EyespotError(f"the settings of the index {folder} are lost; make a new one with: eyespot tune")
-    kept = _parsed(sound[0], view)
-    covered = _places(view, kept, name)
+    record = _parsed(sound[0], view)
+    covered = _places(view, record, name)
     with building(view) as place:
-        rooms.load("indexes", kept.index, view.blocks, folder=place / name, covered=covered, **kept.settings)
-        store_index(view, name, kept, place / name)
+        rooms.load("indexes", record.index, view.blocks, folder=place / name, covered=covered, **record.settings)
+        store_index(view, name, record, place / name)
 
 
 # -- keeping ------------------------------------------------------------------------------------------------
@@ -228,11 +228,11 @@ def building(view: View) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def store_index(view: View, name: str, kept: StoredIndex, built: Path) -> Path:
+def store_index(view: View, name: str, record: StoredIndex, built: Path) -> Path:
     """Put an index that was built in a folder of `building` in place of the old one; where it lies now."""
     files = {str(part.relative_to(built)): part.stat().st_size for part in sorted(built.rglob("*")) if part.is_file()}
     with new_file(built / SETTINGS) as file:
-        file.write((json.dumps(replace(kept, files=files).as_json(), indent=2) + "\n").encode())
+        file.write((json.dumps(replace(record, files=files).as_json(), indent=2) + "\n").encode())
     shutil.copyfile(built / SETTINGS, built / SECOND)  # an index can be built again, but not what was measured of it
     places = [place for place in built.rglob("*") if place.is_file()]
     add_digests(built, [place.relative_to(built).as_posix() for place in places])

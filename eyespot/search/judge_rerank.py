@@ -67,7 +67,7 @@ class JudgeResult:
     """
 
     answers: Mapping[str, Mapping[str, Judgement]]
-    asked: JudgeStats
+    stats: JudgeStats
     stopped: str = ""
     pictureless: int = 0
     prompts: Sequence[str] = ()
@@ -100,13 +100,13 @@ class JudgeResult:
 
     def and_then(self, more: JudgeResult) -> JudgeResult:
         """What was said in both of two rounds."""
-        said = {
+        answers = {
             query: {**self.answers.get(query, {}), **more.answers.get(query, {})}
             for query in dict.fromkeys([*self.answers, *more.answers])
         }
         pictureless = self.pictureless + more.pictureless
-        asked, stopped = self.asked.and_then(more.asked), self.stopped or more.stopped
-        return JudgeResult(said, asked, stopped, pictureless, self.prompts or more.prompts)
+        stats, stopped = self.stats.and_then(more.stats), self.stopped or more.stopped
+        return JudgeResult(answers, stats, stopped, pictureless, self.prompts or more.prompts)
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ class JudgeRerank:
                 judgements = known(self.judge, self.ledger, query, its)
                 found |= {(query, image): judgement for image, judgement in judgements.items()}
         digests = {query.id: digest for query, digest in asking.digests.items()}
-        said = named.by_name(found, digests)
-        return JudgeResult(said, asking.stats, stopped, named.pictureless, prompts_of(self.judge))
+        answers = named.by_name(found, digests)
+        return JudgeResult(answers, asking.stats, stopped, named.pictureless, prompts_of(self.judge))
 
     def reranked(self, run: Run, looked: JudgeResult) -> Run:
         """The run in the order of what was said, for people and programs that show it: no two scores are equal."""
@@ -212,11 +212,11 @@ class JudgeRerank:
             every = [
                 one for query, scale in scales.items() if scale == prompt for one in looked.answers[query].values()
             ]
-            said = [one.prompt == prompt for one in every if one.verdict is not None and not one.refused]
+            matches = [one.prompt == prompt for one in every if one.verdict is not None and not one.refused]
             lacking = "gives no token probabilities"
-            if not all(said):
-                lacking = f"gave no token probabilities for {sum(said)} of {len(said)} pictures"
-            if said:
+            if not all(matches):
+                lacking = f"gave no token probabilities for {sum(matches)} of {len(matches)} pictures"
+            if matches:
                 yield Note(STAND_IN, f"{self.judge.name} {lacking}; {sentence}")
 
     def scores(self, run: Run, looked: JudgeResult) -> Run:
@@ -225,10 +225,10 @@ class JudgeRerank:
         for query, hits in run.items():
             head = hits[: self.depth]
             first = scaled([hit.score for hit in head]).tolist() if self.blend < 1 else [0.0] * len(head)
-            said = ((hit.image, looked.verdict(query, hit.image), its) for hit, its in zip(head, first, strict=True))
+            rows = ((hit.image, looked.verdict(query, hit.image), its) for hit, its in zip(head, first, strict=True))
             blended = (
                 RankedImage(image, self.blend * points(verdict) + (1 - self.blend) * its)
-                for image, verdict, its in said
+                for image, verdict, its in rows
                 if verdict is not None
             )
             ranked_images[query] = sorted(blended, key=lambda hit: -hit.score)
@@ -236,13 +236,13 @@ class JudgeRerank:
 
     def header(self, looked: JudgeResult) -> dict[str, Any]:
         """Who judged, asked how, served by which model without what it does not accept, and what that took."""
-        asked, every = looked.asked, (one for its in looked.answers.values() for one in its.values())
-        counts = {"from_ledger": asked.known, "asked": asked.asked, "refused": asked.refused, "failed": asked.failed}
+        stats, every = looked.stats, (one for its in looked.answers.values() for one in its.values())
+        counts = {"from_ledger": stats.known, "asked": stats.answers, "refused": stats.refused, "failed": stats.failed}
         counts["unscored"] = len(looked.unscored)
         weight = {"blend": self.blend} if self.blend < 1 else {}
         by = {"judge": self.judge.name, "prompt": self.judge.prompt, "depth": self.depth}
         served = served_by(self.judge.name, every, self.ledger)
-        return {**by, **weight, **served, "verdicts": {**counts, **asked.spent._asdict()}}
+        return {**by, **weight, **served, "verdicts": {**counts, **stats.spent._asdict()}}
 
 
 def points(verdict: Verdict) -> float:
@@ -253,10 +253,10 @@ def points(verdict: Verdict) -> float:
 def notes_of(looked: JudgeResult, unsaid: str = BEHIND) -> list[str]:
     """Why hits have no verdict; `unsaid` is what becomes of them."""
     lacking = f"{looked.pictureless} hits have no picture here and were not judged; {unsaid}"
-    failed = f"{looked.asked.failed} hits have no verdict ({'; '.join(looked.failures[:2])}); {unsaid}"
+    failed = f"{looked.stats.failed} hits have no verdict ({'; '.join(looked.failures[:2])}); {unsaid}"
     notes = {
         NO_PICTURE: (looked.pictureless, lacking),
-        NO_VERDICT: (looked.asked.failed, failed),
+        NO_VERDICT: (looked.stats.failed, failed),
         STOPPED: (looked.stopped, looked.stopped),
     }
     return [Note(code, sentence) for code, (count, sentence) in notes.items() if count]

@@ -85,8 +85,8 @@ class LocalRerank:
         if len(places) != 1 or any(term.image is not None and term.weight <= 0 for term in query.terms):
             raise UsageError("local descriptors compare one picture with others; give one, as in: --image FILE")
         place = places[0]
-        asked = self.extractor.describe(read_picture(place, self.extractor.min_side), self.count)
-        if not len(asked.descriptors):
+        features = self.extractor.describe(read_picture(place, self.extractor.min_side), self.count)
+        if not len(features.descriptors):
             return _Ordered(list(hits), note=f"nothing stands out in {place} to compare by; its ranking is as it was")
         head, tail = hits[: self.depth], hits[len(hits[: self.depth]) :]
         images = self.described.features([hit.image for hit in head])
@@ -94,7 +94,7 @@ class LocalRerank:
         behind = [hit for hit, image in zip(head, images, strict=True) if image is None]
         ranked_images = []
         for hit, image in there:
-            score = float(self.reranker.score(asked, image))
+            score = float(self.reranker.score(features, image))
             if not math.isfinite(score):
                 raise EyespotError(f"{self.name} scores the picture {hit.image} {score}, which ranks nothing; fix it")
             ranked_images.append(RankedImage(hit.image, score))

@@ -40,8 +40,8 @@ def with_covariate(made: Calibration, query: Query, ledger: Judgements) -> Calib
     models = [voice for voice in ledger.voices(digest) if not voice.judge.startswith(PERSON)]
     answers: dict[str, Reals] = {}  # of each model, the fullest under one prompt
     for voice in models:
-        said = ledger.known(digest, ids, voice.judge, voice.prompt)
-        verdicts = (said[id].verdict if id in said else None for id in ids)
+        judgements = ledger.known(digest, ids, voice.judge, voice.prompt)
+        verdicts = (judgements[id].verdict if id in judgements else None for id in ids)
         given = np.array([np.nan if verdict is None else min(1.0, points(verdict)) for verdict in verdicts])  # (hits,)
         if _answered(given) > _answered(answers.get(voice.judge, np.zeros(0))):
             answers[voice.judge] = given

@@ -162,16 +162,16 @@ def in_one(query: Query, tell: Tell) -> Query:
 
 @dataclass
 class Reworded:
-    """Queries in all their wordings at once; `asked` and `worded` count them, and those that have further wordings."""
+    """Queries in all their wordings at once; `queries` counts them, `worded` those that have further wordings."""
 
     tell: Tell
-    asked: int = 0
+    queries: int = 0
     worded: int = 0
 
     def __call__(self, query: Query) -> Query:
         """The query as `in_one` makes it."""
         made = in_one(query, self.tell)
-        self.asked, self.worded = self.asked + 1, self.worded + (made != query)
+        self.queries, self.worded = self.queries + 1, self.worded + (made != query)
         return made
 
 

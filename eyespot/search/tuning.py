@@ -109,8 +109,8 @@ def words(encoder: Encoder, count: int = QUERIES) -> TuningQueries:
 def refuse_few(rows: int) -> None:
     """`NothingFound` for a gallery that exact search is through with before any index is."""
     if rows < LEAST_ROWS:
-        told = f"the gallery has {rows} pictures to search"
-        raise NothingFound(f"{told}; below {LEAST_ROWS} exact search is the fastest, so there is nothing to tune")
+        reason = f"the gallery has {rows} pictures to search"
+        raise NothingFound(f"{reason}; below {LEAST_ROWS} exact search is the fastest, so there is nothing to tune")
 
 
 def candidates(kind: str, rows: int, dim: int) -> list[IndexCandidate]:
@@ -132,8 +132,8 @@ def candidates(kind: str, rows: int, dim: int) -> list[IndexCandidate]:
 
 
 def _codes(settings: dict[str, Any], rows: int, probes: tuple[int, ...]) -> IndexCandidate:
-    told = ", ".join(f"{settings[name]} {name}" for name in ("lists", "parts") if name in settings)
-    return IndexCandidate(f"{settings['kind']}, {told}", "faiss", settings, probes, rows * (settings["parts"] // 2 + 8))
+    size = ", ".join(f"{settings[name]} {name}" for name in ("lists", "parts") if name in settings)
+    return IndexCandidate(f"{settings['kind']}, {size}", "faiss", settings, probes, rows * (settings["parts"] // 2 + 8))
 
 
 def _rabitq(bits: int, rows: int, dim: int) -> IndexCandidate:
@@ -154,14 +154,14 @@ class Tuning:
 
     view: View
     wanted: float
-    asked: Sequence[TuningQueries]
+    queries: Sequence[TuningQueries]
     progress: Progress = lambda _what, _done, _total: None
 
     def __post_init__(self) -> None:
         if not 0 < self.wanted <= 1:
             raise UsageError(f"--recall is a share above 0 and up to 1, not {self.wanted:g}")
         dim = self.view.space.dim
-        for vectors in (kind.vectors for kind in self.asked):
+        for vectors in (kind.vectors for kind in self.queries):
             shape = vectors.shape
             if len(shape) != 2 or shape[1] != dim or not np.isfinite(vectors).all():
                 raise UsageError(f"queries of shape {shape} do not fit this gallery; give (queries, {dim}), all finite")
@@ -175,7 +175,7 @@ class Tuning:
         `NothingFound`, and nothing is kept, if none finds enough; whatever was kept before stays then.
         """
         exact = open_index(self.view, EXACT)
-        halves = zip(*(kind.halves() for kind in self.asked), strict=True)
+        halves = zip(*(kind.halves() for kind in self.queries), strict=True)
         learnt, unseen = (_Half(self.view, exact, parts) for parts in halves)
         with building(self.view) as folder:
             built = {candidate: folder / str(at) for at, candidate in enumerate(kinds)}
@@ -186,8 +186,8 @@ class Tuning:
                 self._measured(chosen, index, unseen),
                 (unseen.single(index)[0], unseen.single(exact)[0]),
             )
-            kept = stored_of(self.view, chosen.candidate.index, chosen.settings, measured)
-            place = store_index(self.view, kept.index, kept, built[chosen.candidate])
+            record = stored_of(self.view, chosen.candidate.index, chosen.settings, measured)
+            place = store_index(self.view, record.index, record, built[chosen.candidate])
         return Tuned(chosen, measured, *seconds, (place, tried))
 
     def _tried(self, candidate: IndexCandidate, folder: Path, half: _Half) -> Iterator[Try]:
@@ -226,12 +226,12 @@ class Tuning:
         return min(enough, key=lambda one: one.seconds)
 
     def _measured(self, chosen: Try, index: Index, unseen: _Half) -> Measured:
-        by_kind = zip(self.asked, unseen.recalls(index), strict=True)
+        by_kind = zip(self.queries, unseen.recalls(index), strict=True)
         shares = {kind.source: float(recalls.mean()) for kind, recalls in by_kind}
         recall = min(shares.values())
         if recall < self.wanted:
-            told = f"{chosen.name} found {100 * chosen.recall:.1f} % on half of the queries"
-            raise NothingFound(f"{told} and {100 * recall:.1f} % on the other; give more queries with --queries")
+            reason = f"{chosen.name} found {100 * chosen.recall:.1f} % on half of the queries"
+            raise NothingFound(f"{reason} and {100 * recall:.1f} % on the other; give more queries with --queries")
         exact = float(np.mean([index.search(query[None], K, self.view.live).exact for query in unseen.queries]))
         source = " and ".join(shares)
         return Measured(recall, K, len(unseen.queries), source, shares, exact)

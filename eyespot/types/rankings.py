@@ -161,8 +161,8 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         place = np.zeros(len(self.images), np.int32)  # (images,), where each of them went
         place[used] = np.arange(len(used))
         made = Run({})
-        kept = (query for query, its in zip(self.queries, chosen.tolist(), strict=True) if its)
-        made._lay_out(kept, lengths[chosen], IdColumn(self.images[used], place[codes]))
+        subset = (query for query, its in zip(self.queries, chosen.tolist(), strict=True) if its)
+        made._lay_out(subset, lengths[chosen], IdColumn(self.images[used], place[codes]))
         made.score, made.facts, made.header, made.notes = self.score[rows], self.facts, self.header, self.notes
         return made
 

@@ -56,6 +56,6 @@ def _fields(described: dict[str, Any], operation: dict[str, Any]) -> Iterator[di
     for kind, body in operation.get("requestBody", {}).get("content", {}).items():
         schema = described["components"]["schemas"][body["schema"]["$ref"].rpartition("/")[2]]
         for name, one in schema["properties"].items():
-            told = one.get("description") or ", ".join(one.get("enum", ()))
+            text = one.get("description") or ", ".join(one.get("enum", ()))
             needed = name in schema.get("required", ())
-            yield {"name": name, "in": f"body ({kind})", "description": told, "required": needed}
+            yield {"name": name, "in": f"body ({kind})", "description": text, "required": needed}

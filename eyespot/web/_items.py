@@ -25,10 +25,10 @@ def items_of(frozen: RankedResult, found: Slice) -> list[dict[str, Any]]:
     hits = zip(rows, frozen.snapshot.facts(rows), found.scores.tolist(), others, why, strict=True)
     # In a tab, the rank in the whole result; among the most telling, that of the search
     placed_at = {}
-    if frozen.asked.first is not None:
+    if frozen.params.first is not None:
         placed_at = ranks_in(frozen.root, rows, 0)
-    elif frozen.asked.verdict is not None and frozen.origin is not None:
-        deep = found.first + len(rows) + len(frozen.without) if frozen.asked.verdict == "unjudged" else 0
+    elif frozen.params.verdict is not None and frozen.origin is not None:
+        deep = found.first + len(rows) + len(frozen.without) if frozen.params.verdict == "unjudged" else 0
         placed_at = ranks_in(frozen.origin, rows, deep)
     items = []
     for rank, (row, facts, score, more, notes) in enumerate(hits, found.first):

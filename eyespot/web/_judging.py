@@ -43,9 +43,9 @@ class ItemMark(Protocol):
         ...
 
 
-def judge_of(person: User, said: str | None = None) -> str:
+def judge_of(person: User, name: str | None = None) -> str:
     """Under which name verdicts are kept: the token's, else what somebody says they are called."""
-    return PERSON + (person.name if person.proven else clean_name(said or "") or person.name or NOBODY)
+    return PERSON + (person.name if person.proven else clean_name(name or "") or person.name or NOBODY)
 
 
 def own_of(person: User) -> tuple[str, str] | None:
@@ -53,10 +53,10 @@ def own_of(person: User) -> tuple[str, str] | None:
     return (judge_of(person), PROMPT) if person.role >= Role.ANNOTATOR else None
 
 
-def judged_now(judgements: Judgements, query: Query, said: ItemVerdict, judge: str) -> Judgement:
+def judged_now(judgements: Judgements, query: Query, mark: ItemVerdict, judge: str) -> Judgement:
     """Keep a verdict; it is on the disk when this returns."""
     digest = judgements.enter([query])[query]
-    made = Judgement(digest, said.item, judge, PROMPT, VERDICTS[said.verdict[0]], rank=said.rank, at=time.time())
+    made = Judgement(digest, mark.item, judge, PROMPT, VERDICTS[mark.verdict[0]], rank=mark.rank, at=time.time())
     judgements.record([made])
     return made
 
@@ -103,8 +103,8 @@ def verdicts_by(judgements: Judgements, query: Query, own: tuple[str, str], whos
 def combined(last: Mapping[str, Mapping[str, Judgement]]) -> dict[str, Judgement]:
     """One verdict for each photo that several people judged: that of most, and doubt where they are even."""
     votes: dict[str, list[Judgement]] = {}
-    for said in last.values():
-        for image, one in said.items():
+    for judgements in last.values():
+        for image, one in judgements.items():
             votes.setdefault(image, []).append(one)
     return {image: _of_most(several) for image, several in votes.items()}
 

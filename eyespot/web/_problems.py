@@ -28,8 +28,8 @@ class Problem(Exception):
 
 def problem_json(problem: Problem) -> Response:
     """The problem for a program."""
-    told = {"type": "about:blank", "title": phrase(problem.status), "status": problem.status, "detail": problem.detail}
-    return Response(json.dumps(told).encode(), problem.status, problem.headers, MEDIA)
+    body = {"type": "about:blank", "title": phrase(problem.status), "status": problem.status, "detail": problem.detail}
+    return Response(json.dumps(body).encode(), problem.status, problem.headers, MEDIA)
 
 
 def phrase(status: int) -> str:

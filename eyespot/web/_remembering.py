@@ -51,9 +51,9 @@ class Remembering:
     def latest(self, person: str) -> list[PastSearch]:
         """The first few for the start page: saved ones, then recent ones; none where the file cannot be read."""
         with suppress(EyespotError, sqlite3.Error):
-            kept = self.open()
-            saved = kept.saved(person)[:SHOWN]
-            return [*saved, *(one for one in kept.recent(person, 2 * SHOWN) if one.name is None)][:SHOWN]
+            history = self.open()
+            saved = history.saved(person)[:SHOWN]
+            return [*saved, *(one for one in history.recent(person, 2 * SHOWN) if one.name is None)][:SHOWN]
         return []
 
     def close(self) -> None:

@@ -160,13 +160,13 @@ Given = Annotated[SearchParams, Depends(search_params)]
 # -- words and picture ----------------------------------------------------------------------------------------
 
 
-def query_of(asked: SearchParams, pictures: Path) -> Asking | None:
+def query_of(params: SearchParams, pictures: Path) -> Asking | None:
     """The words and the picture as a query; None for a search by items alone.
 
     Raises `UsageError` for words that cannot be read, or that name a file: files of this machine are nobody's business.
     """
-    terms = query_language.parse(asked.q, find=_no_file).terms if asked.q else ()
-    picture = (Term(1.0, image=searched_with(pictures, asked.picture)),) if asked.picture else ()
+    terms = query_language.parse(params.q, find=_no_file).terms if params.q else ()
+    picture = (Term(1.0, image=searched_with(pictures, params.picture)),) if params.picture else ()
     return Asking("q", (*picture, *terms)) if picture or terms else None
 
 
@@ -196,17 +196,17 @@ def _words(text: str) -> str:
 
 
 def condition_of(
-    asked: SearchParams, columns: Sequence[str], units: Mapping[str, str] | None = None
+    params: SearchParams, columns: Sequence[str], units: Mapping[str, str] | None = None
 ) -> Condition | None:
     """The filter; None if there is none. Raises `UsageError` for one that cannot be read.
 
     Labels of one column are alternatives, and so are those of columns that have the same name in `units`.
     """
-    given = [filters.after(asked.after)] if asked.after else []
-    given += [filters.before(asked.before)] if asked.before else []
-    given += [_within(asked.box, columns)] if asked.box else []
+    given = [filters.after(params.after)] if params.after else []
+    given += [filters.before(params.before)] if params.before else []
+    given += [_within(params.box, columns)] if params.box else []
     by_column: dict[str, list[Condition]] = {}
-    for one in asked.label:
+    for one in params.label:
         column, sign, value = one.partition("=")
         if not sign or not column:
             raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {one!r}")
@@ -214,7 +214,7 @@ def condition_of(
     for alternatives in by_column.values():
         names = dict.fromkeys(name for one in alternatives for name in one.columns)
         given.append(Condition(" OR ".join(f"({one.sql})" for one in alternatives), tuple(names)))
-    given += [filters.checked(asked.where, columns)] if asked.where else []
+    given += [filters.checked(params.where, columns)] if params.where else []
     return filters.all_of(*given) if given else None
 
 

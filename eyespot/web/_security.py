@@ -120,8 +120,8 @@ class AuthMiddleware:
             refusal: Response
             # For a person without a token the way to the page that takes one; for all others the problem
             if problem.status == 401 and scope["method"] == "GET" and wants_page(Headers(scope=scope), scope["path"]):
-                asked = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
-                refusal = RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
+                url = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
+                refusal = RedirectResponse(f"/login?next={quote(url, safe='')}", 303)
             else:
                 refusal = problem_json(problem)
             await refusal(scope, receive, dressed)

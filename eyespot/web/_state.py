@@ -172,58 +172,58 @@ class AppState:
 
     # -- searches -------------------------------------------------------------------------------------------
 
-    def search(self, asked: SearchParams, own: Own | None = None) -> RankedResult:
+    def search(self, params: SearchParams, own: Own | None = None) -> RankedResult:
         """The result of a search, frozen, in a judge's order or down to what is likely where that is asked for.
 
         `own` is under which name and question somebody judges. `Problem` for words that the owner refuses.
         """
-        frozen = self._ordered(asked.whole, own)
-        if asked.verdict is None:
+        frozen = self._ordered(params.whole, own)
+        if params.verdict is None:
             return frozen
-        return self.results.keep(tab_of(frozen, asked, asked.verdict, self.judged_rows(frozen, asked, own)))
+        return self.results.keep(tab_of(frozen, params, params.verdict, self.judged_rows(frozen, params, own)))
 
     def tab(self, frozen: RankedResult, verdict: str, own: Own | None) -> RankedResult:
         """The photos of a result with this verdict, or with none; of a tab those of the whole result."""
-        whole = frozen.origin if frozen.asked.verdict is not None and frozen.origin is not None else frozen
-        asked = frozen.asked.model_copy(update={"verdict": verdict})
-        return tab_of(whole, asked, verdict, self.judged_rows(whole, asked, own))
+        whole = frozen.origin if frozen.params.verdict is not None and frozen.origin is not None else frozen
+        params = frozen.params.model_copy(update={"verdict": verdict})
+        return tab_of(whole, params, verdict, self.judged_rows(whole, params, own))
 
-    def _ordered(self, asked: SearchParams, own: Own | None) -> RankedResult:
-        refuse(asked.q, self.settings.refused)
-        snapshot = self.snapshot(asked.encoder)
+    def _ordered(self, params: SearchParams, own: Own | None) -> RankedResult:
+        refuse(params.q, self.settings.refused)
+        snapshot = self.snapshot(params.encoder)
         adapter = None
-        if asked.adapter is not None:
-            if asked.adapter not in self.adapters:
+        if params.adapter is not None:
+            if params.adapter not in self.adapters:
                 there = ", ".join(self.adapters) or "none that its owner allows"
-                raise UsageError(f"no adapter {asked.adapter!r} in this gallery; there are: {there}")
-            adapter = self.adapters[asked.adapter]
-            refuse_misfit(asked.adapter, adapter, snapshot.view.space)
-        among = self.list_mask(asked.list, snapshot)
-        feedback = self.feedback(asked, own)
-        plain = self.results.freeze(asked.plain, SearchContext(snapshot, self.pictures, adapter, among, feedback))
-        if asked.rerank is not None:
-            if asked.likely is not None:
+                raise UsageError(f"no adapter {params.adapter!r} in this gallery; there are: {there}")
+            adapter = self.adapters[params.adapter]
+            refuse_misfit(params.adapter, adapter, snapshot.view.space)
+        among = self.list_mask(params.list, snapshot)
+        feedback = self.feedback(params, own)
+        plain = self.results.freeze(params.plain, SearchContext(snapshot, self.pictures, adapter, among, feedback))
+        if params.rerank is not None:
+            if params.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
-            return self.results.keep(in_its_order(plain, asked, self.judge(asked.rerank)))
-        if asked.first is not None:
-            return self.results.keep(telling_first(plain, asked, self.judged_rows(plain, asked, own)))
-        if asked.likely is None:
+            return self.results.keep(in_its_order(plain, params, self.judge(params.rerank)))
+        if params.first is not None:
+            return self.results.keep(telling_first(plain, params, self.judged_rows(plain, params, own)))
+        if params.likely is None:
             return plain
         known = self.calibration(plain, own)
         if known is None:
             raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
-        return self.results.keep(plain.cut(asked, known.calibration.likely(asked.likely).hits))
+        return self.results.keep(plain.cut(params, known.calibration.likely(params.likely).hits))
 
-    def feedback(self, asked: SearchParams, own: Own | None) -> Feedback | None:
+    def feedback(self, params: SearchParams, own: Own | None) -> Feedback | None:
         """What is recorded for a search, where it is to be moved by that; `UsageError` for who cannot judge."""
-        if asked.feedback is None:
+        if params.feedback is None:
             return None
-        query = query_of(asked, self.pictures)
+        query = query_of(params, self.pictures)
         if own is None or query is None:
             raise UsageError("verdicts are on words or a picture, by whoever may judge; search without feedback")
-        if asked.feedback == "mine":
+        if params.feedback == "mine":
             return self.recorded(query, own[0], own[0])
-        return self.recorded(query, None if asked.feedback == "everybody" else asked.feedback)
+        return self.recorded(query, None if params.feedback == "everybody" else params.feedback)
 
     def recorded(self, query: Query, whose: str | None, unknown: str | None = None) -> Feedback:
         """Verdicts and clicks on a query, of all people or of one; those of `unknown` may be none."""
@@ -248,25 +248,25 @@ class AppState:
                 self._clicks[path] = Clicks(path)
             return self._clicks[path]
 
-    def countable(self, asked: SearchParams) -> Countable:
+    def countable(self, params: SearchParams) -> Countable:
         """What a search could show without any filter, for the counts of its filters; all photos where none runs."""
-        snapshot = self.snapshot(asked.encoder)
-        found = Countable(snapshot.view.live, asked.something and not asked.ungrouped)
+        snapshot = self.snapshot(params.encoder)
+        found = Countable(snapshot.view.live, params.something and not params.ungrouped)
         with suppress(EyespotError, Problem):
-            if asked.something:
-                found = self.search(asked.unmoved).countable
-        among = self.list_mask(asked.list, snapshot)
+            if params.something:
+                found = self.search(params.unmoved).countable
+        among = self.list_mask(params.list, snapshot)
         return found if among is None else found._replace(rows=found.rows & among.mask)
 
-    def judged_rows(self, frozen: RankedResult, asked: SearchParams, own: Own | None) -> dict[str, list[int]]:
+    def judged_rows(self, frozen: RankedResult, params: SearchParams, own: Own | None) -> dict[str, list[int]]:
         """The rows of a result by somebody's verdicts, or by everybody's; `UsageError` where there can be none."""
         if own is None or frozen.query is None:
             raise UsageError("verdicts are on words or a picture, by whoever may judge; search without a verdict")
         ledger = self.readable_judgements
-        key = (frozen.id, own, asked.whose, ledger.last(query_digest(frozen.query)))
+        key = (frozen.id, own, params.whose, ledger.last(query_digest(frozen.query)))
         if key not in self._judged_rows:
-            said = verdicts_by(ledger, frozen.query, own, asked.whose)
-            self._judged_rows[key] = rows_by_verdict(frozen, said)
+            verdicts = verdicts_by(ledger, frozen.query, own, params.whose)
+            self._judged_rows[key] = rows_by_verdict(frozen, verdicts)
             while len(self._judged_rows) > CALIBRATIONS:
                 self._judged_rows.pop(next(iter(self._judged_rows)), None)
         return self._judged_rows[key]
@@ -287,9 +287,9 @@ class AppState:
                 self._list_masks.pop(next(iter(self._list_masks)), None)
         return self._list_masks[key]
 
-    def mask(self, asked: SearchParams, snapshot: Snapshot) -> Mask:
+    def mask(self, params: SearchParams, snapshot: Snapshot) -> Mask:
         """The rows that pass the filter of a search and are on its list, (rows,)."""
-        mask, among = mask_of(snapshot, asked), self.list_mask(asked.list, snapshot)
+        mask, among = mask_of(snapshot, params), self.list_mask(params.list, snapshot)
         return mask if among is None else mask & among.mask
 
     def judge(self, name: str) -> LedgerJudge:
@@ -302,7 +302,7 @@ class AppState:
         None, too, where verdicts moved that order: they say nothing of photos that stand where they put them.
         """
         frozen = frozen.root
-        if frozen.asked.feedback is not None:
+        if frozen.params.feedback is not None:
             return None
         with suppress(EyespotError):  # a ledger that cannot be opened is told to whoever judges
             voices = voices_on(frozen, self.readable_judgements) if self.settings.ledger.exists() else []
@@ -314,9 +314,9 @@ class AppState:
             return self._calibrations[key]
         return None
 
-    def verdicts(self, asked: SearchParams, items: Sequence[str], judge: str) -> dict[str, Judgement]:
+    def verdicts(self, params: SearchParams, items: Sequence[str], judge: str) -> dict[str, Judgement]:
         """What somebody last said of these items for the words and the picture of a search."""
-        return verdicts_on(self.readable_judgements, query_of(asked, self.pictures), items, judge)
+        return verdicts_on(self.readable_judgements, query_of(params, self.pictures), items, judge)
 
     def prepare(self) -> None:
         """Load in the background what the first search would wait for."""

@@ -44,7 +44,7 @@ def search(house: Served, person: Reader, given: Given, cursor: Cursor = None, l
     frozen = house.results[id] if cursor else house.search(given, own_of(person))
     found = frozen.slice(seen, limit)
     known = None if frozen.judged else house.calibration(frozen, own_of(person))
-    told = {
+    payload = {
         "query": frozen.heading,
         "encoder": frozen.snapshot.view.space.encoder,
         "by": frozen.options.by,
@@ -53,14 +53,14 @@ def search(house: Served, person: Reader, given: Given, cursor: Cursor = None, l
         "total": frozen.total,
         "notes": frozen.notes,
         "run": frozen.id,
-        "link": f"/?{frozen.asked.address()}",
+        "link": f"/?{frozen.params.address()}",
         "relevant": known and {"among": known.hits, **known.calibration.count._asdict()},
         "covariate": known and known.covariate,
         "took_ms": round((time.perf_counter() - begun) * 1000, 1),
         "items": with_probability(items_of(frozen, found), known),
         "next": cursor_of(frozen, found),
     }
-    return JSONResponse(told)
+    return JSONResponse(payload)
 
 
 # -- items ------------------------------------------------------------------------------------------------------
@@ -92,9 +92,9 @@ def columns(house: Served, encoder: Annotated[str | None, Query(max_length=300)]
     facets = facets_of(house.snapshot(encoder or None))
     labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
     box = facets.map and {name: getattr(facets.map, name) for name in ("south", "west", "north", "east")}
-    told = {"columns": facets.columns, "labels": labels, "first": facets.first, "last": facets.last, "box": box}
+    payload = {"columns": facets.columns, "labels": labels, "first": facets.first, "last": facets.last, "box": box}
     judges = [{"name": one.name, "paid": one.paid} for one in house.judges.named.values()]
-    return JSONResponse(told | {"encoders": house.encoders, "adapters": list(house.adapters), "judges": judges})
+    return JSONResponse(payload | {"encoders": house.encoders, "adapters": list(house.adapters), "judges": judges})
 
 
 @router.get("/thumbnails/{size}/{id:path}", tags=["items"], response_class=Response)
@@ -147,11 +147,11 @@ def picture(house: Served, digest: str) -> Response:
 @router.get("/runs", tags=["runs"], dependencies=[Depends(needs(Role.OWNER))])
 def runs(house: Served) -> Response:
     """The results that are kept now, the latest first; for the owner alone: what people search is their own."""
-    told = [
-        {"run": one.id, "query": one.heading, "total": one.total, "link": f"/?{one.asked.address()}"}
+    rows = [
+        {"run": one.id, "query": one.heading, "total": one.total, "link": f"/?{one.params.address()}"}
         for one in house.results.recent()
     ]
-    return JSONResponse({"runs": told})
+    return JSONResponse({"runs": rows})
 
 
 class DownloadRequest(BaseModel):
@@ -213,12 +213,12 @@ class VerdictRequest(About):
 
 
 @router.post("/judgements", status_code=201, tags=["judgements"])
-def judge(house: Served, person: Annotator, said: VerdictRequest) -> Response:
+def judge(house: Served, person: Annotator, body: VerdictRequest) -> Response:
     """Say whether a picture is what the words or the picture ask for; it is on the disk when the answer comes."""
-    query = said.query(house)
-    if house.snapshot().row_of(said.item) is None:
-        raise no_such_item(said.item)
-    made = judged_now(house.judgements, query, said, judge_of(person, said.by))
+    query = body.query(house)
+    if house.snapshot().row_of(body.item) is None:
+        raise no_such_item(body.item)
+    made = judged_now(house.judgements, query, body, judge_of(person, body.by))
     return JSONResponse(_judgement_fields(made), 201)
 
 
@@ -237,13 +237,13 @@ class SeveralVerdicts(AboutQuery):
 
 
 @router.post("/judgements/several", tags=["judgements"])
-def judge_several(house: Served, person: Annotator, said: SeveralVerdicts) -> Response:
+def judge_several(house: Served, person: Annotator, body: SeveralVerdicts) -> Response:
     """Verdicts on several pictures, kept all or none; a verdict that stands already is not kept a second time."""
-    query, snapshot = said.query(house), house.snapshot()
-    for mark in said.marks:
+    query, snapshot = body.query(house), house.snapshot()
+    for mark in body.marks:
         if snapshot.row_of(mark.item) is None:
             raise no_such_item(mark.item)
-    changed = judged_together(house.judgements, query, said.marks, judge_of(person, said.by))
+    changed = judged_together(house.judgements, query, body.marks, judge_of(person, body.by))
     return JSONResponse({"changed": changed})
 
 
@@ -273,12 +273,12 @@ def judgements(house: Served, which: Annotated[Which, Query()]) -> Response:
     rows = ((at, row.judgement) for at, row in enumerate(house.readable_judgements.rows(), 1) if at > seen)
     wanted = (one for one in rows if which.query in (None, one[1].query) and which.by in (None, one[1].judge))
     found = list(islice(wanted, which.limit + 1))
-    told = [_judgement_fields(judgement) for _, judgement in found[: which.limit]]
+    records = [_judgement_fields(judgement) for _, judgement in found[: which.limit]]
     more = len(found) > which.limit
-    return JSONResponse({"judgements": told, "next": f"judged.{found[which.limit - 1][0]}" if more else None})
+    return JSONResponse({"judgements": records, "next": f"judged.{found[which.limit - 1][0]}" if more else None})
 
 
 def _judgement_fields(one: Judgement) -> dict[str, Any]:
-    said = {name: getattr(one.verdict, name, None) for name in ("grade", "probability", "reason", "confidence")}
+    verdict = {name: getattr(one.verdict, name, None) for name in ("grade", "probability", "reason", "confidence")}
     facts = {"query": one.query, "item": one.image, "by": one.judge, "rank": one.rank, "at": one.at}
-    return facts | said | {"failure": one.failure}
+    return facts | verdict | {"failure": one.failure}

@@ -28,17 +28,17 @@ class ClickRequest(About):
 
 
 @router.post("/clicks", tags=["judgements"])
-def click(house: Served, person: Annotator, said: ClickRequest) -> Any:
+def click(house: Served, person: Annotator, body: ClickRequest) -> Any:
     """Remember that a search should go towards an item or away from it; it counts where `feedback` moves a search.
 
     A click is no verdict: no judgement, qrels or estimate is made of it.
     """
-    query = said.query(house)
-    if house.snapshot().row_of(said.item) is None:
-        raise no_such_item(said.item)
+    query = body.query(house)
+    if house.snapshot().row_of(body.item) is None:
+        raise no_such_item(body.item)
     digest = house.judgements.enter([query])[query]
-    house.clicks.record(digest, judge_of(person, said.by), [said.item], said.like)
-    return JSONResponse({"query": digest, "item": said.item, "like": said.like})
+    house.clicks.record(digest, judge_of(person, body.by), [body.item], body.like)
+    return JSONResponse({"query": digest, "item": body.item, "like": body.like})
 
 
 class MovesShown(NamedTuple):

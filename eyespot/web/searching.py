@@ -128,11 +128,11 @@ def summary(request: Request, house: Served, id: str) -> Response:
     found = items_of(frozen, frozen.slice(0, SUMMED))
     tallies = summary_of(found, facets_of(frozen.snapshot))
     known = None if frozen.judged else house.calibration(frozen, own_of(person_of(request)))
-    told: dict[str, Any] = {"tallies": tallies, "count": len(found), "total": frozen.total, "known": known}
-    told |= {"timeline": timeline_of(found), "places": places_of(found), "asked": frozen.asked}
+    context: dict[str, Any] = {"tallies": tallies, "count": len(found), "total": frozen.total, "known": known}
+    context |= {"timeline": timeline_of(found), "places": places_of(found), "asked": frozen.params}
     if request.headers.get("hx-request"):
-        return page(request, "summary.html", **told)
-    return page(request, "summary_page.html", heading=frozen.heading, back=f"/?{frozen.asked.address()}", **told)
+        return page(request, "summary.html", **context)
+    return page(request, "summary_page.html", heading=frozen.heading, back=f"/?{frozen.params.address()}", **context)
 
 
 @router.get("/alike/{id:path}")

@@ -71,7 +71,7 @@ class ComparedSide(NamedTuple):
     """One ranking, what it is called, its address, and its first hits."""
 
     name: str
-    asked: SearchParams
+    params: SearchParams
     frozen: RankedResult
     items: list[dict[str, Any]]
     note: str
@@ -160,8 +160,8 @@ def _pair(house: AppState, given: SearchParams, sides: SideParams, person: User)
 
 
 def _side(house: AppState, given: SearchParams, ways: dict[str, str | None], person: User) -> ComparedSide:
-    asked = _base(given).model_copy(update=ways)
-    frozen = house.search(asked, own_of(person))
+    params = _base(given).model_copy(update=ways)
+    frozen = house.search(params, own_of(person))
     items = items_of(frozen, frozen.slice(0, DEPTH))
     known = {}
     if person.role >= Role.ANNOTATOR and (given.q or given.picture):
@@ -172,7 +172,7 @@ def _side(house: AppState, given: SearchParams, ways: dict[str, str | None], per
     parts += [f"in the order of {ways['rerank']}" if ways["rerank"] else ""]
     silent = ways["rerank"] and all(place.probability is None for place in frozen.judged.values())
     note = f"{ways['rerank']} has not looked at these photos yet, so nothing moved" if silent else ""
-    return ComparedSide(", ".join(filter(None, parts)), asked, frozen, items, note)
+    return ComparedSide(", ".join(filter(None, parts)), params, frozen, items, note)
 
 
 def _two(pair: tuple[ComparedSide, ComparedSide]) -> TwoRankings:
@@ -188,7 +188,7 @@ def _measured(
     def ranked(side: ComparedSide) -> Any:
         def order(query: Asking) -> list[str]:
             with suppress(EyespotError, Problem):
-                words = side.asked.model_copy(update={"q": format_query(query), "picture": None, "like": ()})
+                words = side.params.model_copy(update={"q": format_query(query), "picture": None, "like": ()})
                 # Verdicts that moved a ranking cannot measure it
                 frozen = house.search(words.model_copy(update={"unlike": (), "feedback": None, "ungrouped": True}))
                 found = frozen.slice(0, DEEP)

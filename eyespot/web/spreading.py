@@ -25,12 +25,12 @@ router = APIRouter(dependencies=[Depends(needs(Role.READER))])
 @router.get("/spread", include_in_schema=False, dependencies=[Depends(needs(Role.ANNOTATOR))])
 def spread(request: Request, house: Served, given: Given) -> Response:
     """The next photos to judge of a search, from its first ranks to its last."""
-    asked, person = given.unmoved, person_of(request)
-    frozen = house.search(asked)
+    params, person = given.unmoved, person_of(request)
+    frozen = house.search(params)
     found = spread_of(frozen, house.readable_judgements, (judge_of(person), PROMPT))
     items = _items(frozen, found.wanted)
     about: dict[str, Any] = {"known": found.known, "verdicts": found.verdicts, "wanted": WANTED}
-    return page(request, "spread.html", asked=asked, frozen=frozen, items=items, **about, **helpers(asked))
+    return page(request, "spread.html", asked=params, frozen=frozen, items=items, **about, **helpers(params))
 
 
 @router.get("/v1/runs/{id}/calibration", tags=["runs"])
@@ -42,7 +42,7 @@ def calibration(request: Request, house: Served, id: str) -> Response:
         raise UsageError("verdicts are on words or a picture; search for some")
     own = own_of(person)
     known = house.calibration(frozen, own)
-    told: dict[str, Any] = {
+    payload: dict[str, Any] = {
         "run": frozen.id,
         "relevant": None,
         "by": None,
@@ -52,13 +52,13 @@ def calibration(request: Request, house: Served, id: str) -> Response:
     }
     if known is not None:
         count = known.calibration.count
-        told["relevant"] = {"among": known.hits, **count._asdict(), "expected": round(count.expected, 2)}
-        told |= {"by": known.by, "verdicts": known.verdicts, "covariate": known.covariate}
-        told["likely"] = [{"likely": precision, **cut._asdict()} for precision, cut in known.cuts]
+        payload["relevant"] = {"among": known.hits, **count._asdict(), "expected": round(count.expected, 2)}
+        payload |= {"by": known.by, "verdicts": known.verdicts, "covariate": known.covariate}
+        payload["likely"] = [{"likely": precision, **cut._asdict()} for precision, cut in known.cuts]
     # The photos to judge next, for whoever may judge
     wanted = [] if own is None else _items(frozen, spread_of(frozen, house.readable_judgements, own).wanted)
-    told["judge_next"] = [{"item": item["id"], "rank": item["rank"]} for item in wanted]
-    return JSONResponse(told)
+    payload["judge_next"] = [{"item": item["id"], "rank": item["rank"]} for item in wanted]
+    return JSONResponse(payload)
 
 
 def _items(frozen: RankedResult, wanted: list[str]) -> list[dict[str, Any]]:

@@ -45,22 +45,22 @@ class Reason(NamedTuple):
     `heats`: of the terms that somebody looked at so far, by their numbers; None: of the whole query.
     """
 
-    told: Explanation
+    explanation: Explanation
     heats: dict[int | None, Heat | None]
 
     def vector_of(self, term: int | None) -> tuple[int | None, Vectors]:
         """The vector (dim,) of the query or of one of its terms, and that term's number; past the last: the last."""
-        if term is None or len(self.told.terms) < 2:
-            return None, self.told.vector
-        at = min(term, len(self.told.terms) - 1)
-        return at, self.told.term_vectors[at]
+        if term is None or len(self.explanation.terms) < 2:
+            return None, self.explanation.vector
+        at = min(term, len(self.explanation.terms) - 1)
+        return at, self.explanation.term_vectors[at]
 
 
 @router.get("/v1/why/{id:path}", tags=["items"])
 def why(request: Request, house: Served, given: Given, id: str, term: TermNumber = None) -> Response:
     """Why an item has its score for a query: its terms, its words, and a grid of what each part of it adds."""
     reason = _reason(house, given, id)
-    told, heat = reason.told, _heat(house, given, id, reason, term)
+    explanation, heat = reason.explanation, _heat(house, given, id, reason, term)
     grid = heat and {
         "rows": heat.values.shape[0],
         "columns": heat.values.shape[1],
@@ -68,9 +68,9 @@ def why(request: Request, house: Served, given: Given, id: str, term: TermNumber
         "values": [[round(float(value), 6) for value in row] for row in heat.values],
     }
     answer = {
-        "score": round(told.score, 6),
-        "terms": [{name: _rounded(value) for name, value in one._asdict().items()} for one in told.terms],
-        "words": [{"word": one.word, "without": _rounded(one.without)} for one in told.words],
+        "score": round(explanation.score, 6),
+        "terms": [{name: _rounded(value) for name, value in one._asdict().items()} for one in explanation.terms],
+        "words": [{"word": one.word, "without": _rounded(one.without)} for one in explanation.words],
         "moved": [{"code": note.code, "sentence": str(note)} for note in _moved(house, given, person_of(request))],
         "heat": grid,
     }
@@ -96,9 +96,9 @@ def why_page(request: Request, house: Served, given: Given, id: str, term: TermN
     snapshot = house.snapshot(given.encoder)
     item = item_of(snapshot.facts([_row(snapshot, id)])[0])
     here = f"{quote(id, safe='')}?{given.address()}"
-    most = max((abs(one.adds) for one in reason.told.terms if one.adds is not None), default=0.0) or 1.0
+    most = max((abs(one.adds) for one in reason.explanation.terms if one.adds is not None), default=0.0) or 1.0
     heat = _heat(house, given, id, reason, term)
-    shown: dict[str, Any] = {"told": reason.told, "most": most, "heat": heat is not None, "term": term}
+    shown: dict[str, Any] = {"told": reason.explanation, "most": most, "heat": heat is not None, "term": term}
     shown |= {"moved": _moved(house, given, person_of(request)), "untaught": f"/?{given.plain.address(teach=False)}"}
     shown |= {"heat_of": lambda at: f"/v1/heat/{here}" + ("" if at is None else f"&term={at}")}
     shown |= {"why_of": lambda at: f"/why/{here}&term={at}", "encoder": snapshot.view.space.encoder}
@@ -127,13 +127,13 @@ def _reason(house: AppState, given: SearchParams, id: str) -> Reason:
         known = _reasons.setdefault(snapshot, OrderedDict()).get(key)
     if known is None:
         read = snapshot.reworded(query) if both else query
-        told = snapshot.ask_encoder(lambda encoder: explain(read, snapshot.vector(row), encoder))
-        known = Reason(told, {})
+        explanation = snapshot.ask_encoder(lambda encoder: explain(read, snapshot.vector(row), encoder))
+        known = Reason(explanation, {})
         with _remembering:
-            kept = _reasons.setdefault(snapshot, OrderedDict())
-            kept[key] = known
-            while len(kept) > KNOWN:
-                kept.popitem(last=False)
+            cache = _reasons.setdefault(snapshot, OrderedDict())
+            cache[key] = known
+            while len(cache) > KNOWN:
+                cache.popitem(last=False)
     return known
 
 
@@ -142,10 +142,10 @@ def _moved(house: AppState, given: SearchParams, person: User) -> list[Note]:
     frozen = house.search(given.plain, own_of(person))
     notes = [note for note in frozen.notes if isinstance(note, Note) and note.code in ("taught", "moved")]
     verdicts = ((given.like, "like", "towards", "more like this"), (given.unlike, "unlike", "away from", "not this"))
-    for photos, code, way, said in verdicts:
+    for photos, code, way, label in verdicts:
         if photos:
             count = "1 photo" if len(photos) == 1 else f"{len(photos)} photos"
-            notes.append(Note(code, f"the search is drawn {way} {count} of which somebody said “{said}”"))
+            notes.append(Note(code, f"the search is drawn {way} {count} of which somebody said “{label}”"))
     return notes
 
 

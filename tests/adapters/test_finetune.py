@@ -124,14 +124,14 @@ def test_only_the_last_blocks_and_what_follows_them_learn(encoder: Any, tmp_path
 
 def test_a_question_about_a_picture_learns_its_answer(encoder: Any, tmp_path: Path) -> None:
     """The words are the same for all: only the picture that is asked with tells which answer is meant."""
-    asked = np.arange(len(NAMES)) + 20
-    material = FineTuneData(["what follows?"] * len(NAMES), np.arange(len(NAMES)), pictures, asked)
+    query_ids = np.arange(len(NAMES)) + 20
+    material = FineTuneData(["what follows?"] * len(NAMES), np.arange(len(NAMES)), pictures, query_ids)
 
     finetune(encoder.towers, material, replace(SHORT, epochs=60, batch=8, rate=3e-3), tmp_path / "out")
 
     images, asking = (
         encoder.encode_pixels(np.stack([encoder.read(picture(at)) for at in numbers]))
-        for numbers in (range(len(NAMES)), asked.tolist())
+        for numbers in (range(len(NAMES)), query_ids.tolist())
     )
     queries = encoder.encode_texts(["what follows?"]) + asking  # (8, dim), of equal weight
     best = (queries @ images.T).argmax(axis=1)
@@ -200,18 +200,18 @@ def test_if_hardly_any_picture_can_be_read_it_ends(hf: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("recipe", "told"),
+    ("recipe", "message"),
     [
         (replace(SHORT, batch=9), "8 pairs fill no batch of 9"),
         (replace(SHORT, blocks=3), "vision_model.encoder.layers 2; train 3"),
         (replace(SHORT, rate=2e-3), "holds a training with rate 0.001, not 0.002"),
     ],
 )
-def test_what_cannot_be_trained_is_told(recipe: FineTuneRecipe, told: str, hf: Any, tmp_path: Path) -> None:
+def test_what_cannot_be_trained_is_told(recipe: FineTuneRecipe, message: str, hf: Any, tmp_path: Path) -> None:
     if recipe.rate != SHORT.rate:
         finetune(hf.towers, world(), SHORT, tmp_path / "out")
 
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         finetune(hf.towers, world(), recipe, tmp_path / "out")
 
 

@@ -91,8 +91,8 @@ def whole_sequence(config: Config, weights: dict[str, Any], queries: Any) -> tup
     tokens = np.zeros((len(queries), 2 * rank, config.hidden_dim))
     places = network.weights["pos_emb"][:rank] * network.weights.get("pos_scale", 1)
     for step in range(config.num_steps):
-        asked = (condition + network._step(step))[:, None]
-        out = network._transformed(np.concatenate([asked, tokens + np.tile(places, (2, 1))], axis=1))
+        prefix = (condition + network._step(step))[:, None]
+        out = network._transformed(np.concatenate([prefix, tokens + np.tile(places, (2, 1))], axis=1))
         condition, tokens = condition + ((config.preset != "arxiv-2025-05") * out[:, 0]), tokens + out[:, 1:]
     return condition, tokens[:, :rank], tokens[:, rank:]
 
@@ -121,7 +121,7 @@ def test_vectors_of_another_encoder_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"hparams": {"embedding_dim": 12, "nhead": 5}}, "multiple of nhead"),
         ({"hparams": {"embedding_dim": 0}}, "embedding_dim"),
@@ -131,10 +131,10 @@ def test_vectors_of_another_encoder_are_refused() -> None:
         ({"hparams": {"embedding_dim": 12, "dropout": "a lot"}}, "dropout"),
     ],
 )
-def test_a_wrong_config_is_told_in_a_sentence(change: dict[str, Any], told: str, tmp_path: Path) -> None:
+def test_a_wrong_config_is_told_in_a_sentence(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     (tmp_path / "config.yml").write_text(yaml.safe_dump(change))
 
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         load(tmp_path)
 
 

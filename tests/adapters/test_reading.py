@@ -137,7 +137,7 @@ def pickled(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda folder: None, "holds no pairs"),
         (broken("a.npz", b"junk"), "cannot be read"),
@@ -153,10 +153,10 @@ def pickled(folder: Path) -> None:
         (saved("a.npz", texts=np.array([object()]), images=IMAGES), "cannot be read"),
     ],
 )
-def test_what_is_wrong_is_told_in_a_sentence(make: Callable[[Path], None], told: str, tmp_path: Path) -> None:
+def test_what_is_wrong_is_told_in_a_sentence(make: Callable[[Path], None], message: str, tmp_path: Path) -> None:
     make(tmp_path)
 
-    with pytest.raises(EyespotError, match=told) as caught:
+    with pytest.raises(EyespotError, match=message) as caught:
         read_pairs(tmp_path)
 
     assert isinstance(caught.value, UsageError) and "\n" not in str(caught.value)

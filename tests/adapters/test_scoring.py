@@ -98,8 +98,8 @@ def by_the_matrix(adapted: AdaptedQuery, vectors: Any) -> Any:
     mapped = rows @ (adapted.identity * np.eye(len(query)) + left @ right.T)
     lengths = np.linalg.norm(mapped, axis=1)
     size = adapted.identity + np.linalg.norm(left) * np.linalg.norm(right)
-    told = lengths > 1e-9 * size * np.linalg.norm(rows, axis=1)
-    return np.where(told, mapped @ query / np.where(told, lengths, 1) / np.linalg.norm(query), 0.0)
+    mask = lengths > 1e-9 * size * np.linalg.norm(rows, axis=1)
+    return np.where(mask, mapped @ query / np.where(mask, lengths, 1) / np.linalg.norm(query), 0.0)
 
 
 def assert_best(found: NearestRows, j: int, true: Any, k: int, allowed: Any = None) -> None:
@@ -402,7 +402,7 @@ def test_nothing_to_search() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "k", "mask", "told"),
+    ("query", "k", "mask", "message"),
     [
         (SOUND, 0, None, "at least one row"),
         (SOUND, 1, np.ones(3, bool), "boolean for each of the 4 rows"),
@@ -413,9 +413,9 @@ def test_nothing_to_search() -> None:
         (SOUND._replace(identity=math.inf), 1, None, "NaN or infinity; adapt it again"),
     ],
 )
-def test_what_cannot_be_asked_is_told_in_a_sentence(asked: AdaptedQuery, k: int, mask: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
-        AdaptedIndex([np.ones((4, 2), np.float32)]).search([asked], k, mask)
+def test_what_cannot_be_asked_is_told_in_a_sentence(query: AdaptedQuery, k: int, mask: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        AdaptedIndex([np.ones((4, 2), np.float32)]).search([query], k, mask)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -495,7 +495,7 @@ def test_the_processor_independent_kernel_gives_the_same_answer(tmp_path: Path) 
     vectors = clustered(np.random.default_rng(15), 999, 70)
     adapted = bent("gaussian", np.random.default_rng(16), vectors, 12)
     np.savez(tmp_path / "world.npz", vectors=vectors, query=adapted.query, left=adapted.left, right=adapted.right)
-    asked = """
+    script = """
 import sys, numpy as np
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.kernels.tiles import fast
@@ -506,7 +506,7 @@ found = index.search([AdaptedQuery(world["query"], world["left"], world["right"]
 print(fast(), len(index.codes), *found.rows[0])
 """
     generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
-    line = [sys.executable, "-c", asked, str(tmp_path / "world.npz")]
+    line = [sys.executable, "-c", script, str(tmp_path / "world.npz")]
     done = subprocess.run(line, capture_output=True, text=True, check=True, env={**os.environ, **generic})
 
     best = AdaptedIndex(vectors).search([adapted], 9).rows[0]

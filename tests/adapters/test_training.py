@@ -185,7 +185,7 @@ def test_each_ablation_takes_one_component_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"batch": 1}, "batch"),
         ({"temperature": 0.0}, "above 0"),
@@ -195,8 +195,8 @@ def test_each_ablation_takes_one_component_away() -> None:
         ({"precision": "int8"}, "bfloat16"),
     ],
 )
-def test_a_wrong_recipe_is_told_in_a_sentence(wrong: dict[str, Any], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_wrong_recipe_is_told_in_a_sentence(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         replace(SHORT, **wrong)
 
 
@@ -379,7 +379,7 @@ def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ((TrainingData(world()), replace(SMALL, embedding_dim=20), SHORT), "16 components"),
         ((TrainingData(world(4)), SMALL, SHORT), "fill no batch"),
@@ -387,8 +387,8 @@ def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
         ((TrainingData(world()), SMALL, replace(SHORT, device="tpu")), "there are: cpu"),
     ],
 )
-def test_what_cannot_be_trained_is_told_in_a_sentence(wrong: Any, told: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_cannot_be_trained_is_told_in_a_sentence(wrong: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
         loop.train(*wrong, tmp_path / "out")
 
 

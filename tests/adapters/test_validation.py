@@ -64,8 +64,8 @@ def test_an_identity_start_has_the_ranks_of_the_frozen_space() -> None:
     network = torch_network.TorchHypernetwork(replace(SMALL, **preset("identity")[1]))
     network.start_at_identity()
 
-    for asked in validation.held_out_queries(TrainingData(learned, held), 1, 0):
-        assert asked.adapted(network) == pytest.approx(asked.frozen(cpu()))
+    for query in validation.held_out_queries(TrainingData(learned, held), 1, 0):
+        assert query.adapted(network) == pytest.approx(query.frozen(cpu()))
 
 
 def test_images_with_the_same_words_are_no_rivals_and_count_as_one_subject() -> None:

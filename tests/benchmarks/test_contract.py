@@ -64,9 +64,9 @@ def test_an_empty_folder_is_told_by_check_and_refused_in_one_sentence(name: str,
     states = check(benchmark(name), tmp_path, benchmark(name).splits[0])
 
     assert {status.state for status in states} <= {"missing", "absent"} and any(status.stops for status in states)
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as error:
         worlds.tasks_of(name, tmp_path)
-    assert "\n" not in str(told.value) and str(tmp_path) in str(told.value)
+    assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
 @pytest.mark.parametrize("name", names())

@@ -103,7 +103,7 @@ def test_another_systems_run_is_judged_by_the_same_pictures(tmp_path: Path, ledg
 
     looked = sitting.look(task, task.judged.candidates)
 
-    assert looked.asked.known == 8 and looked.asked.asked == 0
+    assert looked.stats.known == 8 and looked.stats.answers == 0
 
 
 def test_pictures_that_only_their_path_names_are_shown_too(tmp_path: Path, ledger: Judgements) -> None:
@@ -186,10 +186,10 @@ def test_queries_whose_pictures_are_not_here_are_not_asked(tmp_path: Path, ledge
     task = tasks_of("circo", worlds.circo(tmp_path / "data"))["it2i"]
     photos = gallery(tmp_path, f"{100:012}", f"{300:012}")
 
-    asked = GallerySearcher(photos, tmp_path / "data", allow_missing=True).runnable_queries(task)
+    queries = GallerySearcher(photos, tmp_path / "data", allow_missing=True).runnable_queries(task)
 
-    assert [query.id for query in asked] == ["0"] and asked[0] == Query.composed(
-        asked[0].terms[0].image, "is black", "0"
+    assert [query.id for query in queries] == ["0"] and queries[0] == Query.composed(
+        queries[0].terms[0].image, "is black", "0"
     )
 
 
@@ -245,9 +245,9 @@ def test_verdicts_give_the_same_numbers_by_the_judge_and_as_a_file(
     task = graded()
     sitting = jury(ByName(VERDICTS.__getitem__), ledger, ten, tmp_path, depth)
     run = sitting.searcher(task)
-    said = {query: [RankedImage(name, its) for name, its in VERDICTS.items() if its is not None] for query in run}
+    rankings = {query: [RankedImage(name, its) for name, its in VERDICTS.items() if its is not None] for query in run}
     file = tmp_path / f"second.{ending}"
-    write_run(Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in said.items()}), file)
+    write_run(Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in rankings.items()}), file)
 
     by_judge = sitting.result(task, run, sitting.look(task, run))
     by_file = scored(task, run, Rescored(read_run(file), depth))

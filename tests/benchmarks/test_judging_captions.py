@@ -36,7 +36,7 @@ class Fits(ByName):
             yield Answer(pair, Verdict(float(str(pair.query.terms[0].text)[-1] == pair.path.stem)))
 
 
-def asked(pairs: list[Pair]) -> set[tuple[str | None, str]]:
+def caption_pairs(pairs: list[Pair]) -> set[tuple[str | None, str]]:
     return {(pair.query.terms[0].text, pair.path.stem) for pair in pairs}
 
 
@@ -63,7 +63,7 @@ def test_each_picture_has_its_captions_in_the_judges_order(tmp_path: Path, ledge
         "a": [("ta", 1.0), ("tb", 0.0)],
         "b": [("tb", 1.0), ("ta", 0.0)],
     }
-    assert asked(judge.shown) == {("about a", "a"), ("about b", "a"), ("about a", "b"), ("about b", "b")}
+    assert caption_pairs(judge.shown) == {("about a", "a"), ("about b", "a"), ("about a", "b"), ("about b", "b")}
     first, best, again = result.stages
     assert [stage.scores.mean("Hit@1") for stage in (first, best, again)] == [0.0, 1.0, 1.0]
     assert result.run.header["judge"] == "names:test" and not result.task.pool.keys() & {"a", "b"}
@@ -80,7 +80,7 @@ def test_a_verdict_serves_both_directions_and_a_plan_counts_it_once(tmp_path: Pa
     again = jury.look(both["t2i"], runs["t2i"])
 
     assert (planned.pairs, planned.to_ask) == (4, 4)
-    assert (again.asked.known, again.asked.asked, len(judge.shown)) == (4, 0, 4)
+    assert (again.stats.known, again.stats.answers, len(judge.shown)) == (4, 0, 4)
 
 
 def test_captions_below_the_depth_stay_behind_unjudged(tmp_path: Path, ledger: Judgements) -> None:
@@ -90,7 +90,7 @@ def test_captions_below_the_depth_stay_behind_unjudged(tmp_path: Path, ledger: J
 
     result = jury.result(task, run, jury.look(task, run))
 
-    assert asked(judge.shown) == {("about b", "a"), ("about b", "b")}
+    assert caption_pairs(judge.shown) == {("about b", "a"), ("about b", "b")}
     assert [hit.image for hit in result.run["a"]] == ["tb", "ta"]
     seen = [judgement for its in jury.look(task, run).answers.values() for judgement in its.values()]
     assert [judgement.rank for judgement in seen] == [None, None]  # among captions a picture has no rank

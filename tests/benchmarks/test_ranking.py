@@ -109,7 +109,7 @@ def test_one_file_serves_every_task_whose_queries_it_has(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (lambda a, b: [a, b], "name the task of each file, as in --run i2t=FILE"),
         (lambda a, b: [f"t2i={a}", b], "name the task of each file"),
@@ -119,16 +119,16 @@ def test_one_file_serves_every_task_whose_queries_it_has(tmp_path: Path) -> None
     ],
 )
 def test_what_is_not_clear_is_asked_back(
-    coco: list[Task], tmp_path: Path, given: Callable[[str, str], list[str]], said: str
+    coco: list[Task], tmp_path: Path, given: Callable[[str, str], list[str]], message: str
 ) -> None:
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
     for path in (first, second):
         write_run(Run.from_orders({"0": ["0"]}), path)
 
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as error:
         runs_of(coco, given(str(first), str(second)))
 
-    assert said in str(told.value)
+    assert message in str(error.value)
 
 
 def test_a_file_of_something_else_is_no_ranking_of_anything(coco: list[Task], tmp_path: Path) -> None:

@@ -46,7 +46,9 @@ def test_names_of_groups_do_not_differ_in_case_and_empty_ones_have_a_row(fullran
 
 def test_a_column_lingo_is_followed_where_somebody_adds_it(tmp_path: Path) -> None:
     data = worlds.inquire(tmp_path)
-    rows = [{"query_id": q, "query_text": q, "lingo": told} for q, told in (("q1", "yes"), ("q2", "no"), ("q3", "no"))]
+    rows = [
+        {"query_id": q, "query_text": q, "lingo": lingo} for q, lingo in (("q1", "yes"), ("q2", "no"), ("q3", "no"))
+    ]
     worlds.table(data / "inquire_queries_test.csv", rows)
 
     result = scored(tasks_of("inquire-fullrank", data)["t2i"], orders(q1="ab", q2="c"))

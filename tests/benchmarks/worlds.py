@@ -18,10 +18,10 @@ from eyespot.types import Run
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
-def tasks_of(name: str, data: Path, split: str | None = None, **asked: Any) -> dict[str, Task]:
+def tasks_of(name: str, data: Path, split: str | None = None, **options: Any) -> dict[str, Task]:
     """The tasks of a benchmark by their names."""
     found = benchmark(name)
-    return {task.name: task for task in found.tasks(data, BenchmarkRequest(split or found.splits[0], **asked))}
+    return {task.name: task for task in found.tasks(data, BenchmarkRequest(split or found.splits[0], **options))}
 
 
 def table(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:

@@ -88,10 +88,10 @@ def collection(tmp_path_factory: pytest.TempPathFactory, starter: Encoder) -> Co
 
 def theirs(encoder: Encoder, judged: JudgedQueries, name: str) -> dict[str, float]:
     """mteb's scores."""
-    told = mteb.evaluate(
+    result = mteb.evaluate(
         model(encoder), task(judged, PLACES, name), cache=None, co2_tracker=False, show_progress_bar=False
     )
-    scores: dict[str, float] = told.task_results[0].scores["test"][0]
+    scores: dict[str, float] = result.task_results[0].scores["test"][0]
     return scores
 
 
@@ -131,11 +131,11 @@ def test_words_score_as_in_eyespots_own_search(collection: Collection, starter: 
 
 def test_pictures_with_words_score_as_in_eyespots_own_search(collection: Collection, starter: Encoder) -> None:
     """A query of both is the sum of the two unit vectors; one may have no picture and one no words."""
-    asked = {"fish": FISH[0], "mill": MILLS[1], "bear": animals("panda")[0], "cut": HAMMERS[0]}
-    queries = {query: {"text": WORDS[query][0], "image": image} for query, image in asked.items()}
+    images = {"fish": FISH[0], "mill": MILLS[1], "bear": animals("panda")[0], "cut": HAMMERS[0]}
+    queries = {query: {"text": WORDS[query][0], "image": image} for query, image in images.items()}
     queries |= {"hammer": {"text": WORDS["hammer"][0]}, "dome": {"image": DOMES[0]}}
     judged = JudgedQueries(queries, Qrels({query: WORDS[query][1] for query in queries}))
-    composed = {query: Query.composed(PLACES[image], WORDS[query][0]) for query, image in asked.items()}
+    composed = {query: Query.composed(PLACES[image], WORDS[query][0]) for query, image in images.items()}
     composed |= {"hammer": Query.words(WORDS["hammer"][0]), "dome": Query.picture(PLACES[DOMES[0]])}
 
     scores = theirs(starter, judged, "Composed")
@@ -146,10 +146,10 @@ def test_pictures_with_words_score_as_in_eyespots_own_search(collection: Collect
 
 def test_candidates_are_reranked_and_nothing_else(collection: Collection, starter: Encoder) -> None:
     """Every query ranks its own eight pictures; relevant ones that are not among them stay unfound."""
-    kept = {query: NAMES[at : at + 8] for at, query in enumerate(WORDS)}
-    judged = replace(JUDGED, candidates=Run.from_orders(kept))
+    candidates = {query: NAMES[at : at + 8] for at, query in enumerate(WORDS)}
+    judged = replace(JUDGED, candidates=Run.from_orders(candidates))
     found = searched(collection, words(JUDGED))
-    only = Run({query: [hit for hit in found[query] if hit.image in kept[query]] for query in found})
+    only = Run({query: [hit for hit in found[query] if hit.image in candidates[query]] for query in found})
 
     scores = theirs(starter, judged, "Reranked")
 

@@ -62,8 +62,8 @@ class Nest:
         """What `subprocess.run` gives for `eyespot WORDS`, its output as text."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             code = self._hatched(words, cwd, env, timeout, (out, err))
-            told = [_text(file) for file in (out, err)]
-        return subprocess.CompletedProcess(["eyespot", *words], code, *told)
+            outputs = [_text(file) for file in (out, err)]
+        return subprocess.CompletedProcess(["eyespot", *words], code, *outputs)
 
     def _hatched(
         self,
@@ -123,9 +123,9 @@ def _keep(words: list[str], cwd: str, env: dict[str, str], answers: int, *files:
     if pid == 0:
         os.close(answers)
         _become(words, cwd, env, files)
-    with socket.socket(fileno=answers) as said:
-        said.send(str(pid).encode())
-        said.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
+    with socket.socket(fileno=answers) as channel:
+        channel.send(str(pid).encode())
+        channel.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
     os._exit(0)
 
 

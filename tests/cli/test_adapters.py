@@ -52,10 +52,10 @@ def worse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_four_published_checkpoints_are_listed_with_their_encoders() -> None:
     lines = done("adapters", "list").stdout.splitlines()
-    told = json.loads(done("adapters", "list", "--json").stdout)
+    entries = json.loads(done("adapters", "list", "--json").stdout)
 
-    assert len(lines) == len(told) == 4 and all("hub:EricX003/QuARI-" in line for line in lines)
-    assert "open_clip:ViT-B-16/openai" in lines[0] and "hf:google/siglip2-large-patch16-512" in told[3]["encoders"]
+    assert len(lines) == len(entries) == 4 and all("hub:EricX003/QuARI-" in line for line in lines)
+    assert "open_clip:ViT-B-16/openai" in lines[0] and "hf:google/siglip2-large-patch16-512" in entries[3]["encoders"]
 
 
 @pytest.mark.parametrize("released", RELEASED, ids=lambda one: one.name)
@@ -118,10 +118,10 @@ def test_an_evaluation_warns_once(gallery: Path, worse: Path, tmp_path: Path) ->
 
 
 def test_doctor_shows_the_card_and_warns(gallery: Path, worse: Path) -> None:
-    told = json.loads(done("doctor", "-g", gallery, "--adapt", worse, "--json").stdout)
+    report = json.loads(done("doctor", "-g", gallery, "--adapt", worse, "--json").stdout)
     shown = done("doctor", "-g", gallery, "--adapt", worse).stdout
 
-    assert told["adapters"][0]["card"]["pairs"] == 475 and any(WARNED in one for one in told["warnings"])
+    assert report["adapters"][0]["card"]["pairs"] == 475 and any(WARNED in one for one in report["warnings"])
     assert "for starter, RR 0.517 against 0.840" in shown and f"warning: {worse}: the adapter found less" in shown
 
 
@@ -162,7 +162,7 @@ def test_arrays_of_other_numbers_find_what_float32_finds(kind: str, worse: Path,
 
 
 @pytest.mark.parametrize(
-    ("queries", "gallery", "told"),
+    ("queries", "gallery", "message"),
     [
         (np.zeros((1, 512), np.float32), np.ones((4, 512), np.float32), "query 0 (counted from 0) is zero"),
         (np.full((1, 512), np.nan, np.float32), np.ones((4, 512), np.float32), "holds NaN or infinity"),
@@ -178,11 +178,11 @@ def test_arrays_of_other_numbers_find_what_float32_finds(kind: str, worse: Path,
     ],
 )
 def test_arrays_that_cannot_be_searched_are_a_sentence(
-    queries: object, gallery: object, told: str, worse: Path, tmp_path: Path
+    queries: object, gallery: object, message: str, worse: Path, tmp_path: Path
 ) -> None:
     ran = adapted(tmp_path, worse, queries, gallery)
 
-    assert isinstance(ran.exception, UsageError) and told in str(ran.exception)
+    assert isinstance(ran.exception, UsageError) and message in str(ran.exception)
     assert not (tmp_path / "found.npz").exists()
 
 

@@ -47,15 +47,15 @@ def test_from_queries_to_a_set_and_its_rerank_subset(tmp_path: Path) -> None:
 
 def test_what_cannot_be_is_told_in_a_sentence(tmp_path: Path) -> None:
     where = ("-g", world.gallery(tmp_path, 12, 2))
-    asked = {
+    cases = {
         ("status",): (4, "no query was taken in yet"),
         ("list", "1"): (2, "say which photos"),
         ("add",): (2, "name a CSV of queries"),
         ("export", str(tmp_path / "out")): (4, "no query is labelled yet"),
     }
-    told = {words: run_eyespot("annotate", *words, *where) for words in asked}
-    assert {words: (one.returncode, asked[words][1] in one.stderr) for words, one in told.items()} == {
-        words: (code, True) for words, (code, _) in asked.items()
+    results = {words: run_eyespot("annotate", *words, *where) for words in cases}
+    assert {words: (one.returncode, cases[words][1] in one.stderr) for words, one in results.items()} == {
+        words: (code, True) for words, (code, _) in cases.items()
     }
 
 
@@ -85,8 +85,8 @@ def test_a_table_without_marks_takes_none_back_and_empty_ones_do(tmp_path: Path)
         (tmp_path / "marks.csv").write_text(table.format(photo))
         done = run_eyespot("annotate", "mark", "1", tmp_path / "marks.csv", "--as", "Ada", *where)
         assert done.returncode == code, done.stderr
-        told = json.loads(run_eyespot("annotate", "status", "1", "--json", *where).stdout)["1"]["annotators"]
-        labelled.append(told["Ada"]["labelled"] if told else 0)
+        annotators = json.loads(run_eyespot("annotate", "status", "1", "--json", *where).stdout)["1"]["annotators"]
+        labelled.append(annotators["Ada"]["labelled"] if annotators else 0)
 
     assert labelled == [1, 1, 0]
     assert "takes back" in done.stderr
@@ -108,10 +108,10 @@ def test_status_counts_copies_once_where_wanted(tmp_path: Path) -> None:
     marked = run_eyespot("annotate", "mark", "1", tmp_path / "marks.csv", "--as", "Ada", "--json", *where)
     assert marked.returncode == 0, marked.stderr
 
-    told = json.loads(run_eyespot("annotate", "status", "1", "--grouped", "--json", *where).stdout)["1"]
-    assert (told["annotators"]["Ada"]["relevant"], told["annotators"]["Ada"]["labelled"]) == (5, 8)
+    status = json.loads(run_eyespot("annotate", "status", "1", "--grouped", "--json", *where).stdout)["1"]
+    assert (status["annotators"]["Ada"]["relevant"], status["annotators"]["Ada"]["labelled"]) == (5, 8)
     groups = {"labelled": 6, "relevant": 3, "audited": 0, "audited_relevant": 0}
-    assert told["annotators"]["Ada"]["groups"] == groups
+    assert status["annotators"]["Ada"]["groups"] == groups
     shown = run_eyespot("annotate", "status", "--grouped", *where).stdout
     assert "5 relevant of 8 (3 of 6 where copies and bursts count once)" in shown
     assert "count once" not in run_eyespot("annotate", "status", *where).stdout

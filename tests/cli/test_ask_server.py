@@ -117,8 +117,8 @@ def test_plain_lines_are_answered_by_the_server(
     for line in LINES[:15]:
         plain = _ask_server.plain_line([*line, "-g", str(gallery)])
         assert plain is not None
-        said = _ask_server._response(note, ["search", *plain[1], f"--gallery={gallery}"])
-        assert said is not None and said["code"] == 0 and said["stdout"], line
+        response = _ask_server._response(note, ["search", *plain[1], f"--gallery={gallery}"])
+        assert response is not None and response["code"] == 0 and response["stdout"], line
 
 
 def test_a_plain_search_is_answered_by_the_server_and_imports_nothing_large(

@@ -29,11 +29,11 @@ BUILD = ("build", "rerank", "run.txt", "qrels.txt", "--depth", "2")
 
 def test_a_set_split_by_category(world: Path) -> None:
     shown = run_eyespot(*BUILD, "--queries", "queries.csv", "--val", "2", "--out", "set", "--json", cwd=world)
-    told = json.loads(shown.stdout)
-    assert shown.returncode == 0 and told["queries"] == 4
-    assert told["splits"]["val"] == {"queries": 2, "candidates": 4, "relevant": 2, "unjudged": 2}
-    assert told["by"] == {"category": {"x": {"val": 1, "test": 1}, "y": {"val": 1, "test": 1}}}
-    assert told["dropped"] == {"none relevant among the candidates": 1}
+    report = json.loads(shown.stdout)
+    assert shown.returncode == 0 and report["queries"] == 4
+    assert report["splits"]["val"] == {"queries": 2, "candidates": 4, "relevant": 2, "unjudged": 2}
+    assert report["by"] == {"category": {"x": {"val": 1, "test": 1}, "y": {"val": 1, "test": 1}}}
+    assert report["dropped"] == {"none relevant among the candidates": 1}
     assert len(reranking.read(world / "set", "val").queries) == 2
     assert "--keep-split keeps theirs" in shown.stderr and "4 of 8 candidates are unjudged" in shown.stderr
 
@@ -68,8 +68,8 @@ def test_the_order_of_the_lines_changes_nothing_but_the_digests(world: Path) -> 
 
 def test_the_hubs_layout_is_scored_as_the_set(world: Path) -> None:
     run_eyespot(*BUILD, "--out", "hub", "--layout", "inquire-rerank", cwd=world)
-    told = json.loads(run_eyespot("metrics", "hub", "hub", "-m", "RR", "--json", cwd=world).stdout)
-    assert told["measures"]["RR"] | {"mean": 1.0, "queries": 4} == told["measures"]["RR"]
+    report = json.loads(run_eyespot("metrics", "hub", "hub", "-m", "RR", "--json", cwd=world).stdout)
+    assert report["measures"]["RR"] | {"mean": 1.0, "queries": 4} == report["measures"]["RR"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from eyespot.runs import read_run
 from tests.cli.conftest import run_eyespot
 
 
-def told(gallery: Path, *words: object) -> dict[str, Any]:
+def search(gallery: Path, *words: object) -> dict[str, Any]:
     done = run_eyespot("search", *words, "-g", gallery, "--json")
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -25,7 +25,7 @@ def codes(item: dict[str, Any]) -> list[str]:
 
 
 def test_a_title_finds_its_photos_and_each_says_why(sample_gallery: Path) -> None:
-    found = told(sample_gallery, "Brandenburg Gate", "-k", 6, "--ungrouped")
+    found = search(sample_gallery, "Brandenburg Gate", "-k", 6, "--ungrouped")
 
     first, second, *_, last = found["items"]
     assert found["by"] == "both"
@@ -35,7 +35,7 @@ def test_a_title_finds_its_photos_and_each_says_why(sample_gallery: Path) -> Non
 
 
 def test_words_alone_find_nothing_else(sample_gallery: Path) -> None:
-    found = told(sample_gallery, "gate", "--by", "words", "-k", 50)
+    found = search(sample_gallery, "gate", "--by", "words", "-k", 50)
     assert found["by"] == "words" and 0 < len(found["items"]) < 50
     assert all("gate" in json.dumps([item["path"], item.get("title")]).lower() for item in found["items"])
 
@@ -45,11 +45,11 @@ def test_words_alone_find_nothing_else(sample_gallery: Path) -> None:
 
 
 def test_look_reads_no_word_and_both_ranks_other_words_as_look(sample_gallery: Path) -> None:
-    look, both = (told(sample_gallery, "something hot and bright", "--by", by)["items"] for by in ("look", "both"))
+    look, both = (search(sample_gallery, "something hot and bright", "--by", by)["items"] for by in ("look", "both"))
     assert [item["id"] for item in look] == [item["id"] for item in both]
     assert "why" not in look[0] and codes(both[0]) == ["look"]
 
-    gate = told(sample_gallery, "Brandenburg Gate", "--by", "look", "-k", 1)
+    gate = search(sample_gallery, "Brandenburg Gate", "--by", "look", "-k", 1)
     assert gate["by"] == "look" and "why" not in gate["items"][0]
 
 
@@ -63,7 +63,7 @@ def test_no_teach_leaves_out_what_labelled_photos_look_like(sample_gallery: Path
 
 
 def test_words_obey_filters(sample_gallery: Path) -> None:
-    found = told(sample_gallery, "gate", "--by", "words", "--where", "path LIKE '%India%'")
+    found = search(sample_gallery, "gate", "--by", "words", "--where", "path LIKE '%India%'")
 
     assert ["India" in item["path"] for item in found["items"]] == [True]
 
@@ -82,7 +82,7 @@ def test_operators_of_the_table_are_words(sample_gallery: Path, text: str) -> No
 
 def test_eval_reads_words_when_asked(sample_gallery: Path, tmp_path: Path) -> None:
     (tmp_path / "queries.tsv").write_text("id\ttext\nq1\tBrandenburg Gate\n")
-    items = told(sample_gallery, "Brandenburg Gate", "--by", "words", "-k", 2)["items"]
+    items = search(sample_gallery, "Brandenburg Gate", "--by", "words", "-k", 2)["items"]
     (tmp_path / "qrels.txt").write_text("".join(f"q1 0 {item['id']} 1\n" for item in items))
     line = ("eval", "own", "--data", tmp_path, "-g", sample_gallery, "--json")
 

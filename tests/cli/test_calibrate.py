@@ -54,12 +54,12 @@ def ledger(tmp_path: Path) -> Path:
     return tmp_path / "ledger.sqlite"
 
 
-def said(*words: object) -> Result:
+def run_search(*words: object) -> Result:
     return CliRunner().invoke(app, ["search", *map(str, words)])
 
 
-def told(*words: object, code: int = 0) -> Any:
-    shown = said(*words, "--json")
+def search_report(*words: object, code: int = 0) -> Any:
+    shown = run_search(*words, "--json")
     assert shown.exit_code == code, shown.output + str(shown.exception)
     return json.loads(shown.stdout)
 
@@ -74,9 +74,9 @@ def unverified(query: str, made: Path, ledger: Path, verdicts: int = 12) -> tupl
 
 
 def test_each_hit_has_its_probability_and_keeps_its_place(made: Path, ledger: Path, server: Double) -> None:
-    found = told(*line("a tower", made, ledger), "-k", 10)
+    found = search_report(*line("a tower", made, ledger), "-k", 10)
 
-    plain = told("a tower", "-g", made, "-k", 10)
+    plain = search_report("a tower", "-g", made, "-k", 10)
     assert [item["id"] for item in found["items"]] == [item["id"] for item in plain["items"]]
     assert all(item["probability"] > 0.5 for item in found["items"])
     looked = [item["verdict"] for item in found["items"] if item["judge"]]
@@ -84,8 +84,8 @@ def test_each_hit_has_its_probability_and_keeps_its_place(made: Path, ledger: Pa
 
 
 def test_how_many_there_are_is_told_with_an_interval(made: Path, ledger: Path, server: Double) -> None:
-    shown = said(*line("a tower", made, ledger))
-    relevant = told(*line("a tower", made, ledger))["relevant"]
+    shown = run_search(*line("a tower", made, ledger))
+    relevant = search_report(*line("a tower", made, ledger))["relevant"]
 
     assert relevant["among"] == PHOTOS >= relevant["high"] >= relevant["median"] >= relevant["low"] > 12
     (sentence,) = re.findall("eyespot: (.*) relevant pictures are expected among the first 30 .*", shown.stderr)
@@ -93,29 +93,29 @@ def test_how_many_there_are_is_told_with_an_interval(made: Path, ledger: Path, s
 
 
 def test_the_second_time_is_free(made: Path, ledger: Path, server: Double) -> None:
-    first, again = said(*line("a tower", made, ledger)), said(*line("a tower", made, ledger))
+    first, again = run_search(*line("a tower", made, ledger)), run_search(*line("a tower", made, ledger))
 
     assert first.stdout == again.stdout and len(server.seen) == 12
     assert "12 verdicts from the ledger, 0 asked" in again.stderr
 
 
 def test_all_that_is_likely_is_shown_down_to_the_cut(made: Path, ledger: Path, server: Double) -> None:
-    every = told(*line("a tower", made, ledger), "--likely", 0.5)
-    some = told(*line("a tower", made, ledger), "--likely", 0.5, "-k", 3)
+    every = search_report(*line("a tower", made, ledger), "--likely", 0.5)
+    some = search_report(*line("a tower", made, ledger), "--likely", 0.5, "-k", 3)
 
     assert len(every["items"]) == every["likely"]["hits"] > 20 and len(some["items"]) == 3
     assert 0.5 <= every["likely"]["precision"] <= every["likely"]["high"]
 
 
 def test_where_nothing_is_likely_nothing_is_shown(made: Path, ledger: Path, server: Double) -> None:
-    shown = said(*line("a boat", made, ledger), "--likely", 0.9)
+    shown = run_search(*line("a boat", made, ledger), "--likely", 0.9)
 
     assert isinstance(shown.exception, NothingFound) and shown.stdout == ""
     assert "relevant pictures are expected among" in shown.stderr
 
 
 def test_the_contact_sheet_shows_probabilities(made: Path, ledger: Path, server: Double, tmp_path: Path) -> None:
-    items = told(*line("a tower", made, ledger), "-k", 3, "--html", tmp_path / "hits.html")["items"]
+    items = search_report(*line("a tower", made, ledger), "-k", 3, "--html", tmp_path / "hits.html")["items"]
 
     page = (tmp_path / "hits.html").read_text()
     shown = [float(number) for number in re.findall(r"</b><span>([0-9.]+)</span>", page)]
@@ -124,17 +124,17 @@ def test_the_contact_sheet_shows_probabilities(made: Path, ledger: Path, server:
 
 
 def test_a_budget_ends_it_and_the_same_line_goes_on(made: Path, ledger: Path, server: Double) -> None:
-    short = said(*line("a tower", made, ledger), "--budget-calls", 5)
-    whole = said(*line("a tower", made, ledger))
+    short = run_search(*line("a tower", made, ledger), "--budget-calls", 5)
+    whole = run_search(*line("a tower", made, ledger))
 
     assert short.exit_code == 3 and "by 5 verdicts" in short.stderr and "the budget of 5 calls" in short.stderr
     assert whole.exit_code == 0 and "5 verdicts from the ledger, 7 asked" in whole.stderr
 
 
 def test_a_dry_run_counts_what_would_be_asked_at_most(made: Path, ledger: Path, server: Double) -> None:
-    before = told(*line("a tower", made, ledger, 20), "--dry-run")
-    told(*line("a tower", made, ledger, 20))
-    after = told(*line("a tower", made, ledger, 20), "--dry-run")
+    before = search_report(*line("a tower", made, ledger, 20), "--dry-run")
+    search_report(*line("a tower", made, ledger, 20))
+    after = search_report(*line("a tower", made, ledger, 20), "--dry-run")
 
     assert (before["pairs"], before["to_ask"], after["to_ask"]) == (20, 20, 0) and len(server.seen) == 20
 
@@ -142,14 +142,14 @@ def test_a_dry_run_counts_what_would_be_asked_at_most(made: Path, ledger: Path, 
 def test_no_answer_at_all_is_one_sentence(made: Path, ledger: Path, server: Double) -> None:
     server.then = error(422, "no such picture")
 
-    raised = said(*line("a tower", made, ledger)).exception
+    raised = run_search(*line("a tower", made, ledger)).exception
 
     assert isinstance(raised, EyespotError) and "openai:tiny@localhost has no verdict on any" in str(raised)
 
 
 def test_an_accuracy_widens_the_interval(made: Path, ledger: Path, server: Double) -> None:
-    believed = told(*line("a tower", made, ledger))["relevant"]
-    doubted = told(*unverified("a tower", made, ledger), "--accuracy", "0.8,0.7,20,20")["relevant"]
+    believed = search_report(*line("a tower", made, ledger))["relevant"]
+    doubted = search_report(*unverified("a tower", made, ledger), "--accuracy", "0.8,0.7,20,20")["relevant"]
 
     assert doubted["high"] - doubted["low"] > believed["high"] - believed["low"]
 
@@ -158,8 +158,8 @@ def test_an_accuracy_widens_the_interval(made: Path, ledger: Path, server: Doubl
 
 
 def test_a_model_s_own_word_is_an_opinion_and_no_count(made: Path, ledger: Path, server: Double) -> None:
-    found = told(*unverified("a tower", made, ledger), "-k", 30)
-    shown = said(*unverified("a tower", made, ledger), "-k", 30)
+    found = search_report(*unverified("a tower", made, ledger), "-k", 30)
+    shown = run_search(*unverified("a tower", made, ledger), "-k", 30)
 
     assert found["opinion"] == {"judge": "openai:tiny@localhost", "yes": 12, "looked": 12, "among": PHOTOS}
     assert "relevant" not in found and not any("probability" in item for item in found["items"])
@@ -171,8 +171,8 @@ def test_a_model_s_own_word_is_an_opinion_and_no_count(made: Path, ledger: Path,
 def test_the_table_and_the_contact_sheet_of_an_opinion_show_scores(
     made: Path, ledger: Path, server: Double, tmp_path: Path
 ) -> None:
-    shown = said(*unverified("a tower", made, ledger), "-k", 3, "--html", tmp_path / "hits.html")
-    plain = said("a tower", "-g", made, "-k", 3)
+    shown = run_search(*unverified("a tower", made, ledger), "-k", 3, "--html", tmp_path / "hits.html")
+    plain = run_search("a tower", "-g", made, "-k", 3)
 
     page = (tmp_path / "hits.html").read_text()
     assert shown.stdout == plain.stdout
@@ -183,7 +183,7 @@ def test_the_table_and_the_contact_sheet_of_an_opinion_show_scores(
 def test_what_is_likely_is_not_asked_of_a_model_that_nobody_verified(
     made: Path, ledger: Path, server: Double, more: tuple[str, ...]
 ) -> None:
-    raised = said(*unverified("a tower", made, ledger), "--likely", 0.5, *more).exception
+    raised = run_search(*unverified("a tower", made, ledger), "--likely", 0.5, *more).exception
 
     assert isinstance(raised, UsageError) and "nobody has verified openai:tiny" in str(raised)
     assert "person:NAME" in str(raised) and "--accuracy" in str(raised) and not server.seen
@@ -192,8 +192,15 @@ def test_what_is_likely_is_not_asked_of_a_model_that_nobody_verified(
 def test_an_accuracy_stands_beside_the_count_that_it_makes(made: Path, ledger: Path, server: Double) -> None:
     words = (*unverified("a tower", made, ledger), "--accuracy", "0.9,0.8,50,40")
 
-    assert told(*words)["accuracy"] == {"sensitivity": 0.9, "specificity": 0.8, "relevant": 50, "irrelevant": 40}
-    assert "12 verdicts of openai:tiny@localhost, if it is right as often as --accuracy says" in said(*words).stderr
+    assert search_report(*words)["accuracy"] == {
+        "sensitivity": 0.9,
+        "specificity": 0.8,
+        "relevant": 50,
+        "irrelevant": 40,
+    }
+    assert (
+        "12 verdicts of openai:tiny@localhost, if it is right as often as --accuracy says" in run_search(*words).stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,7 +216,7 @@ def test_an_accuracy_stands_beside_the_count_that_it_makes(made: Path, ledger: P
     ],
 )
 def test_what_is_wrong_is_one_sentence(made: Path, words: tuple[object, ...], sentence: str) -> None:
-    raised = said("a tower", "-g", made, *words).exception
+    raised = run_search("a tower", "-g", made, *words).exception
 
     assert isinstance(raised, UsageError) and sentence in str(raised) and "\n" not in str(raised)
 
@@ -221,7 +228,7 @@ def test_a_judge_can_be_told_how_to_answer_and_where(made: Path, ledger: Path, s
     server.then = chat("Yes")
     words = ("a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 3)
 
-    said(*words, "--judge", "answer=votes", "--judge", "votes=2", "--judge", f"url={server.url}")
+    run_search(*words, "--judge", "answer=votes", "--judge", "votes=2", "--judge", f"url={server.url}")
 
     with Judgements(ledger) as judgements:
         assert [row.judgement.verdict.reason for row in judgements.rows() if row.judgement.verdict] == [
@@ -231,7 +238,7 @@ def test_a_judge_can_be_told_how_to_answer_and_where(made: Path, ledger: Path, s
 
 
 @pytest.mark.parametrize(
-    ("judge", "told", "sentence"),
+    ("judge", "setting", "sentence"),
     [
         ("openai:tiny", "colour=red", "an option of openai, not 'colour=red'; there are: url, answer"),
         ("openai:tiny", "workers", "--judge takes KEY=VALUE"),
@@ -244,15 +251,15 @@ def test_a_judge_can_be_told_how_to_answer_and_where(made: Path, ledger: Path, s
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused(
-    made: Path, server: Double, judge: str, told: str, sentence: str
+    made: Path, server: Double, judge: str, setting: str, sentence: str
 ) -> None:
-    raised = said("a tower", "-g", made, "--rerank", judge, "--judge", told).exception
+    raised = run_search("a tower", "-g", made, "--rerank", judge, "--judge", setting).exception
 
     assert isinstance(raised, UsageError) and sentence in str(raised)
 
 
 def test_an_option_without_a_judge_is_refused(made: Path) -> None:
-    raised = said("a tower", "-g", made, "--judge", "batch=2").exception
+    raised = run_search("a tower", "-g", made, "--judge", "batch=2").exception
 
     assert isinstance(raised, UsageError) and "--judge is about a judge" in str(raised)
 
@@ -273,14 +280,14 @@ def test_a_model_in_the_ledger_narrows_what_a_person_s_verdicts_say(sample_galle
     run = collection.search(query, k=200)
     relevant = {str(run.facts[hit.image]["path"]) for hit in run[query.id][::2]}
     ada = person.load("ada", ask=lambda text: "y" if any(path in text for path in relevant) else "n")
-    with Judgements(ledger) as kept:
-        count = Calibrated(JudgeRerank(ada, kept, depth=200), 30)(query, run).count
-        digest, facts = kept.enter([query])[query], [run.facts[hit.image] for hit in run[query.id]]
+    with Judgements(ledger) as judgements:
+        count = Calibrated(JudgeRerank(ada, judgements, depth=200), 30)(query, run).count
+        digest, facts = judgements.enter([query])[query], [run.facts[hit.image] for hit in run[query.id]]
         said_of_all = [(one["id"], Verdict(0.4 if str(one["path"]) in relevant else 0.1)) for one in facts]
-        kept.record(Judgement(digest, id, "openai:tiny", "p", verdict) for id, verdict in said_of_all)
+        judgements.record(Judgement(digest, id, "openai:tiny", "p", verdict) for id, verdict in said_of_all)
     words = ("a tower", "-g", sample_gallery, "--rerank", "person:ada", "--ledger", ledger, "--calibrate", 30)
 
-    found, shown = told(*words, "--depth", 200), said(*words, "--depth", 200)
+    found, shown = search_report(*words, "--depth", 200), run_search(*words, "--depth", 200)
 
     covariate, narrow = found["covariate"], found["relevant"]
     assert (covariate["code"], covariate["judge"], covariate["answers"]) == ("helped", "openai:tiny", 200)

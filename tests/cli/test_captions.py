@@ -34,9 +34,9 @@ def test_a_dry_run_writes_nothing(sample_gallery: Path, tmp_path: Path) -> None:
 
     dry, wet = run_eyespot(*words, "--dry-run", cwd=tmp_path), run_eyespot(*words, cwd=tmp_path)
 
-    told = json.loads(dry.stdout)
-    assert (dry.returncode, told) == (0, json.loads(wet.stdout))
-    assert (told["captions"], told["without"]) == (20, {"no label to speak of": 188})
+    report = json.loads(dry.stdout)
+    assert (dry.returncode, report) == (0, json.loads(wet.stdout))
+    assert (report["captions"], report["without"]) == (20, {"no label to speak of": 188})
     assert [place.name for place in tmp_path.iterdir()] == ["c.csv"]
 
 

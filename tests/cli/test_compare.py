@@ -29,12 +29,17 @@ def compare(files: tuple[Path, Path, Path], *words: object, **more: Any) -> Any:
 def test_json_holds_every_test_and_the_queries_that_moved(files: tuple[Path, Path, Path]) -> None:
     shown = compare(files, "-m", "RR", "-m", "Hit@1", "--per-query", "--json")
 
-    told = json.loads(shown.stdout)
-    rr, hit = told["comparisons"]
+    report = json.loads(shown.stdout)
+    rr, hit = report["comparisons"]
 
     assert shown.returncode == 0
-    assert (told["baseline"], told["samples"], told["seed"], told["correction"]) == ("first.txt", 10000, 0, "holm")
-    assert told["measures"]["Hit@1"]["cutoff"] == 1
+    assert (report["baseline"], report["samples"], report["seed"], report["correction"]) == (
+        "first.txt",
+        10000,
+        0,
+        "holm",
+    )
+    assert report["measures"]["Hit@1"]["cutoff"] == 1
     assert (rr["run"], rr["measure"], rr["queries"]) == ("second.txt", "RR", 3)
     assert rr["baseline"] == pytest.approx(5 / 6) and rr["mean"] == pytest.approx(2 / 3)
     assert rr["difference"] == pytest.approx(-1 / 6) and rr["interval"] == pytest.approx([-1, 0.5])
@@ -68,18 +73,18 @@ def test_per_query_prints_all_queries_by_all_measures(files: tuple[Path, Path, P
 def test_a_third_run_is_compared_with_the_first_and_makes_more_tests(files: tuple[Path, Path, Path]) -> None:
     shown = run_eyespot("compare", files[1], files[2], files[1], "--qrels", files[0], "-m", "RR", "--json")
 
-    told = json.loads(shown.stdout)
-    assert [each["run"] for each in told["comparisons"]] == ["second.txt", "first.txt (2)"]
-    assert told["comparisons"][1]["p"] == 1 and told["comparisons"][1]["wins"] == 0
+    report = json.loads(shown.stdout)
+    assert [each["run"] for each in report["comparisons"]] == ["second.txt", "first.txt (2)"]
+    assert report["comparisons"][1]["p"] == 1 and report["comparisons"][1]["wins"] == 0
 
 
 def test_runs_of_one_file_name_are_told_by_their_paths(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     other = files[2].rename(tmp_path / "b" / "first.txt")
 
-    told = json.loads(compare((files[0], files[1], other), "-m", "RR", "--json").stdout)
+    report = json.loads(compare((files[0], files[1], other), "-m", "RR", "--json").stdout)
 
-    assert [told["baseline"], told["comparisons"][0]["run"]] == [str(files[1]), str(other)]
+    assert [report["baseline"], report["comparisons"][0]["run"]] == [str(files[1]), str(other)]
 
 
 def test_missing_queries_and_weak_tests_are_noted_on_stderr(files: tuple[Path, Path, Path]) -> None:

@@ -110,9 +110,9 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 def test_damage_is_one_sentence_with_the_way_out(gallery: Path, damage: Damage, way_out: str) -> None:
     damage(gallery)
 
-    told = tell("search", "stripes", "-g", gallery)
+    message = tell("search", "stripes", "-g", gallery)
 
-    assert re.search(way_out, told), told
+    assert re.search(way_out, message), message
     assert all("\n" not in tell(verb, "-g", gallery) for verb in ("doctor", "failures", "index"))
 
 
@@ -135,13 +135,13 @@ def test_doctor_names_a_flipped_byte_and_what_mends_it(gallery: Path) -> None:
     data = place.read_bytes()
     place.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
 
-    told, listed = run_eyespot("doctor", "-g", gallery), run_eyespot("doctor", "-g", gallery, "--json")
+    result, listed = run_eyespot("doctor", "-g", gallery), run_eyespot("doctor", "-g", gallery, "--json")
     run_eyespot("index", "--repair", "-g", gallery)
     after = run_eyespot("doctor", "-g", gallery)
 
-    (line,) = [line for line in told.stdout.splitlines() if "damaged " in line and "space" not in line]
+    (line,) = [line for line in result.stdout.splitlines() if "damaged " in line and "space" not in line]
     (fault,) = json.loads(listed.stdout)["damaged"]
-    assert (told.returncode, listed.returncode, after.returncode) == (4, 4, 0)
+    assert (result.returncode, listed.returncode, after.returncode) == (4, 4, 0)
     assert "shard 00000: damaged vectors of starter-" in line
     assert line.endswith(f"repair it with: eyespot index --repair -g {gallery}")
     assert (fault["shard"], fault["way_out"]) == ("00000", f"repair it with: eyespot index --repair -g {gallery}")
@@ -157,13 +157,13 @@ def test_a_search_names_the_shard_that_holds_nan_and_warns_of_nothing(gallery: P
     vectors[2, 7] = np.nan
     np.save(place, vectors)
 
-    asked = run_eyespot("search", "stripes", "-g", gallery)
+    result = run_eyespot("search", "stripes", "-g", gallery)
     mended = run_eyespot("index", "--repair", "-g", gallery)
     again = run_eyespot("search", "stripes", "-g", gallery)
 
-    (sentence,) = asked.stderr.splitlines()
+    (sentence,) = result.stderr.splitlines()
     assert sentence.startswith(f"eyespot: {place} is missing or damaged") and re.search(REPAIR, sentence)
-    assert (asked.returncode, mended.returncode, again.returncode) == (1, 3, 0)  # one of the photos is none
+    assert (result.returncode, mended.returncode, again.returncode) == (1, 3, 0)  # one of the photos is none
 
 
 @pytest.mark.parametrize(
@@ -192,11 +192,11 @@ def test_failures_are_read_where_nothing_may_be_written(gallery: Path) -> None:
     for place in (*gallery.rglob("*"), gallery):
         place.chmod(0o500 if place.is_dir() else 0o400)
 
-    asked = run_eyespot("failures", "-g", gallery, before=confined())
+    result = run_eyespot("failures", "-g", gallery, before=confined())
     for place in (gallery, *gallery.rglob("*")):
         place.chmod(0o700)
 
-    assert (asked.returncode, asked.stdout.count("zero.jpg\tempty file")) == (0, 1), asked.stderr
+    assert (result.returncode, result.stdout.count("zero.jpg\tempty file")) == (0, 1), result.stderr
     assert not list(gallery.glob("ledger.sqlite-*"))
 
 

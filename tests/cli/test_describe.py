@@ -48,11 +48,11 @@ def test_the_page_runs_as_it_stands(gallery: Path, tmp_path: Path) -> None:
 
 def test_what_could_not_be_described_is_listed_and_ends_with_3(gallery: Path) -> None:
     photo = gallery.parent / "photos" / "explore_monuments__france_montStMichel.jpg"
-    kept = photo.read_bytes()
+    content = photo.read_bytes()
     photo.unlink()
 
     ran = run_eyespot("describe", "-g", gallery, "--count", 20)
-    photo.write_bytes(kept)
+    photo.write_bytes(content)
     again = run_eyespot("describe", "-g", gallery, "--count", 20, "--retry-failed")
 
     assert (ran.returncode, ran.stdout) == (3, f"{photo}\tno such file or directory\n")

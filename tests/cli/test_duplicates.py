@@ -67,11 +67,11 @@ def test_search_shows_one_of_a_group_with_the_number_of_others(folder: Path) -> 
     grouped, ungrouped = (
         json.loads(run_eyespot(*line, "--json", *option).stdout)["items"] for option in ((), ("--ungrouped",))
     )
-    asked = run_eyespot(*line, "--grouped")
+    result = run_eyespot(*line, "--grouped")
 
     assert [item["others"] for item in grouped] == [4, 0, 0, 0, 0]
     assert [item["rank"] for item in grouped] == [1, 2, 3, 4, 5] and len(ungrouped) == 5
-    assert "others" not in ungrouped[0] and asked.stdout.splitlines()[0].endswith("+4")
+    assert "others" not in ungrouped[0] and result.stdout.splitlines()[0].endswith("+4")
 
 
 def test_every_picture_is_reached_and_counts_as_a_group(folder: Path) -> None:

@@ -33,7 +33,7 @@ def evaluated(*words: object) -> Result:
     return CliRunner().invoke(app, ["eval", *map(str, words)])
 
 
-def told(*words: object) -> dict[str, Any]:
+def eval_report(*words: object) -> dict[str, Any]:
     """The JSON of an evaluation that ends well."""
     shown = evaluated(*words, "--json")
     assert shown.exit_code == 0, shown.output + str(shown.exception)
@@ -69,7 +69,7 @@ def test_numbers_go_to_stdout_and_what_is_to_be_known_to_stderr(data: Path, run:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (("nope", "--data", "{data}"), 2, "no benchmark 'nope'; there are: circo"),
         (("inquire-fullrank",), 2, "eyespot eval inquire-fullrank --data DIR"),
@@ -88,14 +88,14 @@ def test_numbers_go_to_stdout_and_what_is_to_be_known_to_stderr(data: Path, run:
         (("--from", "{data}"), 2, "give a folder that eyespot eval --out wrote"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(data: Path, run: Path, words: tuple[str, ...], code: int, said: str) -> None:
+def test_what_is_wrong_is_one_sentence(data: Path, run: Path, words: tuple[str, ...], code: int, message: str) -> None:
     other = run.with_name("other.txt")
     write_run(worlds.orders(z="a"), other)
 
     raised = evaluated(*(word.format(data=data, run=run, other=other) for word in words)).exception
 
     assert isinstance(raised, EyespotError) and raised.exit_code == code
-    assert said in str(raised) and "\n" not in str(raised)
+    assert message in str(raised) and "\n" not in str(raised)
 
 
 def test_list_names_every_benchmark() -> None:
@@ -118,14 +118,14 @@ def test_check_tells_each_part_with_its_state(data: Path) -> None:
 def test_a_sample_is_drawn_by_the_seed(data: Path, run: Path) -> None:
     words = ("inquire-fullrank", "--data", data, "--run", run, "--sample", 2, "--seed")
 
-    drawn = [means(told(*words, seed))["t2i"]["AP@50"] for seed in range(8)]
+    drawn = [means(eval_report(*words, seed))["t2i"]["AP@50"] for seed in range(8)]
 
-    assert set(drawn) == {0.75, 0.25} and drawn[2] == means(told(*words, 2))["t2i"]["AP@50"]
+    assert set(drawn) == {0.75, 0.25} and drawn[2] == means(eval_report(*words, 2))["t2i"]["AP@50"]
 
 
 def test_the_pool_of_the_floor_may_be_said(data: Path, run: Path) -> None:
     """R@k of a random order is k/pool; RR of a pool of what is relevant alone is 1."""
-    (task,) = told("inquire-fullrank", "--data", data, "--run", run, "--pool", 3)["tasks"]
+    (task,) = eval_report("inquire-fullrank", "--data", data, "--run", run, "--pool", 3)["tasks"]
 
     # of three images q3's are all relevant, q1's two of three: RR 2/3 · 1 + 1/3 · 1/2, q2's one of three
     expected = (1 + (2 / 3 + 1 / 6) + (1 + 1 / 2 + 1 / 3) / 3) / 3
@@ -134,7 +134,7 @@ def test_the_pool_of_the_floor_may_be_said(data: Path, run: Path) -> None:
 
 def test_further_measures_come_after_the_benchmark_s_own(data: Path, run: Path) -> None:
     """P@1: q1 1, q2 and q3 0."""
-    (task,) = told("inquire-fullrank", "--data", data, "--run", run, "-m", "P@1", "--measure", "AP@50")["tasks"]
+    (task,) = eval_report("inquire-fullrank", "--data", data, "--run", run, "-m", "P@1", "--measure", "AP@50")["tasks"]
 
     assert list(task["measures"])[-2:] == ["P@1", "AP@50"] and task["measures"]["P@1"]["mean"] == pytest.approx(1 / 3)
     assert task["measures"]["AP@50"]["definition"]["norm"] == "all"
@@ -143,7 +143,7 @@ def test_further_measures_come_after_the_benchmark_s_own(data: Path, run: Path) 
 @requires("ir_measures")
 def test_measures_of_ir_measures_are_evaluated_with_their_program(data: Path, run: Path) -> None:
     """Nothing is judged not relevant: Bpref is the share of the relevant that is found."""
-    (task,) = told("inquire-fullrank", "--data", data, "--run", run, "-m", "Bpref")["tasks"]
+    (task,) = eval_report("inquire-fullrank", "--data", data, "--run", run, "-m", "Bpref")["tasks"]
 
     assert task["measures"]["Bpref"]["mean"] == pytest.approx((1 + 1 + 0) / 3)
     assert "pytrec_eval" in task["measures"]["Bpref"]["definition"]["program"]
@@ -154,7 +154,7 @@ def test_a_second_stage_shows_its_steps(data: Path, run: Path, tmp_path: Path) -
     second = tmp_path / "second.txt"
     write_run(worlds.orders(q1="ba", q2="cx"), second)
 
-    (task,) = told("inquire-fullrank", "--data", data, "--run", run, "--rerank", second, "--depth", 2)["tasks"]
+    (task,) = eval_report("inquire-fullrank", "--data", data, "--run", run, "--rerank", second, "--depth", 2)["tasks"]
 
     assert [(stage["stage"], stage["means"]["AP@50"]) for stage in task["stages"]] == [
         ("first stage", pytest.approx(1 / 2)),
@@ -225,11 +225,11 @@ def test_the_numbers_again_from_their_summary_wherever_one_stands(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("inquire-fullrank", "--data", "data", "--run", "t2i=run.txt", "--sample", 2, "--seed", 3, "--pool", 9)
-    first = told(*words)
+    first = eval_report(*words)
     worlds.write(tmp_path / "summary.json", first)
     monkeypatch.chdir(tmp_path.parent)
 
-    again = told("--from", tmp_path / "summary.json")
+    again = eval_report("--from", tmp_path / "summary.json")
 
     assert again["tasks"] == first["tasks"] and again["made"]["arguments"] == first["made"]["arguments"]
     assert set(first["made"]["inputs"]) == {
@@ -238,7 +238,7 @@ def test_the_numbers_again_from_their_summary_wherever_one_stands(
 
 
 def test_an_input_that_has_changed_since_is_said(data: Path, run: Path, tmp_path: Path) -> None:
-    worlds.write(tmp_path / "summary.json", told("inquire-fullrank", "--data", data, "--run", run))
+    worlds.write(tmp_path / "summary.json", eval_report("inquire-fullrank", "--data", data, "--run", run))
     write_run(worlds.orders(q1="xab", q2="xc"), run)
 
     shown = evaluated("--from", tmp_path / "summary.json")
@@ -282,11 +282,11 @@ def test_a_gallery_is_searched_and_searched_again(gallery: Path, tmp_path: Path)
     worlds.table(tmp_path / "queries.csv", [{"id": "q", "text": "a tower"}, {"id": "r", "text": "a bucket"}])
     worlds.write(tmp_path / "qrels.txt", "q 0 categorization__eiffelTower.jpg 1\nr 0 categorization__bucket.jpg 1\n")
 
-    first = told("own", "--data", tmp_path, "-g", gallery)
+    first = eval_report("own", "--data", tmp_path, "-g", gallery)
 
     assert first["tasks"][0]["pool"] == 6 and first["system"] == "starter"
     worlds.write(tmp_path / "summary.json", first)
-    again = told("--from", tmp_path / "summary.json")
+    again = eval_report("--from", tmp_path / "summary.json")
     assert means(again) == means(first) and means(first)["own"]["RR@50"] > 0.4
 
 
@@ -295,14 +295,14 @@ def test_under_an_adapter_other_pictures_are_found_and_the_map_has_both_spaces(g
     worlds.write(tmp_path / "qrels.txt", "q 0 categorization__eiffelTower.jpg 1\nr 0 categorization__bucket.jpg 1\n")
     words = ("own", "--data", tmp_path, "-g", gallery, "--adapt", checkpoint(tmp_path / "quari", 512, "starter"))
 
-    first = told(*words, "--out", tmp_path / "report", "--map", "q")
+    first = eval_report(*words, "--out", tmp_path / "report", "--map", "q")
 
-    told(*words[:-2], "--out", tmp_path / "plain")
+    eval_report(*words[:-2], "--out", tmp_path / "plain")
     adapted, plain = (read_run(tmp_path / name / "run.parquet") for name in ("report", "plain"))
     assert first["system"] == "starter + quari" and adapted.header["adapted"]
     assert [hit.score for hit in adapted["q"]] != [hit.score for hit in plain["q"]]
     assert "adapted to the query" in next((tmp_path / "report").rglob("map-q.svg")).read_text()
-    assert means(told("--from", tmp_path / "report")) == means(first)
+    assert means(eval_report("--from", tmp_path / "report")) == means(first)
 
 
 def test_missing_pictures_are_refused_with_the_way_out(gallery: Path, tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_missing_pictures_are_refused_with_the_way_out(gallery: Path, tmp_path: 
     refused = evaluated("own", "--data", tmp_path, "-g", gallery).exception
 
     assert isinstance(refused, EyespotError) and "--allow-missing" in str(refused) and "--match" in str(refused)
-    assert told("own", "--data", tmp_path, "-g", gallery, "--allow-missing")["tasks"][0]["queries"] == 1
+    assert eval_report("own", "--data", tmp_path, "-g", gallery, "--allow-missing")["tasks"][0]["queries"] == 1
 
 
 def test_a_run_says_how_many_images_were_missing(gallery: Path, tmp_path: Path) -> None:
@@ -320,9 +320,9 @@ def test_a_run_says_how_many_images_were_missing(gallery: Path, tmp_path: Path) 
     worlds.write(tmp_path / "qrels.txt", "q 0 categorization__eiffelTower.jpg 1\nq 0 lost.jpg 1\n")
     words = ("own", "--data", tmp_path, "-g", gallery, "--allow-missing", "--out")
 
-    told(*words, tmp_path / "some")
+    eval_report(*words, tmp_path / "some")
     worlds.write(tmp_path / "qrels.txt", "q 0 categorization__eiffelTower.jpg 1\n")
-    told(*words, tmp_path / "all")
+    eval_report(*words, tmp_path / "all")
 
     headers = [read_run(tmp_path / name / "run.parquet").header for name in ("some", "all")]
     assert [header.get("missing") for header in headers] == [1, None]
@@ -336,7 +336,7 @@ def test_ilias_s_own_numbers() -> None:
     folder = conformance("ilias")
     expected = json.loads((folder / "expected.json").read_text())["1000"]
 
-    tasks = told("ilias", "--data", folder / "dataset", "--run", folder / "similarities.json.gz")["tasks"]
+    tasks = eval_report("ilias", "--data", folder / "dataset", "--run", folder / "similarities.json.gz")["tasks"]
 
     halves = [{label: 100 * its["mean"] for label, its in task["measures"].items()} for task in tasks]
     assert [task["queries"] for task in tasks] == [40, 40]
@@ -364,7 +364,7 @@ def test_ilias_s_categories_from_its_own_values_of_each_query(task: str, ending:
         wanted.setdefault(top[instance], []).append(float(np.mean(values)))
 
     run = f"{task}={folder / 'similarities.json.gz'}"
-    (found,) = told("ilias", "--data", folder / "dataset", "--run", run)["tasks"]
+    (found,) = eval_report("ilias", "--data", folder / "dataset", "--run", run)["tasks"]
 
     ours = {group["value"]: 100 * group["means"]["AP@1000"] for group in found["groups"]["category"]}
     assert ours == pytest.approx({name: float(np.mean(values)) for name, values in wanted.items()}, **EXACT)
@@ -383,7 +383,7 @@ def test_circo_s_own_numbers() -> None:
     expected = json.loads((folder / "expected_submission_val.json").read_text())
     run = folder / "submission_examples" / "submission_val.json"
 
-    found = told("circo", "--data", folder, "--run", run)
+    found = eval_report("circo", "--data", folder, "--run", run)
 
     assert means(found)["it2i"] == pytest.approx({f"AP@{k}": value for k, value in expected["mAP"].items()}, **EXACT)
     assert means(found)["target"] == pytest.approx({f"Hit@{k}": v for k, v in expected["Recall"].items()}, **EXACT)
@@ -401,7 +401,7 @@ def test_eccv_s_own_numbers(tmp_path: Path) -> None:
     named = [f"{truth}-{way}={tmp_path / way}.npz" for truth in truths for way in ways]
     runs = [word for one in named for word in ("--run", one)]
 
-    found = means(told("eccv", "--data", folder / "data", *runs))
+    found = means(eval_report("eccv", "--data", folder / "data", *runs))
 
     # what the package eccv-caption 0.1.0 gives for the same rankings
     assert found["coco1k-t2i"] == pytest.approx({"Hit@1": 0.40844, "Hit@5": 0.58528, "Hit@10": 0.6682}, **EXACT)
@@ -445,7 +445,7 @@ def test_inquire_s_own_numbers_of_59_queries(hard: tuple[Path, dict[str, float]]
     (tmp_path / "queries.csv").write_bytes((folder / "queries.csv").read_bytes())
     (tmp_path / "qrels.txt").write_bytes((folder / "qrels.txt").read_bytes())
 
-    found = told("own", "--data", tmp_path, "--run", folder / "run_given_order.txt")
+    found = eval_report("own", "--data", tmp_path, "--run", folder / "run_given_order.txt")
 
     wanted = {label: expected[label] for label in ("AP@50", "nDCG@50", "RR@50")}
     assert {label: means(found)["own"][label] for label in wanted} == pytest.approx(wanted, **EXACT)
@@ -462,7 +462,7 @@ def test_the_same_queries_in_the_hub_s_layout(hard: tuple[Path, dict[str, float]
     ]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test-00000-of-00001.parquet")
 
-    (task,) = told("inquire-rerank", "--data", tmp_path, "--run", folder / "run_given_order.txt")["tasks"]
+    (task,) = eval_report("inquire-rerank", "--data", tmp_path, "--run", folder / "run_given_order.txt")["tasks"]
 
     assert task["queries"] == 59 and task["notes"] == []
     assert expected["RR@50"] <= task["measures"]["RR"]["mean"] <= expected["RR@50"] + 1 / 51
@@ -494,18 +494,18 @@ def test_a_report_shows_pictures_of_a_folder_beside_another_system_and_links_int
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--images", "."), "say where to write it with --out"),
         (("--page", "x", "--out", "{out}"), "address of a running eyespot serve"),
     ],
 )
 def test_options_of_the_report_are_checked(
-    data: Path, run: Path, tmp_path: Path, words: tuple[str, ...], said: str
+    data: Path, run: Path, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     given = (word.format(out=tmp_path / "out") for word in words)
 
-    assert said in str(evaluated("inquire-fullrank", "--data", data, "--run", run, *given).exception)
+    assert message in str(evaluated("inquire-fullrank", "--data", data, "--run", run, *given).exception)
 
 
 def test_pictures_that_lie_in_the_folder_of_the_benchmark_are_shown(data: Path, run: Path, tmp_path: Path) -> None:

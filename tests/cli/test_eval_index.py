@@ -12,7 +12,7 @@ import eyespot
 from eyespot import rooms
 from eyespot.search.index_choice import Measured, building, store_index, stored_of
 from eyespot.types import UsageError
-from tests.cli.test_eval import evaluated, told
+from tests.cli.test_eval import eval_report, evaluated
 from tests.lazy_import import requires
 from tests.search.imported import drawn, take
 
@@ -36,9 +36,9 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def data(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Queries whose relevant images are the ten nearest, so that exact search scores 1."""
     folder, collection = tmp_path_factory.mktemp("data"), eyespot.open(gallery)
-    asked = {f"q{n}": text for n, text in enumerate(WORDS)}
-    (folder / "queries.csv").write_text("query_id,text\n" + "".join(f"{id},{text}\n" for id, text in asked.items()))
-    best = {id: [hit.image for hit in collection.search(text, k=10)["q"]] for id, text in asked.items()}
+    queries = {f"q{n}": text for n, text in enumerate(WORDS)}
+    (folder / "queries.csv").write_text("query_id,text\n" + "".join(f"{id},{text}\n" for id, text in queries.items()))
+    best = {id: [hit.image for hit in collection.search(text, k=10)["q"]] for id, text in queries.items()}
     (folder / "qrels.txt").write_text("".join(f"{id} 0 {image} 1\n" for id in best for image in best[id]))
     return folder
 
@@ -53,8 +53,8 @@ def mean(found: dict[str, Any]) -> float:
 
 
 def test_the_numbers_are_those_of_the_index_and_say_so(gallery: Path, data: Path, tmp_path: Path) -> None:
-    asked = ("own", "--data", data, "-g", gallery)
-    exact, found = told(*asked), told(*asked, "--index", "faiss", "--out", tmp_path / "report")
+    options = ("own", "--data", data, "-g", gallery)
+    exact, found = eval_report(*options), eval_report(*options, "--index", "faiss", "--out", tmp_path / "report")
 
     assert mean(exact) == 1 and not any("approximate" in note for note in exact["notes"])
     assert 0.1 < mean(found) < 0.999 and noted(found["notes"]) and noted(found["tasks"][0]["notes"])
@@ -65,8 +65,8 @@ def test_the_numbers_are_those_of_the_index_and_say_so(gallery: Path, data: Path
 def test_they_come_again_from_their_summary_until_the_index_is_another(
     gallery: Path, data: Path, tmp_path: Path
 ) -> None:
-    first = told("own", "--data", data, "-g", gallery, "--index", "faiss", "--out", tmp_path)
-    assert mean(told("--from", tmp_path / "summary.json")) == mean(first)
+    first = eval_report("own", "--data", data, "-g", gallery, "--index", "faiss", "--out", tmp_path)
+    assert mean(eval_report("--from", tmp_path / "summary.json")) == mean(first)
     settings = next(gallery.rglob("settings.json"))
     before, digests = settings.read_text(), settings.with_name("digests.txt")
     settings.write_text(before.replace("0.712", "0.713"))
@@ -81,14 +81,14 @@ def test_they_come_again_from_their_summary_until_the_index_is_another(
 
 def test_the_environment_may_name_it(gallery: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EYESPOT_INDEX", "faiss")
-    assert noted(told("own", "--data", data, "-g", gallery)["notes"])
+    assert noted(eval_report("own", "--data", data, "-g", gallery)["notes"])
 
 
 @pytest.mark.long
 def test_on_a_cluster_the_numbers_are_the_same(gallery: Path, data: Path) -> None:
     pytest.importorskip("ray")
-    asked = ("own", "--data", data, "-g", gallery, "--index", "faiss")
-    here, there = told(*asked), told(*asked, "--ray", "local", "--workers", "2")
+    options = ("own", "--data", data, "-g", gallery, "--index", "faiss")
+    here, there = eval_report(*options), eval_report(*options, "--ray", "local", "--workers", "2")
 
     assert there["tasks"][0]["measures"] == here["tasks"][0]["measures"] and noted(there["notes"])
 

@@ -17,7 +17,7 @@ from eyespot.runs import write_run
 from eyespot.search import Collection, Nearest
 from eyespot.types import NothingFound, Query, UsageError
 from tests.adapters.worlds import checkpoint
-from tests.cli.test_eval import evaluated, told
+from tests.cli.test_eval import eval_report, evaluated
 from tests.cli.test_eval_stages import written
 
 TEXTS = {"castle": "a castle", "owl": "an owl", "pig": "a pig"}
@@ -60,7 +60,7 @@ def mean(found: dict[str, Any]) -> float:
 
 
 def own(data: Path, gallery: Path, *words: object) -> dict[str, Any]:
-    return told("own", "--data", data, "-g", gallery, *words)
+    return eval_report("own", "--data", data, "-g", gallery, *words)
 
 
 def test_each_row_scores_what_its_options_score_alone(gallery: Path, data: Path, linear: Path, tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_a_static_adapter_scores_as_its_formula_in_numpy(
     adapter, vectors = load(linear), np.concatenate(collection.view.blocks).astype(np.float64)
     rows = vectors @ adapter.weight.T.astype(np.float64) + adapter.bias
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    asked = collection.encoder.encode_texts(list(TEXTS.values())).astype(np.float64)
-    queries = asked / np.linalg.norm(asked, axis=1, keepdims=True) @ adapter.weight.T + adapter.bias
+    embeddings = collection.encoder.encode_texts(list(TEXTS.values())).astype(np.float64)
+    queries = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True) @ adapter.weight.T + adapter.bias
     names = [facts["id"] for facts in collection.view.facts(list(range(len(rows))))]
     scores = queries / np.linalg.norm(queries, axis=1, keepdims=True) @ rows.T
     orders = (np.argsort(-row).tolist() for row in scores)
@@ -155,7 +155,7 @@ def test_a_killed_table_goes_on_with_the_rows_that_lack(gallery: Path, data: Pat
     assert mean(both["rows"][0]) == mean(first["rows"][0])
     assert mean(other["rows"][0]) != mean(first["rows"][0])  # the same name, other options: made again
     assert (out / "frozen" / "summary.json").stat().st_mtime_ns > before
-    assert mean(told("--from", out / "QE-1" / "summary.json")) == mean(both["rows"][1])
+    assert mean(eval_report("--from", out / "QE-1" / "summary.json")) == mean(both["rows"][1])
     assert "frozen" in (out / "tables.md").read_text()
 
 

@@ -19,7 +19,7 @@ from eyespot.runs import read_qrels, write_run
 from eyespot.search import Adapted, Chain, Collection, LocalRerank, Nearest, QueryExpansion, TopK
 from eyespot.types import NothingFound, Query, Run, UsageError
 from tests.adapters.worlds import checkpoint
-from tests.cli.test_eval import evaluated, told
+from tests.cli.test_eval import eval_report, evaluated
 from tests.lazy_import import requires
 
 pytestmark = requires("cv2")
@@ -93,11 +93,11 @@ def by_words() -> list[Query]:
 
 
 def test_query_expansion_scores_as_the_chain_does(gallery: Path, collection: Collection, words: Path) -> None:
-    shown = told("own", "--data", words, "-g", gallery, "--neighbours", "3")
+    shown = eval_report("own", "--data", words, "-g", gallery, "--neighbours", "3")
 
     chain = Chain(Nearest.of(collection, 3), QueryExpansion.of(collection, 3, DEPTH))
     assert mean(shown) == pytest.approx(scored(chain(by_words()), words), abs=1e-9)
-    assert mean(shown) != mean(told("own", "--data", words, "-g", gallery))
+    assert mean(shown) != mean(eval_report("own", "--data", words, "-g", gallery))
     assert (shown["system"], shown["made"]["arguments"]["neighbours"]) == ("starter + QE-3", 3)
 
 
@@ -107,7 +107,7 @@ def test_local_descriptors_score_as_the_chain_does(
 ) -> None:
     more = [] if neighbours is None else ["--neighbours", neighbours]
 
-    shown = told("own", "--data", looks, "-g", gallery, "--rerank-local", "spatial", *more)
+    shown = eval_report("own", "--data", looks, "-g", gallery, "--rerank-local", "spatial", *more)
 
     queries = [Query.picture(path, id) for id, path in pictures(collection).items()]
     first = [Nearest.of(collection, 1000)]
@@ -120,7 +120,7 @@ def test_local_descriptors_score_as_the_chain_does(
 def test_all_stages_come_together_with_wordings_and_a_judge(gallery: Path, words: Path, tmp_path: Path) -> None:
     (tmp_path / "terms.json").write_text('{"castle": ["an old fort"]}')
 
-    shown = told(
+    shown = eval_report(
         *("own", "--data", words, "-g", gallery, "--neighbours", "2", "--expand", tmp_path / "terms.json"),
         *("--rerank", "encoder:starter", "--depth", "5", "--ledger", tmp_path / "ledger.sqlite"),
     )
@@ -138,13 +138,13 @@ def test_words_have_no_local_features_and_the_way_out_is_named(gallery: Path, wo
 
 
 def test_the_arguments_make_the_same_numbers_again(gallery: Path, words: Path, tmp_path: Path) -> None:
-    first = told("own", "--data", words, "-g", gallery, "--neighbours", "3", "--out", tmp_path / "report")
+    first = eval_report("own", "--data", words, "-g", gallery, "--neighbours", "3", "--out", tmp_path / "report")
 
-    assert mean(told("--from", tmp_path / "report" / "summary.json")) == mean(first)
+    assert mean(eval_report("--from", tmp_path / "report" / "summary.json")) == mean(first)
 
 
 def test_options_of_a_later_version_are_refused(gallery: Path, words: Path, tmp_path: Path) -> None:
-    told("own", "--data", words, "-g", gallery, "--out", tmp_path / "report")
+    eval_report("own", "--data", words, "-g", gallery, "--out", tmp_path / "report")
     summary = tmp_path / "report" / "summary.json"
     fields = json.loads(summary.read_text())
     fields["made"]["arguments"]["from_the_future"] = 1
@@ -169,7 +169,7 @@ def test_an_adapter_re_ranks_the_first_hits_of_a_run(
     run = Nearest.of(collection, 30)(by_words())
     write_run(run, tmp_path / "run.txt")
 
-    shown = told(
+    shown = eval_report(
         *("own", "--data", words, "--run", tmp_path / "run.txt", "-g", gallery, "--adapt", adapter),
         *("--depth", "6", "--out", tmp_path / "report"),
     )
@@ -185,7 +185,7 @@ def test_hits_that_the_gallery_lacks_stay_behind_and_are_counted(
     run = Nearest.of(collection, 5)(by_words())
     write_run(Run({id: [("elsewhere", 9.0), *run[id]] for id in run}), tmp_path / "run.txt")
 
-    shown = told("own", "--data", words, "--run", tmp_path / "run.txt", "-g", gallery, "--adapt", adapter)
+    shown = eval_report("own", "--data", words, "--run", tmp_path / "run.txt", "-g", gallery, "--adapt", adapter)
 
     assert "2 of the first 100 hits are not in the gallery; they go behind those that are" in shown["notes"]
     by_hand = Adapted.of(collection, adapter, 5)(by_words(), run)
@@ -197,7 +197,7 @@ def test_local_descriptors_re_rank_a_run(gallery: Path, collection: Collection, 
     run = Nearest.of(collection, 20)(queries)
     write_run(run, tmp_path / "run.txt")
 
-    shown = told(
+    shown = eval_report(
         *("own", "--data", looks, "--run", tmp_path / "run.txt", "-g", gallery, "--rerank-local", "spatial"),
         *("--depth", "8"),
     )

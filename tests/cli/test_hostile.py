@@ -124,10 +124,10 @@ def test_no_good_picture_is_lost_and_every_bad_one_is_named(folder: Path, tmp_pa
 
     assert indexed.returncode == 3
     assert {Path(item["path"]).name for item in json.loads(found.stdout)["items"]} == set(good())
-    told = {row["path"].removeprefix(f"{folder}/"): row["reason"] for row in json.loads(failed.stdout)}
-    assert set(told) == {*bad(), *traps}
-    assert all(reason and "\n" not in reason for reason in told.values())
-    assert "30000 x 30000 pixels, over the limit" in told["bomb.png"]
+    reasons = {row["path"].removeprefix(f"{folder}/"): row["reason"] for row in json.loads(failed.stdout)}
+    assert set(reasons) == {*bad(), *traps}
+    assert all(reason and "\n" not in reason for reason in reasons.values())
+    assert "30000 x 30000 pixels, over the limit" in reasons["bomb.png"]
 
 
 def test_hostile_names_and_labels_stop_nothing(tmp_path: Path) -> None:
@@ -150,18 +150,18 @@ def test_hostile_names_and_labels_stop_nothing(tmp_path: Path) -> None:
     failed = run_eyespot("failures", "-g", tmp_path / "gallery", "--json")
 
     assert indexed.returncode == 3, indexed.stderr
-    kept = {item["path"].removeprefix(f"{photos}/"): item for item in json.loads(found.stdout)["items"]}
-    assert {path: item["Ärt"] for path, item in kept.items()} == {
+    items = {item["path"].removeprefix(f"{photos}/"): item for item in json.loads(found.stdout)["items"]}
+    assert {path: item["Ärt"] for path, item in items.items()} == {
         "a.jpg": "tern",
         "deep/a.jpg": None,
         "d.tar/a.jpg": None,
         "far/a.jpg": "gull",
         "caf\udce9/a.jpg": None,
     }
-    assert kept["caf\udce9/a.jpg"]["species"] == "heron"
-    assert kept["a.jpg"]["latitude"] is None
-    told = {row["path"].removeprefix(f"{photos}/") for row in json.loads(failed.stdout)}
-    assert told == {"metadata.jsonl:2", "metadata.jsonl:3"}
+    assert items["caf\udce9/a.jpg"]["species"] == "heron"
+    assert items["a.jpg"]["latitude"] is None
+    failures = {row["path"].removeprefix(f"{photos}/") for row in json.loads(failed.stdout)}
+    assert failures == {"metadata.jsonl:2", "metadata.jsonl:3"}
 
 
 def test_what_may_not_be_read_is_named(folder: Path, tmp_path: Path) -> None:
@@ -173,8 +173,8 @@ def test_what_may_not_be_read_is_named(folder: Path, tmp_path: Path) -> None:
     failed = run_eyespot("failures", "-g", tmp_path / "gallery", "--json")
     closed.chmod(0o700)
 
-    told = {row["path"].removeprefix(f"{folder}/"): row["reason"] for row in json.loads(failed.stdout)}
-    assert {told["exif-1.jpg"], told["closed/"]} == {"permission denied"}
+    reasons = {row["path"].removeprefix(f"{folder}/"): row["reason"] for row in json.loads(failed.stdout)}
+    assert {reasons["exif-1.jpg"], reasons["closed/"]} == {"permission denied"}
 
 
 def upright(n: int) -> Callable[[Image.Image], Image.Image]:
@@ -191,9 +191,9 @@ def test_a_turned_photo_has_the_vector_of_the_same_photo_upright(folder: Path, t
     run_eyespot("index", folder, "-g", tmp_path / "gallery")
 
     for n in range(1, 9):
-        asked = run_eyespot(
+        result = run_eyespot(
             "search", "--image", tmp_path / f"upright-{n}.png", "-k", 1, "-g", tmp_path / "gallery", "--json"
         )
-        (best,) = json.loads(asked.stdout)["items"]
+        (best,) = json.loads(result.stdout)["items"]
         assert (Path(best["path"]).name, best["score"] > 0.999) == (f"exif-{n}.jpg", True)
         assert (best["width"], best["height"]) == ((120, 160) if n >= 5 else (160, 120))

@@ -185,8 +185,8 @@ def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, t
 
     assert refused.returncode == 1
     assert "read-only file system); name another folder" in exported.stderr
-    told = rf"eyespot: {disk}/gallery may not be written \(.*read-?only.*\); choose another place with -g\n"
-    assert re.fullmatch(told, refused.stderr)
+    pattern = rf"eyespot: {disk}/gallery may not be written \(.*read-?only.*\); choose another place with -g\n"
+    assert re.fullmatch(pattern, refused.stderr)
     assert elsewhere.returncode == 0
 
 

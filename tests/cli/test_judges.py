@@ -35,7 +35,7 @@ def ledger(tmp_path: Path) -> Path:
     return path
 
 
-def said(*words: object) -> Result:
+def run_cli(*words: object) -> Result:
     """`eyespot …` in this process: its stdout, its stderr, and what it raised."""
     return CliRunner().invoke(app, [*map(str, words)])
 
@@ -47,14 +47,14 @@ def code_of(done: Result) -> int:
 
 
 def export(ledger: Path, to: str, *words: object) -> Result:
-    return said("export", "judgements", "--ledger", ledger, "--to", ledger.parent / to, *words)
+    return run_cli("export", "judgements", "--ledger", ledger, "--to", ledger.parent / to, *words)
 
 
 # -- judges -----------------------------------------------------------------------------------------------------
 
 
 def test_every_judge_is_listed_with_what_it_is() -> None:
-    listed: list[dict[str, Any]] = json.loads(said("judges", "list", "--json").stdout)
+    listed: list[dict[str, Any]] = json.loads(run_cli("judges", "list", "--json").stdout)
 
     assert [row["name"] for row in listed] == rooms.names("judges")
     assert all(row["spelling"].startswith(row["name"]) for row in listed)
@@ -64,7 +64,7 @@ def test_every_judge_is_listed_with_what_it_is() -> None:
 def test_one_price_is_shown_with_the_file_that_says_so(tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text('["mine"]\ninput = 0.5\noutput = 2\ndate = "2026-11"\n')
 
-    shown = said("judges", "prices", "mine", "--prices", tmp_path / "p.toml", "--json")
+    shown = run_cli("judges", "prices", "mine", "--prices", tmp_path / "p.toml", "--json")
 
     assert json.loads(shown.stdout) == [
         {"model": "mine", "input": 0.5, "output": 2.0, "date": "2026-11", "source": str(tmp_path / "p.toml")}
@@ -72,7 +72,7 @@ def test_one_price_is_shown_with_the_file_that_says_so(tmp_path: Path) -> None:
 
 
 def test_all_prices_are_lines_of_the_table() -> None:
-    lines = said("judges", "prices").stdout.splitlines()
+    lines = run_cli("judges", "prices").stdout.splitlines()
 
     assert [line.split()[1:5] for line in lines if line.startswith("gpt-4o ")] == [["2.500", "in", "10.000", "out"]]
 
@@ -80,7 +80,7 @@ def test_all_prices_are_lines_of_the_table() -> None:
 def test_an_unknown_model_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
-    shown = said("judges", "prices", "no-such")
+    shown = run_cli("judges", "prices", "no-such")
 
     assert (code_of(shown), shown.stdout) == (4, "")
     assert f"no price is known for no-such; add it to {tmp_path}/eyespot/prices.toml" in str(shown.exception)
@@ -125,10 +125,10 @@ def test_one_of_several_judges_must_be_named_for_qrels(ledger: Path) -> None:
         (digest,) = judgements.enter([HERON]).values()
         judgements.record([Judgement(digest, "a", "person:ada", "p", Verdict(0.0))])
 
-    vague, told = export(ledger, "q.txt"), export(ledger, "q.txt", "--by", "person:ada")
+    vague, exact = export(ledger, "q.txt"), export(ledger, "q.txt", "--by", "person:ada")
 
     assert code_of(vague) == 2 and "several have judged (m, person:ada)" in str(vague.exception)
-    assert told.exit_code == 0 and (ledger.parent / "q.txt").read_text() == "a heron\t0\ta\t0\n"
+    assert exact.exit_code == 0 and (ledger.parent / "q.txt").read_text() == "a heron\t0\ta\t0\n"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_said(
 ) -> None:
     monkeypatch.chdir(ledger.parent)
 
-    done = said("export", "judgements", *words)
+    done = run_cli("export", "judgements", *words)
 
     assert code_of(done) == code and sentence in str(done.exception)
 

@@ -26,7 +26,7 @@ def ran(*words: object) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-def told(*words: object) -> Any:
+def run_json(*words: object) -> Any:
     done = ran(*words, "--json")
     assert done.exit_code == 0, done.output or done.exception
     return json.loads(done.stdout)
@@ -39,16 +39,16 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for kind in range(KINDS):
         for at in range(EACH):
             draw(folder / "set" / f"kind{kind}" / f"{kind}-{at}.png", 50 * kind + at)
-    told("build", "pairs", "labelled", folder / "set", "--out", folder / "pairs", "--held-out", 0.34)
+    run_json("build", "pairs", "labelled", folder / "set", "--out", folder / "pairs", "--held-out", 0.34)
     lists = sorted((folder / "pairs").glob("*/*/pictures.parquet"))
-    told("index", *lists, "-g", folder / "gallery")
+    run_json("index", *lists, "-g", folder / "gallery")
     return folder
 
 
 @pytest.mark.long
 def test_every_option_of_the_builder_counts(world: Path, tmp_path: Path) -> None:
     def pairs(*words: object) -> Any:
-        return told("build", "pairs", "labelled", *words)
+        return run_json("build", "pairs", "labelled", *words)
 
     usual = pairs(world / "set", "--out", tmp_path / "usual")
     assert (usual["captions"], usual["classes"]) == (24, {"train": 6})
@@ -68,7 +68,7 @@ def test_files_of_universal_embeddings_are_named_by_split(world: Path, tmp_path:
     (tmp_path / "info_files" / "kinds" / "val.json").write_text(json.dumps(entries))
     words = ("--images", world / "set", "--split", "val", "--out", tmp_path / "out")
 
-    assert told("build", "pairs", "labelled", tmp_path / "info_files", *words)["captions"] == 4
+    assert run_json("build", "pairs", "labelled", tmp_path / "info_files", *words)["captions"] == 4
 
 
 def test_a_gallery_needs_a_column(world: Path, tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_a_gallery_needs_a_column(world: Path, tmp_path: Path) -> None:
 @requires("torch")
 def test_a_linear_adapter_has_a_class_for_each_label(world: Path, tmp_path: Path) -> None:
     small = ("--width", 8, "--epochs", 1)
-    by_column = told("train", "linear", world / "gallery", "--labels", "label", "--out", tmp_path / "a", *small)
-    by_pairs = told(
+    by_column = run_json("train", "linear", world / "gallery", "--labels", "label", "--out", tmp_path / "a", *small)
+    by_pairs = run_json(
         "train", "linear", world / "gallery", "--labels", f"{world}/pairs/train/", "--out", tmp_path / "b", *small
     )
 
@@ -102,7 +102,7 @@ def test_arrays_have_a_line_for_each_image(tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("a\n")
     line = ("train", "linear", tmp_path, "--width", 4, "--epochs", 1, "--out", tmp_path / "out")
 
-    done = told(*line, "--labels", tmp_path / "labels.txt")
+    done = run_json(*line, "--labels", tmp_path / "labels.txt")
     short = ran(*line, "--labels", tmp_path / "short.txt")
 
     assert (done["vectors"], done["classes"]) == (10, 2)
@@ -114,7 +114,7 @@ def test_quari_trains_on_pictures_that_ask_for_pictures(world: Path, tmp_path: P
     small = ("--rank", 2, "--hidden", 8, "--heads", 2, "--batch", 4, "--epochs", 1, "--keep-anyway", "--device", "cpu")
     sides = ("--captions", f"{world}/pairs/train/", "--held-out-captions", f"{world}/pairs/held-out/")
 
-    done = told("train", "quari", world / "gallery", *sides, "--out", tmp_path / "run", *small)
+    done = run_json("train", "quari", world / "gallery", *sides, "--out", tmp_path / "run", *small)
 
     assert done["model"] == str(tmp_path / "run" / "model") and done["validation"]["gallery"] == 24
 

@@ -16,8 +16,8 @@ from tests.cli.conftest import copy_of_sample_gallery, run_eyespot
 def gallery(tmp_path: Path) -> Path:
     """The sample gallery with a list of two photos, and of one that has left it."""
     gallery = copy_of_sample_gallery(tmp_path / "gallery")
-    told = run_eyespot("search", "fish", "-g", gallery, "-k", "2", "--json")
-    ids = [one["id"] for one in json.loads(told.stdout)["items"]]
+    result = run_eyespot("search", "fish", "-g", gallery, "-k", "2", "--json")
+    ids = [one["id"] for one in json.loads(result.stdout)["items"]]
     with PhotoLists(gallery / "ledger.sqlite") as lists:
         lists.make("Two fish", "ada", [*ids, "f" * 32])
     return gallery
@@ -25,9 +25,9 @@ def gallery(tmp_path: Path) -> Path:
 
 def test_lists_are_listed_and_shown(gallery: Path) -> None:
     lines = run_eyespot("lists", "list", "-g", gallery).stdout.split("\t")
-    told = json.loads(run_eyespot("lists", "list", "--gallery", gallery, "--json").stdout)
+    lists = json.loads(run_eyespot("lists", "list", "--gallery", gallery, "--json").stdout)
     paths = run_eyespot("lists", "show", "two FISH", "-g", gallery).stdout.splitlines()
-    shown = json.loads(run_eyespot("lists", "show", told[0]["list"], "--gallery", gallery, "--json").stdout)
+    shown = json.loads(run_eyespot("lists", "show", lists[0]["list"], "--gallery", gallery, "--json").stdout)
 
     assert lines[1:] == ["3", "ada", "Two fish\n"]
     assert [one["path"] for one in shown] == paths and all(Path(path).is_file() for path in paths)

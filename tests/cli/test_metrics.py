@@ -23,15 +23,15 @@ def test_json_is_as_the_contract_has_it(files: tuple[Path, Path]) -> None:
     words = ("-m", "AP@50", "-m", "RR", "--norm", "min-k", "--ties", "average", "--per-query", "--json")
     shown = run_eyespot("metrics", *files, *words)
 
-    told = json.loads(shown.stdout)
+    report = json.loads(shown.stdout)
 
     assert shown.returncode == 0 and shown.stderr == ""
-    assert told["measures"]["AP@50"]["mean"] == pytest.approx(0.5)
+    assert report["measures"]["AP@50"]["mean"] == pytest.approx(0.5)
     assert (
-        told["measures"]["AP@50"]["definition"] | {"norm": "min-k", "ties": "average", "cutoff": 50}
-        == (told["measures"]["AP@50"]["definition"])
+        report["measures"]["AP@50"]["definition"] | {"norm": "min-k", "ties": "average", "cutoff": 50}
+        == (report["measures"]["AP@50"]["definition"])
     )
-    assert told["queries"] == {"q1": {"AP@50": 0.5, "RR": 0.5}, "q2": {"AP@50": 0.5, "RR": 1.0}}
+    assert report["queries"] == {"q1": {"AP@50": 0.5, "RR": 0.5}, "q2": {"AP@50": 0.5, "RR": 1.0}}
 
 
 def test_lines_say_mean_interval_and_definition(files: tuple[Path, Path]) -> None:
@@ -42,10 +42,10 @@ def test_lines_say_mean_interval_and_definition(files: tuple[Path, Path]) -> Non
 
 
 def test_without_measures_the_usual_ones_and_mteb_keys(files: tuple[Path, Path]) -> None:
-    told = json.loads(run_eyespot("metrics", *files, "--json", "--keys", "mteb").stdout)
+    report = json.loads(run_eyespot("metrics", *files, "--json", "--keys", "mteb").stdout)
 
-    assert list(told["measures"]) == ["map_at_50", "ndcg_at_50", "mrr", "recall_at_20"]
-    assert "queries" not in told
+    assert list(report["measures"]) == ["map_at_50", "ndcg_at_50", "mrr", "recall_at_20"]
+    assert "queries" not in report
 
 
 def test_queries_without_results_are_noted_on_stderr(files: tuple[Path, Path]) -> None:
@@ -60,10 +60,10 @@ def test_queries_without_results_are_noted_on_stderr(files: tuple[Path, Path]) -
 
 def test_the_list_names_every_measure_and_preset(tmp_path: Path) -> None:
     lines = run_eyespot("metrics", "list", cwd=tmp_path).stdout.splitlines()
-    told = json.loads(run_eyespot("metrics", "list", "--json", cwd=tmp_path).stdout)
+    report = json.loads(run_eyespot("metrics", "list", "--json", cwd=tmp_path).stdout)
 
-    assert [line.split()[1] for line in lines] == [*told["measures"], *told["ir-measures"], *told["presets"]]
-    assert {"AP", "Hit", "mAP@R"} <= set(told["measures"]) and {"inquire", "circo"} <= set(told["presets"])
+    assert [line.split()[1] for line in lines] == [*report["measures"], *report["ir-measures"], *report["presets"]]
+    assert {"AP", "Hit", "mAP@R"} <= set(report["measures"]) and {"inquire", "circo"} <= set(report["presets"])
 
 
 @requires("ir_measures")

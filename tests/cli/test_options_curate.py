@@ -27,12 +27,12 @@ from tests.curate.test_pairs import rmir as rmir_set
 from tests.judges.servers import Double
 
 
-def said(*words: object) -> Result:
+def run_cli(*words: object) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-def told(*words: object, code: int = 0) -> Any:
-    shown = said(*words, "--json")
+def run_json(*words: object, code: int = 0) -> Any:
+    shown = run_cli(*words, "--json")
     assert shown.exit_code == code, shown.output + str(shown.exception)
     return json.loads(shown.stdout)
 
@@ -59,7 +59,7 @@ def collected(export: Path, *more: object) -> dict[str, dict[str, Any]]:
     """What a collection says of its pictures, by observation."""
     out = export.parent / "set"
     words = ("--out", out, "--photos", export.parent / "photos", "--check", "decode", "--threads", 1)
-    told("build", "inat", export, *words, *more)
+    run_json("build", "inat", export, *words, *more)
     return {one["observation"]: one for one in inat.coco(out)["images"]}
 
 
@@ -106,7 +106,7 @@ def test_another_seed_draws_another_sparrow(export: Path) -> None:
     ],
 )
 def test_which_observations_are_wanted(export: Path, words: tuple[str, ...], dropped: dict[str, int] | None) -> None:
-    shown = said("build", "inat", export, "--dry-run", *words, "--json")
+    shown = run_cli("build", "inat", export, "--dry-run", *words, "--json")
 
     if dropped is None:
         assert "licence CC BY not wanted" in str(shown.exception)
@@ -127,7 +127,7 @@ def test_which_observations_are_wanted(export: Path, words: tuple[str, ...], dro
     ],
 )
 def test_what_makes_no_collection_is_refused(export: Path, words: tuple[object, ...], sentence: str) -> None:
-    refused = said("build", "inat", export, "--out", export.parent / "set", *words)
+    refused = run_cli("build", "inat", export, "--out", export.parent / "set", *words)
 
     assert refused.exit_code != 0 and sentence in str(refused.exception)
 
@@ -143,8 +143,8 @@ def test_pairs_of_cc12m_without_those_of_a_list(tmp_path: Path) -> None:
     file = cc12m(tmp_path / "0.tar")
     (tmp_path / "without.txt").write_text("000\n")
 
-    every = told("build", "pairs", "cc12m", file, "--out", tmp_path / "all")
-    some = told("build", "pairs", "cc12m", file, "--out", tmp_path / "some", "--without", tmp_path / "without.txt")
+    every = run_json("build", "pairs", "cc12m", file, "--out", tmp_path / "all")
+    some = run_json("build", "pairs", "cc12m", file, "--out", tmp_path / "some", "--without", tmp_path / "without.txt")
 
     assert len(captions(tmp_path / "all")) == len(captions(tmp_path / "some")) + 1
     assert some["left_out"]["is left out by --without"] == 1 and every["out"] == str(tmp_path / "all")
@@ -155,8 +155,8 @@ def test_pairs_of_biotrove_are_drawn_and_left_to_be_captioned(tmp_path: Path) ->
     (tmp_path / "without.txt").write_text("".join(f"{id}\n" for id in range(1, 11)))
     line = ("build", "pairs", "biotrove", file, "--images", tmp_path / "photos", "--count", 8)
 
-    told(*line, "--out", tmp_path / "a", "--captioned", 3, "--without", tmp_path / "without.txt")
-    told(*line, "--out", tmp_path / "b", "--captioned", 0, "--without", tmp_path / "without.txt", "--seed", 1)
+    run_json(*line, "--out", tmp_path / "a", "--captioned", 3, "--without", tmp_path / "without.txt")
+    run_json(*line, "--out", tmp_path / "b", "--captioned", 0, "--without", tmp_path / "without.txt", "--seed", 1)
 
     drawn = {
         name: {row["photo_id"] for row in pq.read_table(tmp_path / name / "all" / "pictures.parquet").to_pylist()}
@@ -171,8 +171,8 @@ def test_pairs_of_another_split_of_an_rmir_set(tmp_path: Path) -> None:
     folder = rmir_set(tmp_path / "set")
     (tmp_path / "without.txt").write_text("q2\n")
 
-    told("build", "pairs", "rmir", folder, "--out", tmp_path / "test", "--split", "test")
-    told("build", "pairs", "rmir", folder, "--out", tmp_path / "train", "--without", tmp_path / "without.txt")
+    run_json("build", "pairs", "rmir", folder, "--out", tmp_path / "test", "--split", "test")
+    run_json("build", "pairs", "rmir", folder, "--out", tmp_path / "train", "--without", tmp_path / "without.txt")
 
     assert captions(tmp_path / "test") == ["why q3?"] and captions(tmp_path / "train") == ["why q1?", "why q1?"]
 
@@ -188,7 +188,7 @@ def test_a_reranking_set_is_split_by_lot_and_of_judged_hits_alone(tmp_path: Path
     line = ("build", "rerank", tmp_path / "run.txt", tmp_path / "qrels.txt", "--depth", 3, "--val", 5)
 
     for name, more in {"usual": (), "other": ("--seed", 1), "judged": ("--judged-only",)}.items():
-        told(*line, "--out", tmp_path / name, *more)
+        run_json(*line, "--out", tmp_path / name, *more)
 
     names = ("usual", "other", "judged")
     splits = {name: (tmp_path / name / "queries.csv").read_text() for name in names}
@@ -207,21 +207,21 @@ def labelled(tmp_path: Path) -> tuple[str, Path]:
     where = ("-g", str(world.gallery(tmp_path, 30, 10)))
     ids = [f"clip-retrieval:pictures/{number:04d}.jpg" for number in range(30)]
     (tmp_path / "q.csv").write_text("query_id,query_text,visible,feasible,of_interest\n1,a heron,yes,yes,yes\n")
-    told("annotate", "add", tmp_path / "q.csv", *where)
-    told("annotate", "list", "1", "--label", "kind=heron", "--label", "kind=other", *where)
+    run_json("annotate", "add", tmp_path / "q.csv", *where)
+    run_json("annotate", "list", "1", "--label", "kind=heron", "--label", "kind=other", *where)
     for who, marks in {"Ada": ["y"] * 10 + ["n"] * 20, "Bo": ["y", "n"]}.items():
         table = [f"{id},{mark}\n" for id, mark in zip(ids, marks, strict=False)]
         (tmp_path / "marks.csv").write_text("image,mark\n" + "".join(table))
-        told("annotate", "mark", "1", tmp_path / "marks.csv", "--as", who, *where)
+        run_json("annotate", "mark", "1", tmp_path / "marks.csv", "--as", who, *where)
     return where
 
 
 def test_an_hour_costs_what_is_paid_for_it(labelled: tuple[str, Path], tmp_path: Path) -> None:
     """Thirty marks came at once, and one a moment later; at a billion an hour the moment costs something."""
     (tmp_path / "later.csv").write_text("image,mark\nclip-retrieval:pictures/0029.jpg,d\n")
-    told("annotate", "mark", "1", tmp_path / "later.csv", "--as", "Ada", *labelled)
+    run_json("annotate", "mark", "1", tmp_path / "later.csv", "--as", "Ada", *labelled)
     costs = [
-        told("annotate", "status", "1", *labelled, "--wage", wage)["1"]["annotators"]["Ada"]["cost"]
+        run_json("annotate", "status", "1", *labelled, "--wage", wage)["1"]["annotators"]["Ada"]["cost"]
         for wage in (0, 10**9, 2 * 10**9)
     ]
 
@@ -229,30 +229,30 @@ def test_an_hour_costs_what_is_paid_for_it(labelled: tuple[str, Path], tmp_path:
 
 
 def test_two_who_labelled_the_same_differ_until_it_is_settled(labelled: tuple[str, Path]) -> None:
-    (pair,) = told("annotate", "agreement", *labelled)["1"]["pairs"]
-    (dispute,) = told("annotate", "disputes", *labelled)["1"]
-    settled = said("annotate", "settle", "1", dispute["image"], "n", "--as", "Cy", *labelled)
+    (pair,) = run_json("annotate", "agreement", *labelled)["1"]["pairs"]
+    (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
+    settled = run_cli("annotate", "settle", "1", dispute["image"], "n", "--as", "Cy", *labelled)
 
     assert (pair["photos"], pair["agreed"]) == (2, 0.5)
     assert dispute["image"].endswith("0001.jpg") and dispute["marks"] == {"Ada": "y", "Bo": "n"}
-    assert settled.exit_code == 0 and told("annotate", "disputes", *labelled) == {"1": []}
+    assert settled.exit_code == 0 and run_json("annotate", "disputes", *labelled) == {"1": []}
 
 
 def test_what_nobody_disputes_is_not_settled(labelled: tuple[str, Path]) -> None:
-    (dispute,) = told("annotate", "disputes", *labelled)["1"]
+    (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
     agreed = dispute["image"].replace("0001.jpg", "0000.jpg")
-    refused = said("annotate", "settle", "1", agreed, "n", "--as", "Cy", *labelled)
+    refused = run_cli("annotate", "settle", "1", agreed, "n", "--as", "Cy", *labelled)
 
     assert isinstance(refused.exception, UsageError) and "nothing to settle" in str(refused.exception)
 
 
 def test_who_disagrees_settles_their_own_dispute_only_when_they_say_so(labelled: tuple[str, Path]) -> None:
-    (dispute,) = told("annotate", "disputes", *labelled)["1"]
+    (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
     word = ("annotate", "settle", "1", dispute["image"], "n", "--as", "Bo", "--note", "a stork", *labelled)
-    refused, settled = said(*word), said(*word, "--own")
+    refused, settled = run_cli(*word), run_cli(*word, "--own")
 
     assert isinstance(refused.exception, UsageError) and "their own dispute" in str(refused.exception)
-    assert settled.exit_code == 0 and told("annotate", "disputes", *labelled) == {"1": []}
+    assert settled.exit_code == 0 and run_json("annotate", "disputes", *labelled) == {"1": []}
     with AnnotationStore(Path(labelled[1]) / "ledger.sqlite") as store:
         assert [note[:2] for note in store.team.notes("1")[dispute["image"]]] == [("Bo", "a stork")]
 
@@ -260,10 +260,12 @@ def test_who_disagrees_settles_their_own_dispute_only_when_they_say_so(labelled:
 def test_flags_are_raised_listed_and_leave_the_set(labelled: tuple[str, Path], tmp_path: Path) -> None:
     photo = "clip-retrieval:pictures/0003.jpg"
     for kind, reason in (("face", ""), ("other", "a drawing")):
-        assert said("annotate", "flag", photo, kind, "--as", "Ada", "--reason", reason, *labelled).exit_code == 0
-    wrong = [said("annotate", "flag", *what, "--as", "Ada", *labelled) for what in (("none", "face"), (photo, "ugly"))]
-    flags = told("annotate", "flags", "--out", tmp_path / "flags.csv", *labelled)["flags"]
-    counts = told("annotate", "export", tmp_path / "set", "--without-flagged", *labelled)["queries"]["1"]
+        assert run_cli("annotate", "flag", photo, kind, "--as", "Ada", "--reason", reason, *labelled).exit_code == 0
+    wrong = [
+        run_cli("annotate", "flag", *what, "--as", "Ada", *labelled) for what in (("none", "face"), (photo, "ugly"))
+    ]
+    flags = run_json("annotate", "flags", "--out", tmp_path / "flags.csv", *labelled)["flags"]
+    counts = run_json("annotate", "export", tmp_path / "set", "--without-flagged", *labelled)["queries"]["1"]
 
     assert [(one["kind"], one["reason"], one["person"]) for one in flags] == [
         ("face", "", "Ada"),
@@ -274,16 +276,16 @@ def test_flags_are_raised_listed_and_leave_the_set(labelled: tuple[str, Path], t
 
 
 def test_queries_are_given_and_taken_and_a_team_has_a_line_of_its_own(labelled: tuple[str, Path]) -> None:
-    given = said("annotate", "assign", "Bo", "1", "--as", "Lea", *labelled)
+    given = run_cli("annotate", "assign", "Bo", "1", "--as", "Lea", *labelled)
     with AnnotationStore(Path(labelled[1]) / "ledger.sqlite") as store:
         assigned = store.team.assigned()
-    said("annotate", "assign", "Bo", "1", "--as", "Lea", "--take", *labelled)
+    run_cli("annotate", "assign", "Bo", "1", "--as", "Lea", "--take", *labelled)
     with AnnotationStore(Path(labelled[1]) / "ledger.sqlite") as store:
         left = store.team.assigned()
 
     assert given.exit_code == 0 and (assigned, left) == ({"1": ["Bo"]}, {})
-    assert told("annotate", "status", *labelled)["1"]["together"]["labelled"] == 30
-    assert "all together: 9 relevant of 30" in said("annotate", "status", *labelled).stdout
+    assert run_json("annotate", "status", *labelled)["1"]["together"]["labelled"] == 30
+    assert "all together: 9 relevant of 30" in run_cli("annotate", "status", *labelled).stdout
 
 
 @pytest.mark.long
@@ -291,9 +293,9 @@ def test_an_audit_draws_as_many_as_asked_and_the_same_by_the_same_seed(tmp_path:
     where = ("-g", world.gallery(tmp_path, 40, 5))
     drawn = []
     for id, seed in (("1", 7), ("2", 7), ("3", 8)):
-        told("annotate", "add", "--id", id, "--text", f"a heron {id}", *where)
-        told("annotate", "list", id, "--nearest", 3, "-e", "starter", *where)
-        audit = told("annotate", "audit", id, "--as", "Ada", "--size", 6, "--seed", seed, *where)
+        run_json("annotate", "add", "--id", id, "--text", f"a heron {id}", *where)
+        run_json("annotate", "list", id, "--nearest", 3, "-e", "starter", *where)
+        audit = run_json("annotate", "audit", id, "--as", "Ada", "--size", 6, "--seed", seed, *where)
         drawn.append([photo["image"] for photo in audit["photos"]])
 
     assert [len(photos) for photos in drawn] == [6, 6, 6] and drawn[0] != drawn[2]
@@ -303,21 +305,21 @@ def test_a_second_person_joins_an_audit_of_which_a_share_is_labelled_twice(tmp_p
     where = ("-g", world.gallery(tmp_path, 12, 3))
     lines = [f"1 Q0 pictures/{photo:04d}.jpg {photo + 1} {-photo} t" for photo in range(12)]
     (tmp_path / "run.txt").write_text("\n".join(lines))
-    told("annotate", "add", "--id", "1", "--text", "a heron", *where)
-    told("annotate", "list", "1", "--run", tmp_path / "run.txt", *where)
+    run_json("annotate", "add", "--id", "1", "--text", "a heron", *where)
+    run_json("annotate", "list", "1", "--run", tmp_path / "run.txt", *where)
 
-    drawn = told("annotate", "audit", "1", "--as", "Ada", "--size", 10, "--twice", 0.2, *where)
-    joined = told("annotate", "audit", "1", "--as", "Bo", "--join", *where)
-    alone = said("annotate", "audit", "1", "--as", "Cy", *where)
+    drawn = run_json("annotate", "audit", "1", "--as", "Ada", "--size", 10, "--twice", 0.2, *where)
+    joined = run_json("annotate", "audit", "1", "--as", "Bo", "--join", *where)
+    alone = run_cli("annotate", "audit", "1", "--as", "Cy", *where)
 
     assert joined == drawn and len(drawn["photos"]) == 10
     assert isinstance(alone.exception, UsageError) and "10 photos of the audit are still" in str(alone.exception)
     with AnnotationStore(where[1] / "ledger.sqlite") as store:
         number = store.audit_number("1", "Bo")
         assert number is not None and store.auditors(number) == ["Ada", "Bo"] and len(store.shares.twice(number)) == 2
-        early = said("annotate", "audit", "1", "--as", "Ada", "--release", *where)
+        early = run_cli("annotate", "audit", "1", "--as", "Ada", "--release", *where)
         store.mark("1", "Ada", {photo["image"]: "n" for photo in drawn["photos"]})
-        released = told("annotate", "audit", "1", "--as", "Ada", "--release", *where)
+        released = run_json("annotate", "audit", "1", "--as", "Ada", "--release", *where)
         audit = standing(store, "1", "Ada").audit
 
     assert isinstance(early.exception, UsageError) and "waits for the label of a second person" in str(early.exception)
@@ -327,29 +329,33 @@ def test_a_second_person_joins_an_audit_of_which_a_share_is_labelled_twice(tmp_p
 def test_the_photos_of_a_ranking_are_listed(tmp_path: Path) -> None:
     where = ("-g", world.gallery(tmp_path, 12, 3))
     (tmp_path / "run.txt").write_text("1 Q0 pictures/0004.jpg 1 2 t\n1 Q0 pictures/0002.jpg 2 1 t\n")
-    told("annotate", "add", "--id", "1", "--text", "a heron", *where)
+    run_json("annotate", "add", "--id", "1", "--text", "a heron", *where)
 
-    assert told("annotate", "list", "1", "--run", tmp_path / "run.txt", *where) == {"query": "1", "new": 2, "listed": 2}
+    assert run_json("annotate", "list", "1", "--run", tmp_path / "run.txt", *where) == {
+        "query": "1",
+        "new": 2,
+        "listed": 2,
+    }
 
 
 def test_only_sets_without_problems_are_exported_and_reranked_as_deep_as_asked(
     labelled: tuple[str, Path], tmp_path: Path
 ) -> None:
-    (dispute,) = told("annotate", "disputes", *labelled)["1"]
-    said("annotate", "settle", "1", dispute["image"], "y", "--as", "Cy", *labelled)
-    told("annotate", "add", "--id", "2", "--text", "another heron", *labelled)
-    told("annotate", "list", "2", "--nearest", 4, *labelled)
+    (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
+    run_cli("annotate", "settle", "1", dispute["image"], "y", "--as", "Cy", *labelled)
+    run_json("annotate", "add", "--id", "2", "--text", "another heron", *labelled)
+    run_json("annotate", "list", "2", "--nearest", 4, *labelled)
     (tmp_path / "run.txt").write_text("2 Q0 clip-retrieval:pictures/0000.jpg 1 2 t\n")
     (tmp_path / "marks.csv").write_text("image,mark\nclip-retrieval:pictures/0000.jpg,d\n")
-    told("annotate", "list", "2", "--run", tmp_path / "run.txt", *labelled)
-    told("annotate", "mark", "2", tmp_path / "marks.csv", "--as", "Ada", *labelled)
+    run_json("annotate", "list", "2", "--run", tmp_path / "run.txt", *labelled)
+    run_json("annotate", "mark", "2", tmp_path / "marks.csv", "--as", "Ada", *labelled)
     subset = ("--rerank", tmp_path / "deep", "--depth", 15, "--layout", "inquire-rerank")
 
-    every = told("annotate", "export", tmp_path / "all", *labelled)["queries"]
-    kept = told("annotate", "export", tmp_path / "kept", "--kept", *labelled, *subset)["queries"]
+    every = run_json("annotate", "export", tmp_path / "all", *labelled)["queries"]
+    survivors = run_json("annotate", "export", tmp_path / "kept", "--kept", *labelled, *subset)["queries"]
 
     rows = [row for path in (tmp_path / "deep").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
-    assert set(kept) < set(every) == {"1", "2"}
+    assert set(survivors) < set(every) == {"1", "2"}
     assert Counter(row["query"] for row in rows) == {"a heron": 15}
 
 
@@ -388,14 +394,14 @@ def test_a_trial_of_rmir_asks_about_few_photos_and_its_audit_is_as_large_as_aske
     place = rmir.recipe(tmp_path, Path("elsewhere"))
     line = ("build", "rmir", place, "-g", rmir_photos)
 
-    trial = told(*line, "--out", tmp_path / "trial", "--limit", 2)
-    whole = told(*line, "--out", tmp_path / "whole", "--audit", 1, "--pictures")
+    trial = run_json(*line, "--out", tmp_path / "trial", "--limit", 2)
+    whole = run_json(*line, "--out", tmp_path / "whole", "--audit", 1, "--pictures")
 
     assert (steps(trial)["inputs"]["kept"], steps(whole)["inputs"]["kept"]) == (2, 6)
     assert max(whole["audit"].values()) <= 2
     assert b"JFIF" in b"".join(path.read_bytes() for path in (tmp_path / "whole/set/mteb").rglob("*.parquet"))
     assert b"JFIF" not in b"".join(path.read_bytes() for path in (tmp_path / "trial/set/mteb").rglob("*.parquet"))
-    agreement = told("build", "rmir-audit", place, "--out", tmp_path / "whole", "-g", rmir_photos)
+    agreement = run_json("build", "rmir-audit", place, "--out", tmp_path / "whole", "-g", rmir_photos)
     assert [one["cases"] for one in agreement["agreement"]] == [0] * len(agreement["agreement"])
 
 
@@ -403,7 +409,7 @@ def test_a_trial_of_recos_has_few_pictures_of_the_gallery_named(recos_photos: Pa
     place = recos.recipe(tmp_path, Path("elsewhere"), draw="subtasks = {}", collect=COLLECT)
     line = ("build", "recos", place, "-g", f"own={recos_photos}", "--dry-run", "--out", tmp_path / "out")
 
-    whole, trial = steps(told(*line)), steps(told(*line, "--limit", 2))
+    whole, trial = steps(run_json(*line)), steps(run_json(*line, "--limit", 2))
 
     assert (whole["caption"]["records"], trial["caption"]["records"]) == (4, 2)
 
@@ -440,10 +446,10 @@ def test_building_ends_when_the_budget_is_spent(
     """Of money there is enough for the first request, as dear as it may become, and not for another beside it."""
     limit = 2 if option == "--budget-calls" else {"rmir": 1.8, "recos": 1.2}[verb]
     with Double(then=script_of(verb)) as server:
-        cut = said(*line_of(verb, tmp_path, photographed[verb], server.url), option, limit)
-        asked = len(server.seen)
+        cut = run_cli(*line_of(verb, tmp_path, photographed[verb], server.url), option, limit)
+        calls = len(server.seen)
 
-    assert isinstance(cut.exception, BudgetSpent) and asked == (2 if limit == 2 else 1)
+    assert isinstance(cut.exception, BudgetSpent) and calls == (2 if limit == 2 else 1)
 
 
 @pytest.mark.usefixtures("paid")
@@ -452,7 +458,7 @@ def test_what_failed_is_asked_again_when_told_so(verb: str, photographed: dict[s
     counts = []
     with Double(then=script_of(verb, breaks=1.0)) as server:
         for more in ((), (), ("--retry-failed",)):
-            said(*line_of(verb, tmp_path, photographed[verb], server.url), *more)
+            run_cli(*line_of(verb, tmp_path, photographed[verb], server.url), *more)
             counts.append(len(server.seen))
 
     assert 0 < counts[0] == counts[1] < counts[2]
@@ -473,17 +479,17 @@ def test_a_run_that_lost_records_leaves_the_earlier_set_unless_told_to_replace_i
         line = line_of(verb, tmp_path, photographed[verb], server.url)
         recipe = Path(str(line[2]))
         recipe.write_text(recipe.read_text().replace("k = 4", "k = 2"))
-        told(*line)
+        run_json(*line)
         before = (out / "set" / f"{table_of(verb)}.parquet").read_bytes()
         recipe.write_text(recipe.read_text().replace("seed = 3", "seed = 4"))
         server.then = script_of(verb, breaks=1.0)
-        lost = said(*line, "--json")
-        kept = (out / "set" / f"{table_of(verb)}.parquet").read_bytes()
+        lost = run_cli(*line, "--json")
+        between = (out / "set" / f"{table_of(verb)}.parquet").read_bytes()
         beside = (out / "set-incomplete" / "card.html").is_file()
-        replaced = said(*line, "--replace", "--json")
+        replaced = run_cli(*line, "--replace", "--json")
         after = (out / "set" / f"{table_of(verb)}.parquet").read_bytes()
 
-    assert kept == before != after and lost.exit_code != 0 and replaced.exit_code != 0
+    assert between == before != after and lost.exit_code != 0 and replaced.exit_code != 0
     assert beside and not (out / "set-incomplete").exists()
     # Without a caption the error names the card that says why
     says = "the earlier set stays in" if verb == "rmir" else str(out / "set-incomplete")
@@ -497,7 +503,7 @@ def test_captions_by_a_model_end_when_the_money_is_spent(
     with Double() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         line = ("build", "captions", "--out", tmp_path / "c.csv", "-g", recos_photos, "--by", "openai:writer")
-        cut = said(*line, "--common", "title", "--ledger", tmp_path / "ledger.sqlite", "--budget-money", 0.25)
-        asked = len(server.seen)
+        cut = run_cli(*line, "--common", "title", "--ledger", tmp_path / "ledger.sqlite", "--budget-money", 0.25)
+        calls = len(server.seen)
 
-    assert asked == 2 and "$0.25" in str(cut.exception) + cut.stderr
+    assert calls == 2 and "$0.25" in str(cut.exception) + cut.stderr

@@ -22,7 +22,7 @@ FORMATS = [*TABLES, "beir", "mteb", "label-studio", "camtrap-dp"]
 NEEDS = {"hdf5": "h5py", "lance": "lancedb"}
 
 
-def told(*words: object, code: int = 0) -> Any:
+def run_json(*words: object, code: int = 0) -> Any:
     shown = CliRunner().invoke(app, [*(str(word) for word in words), "--json"])
     assert shown.exit_code == code, shown.output + str(shown.exception)
     return json.loads(shown.stdout)
@@ -40,8 +40,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copy(path, folder / "photos" / f"{at}.jpg")
             kind = "bird" if at % 2 == 0 else "mammal"
             rows.writerow([f"{at}.jpg", f"Nr {at}", kind, "Turdus merula", f"2024-05-0{at + 1}", 47 + at / 10, 8.5])
-    told("index", folder / "photos", "-g", folder / "gallery")
-    items = told("search", "anything", "-g", folder / "gallery", "-k", 6)["items"]
+    run_json("index", folder / "photos", "-g", folder / "gallery")
+    items = run_json("search", "anything", "-g", folder / "gallery", "-k", 6)["items"]
     ids = {item["title"]: item["id"] for item in items}
     (folder / "ids.txt").write_text("\n".join(ids[f"Nr {at}"] for at in (0, 2, 4)) + "\n")
     (folder / "qrels.txt").write_text("".join(f"q{at} 0 {ids[f'Nr {at}']} 1\n" for at in range(6)))
@@ -60,7 +60,7 @@ def filters(place: Path) -> dict[str, object]:
 )
 def test_each_filter_chooses_alone(place: Path, tmp_path: Path, option: str, numbers: str) -> None:
     line = ("export", "parquet", tmp_path / "out", "-g", place / "gallery", option, filters(place)[option])
-    assert told(*line)["rows"] == len(numbers)
+    assert run_json(*line)["rows"] == len(numbers)
 
     titles = [
         title for path in (tmp_path / "out").rglob("*.parquet") for title in pq.read_table(path)["title"].to_pylist()
@@ -75,7 +75,7 @@ def test_every_format_takes_all_filters_together(place: Path, tmp_path: Path, na
     line += [word for pair in filters(place).items() for word in pair]
     line += ["--qrels", place / "qrels.txt", "--queries", place / "queries.csv"] if name in ("beir", "mteb") else []
     line += ["--all-columns"] if name in ("camtrap-dp", "label-studio") else []
-    done = told(*line[:2], tmp_path / "out", *line[2:])
+    done = run_json(*line[:2], tmp_path / "out", *line[2:])
 
     assert done["rows"] == 1 and any((tmp_path / "out").iterdir())
 
@@ -84,8 +84,8 @@ def test_every_format_takes_all_filters_together(place: Path, tmp_path: Path, na
 def test_judgements_of_one_judge_go_out_by_default_from_the_ledger(place: Path, tmp_path: Path, name: str) -> None:
     gallery = tmp_path / "gallery"
     shutil.copytree(place / "gallery", gallery)
-    told("search", "a bird", "-g", gallery, "--rerank", "encoder:starter", "--depth", 3)
-    done = told("export", name, tmp_path / "out", "-g", gallery, "--by", "encoder:starter")
+    run_json("search", "a bird", "-g", gallery, "--rerank", "encoder:starter", "--depth", 3)
+    done = run_json("export", name, tmp_path / "out", "-g", gallery, "--by", "encoder:starter")
     CliRunner().invoke(app, ["export", name, str(tmp_path / "no"), "-g", str(gallery), "--by", "person:nobody"])
 
     assert done["rows"] == 6 and not (tmp_path / "no").exists()
@@ -93,8 +93,8 @@ def test_judgements_of_one_judge_go_out_by_default_from_the_ledger(place: Path, 
 
 def test_vectors_are_halved_and_pictures_are_put_into_tables(place: Path, tmp_path: Path) -> None:
     line = ("-g", place / "gallery", "--label", "kind=bird")
-    told("export", "parquet", tmp_path / "small", *line, "--float16")
-    told("export", "parquet", tmp_path / "large", *line, "--pictures")
+    run_json("export", "parquet", tmp_path / "small", *line, "--float16")
+    run_json("export", "parquet", tmp_path / "large", *line, "--pictures")
     small, large = (pq.read_schema(next((tmp_path / name).rglob("*.parquet"))) for name in ("small", "large"))
 
     assert "halffloat" in str(small) and "halffloat" not in str(large)
@@ -103,7 +103,7 @@ def test_vectors_are_halved_and_pictures_are_put_into_tables(place: Path, tmp_pa
 
 def test_lance_tables_hold_half_precision_where_asked(place: Path, tmp_path: Path) -> None:
     lancedb = pytest.importorskip("lancedb")
-    told("export", "lance", tmp_path / "out", "-g", place / "gallery", "--float16")
+    run_json("export", "lance", tmp_path / "out", "-g", place / "gallery", "--float16")
 
     (table,) = (tmp_path / "out").glob("*.lance")
     assert "halffloat" in str(lancedb.connect(tmp_path / "out").open_table(table.stem).schema)
@@ -111,8 +111,8 @@ def test_lance_tables_hold_half_precision_where_asked(place: Path, tmp_path: Pat
 
 def test_columns_become_categories_and_splits(place: Path, tmp_path: Path) -> None:
     gallery = place / "gallery"
-    told("export", "coco", tmp_path / "coco", "-g", gallery, "--category", "species")
-    told("export", "imagefolder", tmp_path / "split", "-g", gallery, "--category", "kind", "--split", "kind")
+    run_json("export", "coco", tmp_path / "coco", "-g", gallery, "--category", "species")
+    run_json("export", "imagefolder", tmp_path / "split", "-g", gallery, "--category", "kind", "--split", "kind")
     categories = json.loads((tmp_path / "coco" / "annotations.json").read_text())["categories"]
 
     assert [category["name"] for category in categories] == ["Turdus merula"]
@@ -121,7 +121,7 @@ def test_columns_become_categories_and_splits(place: Path, tmp_path: Path) -> No
 
 def test_tasks_name_the_address_that_is_given(place: Path, tmp_path: Path) -> None:
     line = ("export", "label-studio", tmp_path / "out", "-g", place / "gallery", "--images-at", "https://example.org/")
-    told(*line)
+    run_json(*line)
 
     tasks = json.loads((tmp_path / "out" / "tasks.json").read_text())
     assert all(task["data"]["image"].startswith("https://example.org/") for task in tasks)
@@ -132,7 +132,7 @@ def test_results_of_label_studio_come_into_the_gallery_that_is_named(place: Path
     id = (place / "ids.txt").read_text().split()[0]
     result = [{"image_id": id, "query_id": "q", "query": "a bird", "relevance": "relevant", "annotator": 7}]
     (tmp_path / "min.json").write_text(json.dumps(result))
-    done = told("import", "label-studio", tmp_path / "min.json", "-g", tmp_path / "gallery")
+    done = run_json("import", "label-studio", tmp_path / "min.json", "-g", tmp_path / "gallery")
 
     assert 1 in done.values()
 
@@ -148,7 +148,7 @@ def test_detections_are_looked_for_below_the_folder_of_photos(place: Path, tmp_p
     away = CliRunner().invoke(app, list(map(str, line)))
 
     assert "say where its paths begin with --photos" in str(away.exception)
-    assert told(*line, "--photos", place)["known"] == 1
+    assert run_json(*line, "--photos", place)["known"] == 1
 
 
 SYSTEMS = {
@@ -177,7 +177,7 @@ def test_camera_traps_are_imported_and_what_is_refused_is_listed(place: Path, tm
     if system == "timelapse":  # the others are also found by the end of their paths
         away = CliRunner().invoke(app, list(map(str, line)))
         assert "say where its paths begin with --photos" in str(away.exception)
-    done = told(*line, "--photos", place, code=3)
+    done = run_json(*line, "--photos", place, code=3)
 
     assert (done["known"], done["photos"]) == ((2, 3) if system == "timelapse" else (1, 2))
     assert [failure["reason"].partition(" where")[0] for failure in done["failed"]] == ["has 1 fields"]
@@ -190,7 +190,7 @@ def test_two_exports_of_one_name_stay_beside_each_other(place: Path, tmp_path: P
         (tmp_path / card).mkdir()
         (tmp_path / card / f"{name}.csv").write_text(f"File,RelativePath,Beast\n{number}.jpg,photos,beast {number}\n")
     lists = [
-        told("import", "timelapse", tmp_path / card / f"{name}.csv", "-g", tmp_path / "gallery", "--photos", place)[
+        run_json("import", "timelapse", tmp_path / card / f"{name}.csv", "-g", tmp_path / "gallery", "--photos", place)[
             "list"
         ]
         for card in ("a", "b", "a")
@@ -205,9 +205,9 @@ def test_two_exports_of_one_name_stay_beside_each_other(place: Path, tmp_path: P
 
 def test_convert_takes_a_file_for_what_it_is_said_to_be(place: Path, tmp_path: Path) -> None:
     (tmp_path / "either.json").write_text(json.dumps({"q": {"a": 1, "b": 2}}))
-    run = told("convert", tmp_path / "either.json", tmp_path / "run.txt", "--run")
+    run = run_json("convert", tmp_path / "either.json", tmp_path / "run.txt", "--run")
     (tmp_path / "run.dat").write_text("q Q0 a 1 0.5 t\n")
-    named = told("convert", tmp_path / "run.dat", tmp_path / "named.json", "--run", "--format", "trec")
+    named = run_json("convert", tmp_path / "run.dat", tmp_path / "named.json", "--run", "--format", "trec")
 
     assert run["holds"] == "run" and (tmp_path / "run.txt").read_text().startswith("q Q0 b 1 ")
     assert named["rows"] == 1

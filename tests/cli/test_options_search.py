@@ -29,12 +29,12 @@ DATES = {"early.jpg": "2021:04:30 23:59:59", "may.jpg": "2021:05:03 10:00:00", "
 ZURICH = {1: "N", 2: (47.0, 22.0, 0.0), 3: "E", 4: (8.0, 32.0, 0.0)}
 
 
-def said(*words: object) -> Result:
+def run_cli(*words: object) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-def told(*words: object, code: int = 0) -> Any:
-    shown = said(*words, "--json")
+def run_json(*words: object, code: int = 0) -> Any:
+    shown = run_cli(*words, "--json")
     assert shown.exit_code == code, shown.output + str(shown.exception)
     return json.loads(shown.stdout)
 
@@ -70,7 +70,7 @@ def names(found: Any) -> list[str]:
 )
 def test_when_and_where_photos_were_taken(dated: Path, words: tuple[str, ...], wanted: list[str]) -> None:
     """What has no date or no position is not found by it."""
-    assert names(told("search", "a colour", "-g", dated, *words)) == wanted
+    assert names(run_json("search", "a colour", "-g", dated, *words)) == wanted
 
 
 # -- judges behind an endpoint ------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def own(tmp_path: Path, dated: Path) -> Path:
 def test_a_search_ends_when_the_money_is_spent(dated: Path, server: Double, tenth: Path, tmp_path: Path) -> None:
     line = ("search", "a colour", "-g", dated, "--rerank", "openai:tiny", "--ledger", tmp_path / "ledger.sqlite")
 
-    cut = said(*line, "--prices", tenth, "--budget-money", 0.25, "--judge", "workers=1")
+    cut = run_cli(*line, "--prices", tenth, "--budget-money", 0.25, "--judge", "workers=1")
 
     assert cut.exit_code == 3 and len(server.seen) == 2
     assert "the budget of $0.25" in cut.stderr
@@ -114,7 +114,7 @@ def test_an_evaluation_ends_when_the_money_is_spent(
 ) -> None:
     line = ("eval", "own", "--data", own, "-g", dated, "--rerank", "openai:tiny", "--ledger", tmp_path / "l.sqlite")
 
-    cut = said(*line, "--prices", tenth, "--budget-money", 0.25, "--judge", "workers=1")
+    cut = run_cli(*line, "--prices", tenth, "--budget-money", 0.25, "--judge", "workers=1")
 
     assert "the budget of $0.25" in str(cut.exception)
     assert len(server.seen) == 2
@@ -129,7 +129,7 @@ def test_a_judge_is_asked_in_words_of_ones_own(
     line = {"search": ("search", "a colour"), "eval": ("eval", "own", "--data", own)}[verb]
 
     judged = (*line, "-g", dated, "--rerank", "openai:tiny", "--wording", tmp_path / "mine.toml")
-    told(*judged, "--ledger", tmp_path / "ledger.sqlite")
+    run_json(*judged, "--ledger", tmp_path / "ledger.sqlite")
 
     assert len(server.seen) == 4
     assert all("Siehst du a colour?" in json.dumps(seen.body["messages"]) for seen in server.seen)
@@ -140,7 +140,7 @@ def test_limits_by_the_minute_reach_the_judge(dated: Path, server: Double, tmp_p
     line = ("search", "a colour", "-g", dated, "--rerank", "openai:tiny", "--ledger", tmp_path / "l.sqlite")
 
     for limit in ("requests_per_minute=0", "tokens_per_minute=0"):
-        refused = said(*line, "--judge", limit).exception
+        refused = run_cli(*line, "--judge", limit).exception
         assert limit.partition("=")[0] in str(refused) and not server.seen
 
 
@@ -165,7 +165,7 @@ def runs(tmp_path: Path) -> Path:
 
 def compared(runs: Path, *more: object) -> Any:
     line = ("compare", runs / "first.txt", runs / "second.txt", "--qrels", runs / "qrels.txt", "-m", "AP")
-    return told(*line, *more)
+    return run_json(*line, *more)
 
 
 def test_a_comparison_says_with_what_it_was_made(runs: Path) -> None:
@@ -185,7 +185,7 @@ def test_what_ap_divides_by_and_how_ties_count(runs: Path) -> None:
     assert compared(runs, "--norm", "all")["comparisons"][0]["baseline"] == 0.5
     (runs / "first.txt").write_text("q00 Q0 b 1 1 t\nq00 Q0 a 2 1 t\n")
     by_rank, by_mean = (
-        told(
+        run_json(
             *("compare", runs / "first.txt", runs / "second.txt", "--qrels", runs / "qrels.txt"),
             *("-m", "RR", "--ties", ties),
         )["comparisons"][0]["baseline"]
@@ -211,7 +211,7 @@ def test_a_format_is_taken_at_its_word(verb: str, option: str, runs: Path) -> No
     if verb in ("fuse", "eval") and option == "--format":
         return  # they are given no judgements, or those of the benchmark
 
-    unnamed, named, wrong = (said(*lines[verb], *more) for more in ((), (option, "trec"), (option, "nope")))
+    unnamed, named, wrong = (run_cli(*lines[verb], *more) for more in ((), (option, "trec"), (option, "nope")))
 
     assert unnamed.exit_code == 0 and named.stdout == unnamed.stdout
     assert isinstance(wrong.exception, UsageError) and "nope" in str(wrong.exception) and "trec" in str(wrong.exception)
@@ -222,7 +222,7 @@ def test_images_of_inquire_are_known_by_another_column(tmp_path: Path) -> None:
     run = worlds.write(tmp_path / "run.txt", "q1 Q0 train/x/a.jpg 1 2 t\nq1 Q0 train/x/b.jpg 2 1 t\n")
     line = ("eval", "inquire-fullrank", "--data", tmp_path / "data", "--run", run)
 
-    (by_id,), (by_path,) = told(*line)["tasks"], told(*line, "--ids", "image_path")["tasks"]
+    (by_id,), (by_path,) = run_json(*line)["tasks"], run_json(*line, "--ids", "image_path")["tasks"]
 
     first = [next(iter(task["measures"].values()))["mean"] for task in (by_id, by_path)]
     assert first[0] == 0 < first[1]
@@ -235,7 +235,7 @@ def test_machines_of_more_memory_are_fewer(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     line = ("plan", "--images", "100M", "--dim", 512, "--latency", "60s")
 
-    small, large = told(*line, "--machines-ram", 16), told(*line, "--machines-ram", 256)
+    small, large = run_json(*line, "--machines-ram", 16), run_json(*line, "--machines-ram", 256)
 
     needed = [{one["way"]: one["for_memory"] for one in plan["ways"]} for plan in (small, large)]
     assert all(needed[0][way] > needed[1][way] for way in needed[0])
@@ -245,7 +245,7 @@ def test_the_hours_of_embedding_follow_the_rate(monkeypatch: pytest.MonkeyPatch,
     """A million images at a hundred a second are 10,000 seconds."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
-    (embedding, *_) = told("plan", "--images", "1M", "--dim", 64, "--rate", 100)["building"]
+    (embedding, *_) = run_json("plan", "--images", "1M", "--dim", 64, "--rate", 100)["building"]
 
     assert embedding["hours"] == pytest.approx(10_000 / 3600)
 
@@ -255,7 +255,7 @@ def test_what_was_measured_is_kept_in_a_table_and_read_again(monkeypatch: pytest
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     line = ("plan", "--images", "1M", "--slopes", tmp_path / "mine.toml")
 
-    first, again = told(*line, "--measure"), told(*line)
+    first, again = run_json(*line, "--measure"), run_json(*line)
 
     assert (tmp_path / "mine.toml").is_file() and first["building"] == again["building"]
     assert first["measured_on"] == again["measured_on"]
@@ -266,7 +266,7 @@ def test_what_was_measured_is_kept_in_a_table_and_read_again(monkeypatch: pytest
 
 @pytest.mark.long
 def test_the_demonstration_is_written_where_it_is_told(tmp_path: Path) -> None:
-    shown = told("demo", "--out", tmp_path / "there")
+    shown = run_json("demo", "--out", tmp_path / "there")
 
     assert len(shown) == 5 and {path.name for path in (tmp_path / "there").iterdir()} == {"demo.html", "demo.png"}
 
@@ -276,17 +276,17 @@ def test_descriptions_are_counted_whatever_the_number_of_threads(tmp_path: Path)
     draw(tmp_path / "photos" / "a.jpg", 1)
     index(tmp_path / "g", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")])
 
-    first = told("describe", "-g", tmp_path / "g", "--workers", 1)
-    again = told("describe", "-g", tmp_path / "g", "--workers", 2)
+    first = run_json("describe", "-g", tmp_path / "g", "--workers", 1)
+    again = run_json("describe", "-g", tmp_path / "g", "--workers", 2)
 
     assert first != again  # nothing is left to describe
-    assert said("describe", "-g", tmp_path / "g", "--workers", 999).exit_code == 2
+    assert run_cli("describe", "-g", tmp_path / "g", "--workers", 999).exit_code == 2
 
 
 @pytest.mark.parametrize("format", ["npy", "clip-retrieval"])
 def test_vectors_are_written_in_half_precision_and_columns_in_full(dated: Path, tmp_path: Path, format: str) -> None:
-    plain = told("export", format, tmp_path / "plain", "-g", dated, "-e", "starter")
-    whole = told("export", format, tmp_path / "whole", "-g", dated, "--float16", "--all-columns")
+    plain = run_json("export", format, tmp_path / "plain", "-g", dated, "-e", "starter")
+    whole = run_json("export", format, tmp_path / "whole", "-g", dated, "--float16", "--all-columns")
 
     arrays = {out: next((tmp_path / out).rglob("*.npy")) for out in ("plain", "whole")}
     columns = {out: pq.read_table(next((tmp_path / out).rglob("*.parquet"))).column_names for out in arrays}
@@ -303,8 +303,8 @@ def test_hdf5_is_taken_in_and_copied(tmp_path: Path) -> None:
         file.create_dataset("index", data=[f"{at}.jpg" for at in range(4)], dtype=h5py.string_dtype())
     line = ("import", "hdf5", tmp_path / "v.hdf5", "-e", "open_clip:tiny/none")
 
-    refused = said(*line, "-g", tmp_path / "g", "--json")
-    taken = told(*line, "-g", tmp_path / "g", "--copy")
+    refused = run_cli(*line, "-g", tmp_path / "g", "--json")
+    taken = run_json(*line, "-g", tmp_path / "g", "--copy")
 
     assert "not of unit length" in str(refused.exception) and "--copy" in str(refused.exception)
     assert (taken["gallery"], taken["rows"], taken["added"]) == (str(tmp_path / "g"), 4, 4)
@@ -317,7 +317,7 @@ def test_grades_from_the_least_on_count_as_relevant(tmp_path: Path) -> None:
         judgements.record(Judgement(query, str(grade), "m", "p", Verdict(grade=grade)) for grade in range(4))
 
     for name, more in (("all.txt", ()), ("some.txt", ("--least-grade", 2))):
-        told("export", "judgements", "--to", tmp_path / name, "--ledger", ledger, "--qrels", *more)
+        run_json("export", "judgements", "--to", tmp_path / name, "--ledger", ledger, "--qrels", *more)
 
     every, some = (read_qrels(tmp_path / name).grades["a heron"] for name in ("all.txt", "some.txt"))
     assert every == {"0": 0, "1": 1, "2": 2, "3": 3} and some == {"0": 0, "1": 0, "2": 1, "3": 1}
@@ -326,6 +326,8 @@ def test_grades_from_the_least_on_count_as_relevant(tmp_path: Path) -> None:
 @requires("faiss")
 def test_the_space_that_is_tuned_is_the_one_named(dated: Path) -> None:
     """The named one is there, and has too few photos for an index."""
-    lacking, small = (said("tune", "-g", dated, "-e", name, "--dry-run").exception for name in ("nothing", "starter"))
+    lacking, small = (
+        run_cli("tune", "-g", dated, "-e", name, "--dry-run").exception for name in ("nothing", "starter")
+    )
 
     assert "no vectors of nothing" in str(lacking) and "has 4 pictures to search" in str(small)

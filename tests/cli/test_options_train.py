@@ -55,8 +55,8 @@ def usual(pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[st
 
 def plan(pairs: Path, *more: object) -> dict[str, int]:
     ran = done("train", "quari", pairs, "--out", "never", *SMALL, *more, "--dry-run", "--json")
-    told: dict[str, int] = json.loads(ran.stdout)
-    return told
+    report: dict[str, int] = json.loads(ran.stdout)
+    return report
 
 
 @pytest.mark.parametrize(

@@ -59,13 +59,13 @@ def plan(*words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def of(told: Any, way: str) -> Any:
-    return next(one for one in told["ways"] if one["way"] == way)
+def of(report: Any, way: str) -> Any:
+    return next(one for one in report["ways"] if one["way"] == way)
 
 
 def test_a_hundred_million_images_by_hand(table: Path) -> None:
-    told = plan("--images", "100M", "-e", "some:encoder", "--latency", "1s", "--slopes", str(table))
-    half = of(told, "float16")  # 2048 bytes an image, 64 GiB machines of which 0.8 count; 10.24 s on one machine
+    report = plan("--images", "100M", "-e", "some:encoder", "--latency", "1s", "--slopes", str(table))
+    half = of(report, "float16")  # 2048 bytes an image, 64 GiB machines of which 0.8 count; 10.24 s on one machine
     assert half["memory"] == pytest.approx(100e6 * 2048 / GIB)
     assert half["disk"] == pytest.approx(100e6 * (2048 + 64) / GIB)
     assert (half["for_memory"], half["for_latency"], half["machines"]) == (4, 11, 11)  # 190.7 / 51.2; 10.24 / 0.99
@@ -74,29 +74,29 @@ def test_a_hundred_million_images_by_hand(table: Path) -> None:
 
 
 def test_codes_by_hand(table: Path) -> None:
-    told = plan("--images", "100M", "-e", "some:encoder", "--latency", "1s", "--slopes", str(table))
-    codes = of(told, "int8")  # 1024 + 20 bytes; 2.56 s of scanning and 100 · 100 rows of 0.1 ms each on one machine
+    report = plan("--images", "100M", "-e", "some:encoder", "--latency", "1s", "--slopes", str(table))
+    codes = of(report, "int8")  # 1024 + 20 bytes; 2.56 s of scanning and 100 · 100 rows of 0.1 ms each on one machine
     assert codes["memory"] == pytest.approx(100e6 * 1044 / GIB)
     assert (codes["for_memory"], codes["machines"]) == (2, 4)  # 3.56 s, of which each machine may take 0.97
     assert codes["seconds"] == pytest.approx(0.02 + 3.56 / 4 + 0.01)
-    assert told["choice"] == "int8"
+    assert report["choice"] == "int8"
 
 
 def test_what_is_done_once_by_hand(table: Path) -> None:
-    told = plan("--images", "36M", "-e", "some:encoder", "--slopes", str(table))
-    embedding, codes = told["building"]
+    report = plan("--images", "36M", "-e", "some:encoder", "--slopes", str(table))
+    embedding, codes = report["building"]
     assert embedding == {"step": "embedding", "hours": 100.0, "money": pytest.approx(100 * 0.52)}
     assert codes["hours"] == pytest.approx(36e6 * 1024 / 1e9 * 3.6 / 3600)
 
 
 def test_one_machine_is_asked_without_a_call(table: Path) -> None:
-    told = plan("--images", "1M", "-e", "some:encoder", "--slopes", str(table))
-    assert of(told, "float16")["seconds"] == pytest.approx(0.1024) and of(told, "float16")["machines"] == 1
+    report = plan("--images", "1M", "-e", "some:encoder", "--slopes", str(table))
+    assert of(report, "float16")["seconds"] == pytest.approx(0.1024) and of(report, "float16")["machines"] == 1
 
 
 def test_an_answer_sooner_than_a_machine_can_begin_is_never(table: Path) -> None:
-    told = plan("--images", "100M", "-e", "some:encoder", "--latency", "25ms", "--slopes", str(table))
-    assert of(told, "int8")["machines"] is None and told["choice"] == "float16"
+    report = plan("--images", "100M", "-e", "some:encoder", "--latency", "25ms", "--slopes", str(table))
+    assert of(report, "int8")["machines"] is None and report["choice"] == "float16"
 
 
 def test_for_people_the_table_and_where_it_comes_from(table: Path) -> None:
@@ -108,12 +108,12 @@ def test_for_people_the_table_and_where_it_comes_from(table: Path) -> None:
 def test_an_encoder_nobody_knows_needs_its_dim(table: Path) -> None:
     with pytest.raises(UsageError, match="--dim"):
         plan("--images", "1M", "-e", "hf:some/model", "--slopes", str(table))
-    told = plan("--images", "1M", "-e", "hf:some/model", "--dim", "512", "--slopes", str(table))
-    assert told["building"][0]["hours"] is None
+    report = plan("--images", "1M", "-e", "hf:some/model", "--dim", "512", "--slopes", str(table))
+    assert report["building"][0]["hours"] is None
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--images", "many"), "no number of images"),
         (("--images", "0"), "no number of images"),
@@ -125,8 +125,8 @@ def test_an_encoder_nobody_knows_needs_its_dim(table: Path) -> None:
         (("--images", "1M", "--slopes", "nowhere.toml"), "there is no file nowhere.toml"),
     ],
 )
-def test_what_makes_no_sense_is_refused(words: tuple[str, ...], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_makes_no_sense_is_refused(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         plan(*words)
 
 
@@ -232,8 +232,8 @@ def test_people_who_wait_for_each_other_take_copies(table: Path) -> None:
 def test_each_way_takes_the_cheapest_machine_of_the_table(table: Path) -> None:
     text = "[machines.tiny]\ncores = 4\nram = 8\nhour = 0.1\n[machines.wide]\ncores = 4\nram = 640\nhour = 0.3\n"
     table.write_text(table.read_text() + text)
-    told = plan("--images", "100M", "-e", "some:encoder", "--latency", "20s", "--rent", "--slopes", str(table))
-    half = of(told, "float16")  # 190.7 GiB: 30 tiny machines or a wide one
+    report = plan("--images", "100M", "-e", "some:encoder", "--latency", "20s", "--rent", "--slopes", str(table))
+    half = of(report, "float16")  # 190.7 GiB: 30 tiny machines or a wide one
     assert (half["machine"], half["machines"], half["hour"]) == ("wide", 1, pytest.approx(0.3))
 
 

@@ -56,12 +56,12 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-def said(*words: object) -> Result:
+def run_cli(*words: object) -> Result:
     return CliRunner().invoke(app, [*map(str, words)])
 
 
-def told(*words: object, code: int = 0) -> Any:
-    shown = said(*words, "--json")
+def run_json(*words: object, code: int = 0) -> Any:
+    shown = run_cli(*words, "--json")
     assert shown.exit_code == code, shown.output + str(shown.exception)
     return json.loads(shown.stdout)
 
@@ -74,7 +74,7 @@ def of(path: str) -> str:
 
 
 def test_json_has_probability_and_judge_of_each_judged_hit(made: Path, ledger: Path) -> None:
-    found = told(
+    found = run_json(
         "search", "a tower", "-g", made, "--rerank", "encoder:starter", "--depth", 2, "--ledger", ledger, "-k", 3
     )
 
@@ -87,7 +87,7 @@ def test_json_has_probability_and_judge_of_each_judged_hit(made: Path, ledger: P
 def test_the_second_time_is_free_and_one_line_says_so(made: Path, ledger: Path) -> None:
     words = ("search", "a tower", "-g", made, "--rerank", "encoder:starter", "--depth", 4, "--ledger", ledger)
 
-    first, again = said(*words), said(*words)
+    first, again = run_cli(*words), run_cli(*words)
 
     assert "eyespot: encoder:starter: 0 verdicts from the ledger, 4 asked" in first.stderr.splitlines()
     assert "eyespot: encoder:starter: 4 verdicts from the ledger, 0 asked" in again.stderr.splitlines()
@@ -95,7 +95,7 @@ def test_the_second_time_is_free_and_one_line_says_so(made: Path, ledger: Path) 
 
 
 def test_without_a_ledger_named_it_is_the_gallerys(made: Path) -> None:
-    said("search", "a chair", "-g", made, "--rerank", "encoder:starter", "--depth", 3)
+    run_cli("search", "a chair", "-g", made, "--rerank", "encoder:starter", "--depth", 3)
 
     with Judgements(made / "ledger.sqlite") as judgements:
         chair = next(digest for digest, query in judgements.queries().items() if query.terms[0].text == "a chair")
@@ -105,11 +105,11 @@ def test_without_a_ledger_named_it_is_the_gallerys(made: Path) -> None:
 def test_a_dry_run_asks_nothing(made: Path, ledger: Path) -> None:
     words = ("search", "a tower", "-g", made, "--rerank", "encoder:starter", "--depth", 4, "--ledger", ledger)
 
-    plan = told(*words, "--dry-run")
-    said(*words[:6], "--depth", 3, "--ledger", ledger)
+    plan = run_json(*words, "--dry-run")
+    run_cli(*words[:6], "--depth", 3, "--ledger", ledger)
 
     assert (plan["pairs"], plan["to_ask"], plan["money"]) == (4, 4, 0)
-    assert said(*words, "--dry-run").stdout == "encoder:starter: 4 pairs, 3 in the ledger, 1 to ask\n"
+    assert run_cli(*words, "--dry-run").stdout == "encoder:starter: 4 pairs, 3 in the ledger, 1 to ask\n"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_dry_run_asks_nothing(made: Path, ledger: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_one_sentence(made: Path, words: tuple[object, ...], sentence: str) -> None:
-    raised = said("search", "a tower", "-g", made, *words).exception
+    raised = run_cli("search", "a tower", "-g", made, *words).exception
 
     assert isinstance(raised, UsageError) and "\n" not in str(raised)
     assert any(part in str(raised) for part in sentence.split("|"))
@@ -149,7 +149,7 @@ def test_a_picture_that_is_gone_fails_alone_with_exit_code_3(tmp_path: Path) -> 
     (tmp_path / "photos" / "categorization__cup.jpg").unlink()
     words = ("search", "a cup", "-g", tmp_path / "g", "--rerank", "encoder:starter")
 
-    found, shown = told(*words, code=3), said(*words)
+    found, shown = run_json(*words, code=3), run_cli(*words)
 
     assert [item["probability"] is None for item in found["items"]] == [False, False, True]
     assert "1 hits have no verdict (cannot read the picture" in shown.stderr
@@ -170,8 +170,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_budget_stops_it_and_the_next_run_goes_on(made: Path, ledger: Path, server: Double) -> None:
     words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 5)
 
-    first = said(*words, "--budget-calls", 2)
-    again = said(*words)
+    first = run_cli(*words, "--budget-calls", 2)
+    again = run_cli(*words)
 
     assert first.exit_code == 3 and "the budget of 2 calls is spent" in first.stderr
     assert again.exit_code == 0 and "2 verdicts from the ledger, 3 asked, 3 calls" in again.stderr
@@ -181,7 +181,7 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(made: Path, ledger: Path, se
 def test_all_calls_are_counted_where_a_budget_cuts_pairs_short(made: Path, ledger: Path, server: Double) -> None:
     words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 6)
 
-    found = told(*words, "--judge", "answer=votes", "--judge", "votes=3", "--budget-calls", 7, code=3)
+    found = run_json(*words, "--judge", "answer=votes", "--judge", "votes=3", "--budget-calls", 7, code=3)
 
     with Judgements(ledger) as judgements:
         recorded = [row.judgement.spent for row in judgements.rows()]
@@ -193,8 +193,8 @@ def test_a_word_among_probabilities_is_told_and_its_way_out_works(made: Path, le
     server.script = [chat("Yes")]
     words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 6)
 
-    first, again = told(*words, code=3), told(*words, code=3)
-    in_words, shown = told(*words, "--judge", "answer=words"), said(*words)
+    first, again = run_json(*words, code=3), run_json(*words, code=3)
+    in_words, shown = run_json(*words, "--judge", "answer=words"), run_cli(*words)
 
     assert first["verdicts"]["unscored"] == 1 and first["items"] == again["items"]
     assert first["items"][-1]["probability"] is None and again["verdicts"]["calls"] == 0
@@ -207,7 +207,7 @@ def test_the_price_of_a_dry_run_is_that_of_the_table(made: Path, ledger: Path, s
     prices.write_text('["tiny"]\ninput = 1000.0\noutput = 0.0\n')
     words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--dry-run")
 
-    free, paid = told(*words), told(*words, "--prices", prices)
+    free, paid = run_json(*words), run_json(*words, "--prices", prices)
 
     assert free["money"] is None and free["to_ask"] == 6
     assert paid["money"] == pytest.approx(paid["tokens"] / 1000, rel=0.01) and not server.seen
@@ -217,7 +217,7 @@ def test_a_model_that_fails_for_all_still_shows_the_first_stage(made: Path, ledg
     server.then = error(422, "no such picture")
     words = ("search", "a tower", "-g", made, "-k", 6)
 
-    plain, judged = told(*words), told(*words, "--rerank", "openai:tiny", "--ledger", ledger, code=3)
+    plain, judged = run_json(*words), run_json(*words, "--rerank", "openai:tiny", "--ledger", ledger, code=3)
 
     assert [item["id"] for item in judged["items"]] == [item["id"] for item in plain["items"]]
     assert judged["verdicts"]["failed"] == 6
@@ -227,7 +227,7 @@ def test_wordings_of_a_model_are_searched_and_asked_for_once(made: Path, ledger:
     server.then = chat("1. a wall that holds a lake\n2. a bucket\n")
     words = ("search", "a barrage", "-g", made, "--expand", "openai:tiny", "--ledger", ledger)
 
-    first, again = said(*words), said(*words)
+    first, again = run_cli(*words), run_cli(*words)
 
     assert "searched as well: a wall that holds a lake; a bucket" in first.stderr
     assert first.stdout == again.stdout and len(server.seen) == 1
@@ -241,7 +241,7 @@ def test_a_table_of_terms_is_searched_as_well(made: Path, tmp_path: Path) -> Non
     terms.write_text(json.dumps({"pail": ["a bucket", "a metal bucket"]}))
     words = ("search", "zzpail pail", "-g", made, "-k", 1)
 
-    expanded = told(*words, "--expand", terms)
+    expanded = run_json(*words, "--expand", terms)
 
     assert of(expanded["items"][0]["path"]) == "bucket" and expanded["query"] == "zzpail pail"
 
@@ -252,22 +252,22 @@ def test_a_table_of_terms_is_searched_as_well(made: Path, tmp_path: Path) -> Non
 def test_a_benchmark_shows_both_stages_and_the_bound(made: Path, own: Path, ledger: Path) -> None:
     words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--depth", 3, "--ledger", ledger)
 
-    (task,) = told(*words)["tasks"]
+    (task,) = run_json(*words)["tasks"]
 
     assert [stage["stage"] for stage in task["stages"]] == ["first stage", "best possible of the first 3", "re-ranked"]
-    assert "encoder:starter: 0 verdicts from the ledger, 3 asked" in said(*words[:-1], f"{ledger}.other").stderr
-    assert "3 verdicts from the ledger, 0 asked" in said(*words).stderr
+    assert "encoder:starter: 0 verdicts from the ledger, 3 asked" in run_cli(*words[:-1], f"{ledger}.other").stderr
+    assert "3 verdicts from the ledger, 0 asked" in run_cli(*words).stderr
 
 
 def test_a_run_of_files_is_judged_by_the_gallerys_pictures(made: Path, own: Path, ledger: Path, tmp_path: Path) -> None:
     """The run is upside down; a judge of all six puts them as the encoder alone does."""
     words = ("eval", "own", "--data", own, "-g", made)
-    told(*words, "--out", tmp_path / "first")
+    run_json(*words, "--out", tmp_path / "first")
     first = read_run(tmp_path / "first/run.parquet")
     write_run(Run.from_orders({"q": [hit.image for hit in reversed(first["q"])]}), tmp_path / "run.txt")
     judge = ("--rerank", "encoder:starter", "--ledger", ledger, "--out", tmp_path / "again")
 
-    told(*words, "--run", tmp_path / "run.txt", *judge)
+    run_json(*words, "--run", tmp_path / "run.txt", *judge)
 
     again = read_run(tmp_path / "again/run.parquet")
     assert [hit.image for hit in again["q"]] == [hit.image for hit in first["q"]]
@@ -276,10 +276,10 @@ def test_a_run_of_files_is_judged_by_the_gallerys_pictures(made: Path, own: Path
 
 def test_the_same_numbers_again_from_their_summary(made: Path, own: Path, ledger: Path, tmp_path: Path) -> None:
     words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--depth", 3, "--ledger", ledger)
-    first = told(*words)
+    first = run_json(*words)
     worlds.write(tmp_path / "summary.json", first)
 
-    again = told("eval", "--from", tmp_path / "summary.json")
+    again = run_json("eval", "--from", tmp_path / "summary.json")
 
     assert [task["measures"] for task in again["tasks"]] == [task["measures"] for task in first["tasks"]]
     assert again["made"]["judge"] == "encoder:starter"
@@ -288,26 +288,26 @@ def test_the_same_numbers_again_from_their_summary(made: Path, own: Path, ledger
 def test_a_dry_run_of_a_benchmark_counts_all_queries(made: Path, own: Path, ledger: Path) -> None:
     words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--depth", 4, "--ledger", ledger)
 
-    assert told(*words, "--dry-run")["to_ask"] == 4
-    told(*words)
-    assert told(*words, "--dry-run")["to_ask"] == 0
+    assert run_json(*words, "--dry-run")["to_ask"] == 4
+    run_json(*words)
+    assert run_json(*words, "--dry-run")["to_ask"] == 0
 
 
 @pytest.mark.long
 def test_how_much_the_judge_counts_is_learned_on_the_other_split(made: Path, own: Path, ledger: Path) -> None:
     words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--ledger", ledger)
 
-    shown = said(*words, "--blend-from", "val")
+    shown = run_cli(*words, "--blend-from", "val")
 
     assert shown.exit_code == 0 and "learned on the 1 queries of val by AP" in shown.stderr
-    refused = said(*words, "--blend-from", "test").exception
+    refused = run_cli(*words, "--blend-from", "test").exception
     assert isinstance(refused, UsageError) and "a split other than" in str(refused)
 
 
 def test_half_judged_numbers_are_not_shown(made: Path, own: Path, ledger: Path, server: Double) -> None:
     words = ("eval", "own", "--data", own, "-g", made, "--rerank", "openai:tiny", "--ledger", ledger)
 
-    stopped, again = said(*words, "--budget-calls", 2), said(*words)
+    stopped, again = run_cli(*words, "--budget-calls", 2), run_cli(*words)
 
     assert isinstance(stopped.exception, EyespotError) and stopped.exception.exit_code == 3
     assert stopped.stdout == "" and "2 asked" in str(stopped.exception) and again.exit_code == 0
@@ -322,14 +322,14 @@ def test_a_judge_in_words_scores_as_its_verdicts_in_a_file_do(
     server.script = [chat(word) for word in ("No", "Yes", "Yes", "No", "Yes")]
     words = ("eval", "own", "--data", own, "-g", made, "--depth", 5)
     judge = ("--rerank", "openai:tiny", "--judge", "answer=words", "--judge", "workers=1", "--ledger", ledger)
-    told(*words, "--out", tmp_path / "first")
+    run_json(*words, "--out", tmp_path / "first")
 
-    judged = told(*words, *judge, "--out", tmp_path / "second")
+    judged = run_json(*words, *judge, "--out", tmp_path / "second")
 
     first = [hit.image for hit in read_run(tmp_path / "first/run.parquet")["q"][:5]]
     write_run(Run.from_columns(["q"] * 5, first, (0, 1, 1, 0, 1)), tmp_path / "second.txt")
-    by_file = told(*words, "--rerank", tmp_path / "second.txt")
-    saved = told(*words[:4], "--run", tmp_path / "second/run.parquet")
+    by_file = run_json(*words, "--rerank", tmp_path / "second.txt")
+    saved = run_json(*words[:4], "--run", tmp_path / "second/run.parquet")
     ((task,), (other,), (again,)) = judged["tasks"], by_file["tasks"], saved["tasks"]
     assert task["measures"] == other["measures"] and task["stages"] == other["stages"]
     assert _means(again) == _means(task) and task["measures"]["AP@50"]["definition"]["ties"] == "average"
@@ -352,7 +352,7 @@ def _means(task: Any) -> dict[str, float]:
 def test_what_is_wrong_with_a_benchmark_is_one_sentence(
     made: Path, own: Path, words: tuple[object, ...], sentence: str
 ) -> None:
-    raised = said("eval", "own", "--data", own, "-g", made, *words).exception
+    raised = run_cli("eval", "own", "--data", own, "-g", made, *words).exception
 
     assert isinstance(raised, UsageError) and sentence in str(raised)
 
@@ -361,24 +361,24 @@ def test_wordings_of_a_benchmarks_queries_are_counted(made: Path, own: Path, tmp
     terms = tmp_path / "terms.json"
     terms.write_text(json.dumps({"tower": ["a spire"]}))
 
-    shown = said("eval", "own", "--data", own, "-g", made, "--expand", terms)
+    shown = run_cli("eval", "own", "--data", own, "-g", made, "--expand", terms)
 
     assert shown.exit_code == 0 and f"1 of 1 queries have further wordings by {terms}" in shown.stderr
 
 
 def test_what_further_wordings_do_for_lingo_is_broken_down(made: Path, own: Path, tmp_path: Path) -> None:
     """Four queries, half of them in words that the encoder has never read."""
-    asked = {"eiffelTower": ("zzturris", "yes"), "cup": ("zzpoculum", "yes")}
-    asked |= {"bucket": ("a bucket", "no"), "chair": ("a chair", "no")}
-    rows = [{"id": name, "text": text, "lingo": lingo} for name, (text, lingo) in asked.items()]
+    queries = {"eiffelTower": ("zzturris", "yes"), "cup": ("zzpoculum", "yes")}
+    queries |= {"bucket": ("a bucket", "no"), "chair": ("a chair", "no")}
+    rows = [{"id": name, "text": text, "lingo": lingo} for name, (text, lingo) in queries.items()]
     worlds.table(own / "queries.csv", rows)
-    worlds.write(own / "qrels.txt", "".join(f"{name} 0 categorization__{name}.jpg 1\n" for name in asked))
+    worlds.write(own / "qrels.txt", "".join(f"{name} 0 categorization__{name}.jpg 1\n" for name in queries))
     (tmp_path / "terms.json").write_text(
         json.dumps({"zzturris": ["the eiffel tower"], "zzpoculum": ["a cup", "a coffee cup"]})
     )
     words = ("eval", "own", "--data", own, "-g", made)
 
-    before, after = _by_lingo(told(*words)), _by_lingo(told(*words, "--expand", tmp_path / "terms.json"))
+    before, after = _by_lingo(run_json(*words)), _by_lingo(run_json(*words, "--expand", tmp_path / "terms.json"))
 
     assert before["no"] == after["no"] == 1.0 and before["yes"] < after["yes"]
 
@@ -401,7 +401,7 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_runs_are_fused_into_a_file(two: tuple[Path, Path], tmp_path: Path) -> None:
     """By RRF: z 1/63 + 1/61, y 2/62, x 1/61, w 1/63."""
-    shown = said("fuse", *two, "--out", tmp_path / "fused.parquet")
+    shown = run_cli("fuse", *two, "--out", tmp_path / "fused.parquet")
 
     fused = read_run(tmp_path / "fused.parquet")
     assert "1 queries, 4 hits, by rrf with weights 1, 1" in shown.stdout
@@ -412,7 +412,7 @@ def test_weights_are_learned_on_judgements(two: tuple[Path, Path], tmp_path: Pat
     qrels = worlds.write(tmp_path / "qrels.txt", "q 0 x 1\n")
     words = ("fuse", *two, "--by", "combsum", "--learn", qrels, "-m", "RR", "--out", tmp_path / "fused.txt")
 
-    found = told(*words)
+    found = run_json(*words)
 
     assert found["learned"] == {"measure": "RR", "value": 1.0, "alone": [1.0, pytest.approx(0)]}
     assert read_run(tmp_path / "fused.txt")["q"][0].image == "x"
@@ -433,7 +433,7 @@ def test_what_cannot_be_fused_is_one_sentence(
 ) -> None:
     out = tmp_path / "out.txt"
 
-    raised = said("fuse", *(word.format(a=two[0], b=two[1], out=out) for word in words)).exception
+    raised = run_cli("fuse", *(word.format(a=two[0], b=two[1], out=out) for word in words)).exception
 
     assert isinstance(raised, UsageError) and sentence in str(raised) and not out.exists()
 

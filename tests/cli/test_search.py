@@ -139,9 +139,9 @@ def test_a_tar_that_became_junk_leaves_boxes_on_the_sheet(tmp_path: Path) -> Non
     run_eyespot("index", "photos.tar", cwd=tmp_path)
     (tmp_path / "photos.tar").write_bytes(b"junk" * 1000)
 
-    asked = run_eyespot("search", "stripes", "--html", "sheet.html", cwd=tmp_path)
+    result = run_eyespot("search", "stripes", "--html", "sheet.html", cwd=tmp_path)
 
-    assert (asked.returncode, asked.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
     assert "unreadable" in (tmp_path / "sheet.html").read_text()
 
 
@@ -179,11 +179,11 @@ def test_a_contact_sheet_is_one_page_with_the_pictures_inside(sample_gallery: Pa
 def test_what_cannot_be_searched_is_one_sentence(
     sample_gallery: Path, words: list[str], code: int, sentence: str
 ) -> None:
-    asked = run_eyespot("search", *words, "-g", sample_gallery)
+    result = run_eyespot("search", *words, "-g", sample_gallery)
 
-    assert (asked.returncode, asked.stdout) == (code, "")
-    assert sentence in asked.stderr
-    assert "Traceback" not in asked.stderr
+    assert (result.returncode, result.stdout) == (code, "")
+    assert sentence in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -197,10 +197,10 @@ def test_what_cannot_be_searched_is_one_sentence(
     ],
 )
 def test_a_query_needs_no_quotes(sample_gallery: Path, words: list[str], query: str) -> None:
-    asked = run_eyespot("search", "-g", sample_gallery, "--json", *words)
+    result = run_eyespot("search", "-g", sample_gallery, "--json", *words)
 
-    assert asked.returncode == 0, asked.stderr
-    assert json.loads(asked.stdout)["query"] == query
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["query"] == query
 
 
 @pytest.fixture
@@ -239,17 +239,17 @@ def test_the_version_is_printed(tmp_path: Path) -> None:
 def test_a_file_that_is_no_picture_cannot_be_searched_with(sample_gallery: Path, tmp_path: Path) -> None:
     (tmp_path / "torn.jpg").write_bytes(photo("IndiaGate").read_bytes()[:2000])
 
-    asked = run_eyespot("search", "--image", tmp_path / "torn.jpg", "-g", sample_gallery)
+    result = run_eyespot("search", "--image", tmp_path / "torn.jpg", "-g", sample_gallery)
 
-    assert asked.returncode == 2
-    assert "truncated" in asked.stderr
+    assert result.returncode == 2
+    assert "truncated" in result.stderr
 
 
 def test_without_a_gallery_the_way_to_one_is_said(tmp_path: Path) -> None:
-    asked = run_eyespot("search", "a windmill", cwd=tmp_path)
+    result = run_eyespot("search", "a windmill", cwd=tmp_path)
 
-    assert asked.returncode == 2
-    assert "eyespot index" in asked.stderr
+    assert result.returncode == 2
+    assert "eyespot index" in result.stderr
 
 
 def test_a_language_the_encoder_does_not_know_is_told(sample_gallery: Path) -> None:

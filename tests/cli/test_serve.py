@@ -35,9 +35,9 @@ def serving(gallery: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str],
     process = subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        told = process.stderr.readline()
-        found = re.search(r"look at (\S+);", told)
-        assert found, told + process.stderr.read()
+        message = process.stderr.readline()
+        found = re.search(r"look at (\S+);", message)
+        assert found, message + process.stderr.read()
         yield process, found[1]
     finally:
         process.kill()
@@ -97,17 +97,17 @@ def test_a_gallery_begins_without_photos_and_one_that_is_there_stays(tmp_path: P
 
 
 def test_originals_are_for_a_role_that_there_is(sample_gallery: Path, tmp_path: Path) -> None:
-    told = run_eyespot("serve", "-g", sample_gallery, "--originals", "everybody", cwd=tmp_path)
+    result = run_eyespot("serve", "-g", sample_gallery, "--originals", "everybody", cwd=tmp_path)
 
-    assert (told.returncode, "no role 'everybody'" in told.stderr) == (2, True)
+    assert (result.returncode, "no role 'everybody'" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("words", [["--always-token"], ["--host", "0.0.0.0", "--allow-host", "photos.example"]])
 def test_the_address_that_is_told_lets_its_token_in(sample_gallery: Path, tmp_path: Path, words: list[str]) -> None:
     with serving(sample_gallery, "--cache", str(tmp_path / "cache"), *words) as (_, address):
         place, _, token = address.partition("login#token=")
-        asked = urllib.request.Request(f"{place}v1/items", headers={"Authorization": f"Bearer {token}"})
-        with urllib.request.urlopen(asked, timeout=60) as answer:
+        request = urllib.request.Request(f"{place}v1/items", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
             assert answer.status == 200
 
 
@@ -123,10 +123,10 @@ def test_the_address_that_is_told_lets_its_token_in(sample_gallery: Path, tmp_pa
 def test_what_cannot_be_served_is_told_in_a_sentence(
     sample_gallery: Path, tmp_path: Path, words: list[str], code: int, says: str
 ) -> None:
-    told = run_eyespot("serve", "-g", sample_gallery, *words, cwd=tmp_path)
+    result = run_eyespot("serve", "-g", sample_gallery, *words, cwd=tmp_path)
 
-    assert (told.returncode, told.stdout) == (code, "")
-    assert says in told.stderr and "Traceback" not in told.stderr
+    assert (result.returncode, result.stdout) == (code, "")
+    assert says in result.stderr and "Traceback" not in result.stderr
 
 
 # -- connections ----------------------------------------------------------------------------------------------------

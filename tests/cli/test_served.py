@@ -50,12 +50,12 @@ def test_a_gallery_is_searched_by_a_picture_with_a_question_as_one_input(
     server: Double, photos: Path, tmp_path: Path
 ) -> None:
     gallery = tmp_path / "gallery"
-    told = json.loads(ran(server, "index", photos, "-g", gallery, "-e", NAME, "--json").stdout)
-    asked = ("search", NEXT, "--image", photos / "red0.png", "-g", gallery, "-k", 4, "--json")
-    items = json.loads(ran(server, *asked).stdout)["items"]
+    report = json.loads(ran(server, "index", photos, "-g", gallery, "-e", NAME, "--json").stdout)
+    arguments = ("search", NEXT, "--image", photos / "red0.png", "-g", gallery, "-k", 4, "--json")
+    items = json.loads(ran(server, *arguments).stdout)["items"]
     words = json.loads(ran(server, "search", "a blue one", "-g", gallery, "-k", 4, "--json").stdout)["items"]
 
-    assert told["pictures"] == 12
+    assert report["pictures"] == 12
     assert {Path(item["path"]).stem[:-1] for item in items} == {"green"}
     assert {Path(item["path"]).stem[:-1] for item in words} == {"blue"}
 
@@ -69,18 +69,18 @@ def test_an_rmir_set_is_scored_with_both_as_one_input(server: Double, photos: Pa
     data, gallery, out = tmp_path / "set", tmp_path / "gallery", tmp_path / "out"
     data.mkdir()
     after = {"red": "green", "green": "blue", "blue": "red"}
-    asked = {"question": NEXT, "kind": "temporal"}
+    fields = {"question": NEXT, "kind": "temporal"}
     relevant = [(one, f"{other}{shade}") for one, other in after.items() for shade in range(4)]
-    lines(data / "queries.jsonl", [{"id": one, "image": f"{one}0", **asked} for one in after])
+    lines(data / "queries.jsonl", [{"id": one, "image": f"{one}0", **fields} for one in after])
     lines(data / "qrels.jsonl", [{"query": one, "image": image} for one, image in relevant])
     lines(data / "pool.jsonl", [{"image": path.stem} for path in sorted(photos.iterdir())])
     ran(server, "index", photos, "-g", gallery, "-e", NAME)
 
     words = ("eval", "rmir", "--data", data, "-g", gallery, "-e", NAME, "--match", "file_stem", "--out", out, "--json")
-    told = json.loads(ran(server, *words).stdout)
+    report = json.loads(ran(server, *words).stdout)
 
     (run,) = [read_run(path) for path in sorted(out.rglob("run*.parquet"))]
-    assert told["tasks"][0]["queries"] == 3
+    assert report["tasks"][0]["queries"] == 3
     assert {one: {hit.image[:-1] for hit in run[one][:4]} for one in run} == {one: {after[one]} for one in after}
 
 

@@ -21,12 +21,12 @@ def world(tmp_path: Path) -> Path:
 def test_json_holds_the_whole_the_parts_and_what_of_a_run_is_judged(world: Path) -> None:
     words = ("--queries", "queries.csv", "--run", "run.txt", "--by", "kind", "--json")
     shown = run_eyespot("stats", "qrels.txt", *words, cwd=world)
-    told = json.loads(shown.stdout)
-    assert (told["queries"], told["judged"], told["relevant"], told["barren"]) == (3, 5, 3, ["q3"])
-    assert told["matches"]["mean"] == 1 and told["pool"] is None
-    assert told["run"] == {"Judged@10": 0.75, "Judged@50": 0.75, "Judged@100": 0.75}
-    assert list(told["by"]["kind"]) == ["", "Social"]
-    assert told["by"]["kind"]["Social"]["relevant"] == 3 and told["by"]["kind"][""]["run"]["Judged@10"] is None
+    report = json.loads(shown.stdout)
+    assert (report["queries"], report["judged"], report["relevant"], report["barren"]) == (3, 5, 3, ["q3"])
+    assert report["matches"]["mean"] == 1 and report["pool"] is None
+    assert report["run"] == {"Judged@10": 0.75, "Judged@50": 0.75, "Judged@100": 0.75}
+    assert list(report["by"]["kind"]) == ["", "Social"]
+    assert report["by"]["kind"]["Social"]["relevant"] == 3 and report["by"]["kind"][""]["run"]["Judged@10"] is None
     assert shown.stderr == "eyespot: 1 of 3 queries are missing from the run; its shares leave them out\n"
 
 
@@ -53,8 +53,8 @@ def test_a_collection_that_lists_its_images_tells_the_pool(world: Path) -> None:
     (world / "set" / "queries.jsonl").write_text('{"_id": "q", "text": "a lark"}\n')
     (world / "set" / "corpus.jsonl").write_text('{"_id": "a"}\n{"_id": "b"}\n{"_id": "c"}\n')
     (world / "set" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq\ta\t1\n")
-    told = json.loads(run_eyespot("stats", "set", "--json", cwd=world).stdout)
-    assert (told["pool"], told["judged"]) == (3, 1)
+    report = json.loads(run_eyespot("stats", "set", "--json", cwd=world).stdout)
+    assert (report["pool"], report["judged"]) == (3, 1)
 
 
 @pytest.mark.parametrize(

@@ -91,12 +91,12 @@ def test_a_training_ends_in_a_checkpoint_that_serves(pairs: Path, tmp_path: Path
     line = ["adapt", tmp_path / "out" / "model", "--queries", pairs / "texts.npy", "--gallery", pairs / "images.npy"]
     done(*line, "-k", 5, "--out", tmp_path / "found.npz")
 
-    told = json.loads(ran.stdout)
-    assert (told["step"], told["steps"], told["model"]) == (6, 6, str(tmp_path / "out" / "model"))
+    report = json.loads(ran.stdout)
+    assert (report["step"], report["steps"], report["model"]) == (6, 6, str(tmp_path / "out" / "model"))
     assert "102 pairs, 26 held out, 6 steps of 2 × 16" in ran.stderr
     assert np.load(tmp_path / "found.npz")["ids"].shape == (128, 5)
     # Texts are their images with some noise: the vectors as they are find all but all, six steps of nothing much.
-    assert told["RR_frozen"] > 0.9 > told["RR"] and told["validation"]["gallery"] == 128
+    assert report["RR_frozen"] > 0.9 > report["RR"] and report["validation"]["gallery"] == 128
     assert "the model finds less than the vectors as they are: RR" in ran.stderr
     config = yaml.safe_load((tmp_path / "out" / "model" / "config.yml").read_text())
     assert config["card"]["encoder"] == "my encoder" == config["feature_extractor"]
@@ -107,8 +107,8 @@ def test_a_model_that_does_not_help_is_not_named(pairs: Path, tmp_path: Path) ->
     ran = eyespot("train", "quari", pairs, "--out", tmp_path / "out", *SMALL, "--epochs", 1, "--json")
     again = eyespot("train", "quari", pairs, "--out", tmp_path / "out", *SMALL, "--epochs", 1, "--keep-anyway")
 
-    told = json.loads(ran.stdout)
-    assert ran.exit_code == 4 and told["model"] is None and told["validation"]["better"] is False
+    report = json.loads(ran.stdout)
+    assert ran.exit_code == 4 and report["model"] is None and report["validation"]["better"] is False
     assert "no model is named" in ran.stderr and "an estimate from this spread" in ran.stderr
     assert again.exit_code == 0 and again.stdout.strip() == str(tmp_path / "out" / "model")
     assert (tmp_path / "out" / "model" / "config.yml").is_file()
@@ -127,8 +127,8 @@ def test_a_model_that_helps_is_named_by_the_default_preset(tmp_path: Path) -> No
         *("--rate", 3e-3, "--device", "cpu", "--json", "--without", "no-semi-positives"),
     )
 
-    told = json.loads(ran.stdout)
-    assert told["validation"]["better"] and told["model"] and told["needs"] == []
+    report = json.loads(ran.stdout)
+    assert report["validation"]["better"] and report["model"] and report["needs"] == []
     assert "the model finds more than the vectors as they are: RR" in ran.stderr
 
 
@@ -141,8 +141,8 @@ def test_held_out_captions_of_a_gallery_validate_what_others_train(gallery: Path
     ran = trained(gallery, tmp_path / "out", *captions, "--batch", 4, "--dry-run", "--json")
     wrong = eyespot("train", "quari", pairs, "--out", tmp_path, "--held-out-captions", "held.csv")
 
-    told = json.loads(ran.stdout)
-    assert (told["pairs"], told["held_out"]) == (20, 4)
+    report = json.loads(ran.stdout)
+    assert (report["pairs"], report["held_out"]) == (20, 4)
     assert isinstance(wrong.exception, UsageError) and "give arrays with --held-out" in str(wrong.exception)
 
 
@@ -169,13 +169,13 @@ def test_a_killed_training_ends_in_the_same_weights(pairs: Path, tmp_path: Path)
 def test_a_dry_run_counts_and_writes_nothing(pairs: Path, tmp_path: Path) -> None:
     ran = trained(pairs, tmp_path / "out", "--dry-run", "--json", "--without", "one-step", "--held-out-share", 0)
 
-    told = json.loads(ran.stdout)
-    assert (told["pairs"], told["held_out"], told["steps"]) == (128, 0, 40) and told["bytes"] > 0
+    report = json.loads(ran.stdout)
+    assert (report["pairs"], report["held_out"], report["steps"]) == (128, 0, 40) and report["bytes"] > 0
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["nowhere"], "there is nothing at nowhere"),
         (["PAIRS", "--without", "everything"], "there are: one-step, no-semi-positives, no-noise"),
@@ -184,12 +184,12 @@ def test_a_dry_run_counts_and_writes_nothing(pairs: Path, tmp_path: Path) -> Non
         (["PAIRS", "--batch", "500"], "make the batch smaller"),
     ],
 )
-def test_what_is_wrong_is_told_in_a_sentence(words: list[str], told: str, pairs: Path, tmp_path: Path) -> None:
+def test_what_is_wrong_is_told_in_a_sentence(words: list[str], message: str, pairs: Path, tmp_path: Path) -> None:
     line = [str(pairs) if word == "PAIRS" else word for word in words]
 
     ran = eyespot("train", "quari", *line, "--out", tmp_path / "out")
 
-    assert isinstance(ran.exception, UsageError) and told in str(ran.exception)
+    assert isinstance(ran.exception, UsageError) and message in str(ran.exception)
     assert not (tmp_path / "out").exists()
 
 
@@ -242,10 +242,10 @@ def test_a_backbone_is_trained_and_indexes_the_same_gallery(tmp_path: Path) -> N
     again = done("train", "backbone", gallery[1], *small, "--blocks", 1, "--json")
     done("index", *gallery, "-e", first.stdout.strip())
 
-    told = json.loads(again.stdout)
+    report = json.loads(again.stdout)
     assert "8 pairs, 2 steps of 4" in first.stderr
-    assert (told["step"], told["unread"], told["model"]) == (2, 0, first.stdout.strip())
-    assert Gallery(gallery[1]).encoders == [f"hf:{model}", told["model"]]
+    assert (report["step"], report["unread"], report["model"]) == (2, 0, first.stdout.strip())
+    assert Gallery(gallery[1]).encoders == [f"hf:{model}", report["model"]]
 
 
 @pytest.fixture(scope="module")
@@ -304,26 +304,26 @@ def test_a_folder_that_is_no_model_is_not_taken_for_one(pictured: Path, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["GALLERY", "--captions", "caption"], "starter cannot be trained"),
         (["PAIRS", "--captions", "caption"], "is no gallery; index the pictures first"),
         (["GALLERY"], "--captions FILE or --captions COLUMN"),
     ],
 )
-def test_what_no_backbone_can_be_trained_on_is_told(words: list[str], told: str, pairs: Path, gallery: Path) -> None:
+def test_what_no_backbone_can_be_trained_on_is_told(words: list[str], message: str, pairs: Path, gallery: Path) -> None:
     line = [{"GALLERY": gallery, "PAIRS": pairs}.get(word, word) for word in words]
 
     ran = eyespot("train", "backbone", *line, "--out", pairs / "out")
 
-    assert isinstance(ran.exception, UsageError) and told in str(ran.exception)
+    assert isinstance(ran.exception, UsageError) and message in str(ran.exception)
 
 
 def test_coco_is_made_into_pairs_indexed_and_trained_on(tmp_path: Path) -> None:
     photos = sorted(path for path in Path(sample.photos()).rglob("*.jpg"))[:6]
     images = [{"id": at, "file_name": str(path.relative_to(sample.photos()))} for at, path in enumerate(photos)]
-    said = [{"id": at, "image_id": at % 6, "caption": f"photo {at % 6}, once more {at}"} for at in range(12)]
-    (tmp_path / "captions.json").write_text(json.dumps({"images": images, "annotations": said}))
+    captions = [{"id": at, "image_id": at % 6, "caption": f"photo {at % 6}, once more {at}"} for at in range(12)]
+    (tmp_path / "captions.json").write_text(json.dumps({"images": images, "annotations": captions}))
 
     made = done(
         *("build", "pairs", "coco", tmp_path / "captions.json"),
@@ -346,8 +346,8 @@ def test_coco_is_made_into_pairs_indexed_and_trained_on(tmp_path: Path) -> None:
         "--dry-run",
     )
 
-    told = json.loads(made.stdout)
-    assert (told["files"], told["pictures"], told["captions"], told["failures"]) == (1, 6, 12, [])
+    report = json.loads(made.stdout)
+    assert (report["files"], report["pictures"], report["captions"], report["failures"]) == (1, 6, 12, [])
     assert "12 of 12 captions" in ran.stderr and "12 pairs, 0 held out" in ran.stderr
 
 

@@ -20,9 +20,9 @@ FORMATS = [name.replace("_", "-") for name in rooms.names("gallery.exports")]
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_has_help_with_the_filters_of_a_search(name: str) -> None:
-    told = run_eyespot("export", name, "--help").stdout
+    output = run_eyespot("export", name, "--help").stdout
 
-    assert all(option in told for option in ("--where", "--label", "--after", "--near", "--ids", "--all-columns"))
+    assert all(option in output for option in ("--where", "--label", "--after", "--near", "--ids", "--all-columns"))
 
 
 def test_what_fits_the_filters_and_ids_is_written(sample_gallery: Path, tmp_path: Path) -> None:
@@ -33,8 +33,8 @@ def test_what_fits_the_filters_and_ids_is_written(sample_gallery: Path, tmp_path
     done = run_eyespot(*line, cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    told = json.loads((tmp_path / "out" / "annotations.json").read_text())
-    assert {image["eyespot_id"] for image in told["images"]} == set(ids[:5])
+    dataset = json.loads((tmp_path / "out" / "annotations.json").read_text())
+    assert {image["eyespot_id"] for image in dataset["images"]} == set(ids[:5])
     assert json.loads(done.stdout)["rows"] == 5
 
 

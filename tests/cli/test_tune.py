@@ -35,12 +35,12 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def said(*words: object) -> Result:
+def run_tune(*words: object) -> Result:
     return CliRunner().invoke(app, ["tune", *map(str, words)])
 
 
-def told(*words: object) -> dict[str, Any]:
-    done = said(*words, "--json")
+def tune_report(*words: object) -> dict[str, Any]:
+    done = run_tune(*words, "--json")
     assert done.exit_code == 0, done.output
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -48,11 +48,11 @@ def told(*words: object) -> dict[str, Any]:
 
 @pytest.mark.long
 def test_the_fastest_that_finds_enough_is_kept_and_searched(gallery: Path, tmp_path: Path) -> None:
-    found = told("-g", gallery, "--recall", 0.95, "--plot", tmp_path / "t.png", "--html", tmp_path / "t.html")
+    found = tune_report("-g", gallery, "--recall", 0.95, "--plot", tmp_path / "t.png", "--html", tmp_path / "t.html")
 
     enough = [one for one in found["tried"] if one["recall"] >= 0.95]
-    kept = [one for one in enough if {**one, **found["settings"]} == one]
-    assert len(kept) == 1 and found["index"] == "faiss"
+    matches = [one for one in enough if {**one, **found["settings"]} == one]
+    assert len(matches) == 1 and found["index"] == "faiss"
     assert found["measured"]["recall"] >= 0.95 and found["measured"]["queries"] == QUERIES
     assert names_in(view_of(gallery)) == ["faiss"] and found["bytes"] < 4000 * DIM
     assert (tmp_path / "t.png").read_bytes()[:4] == b"\x89PNG"
@@ -66,7 +66,7 @@ def test_the_fastest_that_finds_enough_is_kept_and_searched(gallery: Path, tmp_p
 
 
 def test_a_table_ends_in_exact_search(gallery: Path) -> None:
-    done = said("-g", gallery, "--kind", "pq", "--recall", 0.5)
+    done = run_tune("-g", gallery, "--kind", "pq", "--recall", 0.5)
 
     head, *rows = done.stdout.splitlines()
     assert head.split() == ["index", "probes", "depth", "recall@50", "ms"]
@@ -77,20 +77,20 @@ def test_a_table_ends_in_exact_search(gallery: Path) -> None:
 def test_a_dry_run_builds_nothing(tmp_path: Path) -> None:
     view = take(tmp_path / "gallery", drawn(3000, 0))
 
-    plan = told("-g", tmp_path / "gallery", "--dry-run")
+    plan = tune_report("-g", tmp_path / "gallery", "--dry-run")
 
     assert [one["kind"] for one in plan["builds"]] == ["pq", "pq", "rabitq"] and plan["rows"] == 3000
     assert names_in(view) == [] and not (tmp_path / "gallery" / "indexes").exists()
 
 
 def test_lists(gallery: Path) -> None:
-    found = told("-g", gallery, "--kind", "ivf", "--recall", 0.8)
+    found = tune_report("-g", gallery, "--kind", "ivf", "--recall", 0.8)
 
     assert found["settings"]["kind"] == "ivf" and found["settings"]["lists"] == 128
 
 
 def test_rabitq(gallery: Path) -> None:
-    found = told("-g", gallery, "--kind", "rabitq", "--recall", 0.8)
+    found = tune_report("-g", gallery, "--kind", "rabitq", "--recall", 0.8)
 
     assert found["settings"]["kind"] == "rabitq" and found["settings"]["bits"] in (1, 2)
     searched = run_eyespot("search", "a heron", "-g", gallery, "-k", 3, "--json", "--index", "rabitq")
@@ -117,10 +117,10 @@ def test_without_a_vector_there_is_nothing_to_tune(tmp_path: Path, more: list[st
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "torn.jpg").write_bytes(b"no photo")
     run_eyespot("index", tmp_path / "photos", "-g", tmp_path / "gallery")
-    asked = run_eyespot("tune", "-g", tmp_path / "gallery", *more)
+    result = run_eyespot("tune", "-g", tmp_path / "gallery", *more)
 
-    assert (asked.returncode, asked.stdout) == (4, "")
-    assert len(asked.stderr.splitlines()) == 1 and "nothing to tune" in asked.stderr
+    assert (result.returncode, result.stdout) == (4, "")
+    assert len(result.stderr.splitlines()) == 1 and "nothing to tune" in result.stderr
 
 
 @pytest.mark.long
@@ -141,7 +141,7 @@ def test_an_index_is_published_with_its_gallery(
     pytest.importorskip(package)
     pytest.importorskip("fsspec")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    name, address = told("-g", gallery, "--kind", kind, "--recall", 0.5)["index"], f"file://{tmp_path}/store"
+    name, address = tune_report("-g", gallery, "--kind", kind, "--recall", 0.5)["index"], f"file://{tmp_path}/store"
     assert run_eyespot("publish", address, "-g", gallery).returncode == 0
     here, there = (
         run_eyespot("search", "a heron", "-g", place, "--index", name, "--json") for place in (gallery, address)
@@ -158,8 +158,8 @@ def test_without_room_on_the_disk_it_is_said_and_nothing_is_kept(gallery: Path, 
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
     line = [sys.executable, "-c", f"{limit}; from eyespot.cli import main; main()"]
     before = names_in(view_of(gallery))
-    asked = ["tune", "-g", str(gallery), "--kind", kind, "--recall", "0.8"]
-    done = subprocess.run([*line, *asked], capture_output=True, text=True, timeout=120)
+    arguments = ["tune", "-g", str(gallery), "--kind", kind, "--recall", "0.8"]
+    done = subprocess.run([*line, *arguments], capture_output=True, text=True, timeout=120)
 
     assert done.returncode == 1 and "cannot be written" in done.stderr and "make room" in done.stderr
     assert "stumbled" not in done.stderr and "Traceback" not in done.stderr
@@ -171,7 +171,7 @@ def test_queries_of_your_own(gallery: Path, tmp_path: Path) -> None:
     (tmp_path / "q.txt").write_text("\n".join(f"{n} birds" for n in range(12)) + "\n")
 
     for name, half in (("q.npy", 10), ("q.txt", 6)):
-        found = told("-g", gallery, "--queries", tmp_path / name, "--kind", "pq", "--recall", 0.5)
+        found = tune_report("-g", gallery, "--queries", tmp_path / name, "--kind", "pq", "--recall", 0.5)
         assert (found["measured"]["queries"], found["measured"]["source"]) == (half, name)
 
 
@@ -208,13 +208,13 @@ def test_what_makes_no_sense_is_refused(
     np.save("wide.npy", np.ones((20, 7), np.float32))
     Path("empty.txt").write_text("\n \n")
 
-    done = said("-g", gallery, *words)
+    done = run_tune("-g", gallery, *words)
 
     assert isinstance(done.exception, EyespotError) and said_so in str(done.exception), done.output
 
 
 def test_words_are_measured_beside_pictures(gallery: Path) -> None:
-    found = told("-g", gallery, "--kind", "pq", "--recall", 0.9)["measured"]
+    found = tune_report("-g", gallery, "--kind", "pq", "--recall", 0.9)["measured"]
 
     assert set(found["shares"]) == {"pictures, each moved towards another", "words"}
     assert found["recall"] == min(found["shares"].values()) >= 0.9 and 0 <= found["exact"] <= 1
@@ -223,7 +223,7 @@ def test_words_are_measured_beside_pictures(gallery: Path) -> None:
 def test_without_its_encoder_a_gallery_is_tuned_for_pictures_only(tmp_path: Path) -> None:
     take(tmp_path / "gallery", drawn(2500, 0), encoder="nobody:model")
 
-    done = said("-g", tmp_path / "gallery", "--kind", "pq", "--recall", 0.9, "--json")
+    done = run_tune("-g", tmp_path / "gallery", "--kind", "pq", "--recall", 0.9, "--json")
 
     assert done.exit_code == 0 and "tuned for pictures only, not for words: " in done.stderr
     assert len(json.loads(done.stdout)["measured"]["shares"]) == 1
@@ -232,7 +232,7 @@ def test_without_its_encoder_a_gallery_is_tuned_for_pictures_only(tmp_path: Path
 def test_a_small_gallery_has_nothing_to_tune(tmp_path: Path) -> None:
     take(tmp_path / "gallery", drawn(208, 0))
 
-    done = said("-g", tmp_path / "gallery")
+    done = run_tune("-g", tmp_path / "gallery")
 
     assert isinstance(done.exception, NothingFound) and "208 pictures" in str(done.exception)
 
@@ -247,10 +247,10 @@ def test_lists_are_tried_as_a_gallery_grows() -> None:
 
 def test_moved_pictures_are_near_and_new(gallery: Path) -> None:
     view = view_of(gallery)
-    asked = pictures_moved(view, 40)
+    queries = pictures_moved(view, 40)
 
-    nearest = (asked.vectors @ np.concatenate(view.blocks).T).max(axis=1)
-    assert np.allclose(np.linalg.norm(asked.vectors, axis=1), 1, atol=1e-5)
+    nearest = (queries.vectors @ np.concatenate(view.blocks).T).max(axis=1)
+    assert np.allclose(np.linalg.norm(queries.vectors, axis=1), 1, atol=1e-5)
     assert (nearest > 0.7).all() and (nearest < 0.999).all()
 
 

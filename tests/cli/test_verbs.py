@@ -94,9 +94,9 @@ def test_settings_go_from_option_to_environment_to_file_to_default(tmp_path: Pat
 def test_a_broken_settings_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "eyespot.toml").write_text("gallery = ")
 
-    asked = run_eyespot("doctor", cwd=tmp_path)
+    result = run_eyespot("doctor", cwd=tmp_path)
 
-    assert (asked.returncode, "eyespot.toml cannot be read" in asked.stderr) == (2, True)
+    assert (result.returncode, "eyespot.toml cannot be read" in result.stderr) == (2, True)
 
 
 def test_failures_are_listed_with_their_reason_and_exit_code_three(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_settings_that_cannot_be_meant_are_told(tmp_path: Path) -> None:
         "[search]\nk = 'x'",
     ):
         (tmp_path / "eyespot.toml").write_text(text)
-        asked = run_eyespot("search", "stripes", cwd=tmp_path)
-        assert (asked.returncode, "Traceback" in asked.stderr) == (2, False), asked.stderr
+        result = run_eyespot("search", "stripes", cwd=tmp_path)
+        assert (result.returncode, "Traceback" in result.stderr) == (2, False), result.stderr
 
 
 def test_a_setting_for_indexing_does_not_say_who_made_imported_vectors(tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_a_setting_for_indexing_does_not_say_who_made_imported_vectors(tmp_path:
     (tmp_path / "eyespot.toml").write_text('encoder = "starter"')
     unsaid = run_eyespot("import", "npy", "out", "-g", "one", cwd=tmp_path)
     (tmp_path / "eyespot.toml").write_text('[import]\nencoder = "starter"')
-    said = run_eyespot("import", "npy", "out", "-g", "two", cwd=tmp_path)
+    result = run_eyespot("import", "npy", "out", "-g", "two", cwd=tmp_path)
 
-    assert (unsaid.returncode, said.returncode) == (2, 0), said.stderr
+    assert (unsaid.returncode, result.returncode) == (2, 0), result.stderr
     assert "say which encoder made the vectors" in unsaid.stderr
 
 
@@ -165,9 +165,9 @@ def test_a_tilde_in_a_gallery_path_is_the_home_folder(tmp_path: Path) -> None:
 def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
     photos = some_photos(tmp_path / "photos")
 
-    told = run_eyespot("index", photos, "--dry-run", cwd=tmp_path)
+    result = run_eyespot("index", photos, "--dry-run", cwd=tmp_path)
 
-    (line,) = told.stdout.splitlines()
+    (line,) = result.stdout.splitlines()
     assert "4 pictures (" in line and "4 of them new" in line
     assert not (tmp_path / ".eyespot").exists()
 
@@ -194,10 +194,10 @@ def test_a_dry_run_tells_what_is_new_or_changed(tmp_path: Path) -> None:
     draw(photos / "new.jpg", 18)
     (photos / "away").symlink_to("nowhere")
 
-    told = json.loads(run_eyespot("index", "--dry-run", "--json", cwd=tmp_path).stdout)
+    report = json.loads(run_eyespot("index", "--dry-run", "--json", cwd=tmp_path).stdout)
 
-    assert told.pop("bytes") == sum(place.stat().st_size for place in photos.glob("*.jpg"))
-    assert told.items() >= {"pictures": 5, "new": 1, "changed": 1, "unreadable": 1, "files": 6}.items()
+    assert report.pop("bytes") == sum(place.stat().st_size for place in photos.glob("*.jpg"))
+    assert report.items() >= {"pictures": 5, "new": 1, "changed": 1, "unreadable": 1, "files": 6}.items()
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
@@ -242,12 +242,12 @@ def test_what_nobody_foresaw_is_one_sentence_too(tmp_path: Path) -> None:
 
 
 def test_doctor_knows_versions_encoders_and_a_pinned_blas(sample_gallery: Path) -> None:
-    told = json.loads(run_eyespot("doctor", "-g", sample_gallery, "--json", OPENBLAS_CORETYPE="Haswell").stdout)
+    report = json.loads(run_eyespot("doctor", "-g", sample_gallery, "--json", OPENBLAS_CORETYPE="Haswell").stdout)
 
-    assert {"eyespot", "python", "numpy", "onnxruntime", "torch"} <= told["versions"].keys()
-    assert {"starter", "open_clip", "hf", "onnx"} <= told["encoders"].keys()
-    assert "OPENBLAS_CORETYPE=Haswell" in told["warnings"][0] and told["advice"] == []
-    assert [(space["encoder"], space["rows"], space["status"]) for space in told["spaces"]] == [
+    assert {"eyespot", "python", "numpy", "onnxruntime", "torch"} <= report["versions"].keys()
+    assert {"starter", "open_clip", "hf", "onnx"} <= report["encoders"].keys()
+    assert "OPENBLAS_CORETYPE=Haswell" in report["warnings"][0] and report["advice"] == []
+    assert [(space["encoder"], space["rows"], space["status"]) for space in report["spaces"]] == [
         ("starter", 208, "agrees")
     ]
 
@@ -306,25 +306,25 @@ def test_interrupted_means_130_and_the_next_run_goes_on(tmp_path: Path) -> None:
 
     assert process.returncode == 130
     assert complaints == "eyespot: interrupted; what is done is kept: run the same line again and it goes on there\n"
-    told = json.loads(rest.stdout)
-    assert told["pictures"] == 416 and 0 < told["embedded"] < 416
+    report = json.loads(rest.stdout)
+    assert report["pictures"] == 416 and 0 < report["embedded"] < 416
 
 
 def test_a_newer_gallery_is_refused_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "gallery.toml").write_text("format = 99\n")
 
-    asked = run_eyespot("search", "a lion", "-g", tmp_path)
+    result = run_eyespot("search", "a lion", "-g", tmp_path)
 
-    assert (asked.returncode, "upgrade eyespot" in asked.stderr) == (1, True)
+    assert (result.returncode, "upgrade eyespot" in result.stderr) == (1, True)
 
 
 def test_a_hub_that_cannot_be_reached_points_to_starter(tmp_path: Path, child_env: dict[str, str]) -> None:
     photos, stub = some_photos(tmp_path / "photos"), child_env["PYTHONPATH"]
 
-    asked = run_eyespot("index", photos, "-e", "hf:openai/clip-vit-base-patch32", cwd=tmp_path, PYTHONPATH=stub)
+    result = run_eyespot("index", photos, "-e", "hf:openai/clip-vit-base-patch32", cwd=tmp_path, PYTHONPATH=stub)
 
-    assert asked.returncode == 1
-    assert "starter" in asked.stderr and len(asked.stderr.splitlines()) == 1
+    assert result.returncode == 1
+    assert "starter" in result.stderr and len(result.stderr.splitlines()) == 1
 
 
 def test_photos_indexed_into_an_imported_gallery_leave_the_imported_space_searched(tmp_path: Path) -> None:

@@ -188,10 +188,10 @@ def test_a_worker_without_codes_yet_scores_as_one_that_has_made_some(tmp_path: P
     old, new = (_OpenRange(RowRange([whole(block)], 3000 * at, 1 << 30)) for at, block in enumerate(blocks))
     while not old.index("exact").codes:
         old.index("exact").search(queries[:1], 9)
-    told = [one.numbered(one.index("exact").ranked(queries[:2], 9, None)) for one in (old, new)]
+    rankings = [one.numbered(one.index("exact").ranked(queries[:2], 9, None)) for one in (old, new)]
 
     assert not new.index("exact").codes
-    assert_same(_merged(told, (2, 9), rank), Exact(blocks).search(queries[:2], 9))
+    assert_same(_merged(rankings, (2, 9), rank), Exact(blocks).search(queries[:2], 9))
 
 
 # -- where rows lie -----------------------------------------------------------------------------------------------

@@ -49,18 +49,18 @@ def gallery(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_index(photos: Path, gallery: Path, tmp_path: Path) -> None:
-    told = json.loads(eyespot("index", photos, "-g", tmp_path / "gallery", *RAY, "--json"))
+    report = json.loads(eyespot("index", photos, "-g", tmp_path / "gallery", *RAY, "--json"))
 
-    assert told["embedded"] == 24
+    assert report["embedded"] == 24
     assert contents(tmp_path / "gallery") == contents(gallery)
 
 
 def test_search(gallery: Path) -> None:
-    def asked(*more: str) -> Any:
-        told = json.loads(eyespot("search", "a red disc", "-g", gallery, "--json", *more))
-        return {name: value for name, value in told.items() if name != "took_ms"}
+    def search(*more: str) -> Any:
+        report = json.loads(eyespot("search", "a red disc", "-g", gallery, "--json", *more))
+        return {name: value for name, value in report.items() if name != "took_ms"}
 
-    assert asked(*RAY) == asked()
+    assert search(*RAY) == search()
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +110,12 @@ def test_eval(gallery: Path, tmp_path: Path) -> None:
     (tmp_path / "queries.csv").write_text("query_id,text\nq1,a red disc\nq2,stripes\n")
     (tmp_path / "qrels.txt").write_text("q1 0 3 1\nq2 0 5 1\n")
 
-    def asked(*more: str) -> Any:
-        told = json.loads(eyespot("eval", "own", "--data", tmp_path, "-g", gallery, "--json", *more))
-        return [task["measures"] for task in told["tasks"]]
+    def measures(*more: str) -> Any:
+        report = json.loads(eyespot("eval", "own", "--data", tmp_path, "-g", gallery, "--json", *more))
+        return [task["measures"] for task in report["tasks"]]
 
-    found = asked(*RAY)
-    assert found == asked() and found[0]["RR@50"]["mean"] > 0
+    found = measures(*RAY)
+    assert found == measures() and found[0]["RR@50"]["mean"] > 0
 
 
 @pytest.mark.parametrize(

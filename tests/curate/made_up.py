@@ -46,7 +46,7 @@ def odd_ones_go(version: int = 1) -> Step:
     return Step("even", MapStep(even), version)
 
 
-def asked(workers: int = 4, question: str = "How is {number}?") -> Step:
+def ask_step(workers: int = 4, question: str = "How is {number}?") -> Step:
     """Two records of each that has an answer: what is `good` is kept, what is `bad` dropped with the model's words."""
 
     def words(record: Record, context: Context) -> Iterator[Outcome]:
@@ -97,7 +97,7 @@ def client(log: Path | None = None, pause: float = 0.0) -> Callable[[Any, CallMe
 
 
 def pipeline(count: int = 12) -> list[Step]:
-    return [source(count), odd_ones_go(), asked(), no_two_alike()]
+    return [source(count), odd_ones_go(), ask_step(), no_two_alike()]
 
 
 def files(work: Path) -> dict[str, bytes]:

@@ -59,10 +59,10 @@ def by_datasets(folder: str) -> Any:
 
     found = {name: datasets.load_dataset(folder, name) for name in datasets.get_dataset_config_names(folder)}
     usual = datasets.load_dataset(folder)
-    return {"default": told(usual)} | {name: told(splits) for name, splits in found.items()}
+    return {"default": summary(usual)} | {name: summary(splits) for name, splits in found.items()}
 
 
-def told(splits: Any) -> dict[str, Any]:
+def summary(splits: Any) -> dict[str, Any]:
     return {
         name: {"rows": len(rows), "columns": rows.column_names, "first": plain(rows[0]) if len(rows) else None}
         for name, rows in splits.items()

@@ -10,7 +10,7 @@ from eyespot.curate._attribution import Attribution, attribution_of
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("facts", "attribution"),
     [
         ({"licence": "CC0", "author": "Ada", "source": "https://a"}, Attribution("CC0", "Ada", "https://a")),
         ({"license": "CC BY 4.0", "rightsHolder": "Ada", "recordedBy": "Bo"}, Attribution("CC BY 4.0", "Ada", None)),
@@ -23,5 +23,5 @@ from eyespot.curate._attribution import Attribution, attribution_of
         ({"licence": "CC0", "latitude": 1.0, "title": "Ada"}, Attribution("CC0", None, None)),
     ],
 )
-def test_attribution_is_found_by_the_names_of_columns(facts: dict[str, Any], said: Attribution) -> None:
-    assert attribution_of(facts) == said
+def test_attribution_is_found_by_the_names_of_columns(facts: dict[str, Any], attribution: Attribution) -> None:
+    assert attribution_of(facts) == attribution

@@ -10,11 +10,11 @@ import typer
 
 from eyespot.cli._building import carry_out, foretell, tell_done
 from eyespot.pipelines import BudgetSpent, CostLimits, RunOptions
-from tests.curate.made_up import asked, client, odd_ones_go, pipeline, source
+from tests.curate.made_up import ask_step, client, odd_ones_go, pipeline, source
 
 
 def test_what_would_be_done(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    steps = [source(12), odd_ones_go(), asked(workers=1)]
+    steps = [source(12), odd_ones_go(), ask_step(workers=1)]
     foretell(steps, tmp_path, RunOptions(), json=False)
     with pytest.raises(BudgetSpent):
         carry_out(steps, tmp_path, RunOptions(limits=CostLimits(calls=2), client=client()))
@@ -46,7 +46,7 @@ def test_both_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None
     foretell(pipeline(), tmp_path, RunOptions(limit=5), json=True)
     planned = json.loads(capfd.readouterr().out)
     tell_done(carry_out([source(3)], tmp_path, RunOptions()), json=True, out="x")
-    told = json.loads(capfd.readouterr().out)
+    report = json.loads(capfd.readouterr().out)
 
     assert planned["steps"][2]["spent"] == {"calls": 5, "tokens_in": 0, "tokens_out": 0, "money": 1.25}
-    assert told["out"] == "x" and told["steps"][0]["kept"] == 3 and told["steps"][0]["ran"] is True
+    assert report["out"] == "x" and report["steps"][0]["kept"] == 3 and report["steps"][0]["ran"] is True

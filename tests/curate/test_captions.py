@@ -53,10 +53,10 @@ def plain(seed: int = 0) -> Templates:
 def test_each_picture_with_labels_gets_a_sentence_of_its_own(gallery: Path) -> None:
     found = list(captioned(gallery, plain()))
 
-    kept = [one for one in found if isinstance(one, Caption)]
+    captions = [one for one in found if isinstance(one, Caption)]
     (without,) = [one for one in found if isinstance(one, Uncaptioned)]
     assert len(found) == len({one.id for one in found}) == 5
-    assert sorted(one.caption.removeprefix("a photo of ") for one in kept) == [
+    assert sorted(one.caption.removeprefix("a photo of ") for one in captions) == [
         "a barn owl", "a grey heron", "a grey heron", "an osprey",
     ]  # fmt: skip
     assert (Path(without.path).name, without.reason) == ("photo2.jpg", "no label to speak of")
@@ -90,13 +90,13 @@ def test_a_captioner_may_look_at_the_picture(gallery: Path) -> None:
 
 def test_a_picture_that_cannot_be_read_is_listed_and_the_others_go_on(gallery: Path, tmp_path: Path) -> None:
     lost, broken = (gallery.parent / "photos" / f"photo{at}.jpg" for at in (0, 1))
-    kept = lost.read_bytes(), broken.read_bytes()
+    backups = lost.read_bytes(), broken.read_bytes()
     lost.unlink()
     broken.write_bytes(b"no picture")
 
     written = write(captioned(gallery, Looking()), tmp_path / "captions.csv", Looking())
-    lost.write_bytes(kept[0])
-    broken.write_bytes(kept[1])
+    lost.write_bytes(backups[0])
+    broken.write_bytes(backups[1])
 
     assert written.captions == 3
     assert {Path(one.path).name for one in written.failures} == {"photo0.jpg", "photo1.jpg"}
@@ -122,7 +122,7 @@ def test_a_file_of_another_kind_is_refused(gallery: Path, tmp_path: Path) -> Non
 
 
 def test_the_columns_of_all_shards_are_told_once(gallery: Path) -> None:
-    told = columns(gallery)
+    names = columns(gallery)
 
-    assert "common_name" in told and len(told) == len(set(told))
-    assert not {"live", "roots", "paths"} & set(told)
+    assert "common_name" in names and len(names) == len(set(names))
+    assert not {"live", "roots", "paths"} & set(names)

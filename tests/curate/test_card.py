@@ -29,7 +29,7 @@ from eyespot.pipelines.data_card.datasheet import datasheet_answers
 from eyespot.pipelines.data_card.sankey import NARROW, SankeyStage, sankey
 from eyespot.pipelines.data_card.wording import flesch_kincaid, syllables, words
 from eyespot.types import UsageError
-from tests.curate.made_up import PRICE, asked, client, no_two_alike, odd_ones_go, source
+from tests.curate.made_up import PRICE, ask_step, client, no_two_alike, odd_ones_go, source
 from tests.examples import examples
 
 NASTY = "<script>alert(1)</script> | `x`\n``` end \u202e ## not a heading"
@@ -37,7 +37,7 @@ NASTY = "<script>alert(1)</script> | `x`\n``` end \u202e ## not a heading"
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> list[StepResult]:
-    steps = [source(12), odd_ones_go(), asked(question=f"{NASTY} {{number}}"), no_two_alike()]
+    steps = [source(12), odd_ones_go(), ask_step(question=f"{NASTY} {{number}}"), no_two_alike()]
     return run(steps, tmp_path_factory.mktemp("work"), RunOptions(client=numbered))
 
 
@@ -49,7 +49,7 @@ def numbered(prompt: dict[str, str], till: object) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def card(done: list[StepResult]) -> Card:
     photo = next(Path(sample.photos()).rglob("*.jpg"))
-    told = CardContent(
+    content = CardContent(
         "A title | with <b>",
         NASTY,
         answers={"motivation": {"purpose": NASTY}, "distribution": {"licence": "CC0"}},
@@ -59,7 +59,7 @@ def card(done: list[StepResult]) -> Card:
         drawings=[CardFigure("map", "Where.", '<svg xmlns="http://www.w3.org/2000/svg"/>')],
         citation="Ada, 2026",
     )
-    return card_of(done, told)
+    return card_of(done, content)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_what_a_model_wrote_makes_no_markup(written: Path) -> None:
 
 def test_numbers_with_a_sign_stand_to_the_right_as_others_do(card: Card, tmp_path: Path) -> None:
     rows = CardTable("Judges", ["judge", "less the others", "range"], [["one", "-0.2", "2–9"], ["two", "+0.1", "3–4"]])
-    write_card(replace(card, told=replace(card.told, tables=[rows])), tmp_path)
+    write_card(replace(card, content=replace(card.content, tables=[rows])), tmp_path)
 
     page = (tmp_path / "card.html").read_text(encoding="utf-8")
 

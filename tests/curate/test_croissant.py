@@ -61,14 +61,14 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return builder(tmp_path_factory.mktemp("built")), TABLES[builder]
 
 
-def told(folder: Path) -> dict[str, Any]:
+def read_croissant(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))
     return found
 
 
 def test_every_table_stands_there_with_its_digest(built: tuple[Path, set[str]]) -> None:
     folder, tables = built
-    description = told(folder)
+    description = read_croissant(folder)
 
     assert {one["name"] for one in description["recordSet"]} == tables
     for one in description["distribution"]:
@@ -82,7 +82,7 @@ def test_every_table_stands_there_with_its_digest(built: tuple[Path, set[str]]) 
 
 
 def test_what_the_recipe_says_stands_there(tmp_path: Path) -> None:
-    description = told(an_rmir_set(tmp_path))
+    description = read_croissant(an_rmir_set(tmp_path))
 
     assert (description["license"], description["datePublished"]) == ("CC-BY-4.0", "2026-11-22")
     assert description["url"] == "https://example.org/set"

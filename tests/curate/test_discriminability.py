@@ -53,9 +53,9 @@ def test_at_temperature_1_no_caption_passes_the_band_and_at_a_lower_one_they_par
     images /= np.linalg.norm(images, axis=1, keepdims=True)
     raw, sharp = (discriminability(images, images, np.arange(300), Discriminability(10, T)) for T in (1.0, 0.03))
 
-    told = Discriminability(10, eta=0.9)
-    assert {told.verdict(value) for value in raw} == {UNDER_DETAILED}
-    assert {told.verdict(value) for value in sharp} >= {FINE, UNDER_DETAILED}
+    criterion = Discriminability(10, eta=0.9)
+    assert {criterion.verdict(value) for value in raw} == {UNDER_DETAILED}
+    assert {criterion.verdict(value) for value in sharp} >= {FINE, UNDER_DETAILED}
 
 
 def test_an_image_is_not_compared_with_its_own_caption() -> None:

@@ -97,10 +97,10 @@ def rmir(folder: Path) -> Path:
     """Two questions to train on, one of them with two answers and a refused one, and one that tests."""
     folder.mkdir()
     queries = [("q1", "a", "train"), ("q2", "b", "train"), ("q3", "c", "test"), ("q4", "d", "train")]
-    told = [{"id": id, "image": image, "question": f"why {id}?", "split": split} for id, image, split in queries]
+    records = [{"id": id, "image": image, "question": f"why {id}?", "split": split} for id, image, split in queries]
     grades = [("q1", "x", 1), ("q1", "y", 1), ("q1", "z", 0), ("q2", "x", 1), ("q3", "y", 1), ("q4", "z", 0)]
     judged = [dict(zip(("query", "image", "grade"), one, strict=True)) for one in grades]
-    tables = {"queries": told, "qrels": judged, "pool": [{"image": image} for image in "xyz"]}
+    tables = {"queries": records, "qrels": judged, "pool": [{"image": image} for image in "xyz"]}
     for name, lines in tables.items():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
     return folder
@@ -129,9 +129,9 @@ def test_a_folder_without_a_set_is_told(tmp_path: Path) -> None:
 
 
 def made_or_told(source: PairSource, out: Path) -> str:
-    with pytest.raises((UsageError, NothingFound)) as told:
+    with pytest.raises((UsageError, NothingFound)) as excinfo:
         made(source, out)
-    return str(told.value)
+    return str(excinfo.value)
 
 
 # -- CC12M --------------------------------------------------------------------------------------------------
@@ -147,12 +147,12 @@ def shard(path: Path, files: dict[str, bytes]) -> Path:
 
 
 def cc12m(path: Path) -> Path:
-    said = json.dumps({"caption": "a boat on the sea", "url": "https://…", "status": "success"}).encode()
+    sidecar = json.dumps({"caption": "a boat on the sea", "url": "https://…", "status": "success"}).encode()
     return shard(
         path,
         {
-            **{"000.jpg": b"\xff\xd8", "000.txt": b"<PERSON> at  the\nwell", "000.json": said},
-            **{"001.jpg": b"\xff\xd8", "001.json": said},
+            **{"000.jpg": b"\xff\xd8", "000.txt": b"<PERSON> at  the\nwell", "000.json": sidecar},
+            **{"001.jpg": b"\xff\xd8", "001.json": sidecar},
             **{"002.jpg": b"\xff\xd8", "003.txt": b"of no picture"},
         },
     )
@@ -336,7 +336,7 @@ def no_captions(folder: Path) -> PairSource:
 
 
 @pytest.mark.parametrize(
-    ("source", "error", "told"),
+    ("source", "error", "message"),
     [
         (no_id, UsageError, "has no column photo_id; it has: url"),
         (word_ids, UsageError, "not a whole number"),
@@ -346,8 +346,8 @@ def no_captions(folder: Path) -> PairSource:
         (no_captions, NothingFound, "gives no pair: has no caption"),
     ],
 )
-def test_what_cannot_be_made_is_told(source: Any, error: type[Exception], told: str, tmp_path: Path) -> None:
-    with pytest.raises(error, match=told):
+def test_what_cannot_be_made_is_told(source: Any, error: type[Exception], message: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=message):
         made(source(tmp_path), tmp_path / "out")
 
 

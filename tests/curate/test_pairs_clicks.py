@@ -32,11 +32,11 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
     return eyespot.open(folder / "gallery")
 
 
-def ledger_of(folder: Path, said: dict[str, dict[str, str]], who: str = "person:ada") -> Path:
+def ledger_of(folder: Path, clicks: dict[str, dict[str, str]], who: str = "person:ada") -> Path:
     """The ledger of these verdicts: words → image → y, n or d."""
     path = folder / "ledger.sqlite"
     with Judgements(path) as judgements:
-        for words, verdicts in said.items():
+        for words, verdicts in clicks.items():
             query = Query.words(words)
             digest = judgements.enter([query])[query]
             judgements.record(
@@ -104,7 +104,7 @@ def test_the_command_counts_pairs_and_takes_one_persons(collection: Collection, 
     every = run_eyespot(*line, "--out", str(tmp_path / "all"), "--json")
     bobs = run_eyespot(*line, "--out", str(tmp_path / "bob"), "--feedback-from", "bob", "-e", "starter", "--seed", "3")
 
-    told: Any = json.loads(every.stdout)
-    assert (told["pairs"], told["queries"], told["left_out"]) == (4, 2, {})
+    report: Any = json.loads(every.stdout)
+    assert (report["pairs"], report["queries"], report["left_out"]) == (4, 2, {})
     assert bobs.stdout.splitlines()[0] == "2 pairs of 1 queries"
     assert "eyespot train quari" in bobs.stderr or not bobs.stderr

@@ -203,8 +203,8 @@ def test_each_picture_asks_as_often_as_is_wanted(tmp_path: Path) -> None:
 
     made(place, tmp_path / "out", ClassDraw(partners=2, held_out=0))
 
-    asked = Counter(stem(row["asked_with"]) for row in rows(tmp_path / "out"))
-    assert set(asked.values()) == {2} and len({tuple(row.values()) for row in rows(tmp_path / "out")}) == 8
+    counts = Counter(stem(row["asked_with"]) for row in rows(tmp_path / "out"))
+    assert set(counts.values()) == {2} and len({tuple(row.values()) for row in rows(tmp_path / "out")}) == 8
 
 
 def test_a_second_run_makes_what_is_missing_and_nothing_else(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_builders_drop_positions_and_keep_them_if_asked(tmp_path: Path) -> None:
     index(gallery, [str(tmp_path / "photos" / "pictures")], [rooms.load("encoders", "starter")])
     line = ("build", "recos", recipe(tmp_path, gallery), "--out", tmp_path / "out")
 
-    def told() -> set[bool]:
+    def position_flags() -> set[bool]:
         folder = tmp_path / "out" / "set"
         rows = pq.read_table(folder / "images.parquet").to_pylist()
         files = {row["image"]: (folder / row["path"]).read_bytes() for row in rows}
@@ -147,8 +147,8 @@ def test_builders_drop_positions_and_keep_them_if_asked(tmp_path: Path) -> None:
         assert {row["image"] for row in captions} | {row["of"] for row in rows if row["of"]} <= set(files)
         return {tells(data) for row in rows if row["source"] == "own" for data in [files[row["image"]]]}
 
-    assert run_eyespot(*line).returncode == 0 and told() == {False}
-    assert run_eyespot(*line, "--positions").returncode == 0 and told() == {True}
+    assert run_eyespot(*line).returncode == 0 and position_flags() == {False}
+    assert run_eyespot(*line, "--positions").returncode == 0 and position_flags() == {True}
 
 
 def test_pictures_that_differ_in_their_position_alone_become_one(tmp_path: Path) -> None:

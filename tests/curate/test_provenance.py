@@ -28,7 +28,7 @@ from eyespot.pipelines.data_card import CardContent, card_of, write_card
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.pipelines.work_db import WorkDB
 from eyespot.types import Exchange, EyespotError, UsageError
-from tests.curate.made_up import asked as made_up
+from tests.curate.made_up import ask_step as made_up
 from tests.curate.made_up import client, source
 from tests.curate.rmir.worlds import recipe
 from tests.judges.servers import Double, Response, Seen, chat
@@ -229,16 +229,16 @@ def test_a_strict_recipe_does_not_take_over_other_answers(tmp_path: Path) -> Non
 def test_a_recipe_says_strict(tmp_path: Path, making: Any) -> None:
     place = recipe(tmp_path, tmp_path / "gallery")
     text = place.read_text(encoding="utf-8")
-    told = []
+    flags = []
     for line in ("", "strict = true\n"):
         place.write_text(line + text, encoding="utf-8")
         how = making(read_recipe(place), tmp_path / "out").running()
-        told.append((how.strict, how.client.strict))
+        flags.append((how.strict, how.client.strict))
 
     place.write_text('strict = "yes"\n' + text, encoding="utf-8")
     with pytest.raises(UsageError, match="strict: is 'yes'; write true or false"):
         read_recipe(place)
-    assert told == [(False, False), (True, True)]
+    assert flags == [(False, False), (True, True)]
 
 
 # -- what was sent ----------------------------------------------------------------------------------------------------

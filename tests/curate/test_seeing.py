@@ -55,8 +55,8 @@ def test_each_picture_is_shown_with_its_name_and_asked_for_once(gallery: Path, s
 
     assert first == again and first[0] == 0 and len(server.seen) == 3
     assert {row["caption"] for row in first[1]} == {"A cup on a table."} and len(first[1]) == 3
-    asked = json.dumps([seen.body for seen in server.seen])
-    assert all(f"Species {name}" in asked for name in NAMES) and asked.count("data:image/jpeg;base64,") == 3
+    bodies = json.dumps([seen.body for seen in server.seen])
+    assert all(f"Species {name}" in bodies for name in NAMES) and bodies.count("data:image/jpeg;base64,") == 3
 
 
 def test_a_budget_stops_it_and_the_next_run_goes_on(gallery: Path, server: Double, tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_one_without_an_answer_is_listed_and_the_rest_is_written(gallery: Path, 
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "sentence"),
     [("A heron.", "A heron."), ('\n  "A heron."  \nIt stands.', "A heron."), ("", ""), ("“Two owls”", "Two owls")],
 )
-def test_of_a_reply_the_first_line_counts(reply: str, said: str) -> None:
-    assert sentence_of(reply) == said
+def test_of_a_reply_the_first_line_counts(reply: str, sentence: str) -> None:
+    assert sentence_of(reply) == sentence

@@ -172,11 +172,11 @@ def test_the_limit_holds_whoever_asks_at_once(costs: list[int], limit: int, work
 @pytest.mark.parametrize("limits", [CostLimits(money=0.03), CostLimits(tokens=3000)])
 def test_eight_workers_of_a_step_stay_within_money_and_tokens(tmp_path: Path, limits: CostLimits) -> None:
     """Nothing is expected of the price, each costs a cent and 1,000 tokens, and all come back late."""
-    asked = list[str]()
+    prompts = list[str]()
 
     def client(prompt: Any, till: Any) -> dict[str, str]:
         till.take()
-        asked.append(prompt["words"])
+        prompts.append(prompt["words"])
         threading.Event().wait(0.02)
         till.pay(800, 200, 0.01)
         return {}
@@ -188,7 +188,7 @@ def test_eight_workers_of_a_step_stay_within_money_and_tokens(tmp_path: Path, li
     with pytest.raises(BudgetSpent):
         run([source(40), Step("asked", MapStep(ask, workers=8))], tmp_path, RunOptions(limits=limits, client=client))
 
-    assert len(asked) == 3
+    assert len(prompts) == 3
 
 
 # -- behind an endpoint -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt, RunOptions, run
 from eyespot.pipelines.work_db import FILE
-from tests.curate.made_up import PRICE, asked, files, odd_ones_go, source
+from tests.curate.made_up import PRICE, ask_step, files, odd_ones_go, source
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 4
@@ -63,24 +63,24 @@ def test_a_killed_pipeline_started_again_ends_in_the_same_files(tmp_path: Path, 
 
     assert hits >= 0.8 * times
     assert files(tmp_path / "killed") == files(tmp_path / "calm")
-    asked = Counter((tmp_path / "killed.log").read_text().splitlines())
-    assert len(asked) == count // 2 and sum(asked.values()) <= count // 2 + hits * WORKERS
+    tally = Counter((tmp_path / "killed.log").read_text().splitlines())
+    assert len(tally) == count // 2 and sum(tally.values()) <= count // 2 + hits * WORKERS
     assert not list((tmp_path / "killed" / "steps").glob(".*"))
 
 
 def test_what_had_no_answer_is_on_the_disk_before_the_next_is_asked(tmp_path: Path) -> None:
     """Or a kill would have it asked, and paid for, once more."""
-    kept: list[int] = []
+    counts: list[int] = []
 
     def silent(_prompt: Prompt, till: CallMeter) -> dict[str, str]:
         with closing(sqlite3.connect(tmp_path / FILE)) as sql:
-            kept.append(sql.execute("SELECT count(*) FROM outcomes WHERE failed").fetchone()[0])
+            counts.append(sql.execute("SELECT count(*) FROM outcomes WHERE failed").fetchone()[0])
         till.take()
         raise NoAnswer("not a word")
 
-    run([source(12), odd_ones_go(), asked(workers=1)], tmp_path, RunOptions(client=silent))
+    run([source(12), odd_ones_go(), ask_step(workers=1)], tmp_path, RunOptions(client=silent))
 
-    assert kept == [0, 1, 2, 3, 4, 5]
+    assert counts == [0, 1, 2, 3, 4, 5]
 
 
 def test_kills_raise_no_budget_of_money(tmp_path: Path) -> None:

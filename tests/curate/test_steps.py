@@ -39,7 +39,7 @@ from eyespot.pipelines import (
 )
 from eyespot.pipelines.outcomes import packed, unpacked
 from eyespot.types import EyespotError, UsageError
-from tests.curate.made_up import PRICE, asked, client, files, no_two_alike, odd_ones_go, pipeline, source
+from tests.curate.made_up import PRICE, ask_step, client, files, no_two_alike, odd_ones_go, pipeline, source
 
 
 def ids(done: Any) -> list[str]:
@@ -55,20 +55,20 @@ def ran(done: list[Any]) -> list[str]:
 
 def test_a_pipeline_by_hand(tmp_path: Path) -> None:
     """Of 0 to 11 the odd go; 8 has no answer; of the others half `b` is fine where 3 divides, `fine` only once."""
-    numbers, even, said, alike = run(pipeline(), tmp_path, RunOptions(client=client()))
+    numbers, even, answers, alike = run(pipeline(), tmp_path, RunOptions(client=client()))
 
     assert numbers.counts == (0, 12, 12, {}, 0)
     assert even.counts == (12, 0, 6, {"odd": 6}, 0)
-    assert said.counts == (6, 5, 7, {"bad": 3, "no answer": 1}, 1)
+    assert answers.counts == (6, 5, 7, {"bad": 3, "no answer": 1}, 1)
     assert alike.counts == (7, 0, 6, {"alike": 1}, 0)
     assert ids(alike) == ["n0/a", "n0/b", "n2/a", "n4/a", "n6/a", "n10/a"]
-    assert said.cost.spent == Spent(6, 60, 12, 6 * PRICE)
+    assert answers.cost.spent == Spent(6, 60, 12, 6 * PRICE)
 
 
 def test_what_is_dropped_is_kept_with_its_reason(tmp_path: Path) -> None:
-    said = run(pipeline(), tmp_path, RunOptions(client=client()))[2]
+    result = run(pipeline(), tmp_path, RunOptions(client=client()))[2]
 
-    dropped = list(drops(said.folder))
+    dropped = list(drops(result.folder))
 
     assert [(type(one).__name__, one.record["id"], one.reason, one.detail, one.of) for one in dropped] == [
         ("Drop", "n2/b", "bad", "2 is no multiple of 3", "n2"),
@@ -221,7 +221,7 @@ def test_another_wording_asks_anew(tmp_path: Path) -> None:
     run(pipeline(), tmp_path / "work", RunOptions(client=client(log)))
 
     again = run(
-        [*pipeline()[:2], asked(question="What of {number}?"), no_two_alike()],
+        [*pipeline()[:2], ask_step(question="What of {number}?"), no_two_alike()],
         tmp_path / "work",
         RunOptions(client=client(log)),
     )
@@ -266,7 +266,7 @@ def test_failures_are_tried_again_when_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limits", [CostLimits(calls=3), CostLimits(tokens=36), CostLimits(money=3 * PRICE)])
 def test_a_spent_budget_stops_and_more_money_goes_on(tmp_path: Path, limits: CostLimits) -> None:
-    log, steps = tmp_path / "log", [source(12), odd_ones_go(), asked(workers=1), no_two_alike()]
+    log, steps = tmp_path / "log", [source(12), odd_ones_go(), ask_step(workers=1), no_two_alike()]
     with pytest.raises(BudgetSpent, match=r"raise it and run the same line again") as stopped:
         run(steps, tmp_path / "work", RunOptions(limits=limits, client=client(log)))
     assert stopped.value.exit_code == 3 and log.read_text().count("\n") == 3
@@ -291,12 +291,12 @@ def test_a_trial_takes_the_first_records(tmp_path: Path) -> None:
 def test_a_dry_run_says_what_it_would_cost_at_most(tmp_path: Path) -> None:
     with pytest.raises(BudgetSpent):
         run(
-            [source(12), odd_ones_go(), asked(workers=1)],
+            [source(12), odd_ones_go(), ask_step(workers=1)],
             tmp_path,
             RunOptions(limits=CostLimits(calls=2), client=client()),
         )
 
-    planned = plan([source(12), odd_ones_go(), asked(workers=1), no_two_alike()], tmp_path)
+    planned = plan([source(12), odd_ones_go(), ask_step(workers=1), no_two_alike()], tmp_path)
 
     assert [(one.name, one.finished, one.records, one.known) for one in planned] == [
         ("numbers", True, 12, 0),
@@ -349,8 +349,8 @@ def test_a_table_that_loses_count_fails_loudly(tmp_path: Path) -> None:
 
 def test_a_file_that_was_cut_fails_loudly(tmp_path: Path) -> None:
     run([source(3)], tmp_path)
-    kept = tmp_path / "steps" / "01-numbers" / "kept.jsonl"
-    kept.write_bytes(kept.read_bytes()[:-40])
+    path = tmp_path / "steps" / "01-numbers" / "kept.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])
 
     with pytest.raises(EyespotError, match=r"kept.jsonl .* remove its folder and run the same line again"):
         run([source(3), odd_ones_go()], tmp_path)

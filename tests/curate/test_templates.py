@@ -13,7 +13,7 @@ from eyespot.curate.templates import COARSE, SENTENCES, Templates, parsed, with_
 from eyespot.types import UsageError
 
 
-def said(sentence: str, **facts: Any) -> str | None:
+def caption_of(sentence: str, **facts: Any) -> str | None:
     """One sentence of the user's, for a picture of these facts."""
     return Templates.own(list(facts), {}, [sentence]).caption({"id": "p", **facts})
 
@@ -38,16 +38,16 @@ def said(sentence: str, **facts: Any) -> str | None:
 def test_gaps_are_filled_by_columns_of_their_own_or_a_usual_name(
     sentence: str, facts: dict[str, Any], caption: str
 ) -> None:
-    assert said(sentence, **facts) == caption
+    assert caption_of(sentence, **facts) == caption
 
 
 @pytest.mark.parametrize("value", [None, "", "  ", ";", float("nan")])
 def test_a_label_that_says_nothing_fills_no_gap(value: object) -> None:
-    assert said("of {habitat}", habitat=value) is None
+    assert caption_of("of {habitat}", habitat=value) is None
 
 
 def test_a_label_with_braces_stays_as_it_is() -> None:
-    assert said("of {habitat}", habitat="{year} \\1", year=1) == "of {year} \\1"
+    assert caption_of("of {habitat}", habitat="{year} \\1", year=1) == "of {year} \\1"
 
 
 @pytest.mark.parametrize(

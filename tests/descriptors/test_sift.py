@@ -75,6 +75,6 @@ def test_nothing_stands_out_in_a_blank_picture(size: tuple[int, int]) -> None:
 def test_a_missing_opencv_is_told_as_the_extra_to_install(child_env: dict[str, str]) -> None:
     code = BLOCKED.format(missing="cv2", spec="sift").replace('"encoders"', '"descriptors"')
 
-    told = subprocess.run([sys.executable, "-c", code], env=child_env, capture_output=True, text=True).stdout
+    output = subprocess.run([sys.executable, "-c", code], env=child_env, capture_output=True, text=True).stdout
 
-    assert told == f"sift needs the extra [local]: {install_line('local')}\n"
+    assert output == f"sift needs the extra [local]: {install_line('local')}\n"

@@ -142,7 +142,7 @@ def test_the_weakest_match_is_a_cosine_or_none(encoder: Any, text: str) -> None:
 
 def test_a_caveat_is_one_sentence_or_none(encoder: Any) -> None:
     """Plain English needs none."""
-    said = encoder.caveat("ворона на снегу")
+    caveat = encoder.caveat("ворона на снегу")
 
     assert encoder.caveat("a crow in the snow") is None
-    assert said is None or (said.strip() == said and "\n" not in said)
+    assert caveat is None or (caveat.strip() == caveat and "\n" not in caveat)

@@ -76,8 +76,8 @@ def test_what_the_hub_answers_is_told(child_env: dict[str, str]) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("huggingface_hub")
     with hub_that_answers() as address:
-        asked = [f"hf:eyespot/{code}" for code in ANSWERS]
-        done = child(LOAD, {**child_env, "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": address}, *asked)
+        specs = [f"hf:eyespot/{code}" for code in ANSWERS]
+        done = child(LOAD, {**child_env, "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": address}, *specs)
 
     sentences = done.stdout.splitlines()
     for sentence, (code, reason) in zip(sentences, ANSWERS.items(), strict=True):

@@ -88,12 +88,12 @@ def test_a_question_about_a_picture_is_one_message(name: str, encoders: dict[str
 @pytest.mark.parametrize("name", CHATTING)
 def test_words_alone_and_a_picture_alone_are_messages_too(name: str, encoders: dict[str, Any]) -> None:
     encoder, picture = encoders[name], tiny_models.pictures()[1]
-    told = encoder.speaker.family.instructions
+    instructions = encoder.speaker.family.instructions
 
-    said, shown = encoder.encode_texts(TEXTS[:1])[0], encoder.encode_pixels(encoder.read(picture)[None])[0]
+    vector, shown = encoder.encode_texts(TEXTS[:1])[0], encoder.encode_pixels(encoder.read(picture)[None])[0]
 
-    assert close(said, of_library(encoder, chatted(encoder, None, told.text.replace("{}", TEXTS[0]))))
-    assert close(shown, of_library(encoder, chatted(encoder, picture, told.picture)))
+    assert close(vector, of_library(encoder, chatted(encoder, None, instructions.text.replace("{}", TEXTS[0]))))
+    assert close(shown, of_library(encoder, chatted(encoder, picture, instructions.picture)))
 
 
 def test_vlm2vec_counts_the_tokens_of_a_picture_in_a_row(encoders: dict[str, Any]) -> None:
@@ -137,9 +137,9 @@ def test_what_a_reasoner_finds_is_read_at_its_marker(encoders: dict[str, Any]) -
 def test_a_reasoner_embeds_a_query_after_its_reasoning(encoders: dict[str, Any]) -> None:
     """What the library generates greedily, and then the token that ends reasoning."""
     encoder, picture = encoders["ume_r1"], tiny_models.pictures()[0]
-    told, words = encoder.speaker.family.instructions, encoder.speaker.processor.tokenizer
-    asked = f"{told.both.replace('{}', TEXTS[0])}\n<disc_emb>\n{told.reasoning}"
-    inputs = chatted(encoder, picture, asked)
+    instructions, words = encoder.speaker.family.instructions, encoder.speaker.processor.tokenizer
+    prompt = f"{instructions.both.replace('{}', TEXTS[0])}\n<disc_emb>\n{instructions.reasoning}"
+    inputs = chatted(encoder, picture, prompt)
     whole = encoder.speaker.network.generate(**inputs, do_sample=False, max_new_tokens=THOUGHTS)
     end = torch.tensor([[words.convert_tokens_to_ids("<gen_emb>")]])
     ids = torch.cat([whole, end], 1)
@@ -153,13 +153,13 @@ def test_a_reasoner_embeds_a_query_after_its_reasoning(encoders: dict[str, Any])
 
 
 @given(st.lists(st.integers(0, 9), max_size=12))
-def test_reasoning_ends_at_its_token_or_gets_it(said: list[int]) -> None:
+def test_reasoning_ends_at_its_token_or_gets_it(ids: list[int]) -> None:
     from eyespot.encoders.mllm import _thought
 
-    thought = _thought(said, 7, {8, 9})
+    thought = _thought(ids, 7, {8, 9})
 
     assert thought[-1] == 7 and thought.count(7) == 1
-    assert thought[:-1] == (said[: said.index(7)] if 7 in said else [one for one in said if one not in (8, 9)])
+    assert thought[:-1] == (ids[: ids.index(7)] if 7 in ids else [one for one in ids if one not in (8, 9)])
 
 
 # -- promises -----------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def test_a_file_beside_the_weights_gives_other_words(folders: dict[str, Path], t
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('family = "x"', "names no family of these: chat, vlm2vec, ume-r1, phi-4"),
         ('[instructions]\nboth = "no place"', "never says the words"),
@@ -312,11 +312,11 @@ def test_a_file_beside_the_weights_gives_other_words(folders: dict[str, Path], t
         ("family = ", "cannot be read as TOML"),
     ],
 )
-def test_a_wrong_file_is_told(text: str, told: str, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_wrong_file_is_told(text: str, message: str, folders: dict[str, Path], tmp_path: Path) -> None:
     copy = shutil.copytree(folders["qwen2_vl"], tmp_path / "copy")
     (copy / "eyespot.toml").write_text(text)
 
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         load(copy)
 
 

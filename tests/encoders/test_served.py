@@ -115,27 +115,27 @@ def test_a_large_picture_is_shrunk_to_a_megapixel_and_a_small_one_is_not(server:
 
 def test_png_brings_every_pixel(server: Double) -> None:
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 60, 3), np.uint8))
-    kept = []
+    matches = []
     for form in ("png", "jpeg"):
         encoder = load(server, pictures=form)
         encoder.encode_pixels(pixels(encoder, noise))
-        kept.append(np.array_equal(np.asarray(served.picture_of(last(server))), np.asarray(noise)))
+        matches.append(np.array_equal(np.asarray(served.picture_of(last(server))), np.asarray(noise)))
 
-    assert kept == [True, False]
+    assert matches == [True, False]
 
 
 def test_vlm2vec_gets_instructions_by_its_name(server: Double) -> None:
     encoder = load(server, "TIGER-Lab/VLM2Vec-Full")
-    told = {}
+    texts = {}
     for name, ask in {
         "picture": lambda: encoder.encode_pixels(pixels(encoder, picture())),
         "text": lambda: encoder.encode_texts(["a {} heron"]),
         "both": lambda: encoder.encode_composed(pixels(encoder, picture()), ["a {} heron"]),
     }.items():
         ask()
-        told[name] = content(server)[-1]["text"]
+        texts[name] = content(server)[-1]["text"]
 
-    assert told == {
+    assert texts == {
         "picture": "Represent this picture.",
         "text": "Find a picture that fits these words: a {} heron",
         "both": "Represent this picture together with a question about it: a {} heron",
@@ -183,8 +183,8 @@ def test_the_address_is_taken_from_the_environment_the_own_name_first(monkeypatc
         monkeypatch.setenv("EYESPOT_EMBEDDINGS_URL", own.url.removesuffix("/v1"))
         rooms.load("encoders", "served:tiny")
 
-        asked = [len(one.asked(served.EMBEDDINGS)) for one in (other, own)]
-    assert asked == [1, 1]
+        counts = [len(one.asked(served.EMBEDDINGS)) for one in (other, own)]
+    assert counts == [1, 1]
 
 
 def test_a_key_is_sent_from_the_environment(server: Double, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,10 +207,10 @@ def test_a_server_that_is_away_is_told_in_one_sentence() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers, and nobody else can take it
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        with pytest.raises(EyespotError, match=r"cannot be reached .*; start the server or fix its address") as told:
+        with pytest.raises(EyespotError, match=r"cannot be reached .*; start the server or fix its address") as excinfo:
             rooms.load("encoders", "served:tiny", url=url, **QUICK)
 
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(excinfo.value)
 
 
 def test_a_server_that_goes_away_in_between_is_told_too() -> None:
@@ -328,10 +328,10 @@ def test_a_busy_server_is_asked_again_when_it_says(server: Double) -> None:
 
 
 def test_a_server_that_stays_busy_or_silent_is_told(server: Double) -> None:
-    for trouble, said in ((error(500, "out of memory"), "out of memory, 2 times"), (HANG, "no answer within 0.3 sec")):
+    for trouble, cause in ((error(500, "out of memory"), "out of memory, 2 times"), (HANG, "no answer within 0.3 sec")):
         encoder = load(server, attempts=2, timeout=0.3)
         server.script = [trouble] * 2
-        with pytest.raises(EyespotError, match=f"tiny at http://.*{said}.*run the same line again"):
+        with pytest.raises(EyespotError, match=f"tiny at http://.*{cause}.*run the same line again"):
             encoder.encode_texts(["a heron"])
 
 
@@ -350,19 +350,19 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("said", BAD)
-def test_an_answer_that_is_none_is_told_in_one_sentence(said: str, server: Double) -> None:
+@pytest.mark.parametrize("message", BAD)
+def test_an_answer_that_is_none_is_told_in_one_sentence(message: str, server: Double) -> None:
     encoder = load(server)
-    server.script = [BAD[said]]
+    server.script = [BAD[message]]
 
-    with pytest.raises(EyespotError, match=said) as told:
+    with pytest.raises(EyespotError, match=message) as excinfo:
         encoder.encode_texts(["a heron"])
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(excinfo.value)
 
 
-@pytest.mark.parametrize("said", [said for said in BAD if "8 numbers" not in said and "embed one" not in said])
-def test_so_it_is_when_that_is_the_first_answer(said: str) -> None:
-    with served.serving(then=lambda _: BAD[said]) as server, pytest.raises(EyespotError, match=said):
+@pytest.mark.parametrize("message", [key for key in BAD if "8 numbers" not in key and "embed one" not in key])
+def test_so_it_is_when_that_is_the_first_answer(message: str) -> None:
+    with served.serving(then=lambda _: BAD[message]) as server, pytest.raises(EyespotError, match=message):
         load(server)
 
 
@@ -415,14 +415,14 @@ def test_a_composer_reads_both_at_once(server: Double, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "message"),
     [
         ("picture", "tiny at http://.* takes words but no pictures .*no picture here.*serve a model that embeds both"),
         ("messages", "takes no messages to embed .*no messages here.*vllm serve MODEL --runner pooling"),
     ],
 )
-def test_a_model_that_takes_no_pictures_is_refused_at_once(kind: str, said: str) -> None:
-    with served.serving(then=served.refusing(kind)) as server, pytest.raises(UsageError, match=said):
+def test_a_model_that_takes_no_pictures_is_refused_at_once(kind: str, message: str) -> None:
+    with served.serving(then=served.refusing(kind)) as server, pytest.raises(UsageError, match=message):
         load(server)
 
 
@@ -434,8 +434,8 @@ def test_a_model_that_is_not_served_is_told_with_those_that_are() -> None:
 
 def test_a_model_that_is_served_to_chat_is_told_with_the_way_out() -> None:
     chatting = served.serving(then=lambda _: error(404, "Not Found"))
-    said = r"tiny at .* is not served for its vectors.*--runner pooling"
-    with chatting as server, pytest.raises(UsageError, match=said):
+    message = r"tiny at .* is not served for its vectors.*--runner pooling"
+    with chatting as server, pytest.raises(UsageError, match=message):
         load(server)
 
 
@@ -490,7 +490,7 @@ def test_refusals_of_nearly_all_stop_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"wrokers": 2}, "no option 'wrokers'; there are: .*workers"),
         ({"workers": 0}, "workers is 0; give a number above 0"),
@@ -506,9 +506,9 @@ def test_refusals_of_nearly_all_stop_the_run() -> None:
     ],
 )
 def test_senseless_options_are_refused_before_anything_is_asked(
-    options: dict[str, Any], said: str, server: Double
+    options: dict[str, Any], message: str, server: Double
 ) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         load(server, **options)
     assert server.seen == []
 

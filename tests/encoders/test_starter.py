@@ -86,14 +86,14 @@ def test_the_bits_do_not_hang_on_the_number_of_threads() -> None:
         "pixels = np.random.default_rng(0).integers(0, 256, (16, 260, 260, 3), np.uint8)\n"
         "print(hashlib.sha256(load().encode_pixels(pixels).tobytes()).hexdigest())"
     )
-    told = set()
+    digests = set()
     for number in "12":
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "EYESPOT_THREADS"), number)
         env = os.environ | threads | {"OPENBLAS_CORETYPE": "Haswell"}  # of the kernels that differ; others ignore it
         child = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-        told.add(child.stdout)
+        digests.add(child.stdout)
 
-    assert len(told) == 1
+    assert len(digests) == 1
 
 
 def test_no_texts_are_no_rows(starter: Starter) -> None:

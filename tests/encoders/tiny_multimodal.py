@@ -94,12 +94,12 @@ def adapter(folder: Path, base: Path, network: Any, lengths: float = 0.0) -> dic
         added[name] = 2.0 * b @ a  # alpha / r = 4 / 2
     folder.mkdir(parents=True)
     save_file(parts, folder / "adapter_model.safetensors")
-    said = {
+    config = {
         "peft_type": "LORA",
         "r": 2,
         "lora_alpha": 4,
         "use_dora": bool(lengths),
         "base_model_name_or_path": str(base),
     }
-    (folder / "adapter_config.json").write_text(json.dumps(said))
+    (folder / "adapter_config.json").write_text(json.dumps(config))
     return added

@@ -47,14 +47,14 @@ def clip(
     return place
 
 
-def large_clip(place: Path, side: int, said: int) -> Path:
-    """A video whose frames are squares of `side` pixels, and whose header says `said`."""
+def large_clip(place: Path, side: int, size: int) -> Path:
+    """A video whose frames are squares of `side` pixels, and whose header says `size`."""
     import av
 
     made = BytesIO()
     Image.new("L", (side, side)).save(made, "JPEG")
     with av.open(str(place), "w") as out:
-        stream: Any = out.add_mux_stream("mjpeg", rate=1, width=said, height=said)
+        stream: Any = out.add_mux_stream("mjpeg", rate=1, width=size, height=size)
         for number in range(3):
             packet = av.Packet(made.getvalue())
             packet.stream, packet.pts, packet.dts, packet.time_base = stream, number, number, Fraction(1, 1)

@@ -32,8 +32,8 @@ def tar(place: Path, members: dict[str, bytes]) -> Path:
 def coco(place: Path, names: list[str]) -> None:
     images = [{"id": at, "file_name": name, "rights_holder": f"owner {at}"} for at, name in enumerate(names)]
     annotations = [{"image_id": at, "category_id": 7} for at in range(len(names))]
-    told = {"images": images, "annotations": annotations, "categories": [{"id": 7, "name": "Mungos mungo"}]}
-    place.write_text(json.dumps(told))
+    payload = {"images": images, "annotations": annotations, "categories": [{"id": 7, "name": "Mungos mungo"}]}
+    place.write_text(json.dumps(payload))
 
 
 def met(place: Path) -> list[Record]:

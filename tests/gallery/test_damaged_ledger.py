@@ -70,13 +70,13 @@ def test_repairing_with_a_damaged_table_names_a_way_out_that_works(gallery: Path
     before = sorted(place.read_bytes() for place in gallery.glob("shards/*/*.npy"))
     pages(gallery, table)
 
-    with pytest.raises(DamagedLedger, match=WAY_OUT) as told:
+    with pytest.raises(DamagedLedger, match=WAY_OUT) as excinfo:
         index(gallery, [], [starter], Options())
     summary = index(gallery, [], [starter], Options(repair=True))
     with Judgements(gallery / "ledger.sqlite") as judgements:
         grades = [row.judgement.verdict.grade for row in judgements.rows() if row.judgement.verdict]
 
-    assert str(gallery / "ledger.sqlite") in str(told.value)
+    assert str(gallery / "ledger.sqlite") in str(excinfo.value)
     assert grades == [1] and not [note for note in summary.notes if "lost" in note]
 
     assert (summary.pictures, summary.embedded, len(summary.failures), live(gallery)) == (40, 0, 1, 40)
@@ -98,8 +98,8 @@ def test_what_else_reads_it_says_the_same(gallery: Path, tmp_path: Path) -> None
     def importing() -> None:
         take_in(gallery, npy.source([tmp_path]), "other", Copied())
 
-    asked: list[Callable[[], None]] = [failures, judgements, importing]
-    for ask in asked:
+    readers: list[Callable[[], None]] = [failures, judgements, importing]
+    for ask in readers:
         with pytest.raises(DamagedLedger, match=WAY_OUT):
             ask()
 

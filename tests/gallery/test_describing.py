@@ -107,16 +107,16 @@ def test_a_second_run_looks_at_nothing_and_a_new_picture_alone_is_described(
 
 def test_what_cannot_be_read_is_told_and_tried_again_only_when_asked(gallery: Path, photos: Path) -> None:
     lost = photos / "photo1.jpg"
-    kept = lost.read_bytes()
+    backup = lost.read_bytes()
     lost.unlink()
-    (photos / "photo2.jpg").write_bytes(kept)
+    (photos / "photo2.jpg").write_bytes(backup)
 
     first, again = describe(gallery, Corners()), describe(gallery, Corners())
-    lost.write_bytes(kept)
+    lost.write_bytes(backup)
     mended = describe(gallery, Corners(), Describing(retry_failed=True))
 
-    told = {Path(failure.path).name: failure.reason for failure in first.failures}
-    assert told == {
+    reasons = {Path(failure.path).name: failure.reason for failure in first.failures}
+    assert reasons == {
         "photo1.jpg": "no such file or directory",
         "photo2.jpg": "changed since it was indexed; run eyespot index first",
     }
@@ -253,11 +253,11 @@ def test_a_damaged_set_stays_while_the_photos_are_out_of_reach(photos: Path, tmp
     damaged = contents(gallery)
     photos.rename(photos.with_name("away"))
     away = update(gallery, [], [starter], Options(repair=True))
-    kept = contents(gallery)
+    after = contents(gallery)
     photos.with_name("away").rename(photos)
     back = update(gallery, [], [starter], Options(repair=True))
 
-    assert kept == damaged != before and len(away.damaged) == 2
+    assert after == damaged != before and len(away.damaged) == 2
     assert [note.partition(" of shard ")[2] for note in away.notes if "stay damaged" in note] == [
         f"0000{number} stay damaged: {rows} photos are out of reach" for number, rows in enumerate((3, 4))
     ]

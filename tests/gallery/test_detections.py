@@ -45,11 +45,11 @@ SPECIESNET = {
 }
 
 
-def taken_in(tmp_path: Path, photos: Path, starter: Encoder, told: Any) -> tuple[ImportedFacts, dict[str, Any]]:
+def taken_in(tmp_path: Path, photos: Path, starter: Encoder, payload: Any) -> tuple[ImportedFacts, dict[str, Any]]:
     """What the import did, and the facts that the gallery then has, by the name of a photo."""
     gallery = tmp_path / "gallery"
     index(gallery, [str(photos)], [starter])
-    (tmp_path / "found.json").write_text(json.dumps(told))
+    (tmp_path / "found.json").write_text(json.dumps(payload))
     done = take_in(gallery, detections.read(tmp_path / "found.json"), "found", tmp_path)
     index(gallery, [str(done.path)], [])
     opened = Gallery(gallery)
@@ -103,8 +103,8 @@ def test_speciesnet_5_has_a_class_for_each_box(tmp_path: Path) -> None:
         {"filepath": "b.jpg", "detections": whole},
         {"filepath": "c.jpg", "failures": ["DETECTOR"]},
     ]
-    told = {"info": {"format_version": "20261015"}, "predictions": predictions}
-    (tmp_path / "found.json").write_text(json.dumps(told))
+    payload = {"info": {"format_version": "20261015"}, "predictions": predictions}
+    (tmp_path / "found.json").write_text(json.dumps(payload))
     two, one, none = detections.read(tmp_path / "found.json")
 
     assert (two.facts["species"], two.facts["common_name"]) == ("Vulpes vulpes", "deer family; red fox")
@@ -115,8 +115,8 @@ def test_speciesnet_5_has_a_class_for_each_box(tmp_path: Path) -> None:
 
 
 def test_classes_that_megadetectors_file_describes_have_their_taxonomy(tmp_path: Path) -> None:
-    told = MEGADETECTOR | {"classification_category_descriptions": {"4": "a;mammalia;;;vulpes;vulpes;red fox"}}
-    (tmp_path / "found.json").write_text(json.dumps(told))
+    payload = MEGADETECTOR | {"classification_category_descriptions": {"4": "a;mammalia;;;vulpes;vulpes;red fox"}}
+    (tmp_path / "found.json").write_text(json.dumps(payload))
     fox = next(iter(detections.read(tmp_path / "found.json"))).facts
 
     assert (fox["species"], fox["common_name"], fox["taxonomy"]) == (
@@ -134,15 +134,15 @@ def test_nothing_is_written_where_no_photo_is_known(tmp_path: Path, photos: Path
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("payload", "sentence"),
     [
         ([], "is not the JSON of MegaDetector or SpeciesNet"),
         ({"info": {}}, "has no photos in a list `images`"),
         ({"images": {"a.jpg": []}}, "has no list `images`"),
     ],
 )
-def test_a_file_of_another_kind_is_refused(tmp_path: Path, told: Any, sentence: str) -> None:
-    (tmp_path / "found.json").write_text(json.dumps(told))
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, payload: Any, sentence: str) -> None:
+    (tmp_path / "found.json").write_text(json.dumps(payload))
     with pytest.raises(UsageError, match=sentence):
         list(detections.read(tmp_path / "found.json"))
 

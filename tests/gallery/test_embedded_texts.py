@@ -70,9 +70,9 @@ def test_iptc_gives_its_texts(tmp_path: Path) -> None:
     assert texts(data) == ("A heron", "Cañón", "bird; lake")
 
 
-@pytest.mark.parametrize("said", ["OLYMPUS DIGITAL CAMERA", "SONY DSC", "   ", "\0\0"])
-def test_what_cameras_write_everywhere_is_no_description(said: str) -> None:
-    assert texts(jpeg(exif=exif(t270=said)))[1] is None
+@pytest.mark.parametrize("description", ["OLYMPUS DIGITAL CAMERA", "SONY DSC", "   ", "\0\0"])
+def test_what_cameras_write_everywhere_is_no_description(description: str) -> None:
+    assert texts(jpeg(exif=exif(t270=description)))[1] is None
 
 
 @pytest.mark.parametrize(

@@ -123,14 +123,14 @@ def test_coco_has_categories_licences_and_boxes_in_pixels(photos: Path, tmp_path
         csv.writer(file).writerows(rows)
     written("coco", opened(tmp_path / "gallery", photos, starter), tmp_path / "out", category="kind")
 
-    told = json.loads((tmp_path / "out" / "annotations.json").read_text())
-    names = {one["id"]: one["name"] for one in told["categories"]}
-    (image,) = [one for one in told["images"] if "license" in one]
-    pairs = {names[one["category_id"]]: one for one in told["annotations"]}
-    assert len(told["images"]) == 9
+    dataset = json.loads((tmp_path / "out" / "annotations.json").read_text())
+    names = {one["id"]: one["name"] for one in dataset["categories"]}
+    (image,) = [one for one in dataset["images"] if "license" in one]
+    pairs = {names[one["category_id"]]: one for one in dataset["annotations"]}
+    assert len(dataset["images"]) == 9
     assert pairs.keys() == {"gull", "animal"} and {one["image_id"] for one in pairs.values()} == {image["id"]}
     assert pairs["animal"]["bbox"] == [60, 9, 30, 18]
-    assert told["licenses"][image["license"] - 1]["name"] == "CC0"
+    assert dataset["licenses"][image["license"] - 1]["name"] == "CC0"
 
 
 # -- what goes out ------------------------------------------------------------------------------------------

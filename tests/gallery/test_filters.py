@@ -424,7 +424,7 @@ def test_label_is_equality_of_any_text(
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "message"),
     [
         ("label > 3", "Cannot compare values of type VARCHAR and type INTEGER"),
         ("taken > 'yesterday'", "invalid timestamp field format"),
@@ -437,8 +437,8 @@ def test_label_is_equality_of_any_text(
         ("path LIKE 'a!' ESCAPE '!'", "must not end with escape character"),
     ],
 )
-def test_a_filter_that_does_not_fit_the_data(shards: list[Path], expression: str, said: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(said)) as caught:
+def test_a_filter_that_does_not_fit_the_data(shards: list[Path], expression: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
         found(shards, expression)
     assert str(caught.value).startswith("the filter does not fit the data: ")
     assert "\n" not in str(caught.value) and "LINE 1" not in str(caught.value)

@@ -278,17 +278,17 @@ def test_a_row_is_named_by_key_else_path_else_address_else_part_and_row(gallery:
 @settings(deadline=None, max_examples=examples(40))
 @given(parts=st.lists(st.lists(st.sampled_from("abc"), min_size=1), min_size=1, max_size=4))
 def test_ids_told_apart_are_unique_and_the_first_of_each_keeps_its_own(parts: list[list[str]]) -> None:
-    known, told = np.zeros(0, np.uint64), []
+    known, names = np.zeros(0, np.uint64), []
     with tempfile.TemporaryDirectory() as place:
         for shard, part in enumerate(parts):
             table = Path(place, "t.parquet")
             pq.write_table(pa.table({"key": part}), table)
             hashes = key_hashes(ParquetFacts(table), Naming("f", "0", clip_retrieval.LAYOUT))
             again = repeated(hashes, known)
-            told += [f"{key}#{shard}/{row}" if again[row] else key for row, key in enumerate(part)]
+            names += [f"{key}#{shard}/{row}" if again[row] else key for row, key in enumerate(part)]
             known = merged(known, hashes)
-    assert len(set(told)) == len(told)
-    assert {key for key in told if "#" not in key} == {key for part in parts for key in part}
+    assert len(set(names)) == len(names)
+    assert {key for key in names if "#" not in key} == {key for part in parts for key in part}
 
 
 # -- what must not pass -------------------------------------------------------------------------------------

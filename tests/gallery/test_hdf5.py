@@ -109,10 +109,10 @@ def test_features_in_another_file_are_not_followed(tmp_path: Path) -> None:
         hdf5.source([tmp_path / "f.hdf5"])
 
 
-@pytest.mark.parametrize(("content", "told"), [(b"nothing", "cannot be read as HDF5"), (b"", "cannot be read as HDF5")])
-def test_what_is_no_hdf5_is_told(tmp_path: Path, content: bytes, told: str) -> None:
+@pytest.mark.parametrize(("content", "text"), [(b"nothing", "cannot be read as HDF5"), (b"", "cannot be read as HDF5")])
+def test_what_is_no_hdf5_is_told(tmp_path: Path, content: bytes, text: str) -> None:
     (tmp_path / "f.hdf5").write_bytes(content)
-    with pytest.raises(EyespotError, match=told):
+    with pytest.raises(EyespotError, match=text):
         hdf5.source([tmp_path / "f.hdf5"])
 
 
@@ -132,11 +132,11 @@ def test_places_without_such_files_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "told"), [([], "has 30 rows and .* has 0"), ([[name] for name in named(30)], r"index of shape \(30, 1\)")]
+    ("index", "text"), [([], "has 30 rows and .* has 0"), ([[name] for name in named(30)], r"index of shape \(30, 1\)")]
 )
-def test_names_that_are_not_one_for_each_row_are_refused(tmp_path: Path, index: list[str], told: str) -> None:
+def test_names_that_are_not_one_for_each_row_are_refused(tmp_path: Path, index: list[str], text: str) -> None:
     place = write(tmp_path / "a.hdf5", unit(30))
     with h5py.File(place, "a") as file:
         file.create_dataset("index", data=index, dtype=h5py.string_dtype())
-    with pytest.raises(EyespotError, match=told):
+    with pytest.raises(EyespotError, match=text):
         take(tmp_path / "g", place)

@@ -121,10 +121,10 @@ def test_more_than_a_fifth_gone_is_kept_until_forget(gallery: Path, photos: Path
     for seed in (1, 2, 4):
         (photos / f"photo{seed}.jpg").unlink()
     careful = run(gallery, photos, starter)
-    kept = len(live_paths(gallery))
+    count = len(live_paths(gallery))
     forgotten = run(gallery, photos, starter, forget=True)
 
-    assert kept == 9
+    assert count == 9
     assert "3 of 9 pictures are gone" in careful.notes[0] and "--forget" in careful.notes[0]
     assert (forgotten.pictures, len(live_paths(gallery))) == (6, 6)
 
@@ -373,7 +373,7 @@ def test_a_root_that_goes_away_before_its_plan_is_done_loses_nothing(
 
 def test_a_file_out_of_reach_is_tried_again_by_the_next_run(gallery: Path, photos: Path, starter: Encoder) -> None:
     run(gallery, photos, starter)
-    kept = (photos / "photo1.jpg").read_bytes()
+    backup = (photos / "photo1.jpg").read_bytes()
     ledger = Ledger(gallery / "ledger.sqlite")
     root = Root(str(photos), "folder")
     draw(photos / "photo1.jpg", 60)
@@ -384,7 +384,7 @@ def test_a_file_out_of_reach_is_tried_again_by_the_next_run(gallery: Path, photo
     (photos / "photo1.jpg").unlink()  # between the look and the reading
     away = index(gallery, [str(photos.parent / "nothing")], [starter], Options())
     found = "photo1.jpg" in live_paths(gallery)
-    (photos / "photo1.jpg").write_bytes(kept)
+    (photos / "photo1.jpg").write_bytes(backup)
     back = run(gallery, photos, starter)
 
     assert ([f.path for f in away.failures], found) == (["photo1.jpg"], True)
@@ -486,25 +486,25 @@ def test_roots_that_are_away_say_what_becomes_of_their_pictures(
     known = index(gallery, [], [starter], Options(workers=2)).notes
     unknown = index(gallery, [str(tmp_path / "never")], [starter], Options(workers=2)).notes
 
-    (kept,), (nothing,) = ([note for note in notes if "missing or empty" in note] for notes in (known, unknown))
+    (notice,), (nothing,) = ([note for note in notes if "missing or empty" in note] for notes in (known, unknown))
     line = f"if it is gone for good, take it out with: eyespot index --remove {photos} -g {gallery}"
-    assert kept.startswith(f"{photos} is missing") and kept.endswith(f"its pictures are kept; {line}")
+    assert notice.startswith(f"{photos} is missing") and notice.endswith(f"its pictures are kept; {line}")
     assert nothing.startswith(f"{tmp_path / 'never'} is missing") and nothing.endswith("nothing to index there")
 
 
 def test_facts_are_written_again_only_where_something_changed(gallery: Path, photos: Path, starter: Encoder) -> None:
-    told: list[str] = []
+    stages: list[str] = []
 
     def tell(what: str, _done: int, _total: int) -> None:
-        told.append(what)
+        stages.append(what)
 
     counts = []
     for labels in ("", "file_name,species\nphoto1.jpg,heron\n", ""):
         if labels:
             (photos / "metadata.csv").write_text(labels)
-        told.clear()
+        stages.clear()
         run(gallery, photos, starter, progress=tell)
-        counts.append(told.count("refreshing facts"))
+        counts.append(stages.count("refreshing facts"))
 
     assert counts == [0, 1, 0]
 
@@ -516,12 +516,12 @@ def test_what_a_killed_run_left_of_a_shard_goes_if_its_pictures_are_gone(
 
     def tell(what: str, _done: int, _total: int) -> None:
         if what == "embedding":
-            with sqlite3.connect(gallery / "ledger.sqlite") as now, sqlite3.connect(tmp_path / "planned") as kept:
-                now.backup(kept)
+            with sqlite3.connect(gallery / "ledger.sqlite") as now, sqlite3.connect(tmp_path / "planned") as copy:
+                now.backup(copy)
 
     run(gallery, photos, starter, progress=tell)
-    with sqlite3.connect(tmp_path / "planned") as kept, sqlite3.connect(gallery / "ledger.sqlite") as now:
-        kept.backup(now)
+    with sqlite3.connect(tmp_path / "planned") as copy, sqlite3.connect(gallery / "ledger.sqlite") as now:
+        copy.backup(now)
     left = (gallery / "shards" / "00000").is_dir()
     for photo in photos.rglob("*.jpg"):
         photo.unlink()

@@ -229,12 +229,12 @@ def test_facts_that_neither_ledger_nor_shard_knows_are_embedded_again(gallery: P
     shard = disk.shard_path(gallery, 2)
     (shard / "items.parquet").write_bytes(b"")
 
-    with pytest.raises(EyespotError, match="move that folder away and run again") as told:
+    with pytest.raises(EyespotError, match="move that folder away and run again") as excinfo:
         mended(gallery, starter)
     shutil.rmtree(shard)
     summary = mended(gallery, starter)
 
-    assert str(shard) in str(told.value)
+    assert str(shard) in str(excinfo.value)
     assert (summary.pictures, summary.embedded) == (SHARDS * ROWS, ROWS)
 
 
@@ -252,9 +252,9 @@ def test_faults_tell_shard_space_reason_and_way_out(gallery: Path) -> None:
     vectors_of(gallery, 1).unlink()
     stem = Gallery(gallery).stem()
 
-    told = faults(gallery, silent)
+    report = faults(gallery, silent)
 
-    assert told == [
+    assert report == [
         Fault(
             "00001",
             stem,

@@ -33,8 +33,8 @@ def view(photos: Path, tmp_path: Path, starter: Encoder) -> View:
         for at, path in enumerate(sorted(photos.rglob("*.jpg"))):
             where = (f"2024-05-0{at + 1} 10:00:00", 47 + at // 3, 8.5) if at < 5 else ("", "", "")
             seen = ("Vulpes vulpes" if at < 2 else "", boxes if at == 4 else "")
-            told = (path.relative_to(photos).as_posix(), f"Nr {at}", "CC BY 4.0", f"Ann {at}")
-            writer.writerow((*told, *where, *seen))
+            labels = (path.relative_to(photos).as_posix(), f"Nr {at}", "CC BY 4.0", f"Ann {at}")
+            writer.writerow((*labels, *where, *seen))
     index(tmp_path / "gallery", [str(photos)], [starter])
     opened = Gallery(tmp_path / "gallery")
     return opened.view(opened.stem())

@@ -48,15 +48,15 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("usual", "most", "told"),
+    ("usual", "most", "output"),
     [(100, 1000, "60 True"), (100, 150, "60 False"), (70, 70, "more than a program may open; raise the limit")],
     ids=["raised", "too few for codes", "too few"],
 )
-def test_files_that_are_more_than_the_usual_limit_are_opened(gallery: Path, usual: int, most: int, told: str) -> None:
+def test_files_that_are_more_than_the_usual_limit_are_opened(gallery: Path, usual: int, most: int, output: str) -> None:
     """The limit that a program starts with is raised as far as it may be; codes are then not silently left out."""
     line = [sys.executable, "-c", OPEN, str(gallery), str(usual), str(most)]
     done = subprocess.run(line, capture_output=True, text=True, check=True)
-    assert told in done.stdout
+    assert output in done.stdout
 
 
 def test_a_search_reads_notes_without_their_fingerprints(gallery: Path) -> None:
@@ -66,12 +66,12 @@ def test_a_search_reads_notes_without_their_fingerprints(gallery: Path) -> None:
     assert seen is not None and (seen.space, seen.missing, seen.fingerprints) == (SPACE, [], [])
 
 
-@pytest.mark.parametrize("told", ["[[1.0, ]", "{}", "[1.0, x]"])
-def test_fingerprints_that_are_damaged_are_told(tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize("fingerprint", ["[[1.0, ]", "{}", "[1.0, x]"])
+def test_fingerprints_that_are_damaged_are_told(tmp_path: Path, fingerprint: str) -> None:
     disk.write_note(tmp_path, disk.SpaceNote(SPACE, [3], [[0.5]], "/somewhere.npy"))
     place = tmp_path / f"{STEM}.toml"
     assert disk.read_note(tmp_path, STEM) == disk.SpaceNote(SPACE, [3], [[0.5]], "/somewhere.npy")
-    place.write_text(place.read_text().replace("[[0.5]]", told))
+    place.write_text(place.read_text().replace("[[0.5]]", fingerprint))
     with pytest.raises(EyespotError, match="missing or damaged"):
         disk.read_note(tmp_path, STEM)
 

@@ -288,8 +288,8 @@ def test_no_format_takes_more_than_is_estimated(tmp_path: Path, case: str) -> No
     (tmp_path / "large").write_bytes(make((1500, 1000) if case.startswith("HEIF") else (2400, 2000)))
 
     line = [sys.executable, "-c", PEAK, str(tmp_path / "small"), str(tmp_path / "large"), str(min_side)]
-    told = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(line, capture_output=True, text=True, check=True).stdout
 
-    estimate, peak = map(int, told.split())
+    estimate, peak = map(int, output.split())
     assert peak < estimate + 3 * MIB
     assert estimate < 2.5 * peak + 3 * MIB

@@ -183,7 +183,7 @@ def test_what_the_parser_forgets_never_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "message"),
     [
         ("labl = 'x'", "no column 'labl'; did you mean 'label'? there are: id, label"),
         ("repeat('x', 3) = 'x'", "repeat is not allowed in a filter; there are: abs, "),
@@ -194,8 +194,8 @@ def test_what_the_parser_forgets_never_runs() -> None:
         ("substring(label) = 'x'", "substring takes 2 to 3 arguments, not 1"),
     ],
 )
-def test_a_refusal_says_the_way_out(expression: str, said: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(said)):
+def test_a_refusal_says_the_way_out(expression: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
         checked(expression, ["id", "label"])
 
 

@@ -386,8 +386,8 @@ def test_what_is_no_picture_of_a_known_kind(data: bytes) -> None:
 def test_a_cut_picture_is_bad(format: str) -> None:
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (48, 64, 3), np.uint8))
     data = encoded(noise, format)
-    said = reason(data[: len(data) * 2 // 3])
-    assert said and "\n" not in said and "0x" not in said
+    message = reason(data[: len(data) * 2 // 3])
+    assert message and "\n" not in message and "0x" not in message
 
 
 def test_the_reason_of_a_cut_jpeg_says_so() -> None:

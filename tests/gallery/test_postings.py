@@ -11,9 +11,9 @@ from eyespot.gallery.postings import ENTRY, ArrayStore, KeyList
 
 
 @given(st.lists(st.lists(st.integers(0, 30), max_size=4), max_size=30), st.integers(0, 4 * ENTRY))
-def test_a_store_never_holds_more_than_its_limit_and_gives_what_was_made(asked: list[list[int]], limit: int) -> None:
+def test_a_store_never_holds_more_than_its_limit_and_gives_what_was_made(batches: list[list[int]], limit: int) -> None:
     store = ArrayStore(limit)
-    for keys in asked:
+    for keys in batches:
         found = store.get(keys, lambda lacking: [KeyList(np.full(key, key)) for key in lacking])
 
         assert [one.keys.tolist() for one in found] == [[key] * key for key in keys]

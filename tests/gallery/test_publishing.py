@@ -135,9 +135,9 @@ def test_judgements_without_a_list_of_their_tables_are_published_anew(url: str, 
     gallery = make(tmp_path, 1)
     publish(gallery, url, lambda first, file: file.write_bytes(b"ab"[first:]))
     fs, manifest = in_store(url, MANIFEST)
-    said = json.loads(fs.cat_file(manifest))
-    del said["ledger"]
-    fs.pipe_file(manifest, json.dumps(said).encode())
+    payload = json.loads(fs.cat_file(manifest))
+    del payload["ledger"]
+    fs.pipe_file(manifest, json.dumps(payload).encode())
     _, table = in_store(url, ".parquet")
     fs.pipe_file(re.sub(r"\.[0-9a-f]{12}\.", ".", table), b"ab")
 

@@ -167,19 +167,19 @@ def test_a_damaged_file_is_refused_and_the_old_copy_stays(tmp_path: Path) -> Non
 def test_a_manifest_cannot_lead_out_of_the_gallery(tmp_path: Path, name: str, where: str) -> None:
     publish(make(tmp_path, 1), at(tmp_path))
     manifest = tmp_path / "store" / MANIFEST
-    said = json.loads(manifest.read_text())
-    said["files"][name] = [where, 1, "00", 0]
-    manifest.write_text(json.dumps(said))
+    payload = json.loads(manifest.read_text())
+    payload["files"][name] = [where, 1, "00", 0]
+    manifest.write_text(json.dumps(payload))
 
     with pytest.raises(EyespotError, match="is damaged"):
         fetch(at(tmp_path))
     assert not [path for path in copies().rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize("said", ["", "[]", "{}", '{"format": 1, "files": {"gallery.toml": 3}, "judgements": 0}'])
-def test_what_is_no_manifest_is_told(tmp_path: Path, said: str) -> None:
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "files": {"gallery.toml": 3}, "judgements": 0}'])
+def test_what_is_no_manifest_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "store").mkdir()
-    (tmp_path / "store" / MANIFEST).write_text(said)
+    (tmp_path / "store" / MANIFEST).write_text(text)
     with pytest.raises(EyespotError, match="is damaged"):
         fetch(at(tmp_path))
 

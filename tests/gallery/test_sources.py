@@ -232,10 +232,10 @@ def test_metadata_csv_gives_labels_and_names_its_bad_rows(photos: Path) -> None:
 def test_a_label_file_that_cannot_be_used_is_told(photos: Path, content: bytes, reason: str) -> None:
     (photos / "metadata.csv").write_bytes(content)
 
-    ((path, told),) = problems(walk(photos)).items()
+    ((path, message),) = problems(walk(photos)).items()
 
     assert path == "metadata.csv"
-    assert told.startswith(LABELS_LOST) and reason in told
+    assert message.startswith(LABELS_LOST) and reason in message
 
 
 def test_a_label_file_of_a_sub_folder_speaks_of_that_folder(photos: Path) -> None:
@@ -406,9 +406,9 @@ def test_names_that_eyespot_gives_itself_are_no_label_columns(photos: Path) -> N
 
 
 def test_numbers_beyond_their_column_leave_it_empty() -> None:
-    kept = StoredRow("a", {}, [1], ["a.jpg"], 1, 1, {"LATITUDE": 10**400, "longitude": "7.5", "ÄRT": "gull"})
+    record = StoredRow("a", {}, [1], ["a.jpg"], 1, 1, {"LATITUDE": 10**400, "longitude": "7.5", "ÄRT": "gull"})
 
-    (row,) = table_of([kept], {"ärt": "text", "latitude": "float"}).to_pylist()
+    (row,) = table_of([record], {"ärt": "text", "latitude": "float"}).to_pylist()
 
     assert (row["latitude"], row["longitude"], row["ärt"]) == (None, 7.5, "gull")
 
@@ -503,9 +503,9 @@ def test_odd_tar_members_are_named_and_the_rest_is_read(tmp_path: Path, monkeypa
     assert sorted(pictures(seen)) == sorted(["far.jpg", "inf.jpg", stored_name("caf\udce9.jpg")])
     assert all(abs(record.mtime) < 2**63 for record in seen if isinstance(record, Seen))
     assert labels(seen) == {"inf.jpg": {"text": "a heron"}}
-    told = problems(seen)
-    assert set(told) == {"large.jpg", "far.json"}
-    assert "over the limit" in told["large.jpg"] and told["far.json"] == "is no JSON object"
+    reasons = problems(seen)
+    assert set(reasons) == {"large.jpg", "far.json"}
+    assert "over the limit" in reasons["large.jpg"] and reasons["far.json"] == "is no JSON object"
 
 
 def test_sidecars_far_from_their_pictures_are_read_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,8 +68,8 @@ def test_pictures_without_vectors_in_one_space_are_counted_and_filled_later(
 
     run = eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50)
     assert len(run.image) == 9
-    (told,) = [note for note in run.notes if "not searched: 1;" in note]
-    assert shlex.split(told.partition(" with: ")[2]) == ["eyespot", "index", "-g", str(gallery)]
+    (notice,) = [note for note in run.notes if "not searched: 1;" in note]
+    assert shlex.split(notice.partition(" with: ")[2]) == ["eyespot", "index", "-g", str(gallery)]
     index(gallery, [], [starter, tiny_clip], Options())
     assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 10
 
@@ -79,13 +79,13 @@ def test_a_picture_gone_before_its_second_vector_is_left_out_until_it_is_back(
 ) -> None:
     gallery = tmp_path / "gallery"
     index(gallery, [str(photos)], [starter], Options())
-    kept = (photos / "photo1.jpg").read_bytes()
+    backup = (photos / "photo1.jpg").read_bytes()
     (photos / "photo1.jpg").write_bytes(b"damaged")
     (tmp_path / "elsewhere").mkdir()
     index(gallery, [str(tmp_path / "elsewhere")], [tiny_clip], Options())  # the damage is not seen: no root is scanned
 
     assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 8
-    (photos / "photo1.jpg").write_bytes(kept)
+    (photos / "photo1.jpg").write_bytes(backup)
     index(gallery, [], [starter, tiny_clip], Options(retry_failed=True))
     assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 9
 

@@ -82,16 +82,16 @@ def test_a_row_says_which_words_it_holds(words: WordIndex) -> None:
 )
 def test_no_text_is_a_query_in_a_language_of_its_own(words: WordIndex, text: str) -> None:
     """Operators of FTS5 are words like any others: they find what holds them, and nothing fails."""
-    asked = words_of(text)
-    found = words.matching(asked)
+    terms = words_of(text)
+    found = words.matching(terms)
 
-    assert found.holds.shape == (len(found.keys), len(asked))
+    assert found.holds.shape == (len(found.keys), len(terms))
     assert found.holds.any(axis=1).all()
 
 
-def by_rows(gallery: Path, asked: list[str]) -> dict[int, tuple[tuple[bool, ...], float]]:
+def by_rows(gallery: Path, terms: list[str]) -> dict[int, tuple[tuple[bool, ...], float]]:
     """What SQLite says row by row: which words each row holds, and its BM25 for all of them."""
-    forms = [word_index._either(word) for word in asked]
+    forms = [word_index._either(word) for word in terms]
     with closing(sqlite3.connect(gallery / NAME)) as table:
         question = "SELECT rowid, -bm25(words) FROM words WHERE words MATCH ?"
         scores = dict(table.execute(question, (" OR ".join(forms),)).fetchall())
@@ -106,15 +106,15 @@ ASKED = st.lists(
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ASKED, st.sampled_from([0, 1_500, 1 << 20]))
-def test_lists_at_hand_change_no_answer(gallery: Path, words: WordIndex, asked: list[str], stored: int) -> None:
+def test_lists_at_hand_change_no_answer(gallery: Path, words: WordIndex, terms: list[str], stored: int) -> None:
     """Whatever the store still holds: rows, words and every bit of BM25 are SQLite's own, and sources those read."""
     uncached = WordIndex(gallery, stored=0, listed=0)
     for asking in (words, WordIndex(gallery, stored=stored)):
-        found = asking.matching(asked)
+        found = asking.matching(terms)
         rows = zip(map(tuple, found.holds.tolist()), found.bm25.tolist(), strict=True)
 
-        assert dict(zip(found.keys.tolist(), rows, strict=True)) == by_rows(gallery, asked)
-        assert asking.sources(asked, [0, 1, 2, 9]) == uncached.sources(asked, [0, 1, 2, 9])
+        assert dict(zip(found.keys.tolist(), rows, strict=True)) == by_rows(gallery, terms)
+        assert asking.sources(terms, [0, 1, 2, 9]) == uncached.sources(terms, [0, 1, 2, 9])
 
 
 def test_lists_longer_than_one_text_are_read_in_pieces(words: WordIndex, monkeypatch: pytest.MonkeyPatch) -> None:

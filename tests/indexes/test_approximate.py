@@ -56,10 +56,10 @@ CODES = [{"kind": "pq"}, {"kind": "rabitq"}]
 
 def adverse(name: str, scores: np.ndarray, near: np.ndarray) -> np.ndarray:
     """A filter that hides what is nearest to a query, by the scores of the rows and those of the nearest one's rows."""
-    kept = np.ones(len(scores), np.bool_)
+    mask = np.ones(len(scores), np.bool_)
     share = {"a thousandth": 0.001, "a hundredth": 0.01, "half": 0.5, "a cluster": 0.03}[name]
-    kept[np.argsort(-(near if name == "a cluster" else scores))[: int(share * len(scores))]] = False
-    return kept
+    mask[np.argsort(-(near if name == "a cluster" else scores))[: int(share * len(scores))]] = False
+    return mask
 
 
 @pytest.mark.parametrize("way", CODES, ids=["pq", "rabitq"])
@@ -95,19 +95,19 @@ def test_an_adverse_filter_is_noticed_and_answered_exactly(way: dict[str, Any], 
 def test_exact_search_that_steps_in_reads_the_codes_it_is_given() -> None:
     """A narrow filter is searched exactly from an eighth of the rows on where there are codes, and from a 64th else."""
     pytest.importorskip("numba")
-    vectors, asked = clustered(20_000, 64), []
+    vectors, calls = clustered(20_000, 64), []
     coded = Exact([vectors], small=0, patience=0)
     coded.prepare()
 
     def opened() -> Exact:
-        asked.append("exact")
+        calls.append("exact")
         return coded
 
     mask = np.random.default_rng(0).random(20_000) < 0.1
     index = loading("faiss", {"kind": "pq", "depth": 200})([vectors], recall=0.9, exact=opened)
 
-    assert not index.search(vectors[:2], 20).exact and asked == []
-    assert index.search(vectors[:2], 20, mask).exact and asked == ["exact"]
+    assert not index.search(vectors[:2], 20).exact and calls == []
+    assert index.search(vectors[:2], 20, mask).exact and calls == ["exact"]
     assert not loading("faiss", {"kind": "pq", "depth": 200})([vectors], recall=0.9).search(vectors[:2], 20, mask).exact
 
 

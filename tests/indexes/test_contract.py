@@ -203,8 +203,8 @@ def test_settings_that_do_not_exist_are_named(keep: Load, vectors: np.ndarray) -
 def test_killed_while_it_is_built_it_is_built_again(name: str, vectors: np.ndarray, tmp_path: Path) -> None:
     load, folder = loading(name, WAYS[name][0]), tmp_path / "index"
     np.save(tmp_path / "v.npy", np.tile(vectors, (10, 1)))
-    told = f"import numpy as np; from eyespot.indexes.{name} import load; v = np.load({str(tmp_path / 'v.npy')!r})"
-    child = subprocess.Popen([sys.executable, "-c", f"{told}; load([v], folder={str(folder)!r})"])
+    setup = f"import numpy as np; from eyespot.indexes.{name} import load; v = np.load({str(tmp_path / 'v.npy')!r})"
+    child = subprocess.Popen([sys.executable, "-c", f"{setup}; load([v], folder={str(folder)!r})"])
     while child.poll() is None and not (folder.is_dir() and any(folder.iterdir())):
         time.sleep(0.001)
     child.kill()

@@ -239,7 +239,7 @@ def test_no_rows_no_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queries", "k", "mask", "told"),
+    ("queries", "k", "mask", "message"),
     [
         (np.ones((1, 3)), 1, None, "do not fit"),
         (np.ones(4), 1, None, "do not fit"),
@@ -251,8 +251,8 @@ def test_no_rows_no_answers() -> None:
         (np.ones((1, 4)), 1, np.ones(5), "mask"),
     ],
 )
-def test_requests_that_make_no_sense(queries: Any, k: int, mask: Any, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_requests_that_make_no_sense(queries: Any, k: int, mask: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         Exact(np.ones((5, 4), np.float32)).search(queries, k, mask)
 
 
@@ -265,24 +265,24 @@ def test_vectors_that_are_none(blocks: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("asked", [1, 16])
+@pytest.mark.parametrize("count", [1, 16])
 @pytest.mark.parametrize("how", ["plain", "few"])
-def test_vectors_that_are_not_finite_are_refused(how: str, asked: int, bad: float) -> None:
+def test_vectors_that_are_not_finite_are_refused(how: str, count: int, bad: float) -> None:
     vectors = np.ones((30, 4), np.float32)
     vectors[20, 1] = bad
     with pytest.raises(UsageError, match="NaN"):
-        opened(vectors, how).search(np.ones((asked, 4), np.float32), 1)
+        opened(vectors, how).search(np.ones((count, 4), np.float32), 1)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("asked", [1, 16])
+@pytest.mark.parametrize("count", [1, 16])
 @pytest.mark.parametrize("how", PASSES)
-def test_rows_that_are_not_finite_spoil_no_search_that_leaves_them_out(how: str, asked: int, bad: float) -> None:
+def test_rows_that_are_not_finite_spoil_no_search_that_leaves_them_out(how: str, count: int, bad: float) -> None:
     """As imported vectors have them: in place, and never found."""
-    rng = np.random.default_rng(asked)
+    rng = np.random.default_rng(count)
     vectors, mask = unit(rng, 400, 24), np.ones(400, np.bool_)
     mask[[0, 7, 321]] = False
-    scores, queries = every_score([vectors], vectors[:asked]), vectors[:asked].copy()
+    scores, queries = every_score([vectors], vectors[:count]), vectors[:count].copy()
     vectors[~mask, 5] = bad
     assert_best(opened(vectors, how, threads=2).search(queries, 20, mask), scores, 20, mask)
 
@@ -319,9 +319,9 @@ def test_codes_are_made_when_searching_has_cost_as_much() -> None:
 
 
 def test_importing_and_small_searches_leave_numba_alone() -> None:
-    asked = "import sys, numpy as np; from eyespot.indexes.exact import Exact; v = np.ones((9, 4), np.float32)"
-    told = "[Exact(v).search(v, 2) for _ in range(9)]; print('numba' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", f"{asked}; {told}"], capture_output=True, text=True, check=True)
+    setup = "import sys, numpy as np; from eyespot.indexes.exact import Exact; v = np.ones((9, 4), np.float32)"
+    code = "[Exact(v).search(v, 2) for _ in range(9)]; print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", f"{setup}; {code}"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
@@ -380,7 +380,7 @@ def test_codes_take_a_quarter_of_the_vectors() -> None:
 @pytest.mark.long
 def test_the_processor_independent_kernel_gives_the_same_dots(tmp_path: Path) -> None:
     """Compiled for a processor without AVX-512, in another process."""
-    asked = """
+    code = """
 import math, numpy as np
 from eyespot.indexes import exact
 exact._AT_ONCE, exact._fast_in_batches = 0, lambda: True
@@ -390,7 +390,7 @@ print((fast.search(v[:20], 9).rows == plain.search(v[:20], 9).rows).all(), len(f
 """
     environment = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
     whole = {**os.environ, **environment}
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, env=whole)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=whole)
     assert done.stdout.split() == ["True", "1"]
 
 

@@ -73,7 +73,7 @@ def pairs(images: str, query: Query = HERON) -> list[Pair]:
     return [Pair(query, image, Path(f"{image}.jpg")) for image in images]
 
 
-def kept(ledger: Judgements) -> str:
+def ledger_images(ledger: Judgements) -> str:
     return "".join(sorted(row.judgement.image for row in ledger.rows()))
 
 
@@ -84,12 +84,12 @@ def images(judgements: Iterator[Judgement]) -> str:
 def test_every_pair_is_answered_and_kept(ledger: Judgements) -> None:
     asking = ask(Scripted(), [*pairs("ab"), *pairs("b", OWL)], ledger)
 
-    told = {(one.query, one.image): one.verdict for one in asking}
+    verdicts = {(one.query, one.image): one.verdict for one in asking}
 
     heron, owl = query_digest(HERON), query_digest(OWL)
-    assert told == dict.fromkeys([(heron, "a"), (heron, "b"), (owl, "b")], Verdict(0.75))
+    assert verdicts == dict.fromkeys([(heron, "a"), (heron, "b"), (owl, "b")], Verdict(0.75))
     assert asking.stats == JudgeStats(known=0, asked=3, spent=Spent(3, 300, 3, 0.75))
-    assert kept(ledger) == "abb"
+    assert ledger_images(ledger) == "abb"
 
 
 def test_what_is_known_comes_first_in_the_order_given_and_costs_nothing(ledger: Judgements) -> None:
@@ -106,9 +106,9 @@ def test_a_finished_set_asks_nothing(ledger: Judgements) -> None:
     first, second = Scripted(), Scripted()
     list(ask(first, pairs("abc"), ledger))
 
-    told = images(ask(second, pairs("abc"), ledger))
+    answers = images(ask(second, pairs("abc"), ledger))
 
-    assert (told, second.sent) == ("abc", [])
+    assert (answers, second.sent) == ("abc", [])
 
 
 def test_the_same_words_under_another_id_are_the_same_question(ledger: Judgements) -> None:
@@ -155,7 +155,7 @@ def test_the_rank_at_which_a_picture_was_seen_is_kept(ledger: Judgements) -> Non
 
 def test_an_answer_is_on_the_disk_before_it_is_handed_on(ledger: Judgements) -> None:
     with Judgements(ledger.path) as other:
-        seen = [(one.image, kept(other)) for one in ask(Scripted(), pairs("abc"), ledger)]
+        seen = [(one.image, ledger_images(other)) for one in ask(Scripted(), pairs("abc"), ledger)]
 
     assert seen == [("a", "a"), ("b", "ab"), ("c", "abc")]
 
@@ -172,7 +172,7 @@ def test_a_spent_budget_keeps_all_answers_and_is_told(ledger: Judgements, width:
         list(asking)
 
     assert judge.sent == [*"abcd"]
-    assert kept(ledger) == "abcd"
+    assert ledger_images(ledger) == "abcd"
     assert asking.stats.spent.calls == 4
 
 
@@ -192,7 +192,7 @@ def test_a_caller_who_has_enough_loses_no_answer_under_way(ledger: Judgements) -
 
     asking.close()
 
-    assert kept(ledger) == "abc" == "".join(sorted(judge.sent))
+    assert ledger_images(ledger) == "abc" == "".join(sorted(judge.sent))
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_an_interrupt_loses_no_answer_under_way(ledger: Judgements) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
 
-    assert kept(ledger) == "".join(sorted(judge.sent)) == "abcd"
+    assert ledger_images(ledger) == "".join(sorted(judge.sent)) == "abcd"
 
 
 def test_an_error_of_the_judge_reaches_the_caller_with_what_came_before_kept(ledger: Judgements) -> None:
@@ -228,7 +228,7 @@ def test_an_error_of_the_judge_reaches_the_caller_with_what_came_before_kept(led
     with pytest.raises(ConnectionError, match="no such host"):
         list(ask(Broken(), pairs("abcd"), ledger))
 
-    assert kept(ledger) == "ab"
+    assert ledger_images(ledger) == "ab"
 
 
 def test_a_judge_that_is_no_generator_will_do(ledger: Judgements) -> None:
@@ -240,7 +240,7 @@ def test_a_judge_that_is_no_generator_will_do(ledger: Judgements) -> None:
     next(asking)
     asking.close()
 
-    assert kept(ledger) == "a"
+    assert ledger_images(ledger) == "a"
 
 
 # -- before and after -------------------------------------------------------------------------------------------
@@ -256,9 +256,9 @@ def test_what_would_be_asked_is_told_without_asking(ledger: Judgements) -> None:
 
 
 def test_a_round_is_told_in_one_line() -> None:
-    told = str(JudgeStats(1412, 88, 3, 1, Spent(90, 70_000, 112, 0.135)))
+    line = str(JudgeStats(1412, 88, 3, 1, Spent(90, 70_000, 112, 0.135)))
 
-    assert told == "1,412 verdicts from the ledger, 88 asked, 3 refused, 1 failed, 90 calls, 70,112 tokens, $0.14"
+    assert line == "1,412 verdicts from the ledger, 88 asked, 3 refused, 1 failed, 90 calls, 70,112 tokens, $0.14"
 
 
 def test_a_judge_on_this_machine_tells_of_no_cost() -> None:

@@ -50,8 +50,8 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module", params=list(HEADS))
 def head(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Any, str]:
-    make, kind, asked, given = HEADS[request.param]
-    return make(tmp_path_factory.mktemp("head") / "model"), kind, asked, given
+    make, kind, options, given = HEADS[request.param]
+    return make(tmp_path_factory.mktemp("head") / "model"), kind, options, given
 
 
 def load(folder: Path, **options: Any) -> Any:
@@ -60,13 +60,13 @@ def load(folder: Path, **options: Any) -> Any:
 
 def own_probability(head: tuple[Path, str, Any, str], text: str, picture: Any) -> float:
     """The library's class on one pair; tiny heads read 64 tokens, a letter each, and BLIP's first is [CLS]."""
-    folder, kind, asked, given = head
+    folder, kind, options, given = head
     processor = transformers.AutoProcessor.from_pretrained(folder)
     model = getattr(transformers, kind).from_pretrained(folder).eval()
     fitting = text[: 63 if kind.startswith("BlipFor") else 64]
     inputs = processor(images=[picture], text=[fitting], return_tensors="pt")
     with torch.no_grad():
-        return float(torch.softmax(getattr(model(**inputs, **asked), given), dim=1)[0, 1])
+        return float(torch.softmax(getattr(model(**inputs, **options), given), dim=1)[0, 1])
 
 
 def test_the_probability_is_the_librarys_own(head: tuple[Path, str, Any, str]) -> None:

@@ -91,7 +91,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
     return [Pair(Query.words(words, words), file.stem, file) for words in ("a heron", "a blue frog") for file in files]
 
 
-def asked(judge: Judge, pairs: Sequence[Pair]) -> dict[tuple[str, str], Any]:
+def answers_of(judge: Judge, pairs: Sequence[Pair]) -> dict[tuple[str, str], Any]:
     answers = list(judge.judge(pairs))
     assert len(answers) == len(pairs)
     return {(answer.pair.query.id, answer.pair.image): answer for answer in answers}
@@ -119,7 +119,7 @@ def test_answers_are_a_stream_that_can_be_stopped(judge: Judge, pairs: list[Pair
 
 
 def test_every_pair_is_answered_once_and_a_broken_picture_fails_alone(judge: Judge, pairs: list[Pair]) -> None:
-    answers = asked(judge, pairs)
+    answers = answers_of(judge, pairs)
 
     assert set(answers) == {(pair.query.id, pair.image) for pair in pairs}
     broken = {key for key, answer in answers.items() if answer.verdict is None}
@@ -130,7 +130,7 @@ def test_every_pair_is_answered_once_and_a_broken_picture_fails_alone(judge: Jud
 
 def test_a_probability_or_a_grade_is_said_and_said_again(judge: Judge, pairs: list[Pair]) -> None:
     """Those that are there lie between 0 and 1, which a verdict itself sees to."""
-    first, again = asked(judge, pairs[:1]), asked(judge, pairs[:1])
+    first, again = answers_of(judge, pairs[:1]), answers_of(judge, pairs[:1])
 
     verdicts = [answer.verdict for answers in (first, again) for answer in answers.values()]
     assert verdicts[0] is not None and verdicts[0] == verdicts[1]

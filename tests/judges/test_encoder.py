@@ -68,11 +68,11 @@ def test_the_order_is_that_of_the_vectors() -> None:
     model = rooms.load("encoders", "starter")
     judge = judge_named("encoder:starter")
 
-    said = {a.pair.path: a.verdict.probability for a in judge.judge([Pair(POOL, p.stem, p) for p in photos])}
+    scores = {a.pair.path: a.verdict.probability for a in judge.judge([Pair(POOL, p.stem, p) for p in photos])}
 
     query = embed([POOL], model)[0]
     cosines = {path: float(query @ embed([Query.picture(path)], model)[0]) for path in photos}
-    assert sorted(photos, key=lambda path: said[path]) == sorted(photos, key=lambda path: cosines[path])
+    assert sorted(photos, key=lambda path: scores[path]) == sorted(photos, key=lambda path: cosines[path])
 
 
 def test_a_broken_picture_fails_alone() -> None:

@@ -114,10 +114,10 @@ def test_a_key_is_sent_and_a_local_server_needs_none(pictures: list[Path], monke
 def test_answers_that_would_rather_be_others_are_counted_in_one_note(pictures: list[Path]) -> None:
     doubtful = chat("x", {"Yes": 0.3, "No": 0.3, "It": 0.4})
     with Double([YES, doubtful, doubtful]) as server:
-        asked = judge(server)
-        list(asked.judge(pairs(pictures[:3])))
+        model = judge(server)
+        list(model.judge(pairs(pictures[:3])))
 
-    (note,) = asked.notes
+    (note,) = model.notes
     assert note.startswith("in 2 of 3 answers of openai:tiny@localhost Yes and No had together less than 0.9")
 
 
@@ -156,23 +156,23 @@ def test_without_probabilities_the_words_count(text: str, score: float, refused:
         return error(400, "logprobs are not supported") if refused and "logprobs" in seen.body else chat(text)
 
     with Double(then=wordy) as server:
-        asked = judge(server)
-        answers = list(asked.judge(pairs(pictures[:3])))
+        model = judge(server)
+        answers = list(model.judge(pairs(pictures[:3])))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [score] * 3
-    assert {answer.prompt for answer in answers} == {judge(server, answer="words").prompt} != {asked.prompt}
+    assert {answer.prompt for answer in answers} == {judge(server, answer="words").prompt} != {model.prompt}
     assert len(server.asked("/v1/systemone")) == 1
 
 
 def test_a_servers_own_decision_stands_in_for_probabilities(pictures: list[Path]) -> None:
     offers = {"/v1/systemone": lambda _: Response(data={"answers": {"shown": {"type": "noul", "noul": 0.375}}})}
     with Double(then=chat("Yes"), offers=offers) as server:
-        asked = judge(server)
-        answers = list(asked.judge(pairs(pictures[:3])))
+        model = judge(server)
+        answers = list(model.judge(pairs(pictures[:3])))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [0.375] * 3
     assert len(server.asked(CHAT)) == 1 and len(server.asked("/v1/systemone")) == 3
-    assert {asked.fallbacks[answer.prompt] for answer in answers} == {SystemOne.sentence}
+    assert {model.fallbacks[answer.prompt] for answer in answers} == {SystemOne.sentence}
 
 
 def test_what_stands_in_for_probabilities_is_kept_under_a_prompt_of_its_own(
@@ -183,9 +183,9 @@ def test_what_stands_in_for_probabilities_is_kept_under_a_prompt_of_its_own(
         first = list(ask(judge(server), pairs(pictures[:3]), ledger))
         paid = len(server.seen)
         again = ask(judge(server), pairs(pictures[:3]), ledger)
-        told = list(again)
+        second = list(again)
 
-    assert {one.prompt for one in first} == {one.prompt for one in told} == {judge(server, answer="words").prompt}
+    assert {one.prompt for one in first} == {one.prompt for one in second} == {judge(server, answer="words").prompt}
     assert (again.stats.known, len(server.seen)) == (3, paid)
 
 
@@ -277,14 +277,14 @@ def test_neither_yes_nor_no_among_the_first_tokens_is_a_verdict_of_no_in_one_cal
 ) -> None:
     """As INQUIRE scores it: no Yes, 0."""
     with Double(then=chat("The", {"The": 0.8, "It": 0.2})) as server, Judgements(tmp_path / "l.sqlite") as ledger:
-        asked = judge(server)
-        (one,) = ask(asked, pairs(pictures[:1]), ledger)
+        model = judge(server)
+        (one,) = ask(model, pairs(pictures[:1]), ledger)
         list(ask(judge(server), pairs(pictures[:1]), ledger))
 
-    assert one.verdict is not None and not one.refused and one.prompt == asked.prompt
+    assert one.verdict is not None and not one.refused and one.prompt == model.prompt
     assert (one.verdict.probability, len(server.asked(CHAT))) == (0, 1)
     assert one.verdict.reason == "neither Yes nor No is among the first tokens; the likeliest is 'The'"
-    assert asked.notes[0].startswith("in 1 of 1 answers")
+    assert model.notes[0].startswith("in 1 of 1 answers")
 
 
 def test_i_before_a_likely_answer_is_no_refusal(pictures: list[Path]) -> None:
@@ -543,9 +543,9 @@ def test_who_has_enough_answers_loses_none_that_is_under_way(tmp_path: Path, pic
         asking = ask(judge(server, workers=4), pairs(pictures), ledger)
         next(asking), next(asking)
         asking.close()
-        kept = len(list(ledger.rows()))
+        count = len(list(ledger.rows()))
 
-    assert kept == len(server.seen) < 8
+    assert count == len(server.seen) < 8
 
 
 def test_money_and_tokens_are_counted_by_the_price(tmp_path: Path, pictures: list[Path]) -> None:
@@ -554,11 +554,11 @@ def test_money_and_tokens_are_counted_by_the_price(tmp_path: Path, pictures: lis
     (tmp_path / "prices.toml").write_text("[tiny]\ninput = 1000\noutput = 5000\n")
     budget = Budget()
     with Double() as server:
-        asked = judge(server, budget=budget, prices=read_prices(tmp_path / "prices.toml"))
-        answer = only(asked, pictures)
+        model = judge(server, budget=budget, prices=read_prices(tmp_path / "prices.toml"))
+        answer = only(model, pictures)
 
     assert answer.spent == budget.spent == (1, 100, 1, pytest.approx(0.105))
-    assert asked.notes == []
+    assert model.notes == []
 
 
 @given(

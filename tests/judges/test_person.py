@@ -99,8 +99,8 @@ def test_at_a_terminal_questions_go_to_stderr_and_stdout_stays_data() -> None:
     )
     os.write(ours, b"y\nn\n")
 
-    told, _ = child.communicate(timeout=60)
+    output, _ = child.communicate(timeout=60)
 
     shown = os.read(ours, 1 << 16).decode()
     os.close(ours), os.close(theirs)
-    assert told == "[1.0, 0.0]\n" and '1 of 2: "a heron"' in shown
+    assert output == "[1.0, 0.0]\n" and '1 of 2: "a heron"' in shown

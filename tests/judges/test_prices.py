@@ -66,7 +66,7 @@ def test_an_unknown_model_costs_nothing_and_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("gpt = 3", "gpt has no price"),
         ('["m"]\ninput = 1\n', "m has no price"),
@@ -77,10 +77,10 @@ def test_an_unknown_model_costs_nothing_and_is_told_once() -> None:
         ("[", "cannot be read as TOML"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_said(table: Path, text: str, said: str) -> None:
+def test_what_is_wrong_with_a_table_is_said(table: Path, text: str, message: str) -> None:
     table.write_text(text)
 
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         read_prices(table)
 
 

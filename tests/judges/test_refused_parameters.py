@@ -43,7 +43,7 @@ def pairs(pictures: list[Path]) -> list[Pair]:
     return [Pair(Query.words("a heron"), path.stem, path) for path in pictures]
 
 
-def asked(server: Double, **options: Any) -> Reply:
+def ask_server(server: Double, **options: Any) -> Reply:
     """The reply to one question with all that a server may refuse."""
     return judge(server).language_model.chat([text_message("user", "?")], **{**ASKED, **options})
 
@@ -96,18 +96,18 @@ def test_what_is_refused_is_left_out_in_whichever_words_it_is_said(field: str, r
         return refusal if field in seen.body else YES
 
     with Double(then=refuses) as server:
-        reply = asked(server)
+        reply = ask_server(server)
 
     last = server.seen[-1].body
-    kept = {name for name in ASKED if name not in (field, f"top_{field}")}
-    assert kept <= set(last) and field not in last
-    assert [change.field for change in reply.changes] == [name for name in ASKED if name not in kept]
+    rest = {name for name in ASKED if name not in (field, f"top_{field}")}
+    assert rest <= set(last) and field not in last
+    assert [change.field for change in reply.changes] == [name for name in ASKED if name not in rest]
 
 
 def test_several_refusals_in_a_row_cost_a_request_each_and_are_learned_for_the_run(pictures: list[Path]) -> None:
     with Double(then=thinker) as server:
-        asked = judge(server)
-        answers = list(asked.judge(pairs(pictures)))
+        model = judge(server)
+        answers = list(model.judge(pairs(pictures)))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [1.0] * 6
     chats = server.asked(CHAT)
@@ -117,10 +117,10 @@ def test_several_refusals_in_a_row_cost_a_request_each_and_are_learned_for_the_r
 
 def test_what_is_left_out_is_told_in_one_sentence(pictures: list[Path]) -> None:
     with Double(then=thinker) as server:
-        asked = judge(server)
-        list(asked.judge(pairs(pictures)))
+        model = judge(server)
+        list(model.judge(pairs(pictures)))
 
-    assert [note for note in asked.notes if "accept" in note] == [
+    assert [note for note in model.notes if "accept" in note] == [
         "openai:tiny@localhost does not accept temperature 0; it is asked without"
     ]
 
@@ -139,7 +139,7 @@ def test_workers_who_begin_at_once_learn_from_one_of_them() -> None:
 
 def test_a_limit_too_small_to_think_is_raised_once() -> None:
     with Double(then=thinker) as server:
-        reply = asked(server, max_tokens=1)
+        reply = ask_server(server, max_tokens=1)
 
     assert server.seen[-1].body["max_completion_tokens"] == 16
     assert ("max_tokens", 1, "max_completion_tokens", 16) in [tuple(change) for change in reply.changes]
@@ -208,7 +208,7 @@ def test_a_router_without_a_provider_for_all_that_is_asked_is_no_unknown_model()
         Double(then=error(404, words)) as server,
         pytest.raises(EyespotError, match="no provider of the model 'tiny' takes all that is asked of it"),
     ):
-        asked(server)
+        ask_server(server)
 
 
 # -- what the ledger says ------------------------------------------------------------------------------------------
@@ -243,8 +243,8 @@ def thoughtful(seen: Seen) -> Response:
 
 def test_a_model_that_thinks_gets_room_for_it_once(pictures: list[Path]) -> None:
     with Double(then=thoughtful) as server:
-        asked = judge(server)
-        answers = list(asked.judge(pairs(pictures)))
+        model = judge(server)
+        answers = list(model.judge(pairs(pictures)))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [1.0] * 6
     chats = server.asked(CHAT)

@@ -38,8 +38,8 @@ def test_fields_are_sent_with_every_question(pair: Pair) -> None:
     with Double(then=chat("Yes")) as server:
         list(judge(server.url, extra=EXTRA).judge([pair]))
 
-    asked = server.asked("/v1/chat/completions")
-    assert len(asked) == 1 and all(EXTRA.items() <= one.body.items() for one in asked)
+    requests = server.asked("/v1/chat/completions")
+    assert len(requests) == 1 and all(EXTRA.items() <= one.body.items() for one in requests)
 
 
 def test_anthropic_gets_them_too(pair: Pair) -> None:
@@ -60,9 +60,9 @@ def test_other_fields_make_another_judge_whatever_their_order() -> None:
 
 def test_without_fields_a_judge_is_who_it_was() -> None:
     """Verdicts of earlier versions stand in ledgers under these digests."""
-    asked = judge("http://localhost:1/v1", extra={})
+    model = judge("http://localhost:1/v1", extra={})
 
-    assert (asked.prompt, tuple(asked.fallbacks)) == ("d6a8eb639fe34037", ("9fae434e023f2cc5", "facb9d8d083cca7f"))
+    assert (model.prompt, tuple(model.fallbacks)) == ("d6a8eb639fe34037", ("9fae434e023f2cc5", "facb9d8d083cca7f"))
 
 
 def test_verdicts_of_other_fields_are_not_mixed(tmp_path: Path, pair: Pair) -> None:
@@ -136,12 +136,12 @@ def search(gallery: Path, *words: str) -> Any:
 
 def test_a_search_sends_them_and_asks_anew_for_others(gallery: Path) -> None:
     with Double() as server:
-        told = [
+        codes = [
             search(gallery, "--judge", f"url={server.url}", "--judge", f"extra={json.dumps(extra)}").exit_code
             for extra in (EXTRA, EXTRA, {"seed": 1})
         ]
 
-    assert told == [0, 0, 0]
+    assert codes == [0, 0, 0]
     assert [one.body.get("reasoning_effort") for one in server.seen] == ["none", "none", None, None]
 
 

@@ -188,12 +188,12 @@ def test_an_answer_in_pieces_is_refused() -> None:
 
 def test_the_share_of_yes_by_hand() -> None:
     """(0.4 + 0.1) / (0.4 + 0.1 + 0.3) = 0.625; 0.8 together is below nine tenths."""
-    said = FirstWord(yes=[0, 3], no=[1])
+    first_word = FirstWord(yes=[0, 3], no=[1])
 
-    found = said.probabilities(torch.log(torch.tensor([[0.4, 0.3, 0.2, 0.1], [0.6, 0.3, 0.01, 0.09]])))
+    found = first_word.probabilities(torch.log(torch.tensor([[0.4, 0.3, 0.2, 0.1], [0.6, 0.3, 0.01, 0.09]])))
 
     np.testing.assert_allclose(found, [0.625, 0.69 / 0.99], atol=1e-7)
-    assert (said.answers, said.unsure) == (2, 1)
+    assert (first_word.answers, first_word.unsure) == (2, 1)
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -345,10 +345,10 @@ def test_a_name_that_is_no_name_is_refused(spec: str) -> None:
 
 def test_a_model_that_is_not_there_is_told_with_the_way_out() -> None:
     """The hub is off in tests."""
-    with pytest.raises(EyespotError) as told:
+    with pytest.raises(EyespotError) as excinfo:
         rooms.load("judges", "transformers:eyespot/absent", device="cpu")
 
-    assert str(told.value) == (
+    assert str(excinfo.value) == (
         "could not get transformers:eyespot/absent from the model hub (HF_HUB_OFFLINE is set); copy the weights by "
         "hand and name the folder, or ask the judge that needs no download: encoder:starter"
     )
@@ -399,10 +399,10 @@ def test_missing_weights_are_refused(tmp_path: Path, llava: Path, pairs: list[Pa
 )
 def test_an_option_that_makes_no_sense_is_refused(llava: Path, options: dict[str, Any], sentence: str) -> None:
     """Before anything is loaded."""
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as excinfo:
         load(llava, **options)
 
-    assert str(told.value).startswith(sentence)
+    assert str(excinfo.value).startswith(sentence)
 
 
 def test_half_precision_gives_nearly_the_same(llava: Path, pairs: list[Pair]) -> None:

@@ -19,15 +19,15 @@ MINE = 'question = "Is {query} in it? Say ja or nein."\nyes = "ja"\nno = "nein"\
 
 @given(st.text())
 def test_the_query_stands_in_the_question_as_it_was_written(text: str) -> None:
-    asked = JudgePrompt("w", "", "<{query}> {json} <{query}>").ask(Query.words(text))
+    question = JudgePrompt("w", "", "<{query}> {json} <{query}>").ask(Query.words(text))
 
-    assert asked == f"<{text}> {{json}} <{text}>"
+    assert question == f"<{text}> {{json}} <{text}>"
 
 
 def test_our_wording_names_the_query_and_both_answers() -> None:
-    asked = PLAIN.ask(Query.words("a heron"))
+    question = PLAIN.ask(Query.words("a heron"))
 
-    assert '"a heron"' in asked and PLAIN.yes in asked and PLAIN.no in asked
+    assert '"a heron"' in question and PLAIN.yes in question and PLAIN.no in question
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_our_own_is_found_by_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('system = "x"', "has no question"),
         ('question = "Is it there?"', "never names what is looked for"),
@@ -90,10 +90,10 @@ def test_our_own_is_found_by_its_name() -> None:
         ("question = ", "cannot be read as TOML"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "w.toml").write_text(text)
 
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         wording(str(tmp_path / "w.toml"))
 
 

@@ -62,17 +62,17 @@ def test_four_points_by_hand() -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(1, 60), st.integers(1, 9), st.integers(0, 20), st.integers(0, 8), st.sampled_from(["sampled", "++"]))
-def test_inertia_falls_and_is_that_of_the_labels(rows: int, dim: int, iterations: int, kept: int, seeding: str) -> None:
+def test_inertia_falls_and_is_that_of_the_labels(rows: int, dim: int, iterations: int, keep: int, seeding: str) -> None:
     vectors = blobs(rows, dim, seed=rows)
     clusters = 1 + rows // 4
-    found = cluster(vectors, KMeans(clusters, iterations, seed=dim, seeding=seeding, candidates=kept))
-    told = squared(vectors, found.centroids)
-    assert found.distances == pytest.approx(told[np.arange(rows), found.labels], abs=1e-4)
+    found = cluster(vectors, KMeans(clusters, iterations, seed=dim, seeding=seeding, candidates=keep))
+    distances = squared(vectors, found.centroids)
+    assert found.distances == pytest.approx(distances[np.arange(rows), found.labels], abs=1e-4)
     assert found.inertia == pytest.approx(float(found.distances.sum()), abs=1e-3)
     falling = [*found.history, found.inertia]
     assert all(after <= before * (1 + 1e-6) for before, after in pairwise(falling))
-    if kept == 0:
-        assert found.distances == pytest.approx(told.min(axis=1), abs=1e-4)
+    if keep == 0:
+        assert found.distances == pytest.approx(distances.min(axis=1), abs=1e-4)
 
 
 @pytest.mark.parametrize("offset", [0.0, 3000.0])
@@ -119,9 +119,9 @@ def test_centroids_learned_from_a_sample_label_all_rows() -> None:
 
 
 def test_progress_counts_every_row_of_every_pass() -> None:
-    told: list[tuple[str, int, int]] = []
-    cluster(blobs(300), KMeans(10, iterations=2), lambda *one: told.append(one))
-    assert told == [("clustering", 300 * done, 900) for done in (1, 2, 3)]
+    events: list[tuple[str, int, int]] = []
+    cluster(blobs(300), KMeans(10, iterations=2), lambda *one: events.append(one))
+    assert events == [("clustering", 300 * done, 900) for done in (1, 2, 3)]
 
 
 # -- trouble ----------------------------------------------------------------------------------------------------

@@ -162,19 +162,19 @@ def test_gelu_is_the_same_to_the_last_bit(kind: type) -> None:
 
 @RUNS
 @given(SEEDS, st.integers(1, 40), st.integers(1, 70), st.integers(1, 9))
-def test_the_best_centroids_are_kept_alike(seed: int, rows: int, clusters: int, kept: int) -> None:
+def test_the_best_centroids_are_kept_alike(seed: int, rows: int, clusters: int, keep: int) -> None:
     """Scores with many equal ones: which are kept is the same wherever a score is no tie with the worst of them."""
     rng = np.random.default_rng(seed)
     dots = rng.integers(0, 9, (rows, clusters)).astype(np.float32)
     halves, bests = np.zeros(clusters, np.float32), []
     for kernels in (assigning, assigning_numpy):
-        scores, ids = np.full((rows, kept), -np.inf, np.float32), np.full((rows, kept), -1, np.int32)
+        scores, ids = np.full((rows, keep), -np.inf, np.float32), np.full((rows, keep), -1, np.int32)
         for start in range(0, clusters, 16):
             part = np.ascontiguousarray(dots[:, start : start + 16])
             kernels.keep_best(part, halves[start : start + 16], scores, ids, (0, rows, start))
         real = np.where(ids >= 0, dots[np.arange(rows)[:, None], ids], -np.inf)
         assert np.array_equal(real, scores)
-        assert all(len(set(row[row >= 0])) == (row >= 0).sum() == min(kept, clusters) for row in ids)
+        assert all(len(set(row[row >= 0])) == (row >= 0).sum() == min(keep, clusters) for row in ids)
         bests.append(np.sort(scores, axis=1))
 
     assert np.array_equal(*bests)

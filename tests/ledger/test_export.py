@@ -18,10 +18,10 @@ NAMES = {"d1": "a heron", "d2": "an owl"}
 
 
 def row(
-    said: Verdict | float | int | None, judge: str = "m", query: str = "d1", image: str = "a", turn: int = 0
+    value: Verdict | float | int | None, judge: str = "m", query: str = "d1", image: str = "a", turn: int = 0
 ) -> JudgementRow:
     """A whole number is a grade, any other a probability, None a failure."""
-    verdict = Verdict(grade=said) if isinstance(said, int) else Verdict(said) if isinstance(said, float) else said
+    verdict = Verdict(grade=value) if isinstance(value, int) else Verdict(value) if isinstance(value, float) else value
     return JudgementRow(
         Judgement(query, image, judge, "p", verdict, "" if verdict else "hung up", spent=Spent(1, 2, 3, 0.5)), turn
     )
@@ -32,7 +32,7 @@ def grades(rows: list[JudgementRow], reading: Reading = Reading()) -> dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("said", "reading", "grade"),
+    ("value", "reading", "grade"),
     [
         (0.5, Reading(), 1),
         (0.49, Reading(), 0),
@@ -43,8 +43,8 @@ def grades(rows: list[JudgementRow], reading: Reading = Reading()) -> dict[str, 
         (Verdict(0.9, 0), Reading(), 0),
     ],
 )
-def test_a_verdict_becomes_a_grade(said: Verdict | float | int, reading: Reading, grade: int) -> None:
-    assert grades([row(said)], reading) == {"a heron": {"a": grade}}
+def test_a_verdict_becomes_a_grade(value: Verdict | float | int, reading: Reading, grade: int) -> None:
+    assert grades([row(value)], reading) == {"a heron": {"a": grade}}
 
 
 def test_failures_refusals_and_queries_without_a_name_stay_unjudged() -> None:
@@ -74,11 +74,11 @@ def test_votes_have_no_order_and_the_grade_is_one_that_was_given(votes: list[int
 def test_a_verdict_that_was_taken_back_is_no_vote() -> None:
     """Of the two on a one stays; the only one on b goes, and d2 has none left."""
     ada, bob = "person:ada", "person:bob"
-    said = [(1, ada, "d1", "a"), (0, bob, "d1", "a"), (1, ada, "d1", "b"), (1, ada, "d2", "a")]
-    back = [row(None, judge, query, image) for _, judge, query, image in said if (judge, image) != (bob, "a")]
+    votes = [(1, ada, "d1", "a"), (0, bob, "d1", "a"), (1, ada, "d1", "b"), (1, ada, "d2", "a")]
+    back = [row(None, judge, query, image) for _, judge, query, image in votes if (judge, image) != (bob, "a")]
     withdrawn = [one._replace(judgement=one.judgement._replace(failure=WITHDRAWN)) for one in back]
 
-    assert grades([row(*one) for one in said] + withdrawn) == {"a heron": {"a": 0}}
+    assert grades([row(*one) for one in votes] + withdrawn) == {"a heron": {"a": 0}}
 
 
 def test_of_a_person_the_last_word_counts_once() -> None:

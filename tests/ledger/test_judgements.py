@@ -47,7 +47,7 @@ for number in range(12):
 """
 
 
-def said(image: str = "a", probability: float = 0.75, judge: str = "model", **more: object) -> Judgement:
+def entry(image: str = "a", probability: float = 0.75, judge: str = "model", **more: object) -> Judgement:
     return Judgement("q", image, judge, "p", Verdict(probability), **more)  # type: ignore[arg-type]
 
 
@@ -94,12 +94,12 @@ def test_a_query_whose_picture_is_gone_is_said(tmp_path: Path) -> None:
 def test_what_was_asked_can_be_read_again(ledger: Judgements) -> None:
     query = Query("mine", (Term(2, "a heron \ud800"), Term(-1, "people")))
     digests = ledger.enter([query, Query.words("dusk")])
-    ledger.record([said()])
+    ledger.record([entry()])
 
-    told = ledger.queries()
+    queries = ledger.queries()
 
-    assert told[digests[query]] == Query(digests[query], query.terms)
-    assert told["q"] is None and len(told) == 3
+    assert queries[digests[query]] == Query(digests[query], query.terms)
+    assert queries["q"] is None and len(queries) == 3
 
 
 # -- what is kept ---------------------------------------------------------------------------------------------
@@ -142,30 +142,30 @@ def test_what_is_recorded_comes_back_as_it_was(ledger: Judgements, judgements: l
 
 
 def test_half_a_character_in_a_reason_costs_only_itself(ledger: Judgements) -> None:
-    ledger.record([Judgement("q", "a", "model", "p", Verdict(0.5, reason="an \ud800 owl")), said("b")])
+    ledger.record([Judgement("q", "a", "model", "p", Verdict(0.5, reason="an \ud800 owl")), entry("b")])
 
     assert [row.judgement.verdict and row.judgement.verdict.reason for row in ledger.rows()] == ["an ? owl", ""]
 
 
 def test_a_model_has_one_verdict_on_a_pair_and_what_two_cost_is_added_up(ledger: Judgements) -> None:
     ledger.record(
-        [said("a", 0.25, at=1.0, spent=Spent(1, 10, 1, 0.5)), said("a", 0.75, at=2.0, spent=Spent(2, 20, 2, 1))]
+        [entry("a", 0.25, at=1.0, spent=Spent(1, 10, 1, 0.5)), entry("a", 0.75, at=2.0, spent=Spent(2, 20, 2, 1))]
     )
 
     (row,) = ledger.rows()
 
-    assert row.judgement == said("a", 0.25, at=1.0, spent=Spent(3, 30, 3, 1.5))
+    assert row.judgement == entry("a", 0.25, at=1.0, spent=Spent(3, 30, 3, 1.5))
 
 
 def test_the_same_answer_recorded_again_changes_nothing(ledger: Judgements) -> None:
     for _ in range(2):
-        ledger.record([said("a", at=1.0, spent=Spent(1, 10, 1, 0.5))])
+        ledger.record([entry("a", at=1.0, spent=Spent(1, 10, 1, 0.5))])
 
     assert [row.judgement.spent.calls for row in ledger.rows()] == [1]
 
 
 def test_another_wording_judge_query_or_turn_has_a_verdict_of_its_own(ledger: Judgements) -> None:
-    one = said()
+    one = entry()
     ledger.record([one, one._replace(prompt="other"), one._replace(judge="other"), one._replace(query="other")])
     ledger.record([one], turn=1)
 
@@ -174,8 +174,8 @@ def test_another_wording_judge_query_or_turn_has_a_verdict_of_its_own(ledger: Ju
 
 
 def test_a_person_may_change_their_mind_and_the_ledger_remembers_both(ledger: Judgements) -> None:
-    ledger.record([said("a", 1.0, "person:ada")])
-    ledger.record([said("a", 0.0, "person:ada")])
+    ledger.record([entry("a", 1.0, "person:ada")])
+    ledger.record([entry("a", 0.0, "person:ada")])
 
     assert verdicts(ledger, "person:ada") == {"a": 0.0}
     assert [row.judgement.verdict.probability for row in ledger.rows()] == [1.0, 0.0]  # type: ignore[union-attr]
@@ -190,19 +190,19 @@ def test_a_failure_is_kept_and_not_known(ledger: Judgements) -> None:
 
 def test_a_failure_stands_in_no_verdicts_way(ledger: Judgements) -> None:
     failed = Judgement("q", "a", "model", "p", None, "the server hung up")
-    ledger.record([failed, failed, said("a", 0.5), failed])
+    ledger.record([failed, failed, entry("a", 0.5), failed])
 
     assert verdicts(ledger) == {"a": 0.5}
 
 
 def test_a_refusal_is_known(ledger: Judgements) -> None:
-    ledger.record([said("a", 0.0, refused=True)])
+    ledger.record([entry("a", 0.0, refused=True)])
 
     assert ledger.known("q", ["a"], "model", "p")["a"].refused
 
 
 def test_only_the_images_asked_about_are_told(ledger: Judgements) -> None:
-    ledger.record([said("a"), said("b"), said("it's")])
+    ledger.record([entry("a"), entry("b"), entry("it's")])
 
     assert set(ledger.known("q", ["it's", "b", "c"], "model", "p")) == {"it's", "b"}
 
@@ -214,8 +214,8 @@ def test_an_empty_record_and_an_empty_question_are_fine(ledger: Judgements) -> N
 
 
 def test_judges_are_named_in_the_order_in_which_they_came(ledger: Judgements) -> None:
-    ledger.record([said(judge="m"), said(judge="a")])
-    ledger.record([said(judge="m")._replace(prompt="other")])
+    ledger.record([entry(judge="m"), entry(judge="a")])
+    ledger.record([entry(judge="m")._replace(prompt="other")])
 
     assert ledger.judges() == ["m", "a"]
 
@@ -225,7 +225,7 @@ def test_judges_are_named_in_the_order_in_which_they_came(ledger: Judgements) ->
 
 def test_threads_that_record_at_once_lose_nothing_and_share_commits(ledger: Judgements) -> None:
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda number: ledger.record([said(str(number))]), range(200)))
+        list(threads.map(lambda number: ledger.record([entry(str(number))]), range(200)))
 
     assert set(verdicts(ledger)) == {str(number) for number in range(200)}
 
@@ -236,8 +236,8 @@ class Recorder:
     def __init__(self, path: Path, who: str) -> None:
         self.who, self._said = who, path.with_name(f"{who}.txt")
         line = [sys.executable, "-c", RECORD, str(path), who, "0"]
-        with self._said.open("wb") as said, path.with_name(f"{who}.err").open("wb") as complaints:
-            self.process = subprocess.Popen(line, cwd=ROOT, stdout=said, stderr=complaints)
+        with self._said.open("wb") as output, path.with_name(f"{who}.err").open("wb") as complaints:
+            self.process = subprocess.Popen(line, cwd=ROOT, stdout=output, stderr=complaints)
 
     def acknowledged(self) -> set[str]:
         """What was on the disk, by its own account."""
@@ -299,7 +299,7 @@ def test_many_may_begin_the_same_ledger_at_the_same_moment(tmp_path: Path) -> No
 
 
 def test_reading_goes_on_while_another_program_is_in_the_middle_of_writing(ledger: Judgements) -> None:
-    ledger.record([said("a")])
+    ledger.record([entry("a")])
     other = sqlite3.connect(ledger.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
@@ -311,11 +311,11 @@ def test_reading_goes_on_while_another_program_is_in_the_middle_of_writing(ledge
 
 
 def test_a_long_reader_sees_one_moment_and_holds_nobody_up(ledger: Judgements) -> None:
-    ledger.record([said("a"), said("b")])
+    ledger.record([entry("a"), entry("b")])
     rows = ledger.rows()
     first = next(rows)
 
-    ledger.record([said("c")])
+    ledger.record([entry("c")])
 
     assert [first.judgement.image, *(row.judgement.image for row in rows)] == ["a", "b"]
 
@@ -324,14 +324,14 @@ def test_a_long_reader_sees_one_moment_and_holds_nobody_up(ledger: Judgements) -
 
 
 def test_a_full_disk_is_one_sentence_and_keeps_what_was(ledger: Judgements) -> None:
-    ledger.record([said("a")])
+    ledger.record([entry("a")])
     pages = ledger._writing.execute("PRAGMA page_count").fetchone()[0]
     ledger._writing.execute(f"PRAGMA max_page_count={pages + 1}")
 
-    with pytest.raises(EyespotError, match=r"cannot write judgements to .*full.*; make room") as told:
-        ledger.record([said(str(number)) for number in range(1000)])
+    with pytest.raises(EyespotError, match=r"cannot write judgements to .*full.*; make room") as excinfo:
+        ledger.record([entry(str(number)) for number in range(1000)])
 
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(excinfo.value)
     assert set(verdicts(ledger)) == {"a"}
 
 
@@ -339,10 +339,10 @@ def test_after_room_was_made_recording_goes_on(ledger: Judgements) -> None:
     pages = ledger._writing.execute("PRAGMA page_count").fetchone()[0]
     ledger._writing.execute(f"PRAGMA max_page_count={pages}")
     with pytest.raises(EyespotError):
-        ledger.record([said(str(number)) for number in range(1000)])
+        ledger.record([entry(str(number)) for number in range(1000)])
     ledger._writing.execute("PRAGMA max_page_count=100000")
 
-    ledger.record([said("a")])
+    ledger.record([entry("a")])
 
     assert set(verdicts(ledger)) == {"a"}
 
@@ -374,10 +374,10 @@ def test_a_place_that_is_a_folder_is_said(tmp_path: Path) -> None:
 def test_it_says_who_judged_for_a_query_and_on_how_many_images(tmp_path: Path) -> None:
     """Ada changes her mind on b; the model failed on b; nobody else's query counts."""
     yes, no = Verdict(1.0, 1), Verdict(0.0, 0)
-    said = [("q", "b", "person:ada", yes), ("q", "b", "person:ada", no), ("q", "c", "person:ada", yes)]
-    said += [("q", "a", "model:x", yes), ("q", "b", "model:x", None), ("other", "a", "person:bob", yes)]
+    votes = [("q", "b", "person:ada", yes), ("q", "b", "person:ada", no), ("q", "c", "person:ada", yes)]
+    votes += [("q", "a", "model:x", yes), ("q", "b", "model:x", None), ("other", "a", "person:bob", yes)]
     with Judgements(tmp_path / "ledger.sqlite") as ledger:
-        ledger.record([Judgement(*who, "p", verdict, "" if verdict else "no answer") for *who, verdict in said])
+        ledger.record([Judgement(*who, "p", verdict, "" if verdict else "no answer") for *who, verdict in votes])
         voices = ledger.voices("q")
         ledger.record([Judgement("q", "b", "person:ada", "p", yes)])
         after = ledger.voices("q")
@@ -389,9 +389,9 @@ def test_it_says_who_judged_for_a_query_and_on_how_many_images(tmp_path: Path) -
 def test_an_image_whose_verdict_was_taken_back_counts_for_no_voice(tmp_path: Path) -> None:
     """Ada takes b back, and c too, of which she then says no."""
     yes, no = Verdict(1.0, 1), Verdict(0.0, 0)
-    said = [("a", yes), ("b", yes), ("c", yes), ("b", None), ("c", None), ("c", no)]
+    votes = [("a", yes), ("b", yes), ("c", yes), ("b", None), ("c", None), ("c", no)]
     with Judgements(tmp_path / "ledger.sqlite") as ledger:
-        for image, verdict in said:
+        for image, verdict in votes:
             failure = "" if verdict else WITHDRAWN
             ledger.record([Judgement("q", image, "person:ada", "p", verdict, failure)])
 

@@ -249,8 +249,8 @@ def _scored(run: Run, inside: Qrels, outside: Qrels, k: int) -> Any:
 
 def _split(qrels: Qrels, group: set[str]) -> tuple[Qrels, Qrels]:
     halves = (
-        {q: {i: g for i, g in found.items() if (i in group) == kept} for q, found in qrels.items()}
-        for kept in (True, False)
+        {q: {i: g for i, g in found.items() if (i in group) == member} for q, found in qrels.items()}
+        for member in (True, False)
     )
     inside, outside = halves
     return Qrels(inside), Qrels(outside)

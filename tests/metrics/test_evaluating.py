@@ -54,9 +54,9 @@ def test_grades_are_those_of_the_dictionaries(
     found = aligned(Run.from_orders(orders), Qrels(grades), Qrels(removed))
 
     for row, query in enumerate(found.queries):
-        kept = [image for image in orders[query] if image not in removed.get(query, {})]
+        rest = [image for image in orders[query] if image not in removed.get(query, {})]
         span = slice(found.offsets[row], found.offsets[row + 1])
-        assert found.grades[span].tolist() == [max(grades[query].get(image, -1), -1) for image in kept]
+        assert found.grades[span].tolist() == [max(grades[query].get(image, -1), -1) for image in rest]
         best = sorted((grade for grade in grades[query].values() if grade > 0), reverse=True)
         assert found.ideal[found.ideal_offsets[row] : found.ideal_offsets[row + 1]].tolist() == best
     assert set(found.queries) == set(orders) & set(grades)
@@ -122,12 +122,12 @@ def test_two_measures_of_one_name_are_spelled_out_and_the_same_one_stands_once()
 def test_json_has_means_definitions_and_on_demand_queries_and_mteb_keys() -> None:
     scores = evaluate(RUN, QRELS, ["AP@50", "nDCG@10", "Hit@1"])
 
-    told = json.loads(json.dumps(scores.as_json(per_query=True, keys="mteb")))
+    report = json.loads(json.dumps(scores.as_json(per_query=True, keys="mteb")))
 
-    assert list(told["measures"]) == ["map_at_50", "ndcg_at_10", "hit_rate_at_1"]
-    assert told["measures"]["map_at_50"]["mean"] == pytest.approx(0.25 / 3)
-    assert told["measures"]["map_at_50"]["definition"]["norm"] == "all"
-    assert told["queries"]["a"]["map_at_50"] == pytest.approx(0.25)
+    assert list(report["measures"]) == ["map_at_50", "ndcg_at_10", "hit_rate_at_1"]
+    assert report["measures"]["map_at_50"]["mean"] == pytest.approx(0.25 / 3)
+    assert report["measures"]["map_at_50"]["definition"]["norm"] == "all"
+    assert report["queries"]["a"]["map_at_50"] == pytest.approx(0.25)
     assert "queries" not in scores.as_json()
     assert scores.take([0]).as_json()["measures"]["AP@50"]["mean"] == pytest.approx(0.25)
 

@@ -125,10 +125,10 @@ def test_without_the_extra_each_says_how_to_get_it() -> None:
         "    try: parse(name)\n"
         "    except Exception as error: print(type(error).__name__, error)\n"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
     line = install_line("ir")
-    *known, bpref, foo = told.splitlines()
+    *known, bpref, foo = output.splitlines()
     assert known == [f"UsageError the measure {name} needs the extra [ir]: {line}" for name in OUTSIDE]
     assert bpref == f"UsageError the measure Bpref needs the extra [ir]: {line}" and "no measure 'Foo'" in foo
 

@@ -72,7 +72,7 @@ def widths(axes: Axes, series: str | None = None) -> dict[str, float]:
     return {names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in bars}
 
 
-def said(figure: Figure) -> list[str]:
+def visible_texts(figure: Figure) -> list[str]:
     """Every text of a figure that can be read."""
     figure.draw_without_rendering()
     return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_text() and text.get_visible()]
@@ -117,12 +117,12 @@ def test_labels_hold_parents_and_counts() -> None:
     bar = Bar("Sex", 0.5, count=15, parent="Appearance")
     methods = {"a": [bar], "b": [replace(bar, count=9)]}
 
-    assert "Sex\nAppearance, n = 9–15" in said(grouped_bars(methods, AP))
+    assert "Sex\nAppearance, n = 9–15" in visible_texts(grouped_bars(methods, AP))
 
 
 def test_the_axis_says_the_measure() -> None:
     """AP@50 alone is three numbers."""
-    assert AP in said(grouped_bars(SCORES, AP, "By supercategory"))
+    assert AP in visible_texts(grouped_bars(SCORES, AP, "By supercategory"))
 
 
 def test_published_bars_are_outlined_and_ours_filled() -> None:
@@ -144,7 +144,7 @@ def test_a_missing_value_is_said() -> None:
 
 def test_bars_without_any_value_are_still_a_figure() -> None:
     """It says so in each row."""
-    assert "no value" in "".join(said(grouped_bars({"a": [Bar("x", math.nan)]}, AP)))
+    assert "no value" in "".join(visible_texts(grouped_bars({"a": [Bar("x", math.nan)]}, AP)))
 
 
 def test_values_below_zero_stay_in_sight() -> None:
@@ -170,7 +170,7 @@ def test_colours_tell_parents_where_panels_tell_methods() -> None:
     colours = {container.patches[0].get_facecolor() for container in panels(figure)[0].containers}
 
     assert len(colours) == 4
-    assert {"parent 0", "parent 3"} <= set(said(figure))
+    assert {"parent 0", "parent 3"} <= set(visible_texts(figure))
 
 
 def test_panel_headings_do_not_touch() -> None:
@@ -589,9 +589,9 @@ except EyespotError as error:
 def test_a_missing_package_names_the_extra(missing: str, child_env: dict[str, str]) -> None:
     """And nothing else of eyespot needs it."""
     line = [sys.executable, "-c", BLOCKED.format(missing=missing)]
-    told = subprocess.run(line, env=child_env, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(line, env=child_env, capture_output=True, text=True, check=True).stdout
 
-    assert told.endswith(f"needs the extra [plots]: {install_line('plots')}\n")
+    assert output.endswith(f"needs the extra [plots]: {install_line('plots')}\n")
 
 
 def test_figures_are_imported_without_matplotlib(child_env: dict[str, str]) -> None:

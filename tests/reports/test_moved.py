@@ -66,10 +66,10 @@ def test_a_page_without_moves_says_so() -> None:
 
 def test_the_summary_holds_means_and_wins() -> None:
     scores = {"plain": evaluate(PLAIN, QRELS, ["RR"]), "adapted": evaluate(ADAPTED, QRELS, ["RR"])}
-    told = summary(compare(scores, Resampling(100)).of("adapted", "RR"))
+    text = summary(compare(scores, Resampling(100)).of("adapted", "RR"))
 
-    assert told.startswith("RR of adapted: 0.7778 → 0.7778 (+0.0000")
-    assert told.endswith("corrected p = 1); 1 queries won, 1 lost, 1 tied")
+    assert text.startswith("RR of adapted: 0.7778 → 0.7778 (+0.0000")
+    assert text.endswith("corrected p = 1); 1 queries won, 1 lost, 1 tied")
 
 
 # -- what the page shows ------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def test_every_benchmark_is_on_the_page() -> None:
 
 
 def test_every_file_of_a_report_is_on_the_page() -> None:
-    told = re.findall(r"`([\w.]+\.(?:html|md|tex|parquet|json))`", PAGE.read_text(encoding="utf-8"))
+    files = re.findall(r"`([\w.]+\.(?:html|md|tex|parquet|json))`", PAGE.read_text(encoding="utf-8"))
 
     wanted = {"report.html", "tables.md", "tables.tex", "per_query.parquet", "run.parquet", "summary.json"}
-    assert wanted <= set(told)
+    assert wanted <= set(files)

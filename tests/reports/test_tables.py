@@ -49,11 +49,11 @@ def named(tables: list[ReportTable], title: str) -> ReportTable:
 
 
 @pytest.mark.parametrize(
-    ("label", "value", "said"),
+    ("label", "value", "text"),
     [("AP@50", 0.12345, "12.35"), ("RR@50", 0.12345, "0.123"), ("Rprec", 1.0, "100.00"), ("AP", math.nan, "–")],
 )
-def test_means_are_shown_as_papers_print_them(label: str, value: float, said: str) -> None:
-    assert format_mean(label, value) == said
+def test_means_are_shown_as_papers_print_them(label: str, value: float, text: str) -> None:
+    assert format_mean(label, value) == text
 
 
 def test_rprec_is_no_reciprocal_rank() -> None:

@@ -121,21 +121,21 @@ class HubAnswer(BaseHTTPRequestHandler):
             self._blob(data, about)
 
     def _blob(self, data: bytes, about: Mapping[str, str] = {}) -> None:
-        asked = self.headers.get("Range")
-        start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
+        range_header = self.headers.get("Range")
+        start = int(range_header.removeprefix("bytes=").partition("-")[0]) if range_header else 0
         headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()}"', "Accept-Ranges": "bytes", **about}
-        if asked:
-            self.mirror.ranges.append(asked)
+        if range_header:
+            self.mirror.ranges.append(range_header)
             if start >= len(data):
                 self._send(416, b"", {"Content-Range": f"bytes */{len(data)}"})
                 return
             headers["Content-Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
         if self.mirror.cut is not None and self.command == "GET" and len(data) >= LARGE:
-            self._send(200 if not asked else 206, data[start:], headers, self.mirror.cut)
+            self._send(200 if not range_header else 206, data[start:], headers, self.mirror.cut)
             self.mirror.cut = None
             self.close_connection = True
         else:
-            self._send(206 if asked else 200, data[start:], headers)
+            self._send(206 if range_header else 200, data[start:], headers)
 
     def _broken_chunks(self, data: bytes) -> None:
         self.send_response(200)

@@ -173,8 +173,8 @@ def test_a_miniature_runs_to_its_table(name: str, tmp_path: Path) -> None:
     again = run_eyespot("reproduce", name, "--sample", "--work", tmp_path / "w", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["cells"] and all(cell["printed"] is None for cell in told["cells"]) and "sample" in told["note"]
+    table = json.loads(done.stdout)
+    assert table["cells"] and all(cell["printed"] is None for cell in table["cells"]) and "sample" in table["note"]
     if name == "inquire-2":  # as if it were the report of a system of the paper
         report = tmp_path / "as" / "reports" / "rn50"
         report.parent.mkdir(parents=True)

@@ -28,9 +28,9 @@ def note(text: str) -> str:
 
 
 def ran(commands: list[TableCommand], work: Path) -> list[str]:
-    told: list[str] = []
-    run_commands(commands, work, told.append)
-    return told
+    lines: list[str] = []
+    run_commands(commands, work, lines.append)
+    return lines
 
 
 def order(work: Path) -> list[str]:
@@ -41,9 +41,9 @@ def test_a_finished_line_is_not_run_again(tmp_path: Path) -> None:
     commands = [command("one", note("one")), command("two", note("two"))]
 
     ran(commands, tmp_path)
-    told = ran(commands, tmp_path)
+    lines = ran(commands, tmp_path)
 
-    assert order(tmp_path) == ["one", "two"] and all("finished" in line for line in told)
+    assert order(tmp_path) == ["one", "two"] and all("finished" in line for line in lines)
 
 
 def test_a_line_that_fails_stops_and_the_next_run_goes_on_there(tmp_path: Path) -> None:
@@ -88,11 +88,11 @@ def test_a_changed_line_runs_again(tmp_path: Path) -> None:
 def test_a_file_that_was_put_there_by_hand_is_not_downloaded(tmp_path: Path) -> None:
     (tmp_path / "set.zip").touch()
 
-    told = ran(
+    lines = ran(
         [TableCommand("get", "eyespot download https://127.0.0.1:9/set.zip --out .", "set.zip", "", None)], tmp_path
     )
 
-    assert "finished" in told[0]
+    assert "finished" in lines[0]
 
 
 def test_a_download_that_was_killed_is_not_one_put_there_by_hand(tmp_path: Path) -> None:

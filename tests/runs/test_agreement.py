@@ -43,27 +43,27 @@ def counted(patients: list[str]) -> Ratings:
 
 @pytest.mark.parametrize(("level", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_alpha_is_that_of_krippendorff_2011(level: str, value: float) -> None:
-    told = krippendorff_alpha(grid(KRIPPENDORFF), level, FEW)
-    assert round(told.value, 3) == value
-    assert (told.items, told.ratings) == (11, 40)  # unit 12 has one rating
+    alpha = krippendorff_alpha(grid(KRIPPENDORFF), level, FEW)
+    assert round(alpha.value, 3) == value
+    assert (alpha.items, alpha.ratings) == (11, 40)  # unit 12 has one rating
 
 
 def test_alpha_of_two_observers_and_two_values_is_that_of_krippendorff_2011() -> None:
-    told = krippendorff_alpha(grid([[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]]), how=FEW)
-    assert round(told.value, 3) == 0.095  # section A: observed 4/10, expected by 14 zeros and 6 ones
-    assert told.observed == pytest.approx(0.6)
+    alpha = krippendorff_alpha(grid([[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]]), how=FEW)
+    assert round(alpha.value, 3) == 0.095  # section A: observed 4/10, expected by 14 zeros and 6 ones
+    assert alpha.observed == pytest.approx(0.6)
 
 
 def test_fleiss_kappa_is_that_of_fleiss_1971() -> None:
-    told = fleiss_kappa(counted(FLEISS), FEW)
-    assert (round(told.value, 3), round(told.observed, 4), round(told.expected, 4)) == (0.430, 0.5556, 0.2199)
+    kappa = fleiss_kappa(counted(FLEISS), FEW)
+    assert (round(kappa.value, 3), round(kappa.observed, 4), round(kappa.expected, 4)) == (0.430, 0.5556, 0.2199)
 
 
 def test_cohen_kappa_by_hand() -> None:
     # 20 yes and yes, 5 yes and no, 10 no and yes, 15 no and no: (0.7 - 0.5) / (1 - 0.5)
     first, second = [1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15
-    told = cohen_kappa(grid([first, second]), FEW)
-    assert (told.value, told.observed, told.expected) == pytest.approx((0.4, 0.7, 0.5))
+    kappa = cohen_kappa(grid([first, second]), FEW)
+    assert (kappa.value, kappa.observed, kappa.expected) == pytest.approx((0.4, 0.7, 0.5))
 
 
 tables = st.integers(2, 5).flatmap(
@@ -78,7 +78,7 @@ tables = st.integers(2, 5).flatmap(
 def test_alpha_is_one_less_the_mean_distance_of_pairs_within_units_over_that_of_all_pairs(
     items: Grid, level: str
 ) -> None:
-    told = krippendorff_alpha(grid([list(row) for row in zip(*items, strict=True)]), level, Resampled(1))
+    alpha = krippendorff_alpha(grid([list(row) for row in zip(*items, strict=True)]), level, Resampled(1))
 
     units = [[v for v in row if v is not None] for row in items]
     units = [unit for unit in units if len(unit) > 1]
@@ -94,9 +94,9 @@ def test_alpha_is_one_less_the_mean_distance_of_pairs_within_units_over_that_of_
     within = sum(apart(a, b) / (len(unit) - 1) for unit in units for a, b in permutations(unit, 2))
     chance = sum(apart(a, b) for a, b in permutations(everything, 2))
     if not chance:
-        assert np.isnan(told.value)
+        assert np.isnan(alpha.value)
     else:
-        assert told.value == pytest.approx(1 - within * (len(everything) - 1) / chance)
+        assert alpha.value == pytest.approx(1 - within * (len(everything) - 1) / chance)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=20), st.permutations(range(3)))
@@ -144,5 +144,5 @@ def test_what_does_not_fit_is_refused_with_the_way_out() -> None:
 
 
 def test_nothing_rated_twice_is_no_agreement() -> None:
-    told = krippendorff_alpha(grid([[1, 2, None], [None, None, 3]]))
-    assert np.isnan(told.value) and told.items == 0
+    alpha = krippendorff_alpha(grid([[1, 2, None], [None, None, 3]]))
+    assert np.isnan(alpha.value) and alpha.items == 0

@@ -366,12 +366,12 @@ def test_trec_order_is_trec_evals() -> None:
 def test_trec_published_files() -> None:
     run = read_run(CONFORMANCE / "trec_eval" / "test" / "results.test")
     qrels = read_qrels(CONFORMANCE / "trec_eval" / "test" / "qrels.test")
-    said = dict(
+    expected = dict(
         line.split()[0::2] for line in (CONFORMANCE / "trec_eval" / "test" / "out.test").read_text().splitlines()
     )
-    assert len(run.score) == int(said["num_ret"]) and len(run) == int(said["num_q"])
-    assert sum(len(qrels.relevant(query)) for query in qrels) == int(said["num_rel"])
-    assert int((run.graded(qrels) > 0).sum()) == int(said["num_rel_ret"])
+    assert len(run.score) == int(expected["num_ret"]) and len(run) == int(expected["num_q"])
+    assert sum(len(qrels.relevant(query)) for query in qrels) == int(expected["num_rel"])
+    assert int((run.graded(qrels) > 0).sum()) == int(expected["num_rel_ret"])
 
 
 @conformance

@@ -61,18 +61,18 @@ QRELS = {
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_malformed_run(tmp_path: Path, name: str) -> None:
-    content, said = RUNS[name]
+    content, message = RUNS[name]
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(UsageError, match=said) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         read_run(tmp_path / name)
     assert str(tmp_path / name) in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", QRELS)
 def test_malformed_judgements(tmp_path: Path, name: str) -> None:
-    content, said = QRELS[name]
+    content, message = QRELS[name]
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(UsageError, match=said) as caught:
+    with pytest.raises(UsageError, match=message) as caught:
         read_qrels(tmp_path / name)
     assert str(tmp_path / name) in str(caught.value) and "\n" not in str(caught.value)
 
@@ -139,7 +139,7 @@ def npz(path: Path, **arrays: object) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("arrays", "said"),
+    ("arrays", "message"),
     [
         ({"scores": [[1.0]], "queries": ["q"]}, "has no array 'images'"),
         ({"scores": [1.0], "queries": ["q"], "images": ["a"]}, r"scores of shape \(1,\); .* make \(1, 1\)"),
@@ -151,8 +151,8 @@ def npz(path: Path, **arrays: object) -> Path:
         ({"ids": [["a", "b"]], "queries": ["q"], "scores": [[1.0]]}, r"expected \(queries, k\) for both"),
     ],
 )
-def test_a_malformed_matrix(tmp_path: Path, arrays: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_a_malformed_matrix(tmp_path: Path, arrays: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         read_run(npz(tmp_path / "run.npz", **arrays))
 
 
@@ -172,7 +172,7 @@ def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         ({"query": ["q"], "image": ["a"]}, "has no column score; there are: query, image"),
         ({"query": ["q", None], "image": ["a", "b"], "score": [1.0, 2.0]}, "row 2: has no query"),
@@ -183,9 +183,9 @@ def test_an_array_that_claims_more_than_it_has_is_refused(tmp_path: Path) -> Non
         ({"query": ["q", "q"], "image": ["a", "a"], "score": [1.0, 2.0]}, "query 'q' ranks image 'a' twice"),
     ],
 )
-def test_a_malformed_table(tmp_path: Path, columns: dict[str, list[object]], said: str) -> None:
+def test_a_malformed_table(tmp_path: Path, columns: dict[str, list[object]], message: str) -> None:
     pq.write_table(pa.table(columns), tmp_path / "run.parquet")
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         read_run(tmp_path / "run.parquet")
 
 

@@ -51,7 +51,7 @@ def test_the_released_file_is_captions_by_image_and_its_folder_the_sub_task(tmp_
 
 
 @pytest.mark.parametrize(
-    ("table", "rows", "said"),
+    ("table", "rows", "text"),
     [
         ("images", [{"image": "a"}, {"image": "a"}], "line 3: has the image 'a' a second time"),
         ("images", [{"image": "a", "version": "v9"}], "has the version 'v9'; there are: v0, v1, v2"),
@@ -62,14 +62,14 @@ def test_the_released_file_is_captions_by_image_and_its_folder_the_sub_task(tmp_
         ("captions", [{"id": "t", "text": "x"}], "has no column image; there are: id, text"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, table: str, rows: list[dict[str, str]], said: str) -> None:
+def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, table: str, rows: list[dict[str, str]], text: str) -> None:
     data = worlds.recos(tmp_path)
     worlds.table(data / f"{table}.csv", rows)
 
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as error:
         recos.read(data, "v1")
 
-    assert said in str(told.value)
+    assert text in str(error.value)
 
 
 def test_a_version_that_is_none_is_refused(tmp_path: Path) -> None:

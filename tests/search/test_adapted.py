@@ -106,9 +106,9 @@ def test_the_library_s_own_call_takes_a_checkpoint(collection: Collection, tmp_p
     assert [hit.image for hit in run["q"]] == ids(collection, wanted)
 
 
-@pytest.mark.parametrize(("dim", "encoder", "said"), [(512, "clip-of-others", "eyespot train quari"), (12, None, "12")])
+@pytest.mark.parametrize(("dim", "encoder", "text"), [(512, "clip-of-others", "eyespot train quari"), (12, None, "12")])
 def test_an_adapter_of_another_space_is_refused(
-    collection: Collection, tmp_path: Path, dim: int, encoder: str | None, said: str
+    collection: Collection, tmp_path: Path, dim: int, encoder: str | None, text: str
 ) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=text):
         collection.search("a windmill", adapt=checkpoint(tmp_path, dim, encoder))

@@ -253,10 +253,10 @@ def test_directions_in_which_all_photos_differ_count_less() -> None:
 
 
 def test_teaching_can_be_left_out_and_says_what_it_did(collection: Collection) -> None:
-    told, untold = (searched(collection, "ardea cocoi", by="both", teach=teach) for teach in (True, False))
+    run, untold = (searched(collection, "ardea cocoi", by="both", teach=teach) for teach in (True, False))
 
-    assert told.header["taught"]["q"]["photos"] == 2
-    assert [getattr(note, "code", "") for note in told.notes] == ["taught"] and "--" not in told.notes[0]
+    assert run.header["taught"]["q"]["photos"] == 2
+    assert [getattr(note, "code", "") for note in run.notes] == ["taught"] and "--" not in run.notes[0]
     assert "taught" not in untold.header and not untold.notes
 
 

@@ -141,10 +141,10 @@ def test_the_same_seed_gives_the_same_curve() -> None:
 
 
 def test_a_hit_without_an_answer_is_as_if_never_asked() -> None:
-    asked = fit(falling(50), RankSample.of(50, [1, 9, 40]), [1, np.nan, 0])
+    curve = fit(falling(50), RankSample.of(50, [1, 9, 40]), [1, np.nan, 0])
     never = fit(falling(50), RankSample.of(50, [1, 40]), [1, 0])
 
-    assert asked.count(20) == never.count(20)
+    assert curve.count(20) == never.count(20)
 
 
 def test_a_verdict_of_one_half_says_nothing() -> None:
@@ -277,7 +277,7 @@ def test_probabilities_of_hits_without_a_verdict_come_true() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "said"),
+    ("attempt", "message"),
     [
         (lambda: plan(0, 5), "at least one hit"),
         (lambda: plan(5, 0), "one verdict"),
@@ -302,6 +302,6 @@ def test_probabilities_of_hits_without_a_verdict_come_true() -> None:
         (lambda: reliability([1.5], [1]), "between 0 and 1"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_sentence(attempt, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_what_cannot_be_is_said_in_a_sentence(attempt, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         attempt()

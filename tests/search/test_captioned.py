@@ -55,13 +55,13 @@ def table(path: Path, *rows: tuple[str, ...]) -> Path:
 
 
 def one(view: View, captions: object) -> CaptionRows:
-    (said,) = said_in(view, str(captions))
-    return said
+    (part,) = said_in(view, str(captions))
+    return part
 
 
-def paths(view: View, said: CaptionRows) -> list[str]:
+def paths(view: View, captions: CaptionRows) -> list[str]:
     """The last part of the path of each picture that something is said of."""
-    return [os.path.basename(facts["path"]) for facts in view.facts(said.rows)]
+    return [os.path.basename(facts["path"]) for facts in view.facts(captions.rows)]
 
 
 @pytest.mark.parametrize("name", ["captions.parquet", "captions.csv"])
@@ -69,29 +69,29 @@ def test_captions_as_they_are_built_join_by_id(gallery: Path, view: View, tmp_pa
     templates = Templates.own(["common_name"], {}, ["{a common_name}"])
     write(sentences(gallery, templates), tmp_path / name, templates)
 
-    said = one(view, tmp_path / name)
+    captions = one(view, tmp_path / name)
 
-    assert dict(zip(paths(view, said), said.texts, strict=True)) == {
+    assert dict(zip(paths(view, captions), captions.texts, strict=True)) == {
         "0.jpg": "a heron",
         "1.jpg": "an osprey",
         "2.jpg": "an owl",
     }
-    assert said.notes == [f"3 of 3 captions of {tmp_path / name} are of a picture of the gallery, by id"]
+    assert captions.notes == [f"3 of 3 captions of {tmp_path / name} are of a picture of the gallery, by id"]
 
 
 def test_what_is_not_there_is_counted(view: View, tmp_path: Path) -> None:
     rows = [("file_name", "caption"), ("2.jpg", "an owl"), ("2.jpg", "it sits"), ("x.jpg", "?"), ("4.jpg", "gone")]
 
-    said = one(view, table(tmp_path / "c.csv", *rows))
+    captions = one(view, table(tmp_path / "c.csv", *rows))
 
-    assert (said.texts, set(paths(view, said))) == (["an owl", "it sits"], {"2.jpg"})
-    assert "2 of 4 captions" in said.notes[0] and "2 pictures are not there, 'x.jpg' for one" in said.notes[0]
+    assert (captions.texts, set(paths(view, captions))) == (["an owl", "it sits"], {"2.jpg"})
+    assert "2 of 4 captions" in captions.notes[0] and "2 pictures are not there, 'x.jpg' for one" in captions.notes[0]
 
 
 def test_a_name_of_several_pictures_says_nothing_of_any(view: View, tmp_path: Path) -> None:
-    said = one(view, table(tmp_path / "c.csv", ("file_name", "caption"), ("0", "a heron"), ("1", "which?")))
+    captions = one(view, table(tmp_path / "c.csv", ("file_name", "caption"), ("0", "a heron"), ("1", "which?")))
 
-    assert said.texts == ["a heron"] and "several pictures have the name '1'" in said.notes[0]
+    assert captions.texts == ["a heron"] and "several pictures have the name '1'" in captions.notes[0]
 
 
 def test_each_file_of_a_folder_joins_in_its_own_way(view: View, tmp_path: Path) -> None:
@@ -99,31 +99,31 @@ def test_each_file_of_a_folder_joins_in_its_own_way(view: View, tmp_path: Path) 
         (tmp_path / part).mkdir()
         pq.write_table(pa.table({column: [name], "caption": [part]}), tmp_path / part / "captions.parquet")
 
-    said = list(said_in(view, f"{tmp_path}/"))
+    parts = list(said_in(view, f"{tmp_path}/"))
 
-    assert [paths(view, part) for part in said] == [["0.jpg"], ["1.jpg"]]
+    assert [paths(view, part) for part in parts] == [["0.jpg"], ["1.jpg"]]
 
 
 def test_texts_and_images_are_rows_of_the_pictures_that_are_there(gallery: Path, view: View, tmp_path: Path) -> None:
     encoder = rooms.load("encoders", "starter")
-    said = [one(view, "common_name"), one(view, table(tmp_path / "c.csv", ("path", "caption"), ("2.jpg", "an owl")))]
+    parts = [one(view, "common_name"), one(view, table(tmp_path / "c.csv", ("path", "caption"), ("2.jpg", "an owl")))]
 
-    found = captioned(view, encoder, said)
+    found = captioned(view, encoder, parts)
 
     assert len(found.images) == len(found.ids) == 4 and len(found.texts) == len(found.of) == 4
-    assert [found.ids[row] for row in found.of] == [view.facts([row])[0]["id"] for part in said for row in part.rows]
+    assert [found.ids[row] for row in found.of] == [view.facts([row])[0]["id"] for part in parts for row in part.rows]
     assert np.allclose(found.texts[-1:], encoder.encode_texts(["an owl"]), atol=1e-5)
 
 
 def test_captions_of_other_pictures_only_are_no_pairs(view: View, tmp_path: Path) -> None:
-    said = one(view, table(tmp_path / "c.csv", ("file_name", "caption"), ("x.jpg", "?")))
+    captions = one(view, table(tmp_path / "c.csv", ("file_name", "caption"), ("x.jpg", "?")))
 
     with pytest.raises(NothingFound, match="no caption is of a picture of"):
-        captioned(view, rooms.load("encoders", "starter"), [said])
+        captioned(view, rooms.load("encoders", "starter"), [captions])
 
 
 @pytest.mark.parametrize(
-    ("captions", "error", "told"),
+    ("captions", "error", "message"),
     [
         ("nowhere.csv", UsageError, "there is no file"),
         ("no/where", UsageError, "there is no file"),
@@ -133,12 +133,12 @@ def test_captions_of_other_pictures_only_are_no_pairs(view: View, tmp_path: Path
         ("empty/", NothingFound, "holds no captions.parquet"),
     ],
 )
-def test_what_is_wrong_is_told(view: View, tmp_path: Path, captions: str, error: type[Exception], told: str) -> None:
+def test_what_is_wrong_is_told(view: View, tmp_path: Path, captions: str, error: type[Exception], message: str) -> None:
     (tmp_path / "empty").mkdir()
     table(tmp_path / "without.csv", ("id", "text"), ("1", "x"))
     table(tmp_path / "unnamed.csv", ("key", "caption"), ("1", "x"))
 
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         list(said_in(view, captions if captions == "colour" else f"{tmp_path}/{captions}"))
 
 
@@ -149,12 +149,12 @@ def test_a_text_may_ask_with_a_picture(view: View, tmp_path: Path) -> None:
     """It is embedded as a search by both is; a picture that is not there takes its text along."""
     encoder = rooms.load("encoders", "starter")
     lines = [("file_name", "caption", "asked_with"), ("0.jpg", "what next?", "2.jpg"), ("0.jpg", "a heron", "")]
-    said = one(view, table(tmp_path / "asked.csv", *lines, ("2.jpg", "who?", "nowhere.jpg")))
+    captions = one(view, table(tmp_path / "asked.csv", *lines, ("2.jpg", "who?", "nowhere.jpg")))
 
-    found = captioned(view, encoder, [said])
+    found = captioned(view, encoder, [captions])
 
-    asking = Path(view.facts([said.asking[0]])[0]["path"])
+    asking = Path(view.facts([captions.asking[0]])[0]["path"])
     wanted = embed([Query.composed(asking, "what next?"), Query.words("a heron")], encoder)
-    assert (asking.name, said.texts, said.asking[1]) == ("2.jpg", ["what next?", "a heron"], -1)
+    assert (asking.name, captions.texts, captions.asking[1]) == ("2.jpg", ["what next?", "a heron"], -1)
     assert np.abs(found.texts - wanted).max() < 1e-6
-    assert "1 texts of" in said.notes[1] and "ask with a picture that is not in the gallery" in said.notes[1]
+    assert "1 texts of" in captions.notes[1] and "ask with a picture that is not in the gallery" in captions.notes[1]

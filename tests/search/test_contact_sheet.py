@@ -215,11 +215,11 @@ def browser() -> Iterator[Any]:
 
 def opened(browser: Any, page: Path, width: int, scheme: str = "light") -> tuple[Any, list[str]]:
     view = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme).new_page()
-    said: list[str] = []
-    view.on("console", lambda message: said.append(message.text))
-    view.on("request", lambda request: said.append(request.url[:30]))
+    log: list[str] = []
+    view.on("console", lambda message: log.append(message.text))
+    view.on("request", lambda request: log.append(request.url[:30]))
     view.goto(page.as_uri())
-    return view, [line for line in said if not line.startswith(("data:", page.as_uri()[:30]))]
+    return view, [line for line in log if not line.startswith(("data:", page.as_uri()[:30]))]
 
 
 @pytest.mark.parametrize("width", [320, 1440])
@@ -228,8 +228,8 @@ def test_a_browser_shows_all_within_the_screen_and_asks_nobody(browser: Any, tmp
     (tmp_path / "sheet.html").write_text(
         as_html("z" * 300, [SheetPanel("w" * 300, "note", tiles, jpeg(BLUE))], "v" * 300)
     )
-    view, said = opened(browser, tmp_path / "sheet.html", width)
-    assert said == []
+    view, log = opened(browser, tmp_path / "sheet.html", width)
+    assert log == []
     assert view.evaluate("document.documentElement.scrollWidth") == width
     assert view.evaluate("[...document.images].map(i => i.naturalWidth)") == [320, 320, 80]
     boxes = view.evaluate("[...document.querySelectorAll('figure')].map(f => f.getBoundingClientRect().toJSON())")

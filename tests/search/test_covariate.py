@@ -113,8 +113,8 @@ def ledger(tmp_path: Path) -> Iterator[Judgements]:
 def answered(ledger: Judgements, judge: str, relevant: int, hits: int = 300) -> None:
     """A model says 0.9 of the first hits and 0.1 of the others."""
     digest = query_digest(HERON)
-    said = (Verdict(0.9 if rank <= relevant else 0.1) for rank in range(1, hits + 1))
-    ledger.record(Judgement(digest, f"i{rank}", judge, "p", word) for rank, word in enumerate(said, 1))
+    verdicts = (Verdict(0.9 if rank <= relevant else 0.1) for rank in range(1, hits + 1))
+    ledger.record(Judgement(digest, f"i{rank}", judge, "p", word) for rank, word in enumerate(verdicts, 1))
 
 
 def counted(ledger: Judgements, run: Run, judge: str = "person:ada") -> Calibration:

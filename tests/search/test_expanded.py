@@ -41,8 +41,8 @@ def plane(folder: Path, degrees: list[float]) -> View:
     """A gallery whose pictures are called by their directions."""
     shard = disk.shard_path(folder, 0)
     shard.mkdir(parents=True)
-    kept = [StoredRow(f"{one:g}", {}, [0], [f"{one:g}.jpg"], 1, 1, {}) for one in degrees]
-    disk.write_items(shard, table_of(kept, COLUMNS))
+    rows = [StoredRow(f"{one:g}", {}, [0], [f"{one:g}.jpg"], 1, 1, {}) for one in degrees]
+    disk.write_items(shard, table_of(rows, COLUMNS))
     disk.write_vectors(shard, directions(degrees), disk.SpaceNote(Compass.space, [], []))
     stem = disk.stem_of(Compass.space)
     disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {stem: Compass.space}, stem, 1))

@@ -151,8 +151,8 @@ def test_the_record_of_a_query_is_that_of_its_words(collection: Collection, tmp_
 
 def test_the_majority_of_people_counts_and_an_even_vote_moves_nothing(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
-    for who, said in {"ada": "yny", "bob": "yyn", "cy": "ydn"}.items():
-        for image, verdict in zip("abc", said, strict=True):
+    for who, marks in {"ada": "yny", "bob": "yyn", "cy": "ydn"}.items():
+        for image, verdict in zip("abc", marks, strict=True):
             judge(ledger, image, VERDICTS[verdict], f"person:{who}")
 
     assert recorded(ledger, QUERY) == Feedback(("a",), ("c",), "3 people")

@@ -89,18 +89,18 @@ def test_a_query_of_one_run_is_ranked_by_that_run() -> None:
 
 
 def test_stages_are_asked_alike_and_fused() -> None:
-    asked = []
+    calls = []
 
     def stage(queries: list[Query], run: Run | None) -> Run:
-        asked.append((queries[0].id, run))
-        return A if len(asked) == 1 else B
+        calls.append((queries[0].id, run))
+        return A if len(calls) == 1 else B
 
     assert order(Fused(stage, stage, fusion=Fusion("combsum"))([Query.words("a heron")], B)) == "xzyw"
-    assert asked == [("q", B), ("q", B)]
+    assert calls == [("q", B), ("q", B)]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"by": "sum"}, "no 'sum' among the ways to fuse; there are: rrf, combsum, combmnz"),
         ({"norm": "max"}, "no 'max' among the norms; there are: min-max, z"),
@@ -110,8 +110,8 @@ def test_stages_are_asked_alike_and_fused() -> None:
         ({"weights": (1, -1)}, "0 or more"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(wrong: dict, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_what_is_wrong_is_one_sentence(wrong: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         Fusion(**wrong)
 
 

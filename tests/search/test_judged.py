@@ -142,9 +142,9 @@ def test_re_ranking_moves_nothing_across_the_depth(
     verdicts: list[float | None], depth: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     images = "abcdefgh"[: len(verdicts)]
-    said = {image: its for image, its in zip(images, verdicts, strict=True) if its is not None}
+    labels = {image: its for image, its in zip(images, verdicts, strict=True) if its is not None}
     with Judgements(tmp_path_factory.mktemp("l") / "ledger.sqlite") as ledger:
-        run = JudgeRerank(Labels({"a heron": said}), ledger, depth)([HERON], ranked(q=images))
+        run = JudgeRerank(Labels({"a heron": labels}), ledger, depth)([HERON], ranked(q=images))
 
     scores = [hit.score for hit in run["q"]]
     assert sorted(order(run)[:depth]) == sorted(images[:depth]) and order(run)[depth:] == images[depth:]
@@ -255,8 +255,8 @@ def hard() -> Hard:
     facts, qrels = inquire.read_queries(folder / "queries.csv"), read_qrels(folder / "qrels.txt")
     run, queries = read_run(folder / "run_given_order.txt"), [Query.words(its["text"], q) for q, its in facts.items()]
     run.facts = {image: {"id": image, "path": image} for image in run.images.tolist()}
-    said = {facts[query]["text"]: {image: float(grade) for image, grade in qrels[query].items()} for query in qrels}
-    return Hard(Task.of("t2i", Collection(facts, qrels), preset("inquire")), queries, run, Labels(said))
+    labels = {facts[query]["text"]: {image: float(grade) for image, grade in qrels[query].items()} for query in qrels}
+    return Hard(Task.of("t2i", Collection(facts, qrels), preset("inquire")), queries, run, Labels(labels))
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +283,7 @@ def test_a_perfect_judge_reaches_the_best_possible_at_every_depth(
     stages, *_ = two_stages(hard.task, hard.run, Rescored(stage.scores(hard.run, looked), depth))
 
     best, reranked = stages[1], stages[2]
-    assert best.name == f"best possible of the first {depth}" and looked.asked.known == 59 * depth
+    assert best.name == f"best possible of the first {depth}" and looked.stats.known == 59 * depth
     for label, values in best.scores.values.items():
         assert reranked.scores.values[label].tolist() == pytest.approx(values.tolist(), abs=1e-12)
 

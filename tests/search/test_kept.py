@@ -220,19 +220,19 @@ def test_a_lost_table_is_not_made_again_by_a_search(view: View) -> None:
 @pytest.mark.parametrize("recall", [None, "much", []])
 def test_an_answer_is_not_called_exact_because_settings_are_damaged(view: View, recall: object) -> None:
     place = folder_of(view, "faiss") / "settings.json"
-    told = json.loads(place.read_text())
-    told["measured"]["recall"] = recall
-    place.write_text(json.dumps(told))
+    config = json.loads(place.read_text())
+    config["measured"]["recall"] = recall
+    place.write_text(json.dumps(config))
 
     with pytest.raises(EyespotError, match=r"damaged.*eyespot index --repair"):
         open_index(view, "faiss")
 
 
 def test_settings_say_what_was_built(view: View) -> None:
-    told = json.loads((folder_of(view, "faiss") / "settings.json").read_text())
+    config = json.loads((folder_of(view, "faiss") / "settings.json").read_text())
 
-    assert (told["format"], told["index"], told["rows"]) == (1, "faiss", ROWS)
-    assert told["settings"] == SETTINGS and told["measured"]["queries"] == 100
+    assert (config["format"], config["index"], config["rows"]) == (1, "faiss", ROWS)
+    assert config["settings"] == SETTINGS and config["measured"]["queries"] == 100
     assert read_stored(view, "faiss").shards[0].rows == ROWS and names_in(view) == ["faiss"]
 
 

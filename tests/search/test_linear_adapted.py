@@ -40,9 +40,9 @@ def test_rows_come_in_the_order_of_the_formula(seed: int, window: int, k: int, h
     found = whole.search(queries, k, mask)
 
     rows = np.concatenate(blocks).astype(np.float64)
-    seen, asked = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (rows, queries.astype(np.float64)))
-    seen, asked = (x @ static.weight.T.astype(np.float64) + static.bias for x in (seen, asked))
-    scores = asked @ seen.T / np.linalg.norm(asked, axis=1)[:, None] / np.linalg.norm(seen, axis=1)
+    seen, probes = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (rows, queries.astype(np.float64)))
+    seen, probes = (x @ static.weight.T.astype(np.float64) + static.bias for x in (seen, probes))
+    scores = probes @ seen.T / np.linalg.norm(probes, axis=1)[:, None] / np.linalg.norm(seen, axis=1)
     scores[:, ~mask] = -9
     assert found.rows.shape == (3, min(k, int(mask.sum()))) and mask[found.rows].all()
     expected = -np.sort(-scores, axis=1)[:, : found.rows.shape[1]]

@@ -271,9 +271,9 @@ def test_a_gallery_described_otherwise_is_told_to_describe_again(collection: Col
 
 
 def test_stages_in_a_row_give_the_k_best(collection: Collection, another_view: Path) -> None:
-    asked = collection.query("a bridge", another_view)
+    query = collection.query("a bridge", another_view)
 
-    run = collection.answered(asked, chain_of(collection, StageOptions(3, neighbours=2, rerank_local="spatial")))
+    run = collection.answered(query, chain_of(collection, StageOptions(3, neighbours=2, rerank_local="spatial")))
 
     assert (name_of(run), len(run["q"])) == (ASKED, 3)
     assert {"expanded": 2, "rerank_local": "spatial"}.items() <= run.header.items()
@@ -281,9 +281,9 @@ def test_stages_in_a_row_give_the_k_best(collection: Collection, another_view: P
 
 
 def test_an_expansion_by_none_is_the_plain_search(collection: Collection) -> None:
-    asked, allowed = collection.query("a castle"), collection.allowed()
+    query, allowed = collection.query("a castle"), collection.allowed()
 
-    run = collection.answered(asked, chain_of(collection, StageOptions(20, allowed, neighbours=0)))
+    run = collection.answered(query, chain_of(collection, StageOptions(20, allowed, neighbours=0)))
 
     assert run["q"] == collection.search("a castle", k=20)["q"]
 
@@ -317,6 +317,6 @@ def test_other_packages_add_a_way_to_compare(tmp_path: Path, child_env: dict[str
     env = {**child_env, "PYTHONPATH": f"{tmp_path}:{child_env['PYTHONPATH']}"}
     code = "from eyespot import rooms; print(rooms.names('search.local'), rooms.load('search.local', 'ames:w.pt'))"
 
-    told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout
+    output = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout
 
-    assert told == "['ames', 'chamfer', 'onnx', 'spatial'] a network of w.pt\n"
+    assert output == "['ames', 'chamfer', 'onnx', 'spatial'] a network of w.pt\n"

@@ -62,9 +62,9 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 
 
 def searched(collection: Collection, query: str | Query, **how: object) -> Run:
-    asked = Query.words(query) if isinstance(query, str) else query
+    search_query = Query.words(query) if isinstance(query, str) else query
     options = replace(StageOptions(24, collection.allowed(), by="words", named=True), **how)  # type: ignore[arg-type]
-    return chain_of(collection, options)([asked])
+    return chain_of(collection, options)([search_query])
 
 
 def labels(run: Run) -> set[str]:
@@ -143,11 +143,11 @@ def test_a_name_is_reworded_where_it_is_a_word_of_its_own(collection: Collection
 @pytest.mark.parametrize("teach", ["--teach", "--no-teach"])
 def test_why_explains_the_query_that_was_searched(collection: Collection, teach: str) -> None:
     line = ["search", "a garza", "-g", str(collection.gallery.path), "--why", "--json", "--by", "both", teach]
-    told = CliRunner().invoke(app, line)
+    result = CliRunner().invoke(app, line)
 
-    assert told.exit_code == 0, told.exception
+    assert result.exit_code == 0, result.exception
     best = searched(collection, "a garza", by="both").header["wordings"]["q"][0].split()
-    notes = json.loads(told.stdout)["items"][0]["why"]
+    notes = json.loads(result.stdout)["items"][0]["why"]
     assert [one["sentence"].split()[0] for one in notes if one["code"] == "word"] == best != ["a", "garza"]
     assert any(one["code"] == "without labels" for one in notes) == (teach == "--teach")
 

@@ -94,8 +94,8 @@ def expected(bare: set[int]) -> list[int]:
     """On words where most answers are words: yes before no; else by probability, with the words behind."""
     if len(bare) > COUNT - len(bare):
         return sorted(range(COUNT), key=lambda number: SHARES[number] < 0.5)
-    told = [number for number in range(COUNT) if number not in bare]
-    return [*sorted(told, key=lambda number: -SHARES[number]), *sorted(bare)]
+    rest = [number for number in range(COUNT) if number not in bare]
+    return [*sorted(rest, key=lambda number: -SHARES[number]), *sorted(bare)]
 
 
 @settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -167,9 +167,9 @@ def test_each_ranking_stands_on_its_own_scale(server: Double, photos: list[Path]
     run = run_of(photos)
     both = Run({"q": run["q"], "p": run["q"]})
     both.facts, owl = run.facts, Query.words("an owl", "p")
-    told = mixed(set())
+    full = mixed(set())
     bare = mixed(set(range(COUNT)))
-    server.then = lambda seen: (told if "a heron" in str(seen.body) else bare)(seen)
+    server.then = lambda seen: (full if "a heron" in str(seen.body) else bare)(seen)
 
     made = stage(server, ledger)([HERON, owl], both)
 

@@ -39,11 +39,11 @@ def test_a_sermon_is_no_wording() -> None:
 
 
 def test_a_model_is_asked_with_the_words_and_gives_so_many() -> None:
-    asked = []
-    model = RewritingModel(lambda prompt: asked.append(prompt) or "a\nb\nc", count=2)
+    prompts = []
+    model = RewritingModel(lambda prompt: prompts.append(prompt) or "a\nb\nc", count=2)
 
     assert model("axanthism in\na frog") == ["a", "b"]
-    assert "axanthism in a frog" in asked[0] and "2 other ways" in asked[0]
+    assert "axanthism in a frog" in prompts[0] and "2 other ways" in prompts[0]
 
 
 def test_a_text_is_asked_for_once(tmp_path: Path) -> None:
@@ -125,17 +125,17 @@ def test_a_query_of_pictures_is_asked_once() -> None:
 def test_the_runs_of_all_wordings_are_fused() -> None:
     """x is second in the first of three rankings and first in the other two; the plain query is asked once."""
     answers = {"axanthism": "yx", "a blue frog": "xz", "a frog without yellow": "xy", "a pond": "p"}
-    asked = []
+    texts = []
 
     def stage(queries: Sequence[Query], _run: Run | None) -> Run:
-        asked.extend(str(query.terms[0].text) for query in queries)
+        texts.extend(str(query.terms[0].text) for query in queries)
         return Run.from_orders({query.id: answers[str(query.terms[0].text)] for query in queries})
 
     queries = [Query.words("axanthism", "q"), Query.words("a pond", "p")]
     fused = QueryRewriting(stage, AXANTHISM, Fusion("rrf", k=60))(queries)
 
     assert fused["q"][0] == ("x", pytest.approx(1 / 62 + 2 / 61))
-    assert sorted(asked) == sorted(answers) and [hit.image for hit in fused["p"]] == ["p"]
+    assert sorted(texts) == sorted(answers) and [hit.image for hit in fused["p"]] == ["p"]
 
 
 @settings(max_examples=examples(50), deadline=None)

@@ -26,8 +26,8 @@ def test_files_are_flushed_before_the_rename_and_the_folder_after(tmp_path: Path
     line = [sys.executable, "-m", "tests.storage.recorded", name, str(tmp_path / "made"), str(times)]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    made, inodes, events = told["made"], told["inodes"], told["events"]
+    report = json.loads(done.stdout)
+    made, inodes, events = report["made"], report["inodes"], report["events"]
 
     named = events.index(["rename", inodes[made], made])
     before = {inode for what, inode, *_ in events[:named] if what == "fsync"}
@@ -39,9 +39,9 @@ def test_files_are_flushed_before_the_rename_and_the_folder_after(tmp_path: Path
 
 def test_a_folder_made_on_the_way_is_flushed_into_its_own(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "tests.storage.recorded", "shard", str(tmp_path / "deep" / "gallery"), "1"]
-    told = json.loads(subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
+    report = json.loads(subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
 
-    flushed = {inode for what, inode, *_ in told["events"] if what == "fsync"}
+    flushed = {inode for what, inode, *_ in report["events"] if what == "fsync"}
     assert {place.stat().st_ino for place in (tmp_path, tmp_path / "deep", tmp_path / "deep/gallery")} <= flushed
 
 

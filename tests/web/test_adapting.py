@@ -35,11 +35,11 @@ def adapted(settings: ServerSettings, birds: Path) -> Iterator[TestClient]:
 def test_a_search_through_an_adapter_gives_what_the_command_line_gives(
     adapted: TestClient, gallery: Path, birds: Path
 ) -> None:
-    told = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "limit": 20}).json()
+    payload = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "limit": 20}).json()
 
     expected = eyespot.open(gallery).search("red stripes", k=20, adapt=birds)
-    assert [item["id"] for item in told["items"]] == list(expected.image)
-    assert (told["exact"], "adapter=birds" in told["link"]) == (True, True)
+    assert [item["id"] for item in payload["items"]] == list(expected.image)
+    assert (payload["exact"], "adapter=birds" in payload["link"]) == (True, True)
 
 
 def test_a_static_adapter_is_searched_too(settings: ServerSettings, gallery: Path, tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_a_static_adapter_is_searched_too(settings: ServerSettings, gallery: Pat
             client.get("/v1/search", params={"q": q, "adapter": "ta"}).json() for q in ("stripes", "red stripes")
         ]
 
-    for query, told in zip(("stripes", "red stripes"), answers, strict=True):
-        expected = eyespot.open(gallery).search(query, k=len(told["items"]), adapt=f"linear:{tmp_path}")
-        assert [item["id"] for item in told["items"]] == list(expected.image) and told["exact"]
+    for query, payload in zip(("stripes", "red stripes"), answers, strict=True):
+        expected = eyespot.open(gallery).search(query, k=len(payload["items"]), adapt=f"linear:{tmp_path}")
+        assert [item["id"] for item in payload["items"]] == list(expected.image) and payload["exact"]
 
 
 def test_an_adapted_search_may_be_expanded(adapted: TestClient, gallery: Path, birds: Path) -> None:
@@ -105,8 +105,8 @@ def test_a_checkpoint_that_was_worse_is_warned_of_in_its_answers(settings: Serve
     dim = eyespot.open(settings.gallery).view.space.dim
     folder = checkpoint(tmp_path / "worse", dim, "starter", HARMFUL)
     with at_this_machine(replace(settings, adapters=(("worse", str(folder)),))) as client:
-        told = client.get("/v1/search", params={"q": "red stripes", "adapter": "worse"}).json()
+        payload = client.get("/v1/search", params={"q": "red stripes", "adapter": "worse"}).json()
         plain = client.get("/v1/search", params={"q": "red stripes"}).json()
 
-    assert any("found less than the vectors as they are" in note for note in told["notes"])
+    assert any("found less than the vectors as they are" in note for note in payload["notes"])
     assert not any("vectors as they are" in note for note in plain["notes"])

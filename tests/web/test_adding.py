@@ -135,7 +135,7 @@ def test_photos_that_are_brought_are_kept_in_the_gallery_and_found(empty: Server
 
 
 @pytest.mark.parametrize(
-    ("name", "kept"),
+    ("name", "filename"),
     [
         ("../../evil.jpg", "evil.jpg"),
         ("..\\..\\evil.png", "evil.png"),
@@ -148,13 +148,13 @@ def test_photos_that_are_brought_are_kept_in_the_gallery_and_found(empty: Server
     ],
 )
 def test_a_name_leads_nowhere_else(
-    client: TestClient, empty: ServerSettings, photos: Path, name: str, kept: str
+    client: TestClient, empty: ServerSettings, photos: Path, name: str, filename: str
 ) -> None:
     from eyespot.web.indexing._places import uploads_of, write_photo
 
     folder = uploads_of(empty.gallery)
-    assert write_photo(folder, name, (photos / "0.jpg").read_bytes(), 1 << 20) == kept
-    assert [place.name for place in folder.iterdir()] == [kept]
+    assert write_photo(folder, name, (photos / "0.jpg").read_bytes(), 1 << 20) == filename
+    assert [place.name for place in folder.iterdir()] == [filename]
 
 
 def test_another_photo_of_the_same_name_does_not_replace_the_first(client: TestClient, photos: Path) -> None:

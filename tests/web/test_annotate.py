@@ -44,8 +44,8 @@ def ada(settings: ServerSettings) -> Iterator[TestClient]:
 
 
 def images(client: TestClient, count: int = 5) -> list[str]:
-    told = client.get("/annotate/photos", params={"query": "a heron", "count": count}).json()
-    return [one["image"] for one in told["photos"]]
+    payload = client.get("/annotate/photos", params={"query": "a heron", "count": count}).json()
+    return [one["image"] for one in payload["photos"]]
 
 
 def mark(client: TestClient, marks: dict[str, str | None]) -> int:
@@ -69,8 +69,8 @@ def test_the_same_click_again_changes_nothing(ada: TestClient) -> None:
 def test_the_photos_say_what_was_said_of_them(ada: TestClient) -> None:
     third = images(ada)[2]
     mark(ada, {third: "d"})
-    told = ada.get("/annotate/photos", params={"query": "a heron", "first": 2, "count": 1}).json()
-    assert (told["photos"][0]["mark"], told["total"]) == ("d", 60)
+    payload = ada.get("/annotate/photos", params={"query": "a heron", "first": 2, "count": 1}).json()
+    assert (payload["photos"][0]["mark"], payload["total"]) == ("d", 60)
 
 
 def test_a_photo_of_no_list_is_refused(ada: TestClient) -> None:
@@ -105,19 +105,19 @@ def test_a_token_names_its_annotator_whatever_the_cookie_says(settings: ServerSe
 
 
 def test_the_first_marks_of_a_page_take_the_time_since_it_was_opened(ada: TestClient) -> None:
-    asked = {"params": {"query": "a heron"}}
+    request = {"params": {"query": "a heron"}}
     marks = dict.fromkeys(images(ada)[:10], "n")
 
-    told = ada.post("/annotate/marks", json={"marks": marks, "opened": 45.5}, **asked).json()
+    payload = ada.post("/annotate/marks", json={"marks": marks, "opened": 45.5}, **request).json()
 
-    assert told["seconds"] == pytest.approx(45.5, abs=3)
+    assert payload["seconds"] == pytest.approx(45.5, abs=3)
     for wrong in (-1, 1e10, "long ago"):
-        assert ada.post("/annotate/marks", json={"marks": marks, "opened": wrong}, **asked).status_code == 422
+        assert ada.post("/annotate/marks", json={"marks": marks, "opened": wrong}, **request).status_code == 422
 
 
 def test_another_sites_page_marks_nothing(ada: TestClient) -> None:
-    asked = {"params": {"query": "a heron"}, "json": {"marks": {images(ada)[0]: "n"}}}
-    assert ada.post("/annotate/marks", headers={"Origin": "http://evil.example"}, **asked).status_code == 403
+    request = {"params": {"query": "a heron"}, "json": {"marks": {images(ada)[0]: "n"}}}
+    assert ada.post("/annotate/marks", headers={"Origin": "http://evil.example"}, **request).status_code == 403
 
 
 def test_words_that_the_owner_refuses_are_no_query(ada: TestClient) -> None:
@@ -138,8 +138,8 @@ def test_an_unknown_query_is_told(ada: TestClient) -> None:
 def test_likely_and_telling_first_show_what_is_not_labelled(ada: TestClient, what: str) -> None:
     listed = images(ada, 60)
     mark(ada, {listed[0]: "y", listed[-1]: "n"})
-    told = ada.get("/annotate/photos", params={"query": "a heron", "what": what, "count": 60}).json()
-    assert not {listed[0], listed[-1]} & {one["image"] for one in told["photos"]}
+    payload = ada.get("/annotate/photos", params={"query": "a heron", "what": what, "count": 60}).json()
+    assert not {listed[0], listed[-1]} & {one["image"] for one in payload["photos"]}
 
 
 def test_a_dispute_is_settled_on_its_page(ada: TestClient, settings: ServerSettings) -> None:
@@ -203,8 +203,8 @@ def test_a_search_whose_list_is_the_gallery_can_be_finished(ada: TestClient) -> 
     ada.post("/annotate/queries", data={"text": "a gull"})
     of_gulls = {"params": {"query": "a gull"}}
     listed = [one["image"] for one in ada.get("/annotate/photos?count=100", **of_gulls).json()["photos"]]
-    told = ada.post("/annotate/marks", json={"marks": dict.fromkeys(listed, "y")}, **of_gulls).json()
-    assert (told["listed"], told["stopped"], told["grows"]) == (60, True, False)
+    payload = ada.post("/annotate/marks", json={"marks": dict.fromkeys(listed, "y")}, **of_gulls).json()
+    assert (payload["listed"], payload["stopped"], payload["grows"]) == (60, True, False)
 
 
 def test_the_list_of_all_queries_is_never_behind(ada: TestClient) -> None:
@@ -231,8 +231,8 @@ def test_what_was_marked_by_group_and_is_looked_at_singly_changes_its_row(tmp_pa
 
 def test_a_label_lists_all_its_photos_and_no_others(ada: TestClient) -> None:
     ada.post("/annotate/queries", data={"text": "a wading bird", "label": "kind=heron"})
-    told = ada.get("/annotate/photos", params={"query": "a wading bird"}).json()
-    assert (told["total"], told["grows"]) == (10, False)
+    payload = ada.get("/annotate/photos", params={"query": "a wading bird"}).json()
+    assert (payload["total"], payload["grows"]) == (10, False)
 
 
 @pytest.mark.parametrize(("label", "status"), [("kind", 422), ("kind=whale", 404), ("no column=1", 422)])
@@ -241,8 +241,8 @@ def test_a_label_that_no_photo_has_lists_none(ada: TestClient, label: str, statu
 
 
 def test_what_is_told_of_a_query_is_kept(ada: TestClient, gallery: Path) -> None:
-    told = {"category": "Behavior", "lingo": "yes", "visible": "yes", "feasible": "yes", "of_interest": "no"}
-    ada.post("/annotate/about", data={"query": "a heron", **told})
+    answers = {"category": "Behavior", "lingo": "yes", "visible": "yes", "feasible": "yes", "of_interest": "no"}
+    ada.post("/annotate/about", data={"query": "a heron", **answers})
     with AnnotationStore(gallery / "ledger.sqlite") as desk:
         wanted = desk.query("a heron")
     assert (wanted.facts["category"], wanted.facts["lingo"]) == ("Behavior", "yes")
@@ -307,10 +307,10 @@ def test_a_query_without_marks_is_removed_and_one_with_marks_is_not(ada: TestCli
     ada.post("/annotate/queries", data={"text": "a bittern"})
     gone = ada.post("/annotate/remove", data={"query": "a bittern"}, follow_redirects=False)
     mark(ada, {images(ada)[0]: "y"})
-    kept = ada.post("/annotate/remove", data={"query": "a heron"})
+    refusal = ada.post("/annotate/remove", data={"query": "a heron"})
     shown = ada.get("/annotate", headers={"Accept": "text/html"}).text
     about = ada.get("/annotate/query?query=a+heron").text
 
-    assert (gone.status_code, kept.status_code) == (303, 422)
+    assert (gone.status_code, refusal.status_code) == (303, 422)
     assert "a heron" in shown and "a bittern" not in shown
     assert 'action="/annotate/about"' in about and 'action="/annotate/remove"' not in about

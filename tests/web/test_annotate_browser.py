@@ -108,7 +108,7 @@ def text_of(page: Any, id: str) -> str:
     return str(page.text_content(f"#{id}")).strip()
 
 
-def said(gallery: Path, query: str, who: str) -> list[str]:
+def marks_of(gallery: Path, query: str, who: str) -> list[str]:
     """The marks of somebody in the order of the list."""
     with AnnotationStore(gallery / "ledger.sqlite") as desk:
         marks = {image: mark_of(one) for image, one in desk.last_judgements(query, who).items()}
@@ -120,7 +120,7 @@ def test_two_hundred_photos_by_keyboard_alone_until_the_rule_fires(visit: Open, 
     for key in "y" * 10 + "n" * 190:
         page.keyboard.press(key)
     saved(page)
-    assert said(gallery, "a heron", "Ada") == ["y"] * 10 + ["n"] * 190
+    assert marks_of(gallery, "a heron", "Ada") == ["y"] * 10 + ["n"] * 190
     assert text_of(page, "stop") == "stopped at 110"
     assert (text_of(page, "relevant"), text_of(page, "labelled")) == ("10", "200")
 
@@ -133,7 +133,7 @@ def test_keys_that_come_faster_than_photos_wait_for_them(visit: Open, gallery: P
         page.keyboard.press(key)
     page.locator("#labelled", has_text="260").wait_for(timeout=60_000)
     saved(page)
-    assert said(gallery, "a slow line", "Ada") == ["y", "n"] * 130
+    assert marks_of(gallery, "a slow line", "Ada") == ["y", "n"] * 130
 
 
 def test_the_audit_says_what_remains(visit: Open) -> None:
@@ -161,7 +161,7 @@ def test_a_range_a_doubt_and_undo(visit: Open, gallery: Path) -> None:
     for key in ("y", "d", "Shift+ArrowRight", "Shift+ArrowRight", "n", "y", "u"):
         page.keyboard.press(key)
     saved(page)
-    assert said(gallery, "a fish", "Ada") == ["y", "d", "n", "n", "n"]
+    assert marks_of(gallery, "a fish", "Ada") == ["y", "d", "n", "n", "n"]
 
 
 def test_undo_goes_back_as_far_as_one_went(visit: Open, gallery: Path) -> None:
@@ -169,7 +169,7 @@ def test_undo_goes_back_as_far_as_one_went(visit: Open, gallery: Path) -> None:
     for key in "yyyuuu":
         page.keyboard.press(key)
     saved(page)
-    assert said(gallery, "a whale", "Ada") == []
+    assert marks_of(gallery, "a whale", "Ada") == []
 
 
 def test_a_large_photo_is_marked_as_a_small_one(visit: Open, gallery: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_large_photo_is_marked_as_a_small_one(visit: Open, gallery: Path) -> N
     for key in ("z", "y", "n", "z", "y"):
         page.keyboard.press(key)
     saved(page)
-    assert said(gallery, "a cow", "Ada") == ["y", "n", "y"]
+    assert marks_of(gallery, "a cow", "Ada") == ["y", "n", "y"]
 
 
 def test_a_key_held_down_marks_one_photo(visit: Open, gallery: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_key_held_down_marks_one_photo(visit: Open, gallery: Path) -> None:
         page.keyboard.down("n")
     page.keyboard.up("n")
     saved(page)
-    assert said(gallery, "a goose", "Ada") == ["n"]
+    assert marks_of(gallery, "a goose", "Ada") == ["n"]
 
 
 def test_the_page_says_once_when_it_was_opened(visit: Open, gallery: Path) -> None:
@@ -205,7 +205,7 @@ def test_nothing_is_marked_behind_the_help(visit: Open, gallery: Path) -> None:
     for key in ("?", "y", "x", "ArrowRight", "Escape", "d"):
         page.keyboard.press(key)
     saved(page)
-    assert said(gallery, "a moth", "Ada") == ["d"]
+    assert marks_of(gallery, "a moth", "Ada") == ["d"]
 
 
 def test_likely_first_goes_on_though_nothing_was_marked(visit: Open) -> None:
@@ -233,7 +233,7 @@ def test_a_mark_that_is_refused_holds_no_other_up(visit: Open, gallery: Path) ->
     again.goto(page.url)
     saved(again)
     assert "1 marks from before were set aside" in text_of(again, "wrong")
-    assert (said(gallery, "a toad", "Ada"), again.evaluate("localStorage.length")) == (["y", "n"], 0)
+    assert (marks_of(gallery, "a toad", "Ada"), again.evaluate("localStorage.length")) == (["y", "n"], 0)
 
 
 def test_two_tabs_keep_each_others_marks(visit: Open, gallery: Path) -> None:
@@ -252,7 +252,7 @@ def test_two_tabs_keep_each_others_marks(visit: Open, gallery: Path) -> None:
     two.reload()
     two.wait_for_selector(".shot.here")
     saved(two)
-    assert said(gallery, "a crab", "Ada") == ["y", "n"]
+    assert marks_of(gallery, "a crab", "Ada") == ["y", "n"]
 
 
 def test_by_touch_alone(visit: Open, gallery: Path) -> None:
@@ -283,8 +283,12 @@ def test_two_at_once_lose_and_double_nothing(visit: Open, gallery: Path) -> None
         saved(page)
     with AnnotationStore(gallery / "ledger.sqlite") as desk:
         digest = desk.judgements.enter([desk.query("a stork").query]).popitem()[1]
-        kept = [row for row in desk.judgements.rows() if row.judgement.query == digest]
-    assert (len(said(gallery, "a stork", "Ada")), len(said(gallery, "a stork", "Bob")), len(kept)) == (40, 40, 80)
+        rows = [row for row in desk.judgements.rows() if row.judgement.query == digest]
+    assert (len(marks_of(gallery, "a stork", "Ada")), len(marks_of(gallery, "a stork", "Bob")), len(rows)) == (
+        40,
+        40,
+        80,
+    )
 
 
 def test_a_server_killed_in_mid_click_loses_nothing(visit: Open, gallery: Path) -> None:
@@ -297,11 +301,11 @@ def test_a_server_killed_in_mid_click_loses_nothing(visit: Open, gallery: Path) 
         for _ in range(30):
             page.keyboard.press("y")
         page.wait_for_selector("#wrong:not([hidden])")
-        confirmed = said(gallery, "an owl", "Ada")
+        confirmed = marks_of(gallery, "an owl", "Ada")
     with serving(gallery, port):
         saved(page)
     marks = ["n"] * 30 + ["y"] * 30
-    assert (said(gallery, "an owl", "Ada"), confirmed) == (marks, marks[: len(confirmed)])
+    assert (marks_of(gallery, "an owl", "Ada"), confirmed) == (marks, marks[: len(confirmed)])
 
 
 def test_two_people_share_an_audit_of_the_size_that_one_of_them_chose(visit: Open) -> None:

@@ -25,33 +25,33 @@ from tests.web.conftest import PHOTOS, Ask, at_this_machine
 
 
 def test_a_search_gives_what_the_command_line_gives(search: Ask, gallery: Path) -> None:
-    told = search(q="red stripes", limit=20)
+    payload = search(q="red stripes", limit=20)
 
     expected = eyespot.open(gallery).search("red stripes", k=20)
-    assert [item["id"] for item in told["items"]] == list(expected.image)
-    np.testing.assert_allclose([item["score"] for item in told["items"]], expected.score, atol=1e-6)
-    assert (told["exact"], told["total"]) == (True, PHOTOS)
+    assert [item["id"] for item in payload["items"]] == list(expected.image)
+    np.testing.assert_allclose([item["score"] for item in payload["items"]], expected.score, atol=1e-6)
+    assert (payload["exact"], payload["total"]) == (True, PHOTOS)
 
 
 def test_query_expansion_is_that_of_the_command_line_and_of_the_link(search: Ask, gallery: Path) -> None:
-    told = search(q="red stripes", neighbours=3, limit=20)
+    payload = search(q="red stripes", neighbours=3, limit=20)
 
     collection = eyespot.open(gallery)
     expected = chain_of(collection, StageOptions(20, neighbours=3))([collection.query("red stripes")])
-    assert [item["id"] for item in told["items"]] == list(expected.image)
-    np.testing.assert_allclose([item["score"] for item in told["items"]], expected.score, atol=1e-6)
-    assert "neighbours=3" in told["link"]
+    assert [item["id"] for item in payload["items"]] == list(expected.image)
+    np.testing.assert_allclose([item["score"] for item in payload["items"]], expected.score, atol=1e-6)
+    assert "neighbours=3" in payload["link"]
     assert [item["id"] for item in search(q="red stripes", limit=20)["items"]] != list(expected.image)
 
 
-def pages(client: TestClient, sizes: list[int], **asked: Any) -> list[dict[str, Any]]:
+def pages(client: TestClient, sizes: list[int], **params: Any) -> list[dict[str, Any]]:
     """All items of a search, in pages of these sizes in turn."""
     items: list[dict[str, Any]] = []
-    told: dict[str, Any] = {"next": None}
-    while told["next"] or not items:
+    page: dict[str, Any] = {"next": None}
+    while page["next"] or not items:
         size = sizes[len(items) % len(sizes)]
-        told = client.get("/v1/search", params={**asked, "limit": size, "cursor": told["next"] or ""}).json()
-        items += told["items"]
+        page = client.get("/v1/search", params={**params, "limit": size, "cursor": page["next"] or ""}).json()
+        items += page["items"]
     return items
 
 
@@ -112,7 +112,7 @@ def test_a_photo_draws_a_query_as_the_formula_says(search: Ask, gallery: Path) -
 
 
 @pytest.mark.parametrize(
-    ("asked", "count"),
+    ("params", "count"),
     [
         ({"label": "kind=heron"}, 24),
         ({"label": ["kind=heron", "kind=egret"]}, 72),
@@ -123,11 +123,11 @@ def test_a_photo_draws_a_query_as_the_formula_says(search: Ask, gallery: Path) -
         ({"where": "kind = 'heron' AND year(taken) = 2020"}, 24),
     ],
 )
-def test_filters_leave_just_what_fits(client: TestClient, asked: dict[str, Any], count: int) -> None:
-    told = client.get("/v1/search", params={"q": "stripes", **asked, "limit": 500})
+def test_filters_leave_just_what_fits(client: TestClient, params: dict[str, Any], count: int) -> None:
+    response = client.get("/v1/search", params={"q": "stripes", **params, "limit": 500})
 
-    assert len(told.json().get("items", [])) == count
-    assert told.status_code == (200 if count else 404)
+    assert len(response.json().get("items", [])) == count
+    assert response.status_code == (200 if count else 404)
 
 
 def test_a_picture_that_is_brought_finds_itself(client: TestClient, gallery: Path) -> None:
@@ -193,18 +193,18 @@ def test_items_come_in_pages_and_one_by_one(client: TestClient) -> None:
 
 
 def test_paths_tell_nothing_above_the_root(client: TestClient, gallery: Path) -> None:
-    told = client.get("/v1/items", params={"limit": 500}).text
+    text = client.get("/v1/items", params={"limit": 500}).text
 
-    assert str(gallery.parent) not in told
-    assert '"path":"photos/004.jpg"' in told
+    assert str(gallery.parent) not in text
+    assert '"path":"photos/004.jpg"' in text
 
 
 def test_columns_have_labels_with_counts_and_the_span_of_dates_and_places(client: TestClient) -> None:
-    told = client.get("/v1/columns").json()
+    payload = client.get("/v1/columns").json()
 
-    assert {one["column"]: one["values"] for one in told["labels"]} == {"kind": {"egret": 48, "heron": 24}}
-    assert (told["first"], told["last"]) == ("2020-01-05", "2022-12-05")
-    assert told["box"] == {"south": 46.0, "west": 7.0, "north": 46.7, "east": 7.7}
+    assert {one["column"]: one["values"] for one in payload["labels"]} == {"kind": {"egret": 48, "heron": 24}}
+    assert (payload["first"], payload["last"]) == ("2020-01-05", "2022-12-05")
+    assert payload["box"] == {"south": 46.0, "west": 7.0, "north": 46.7, "east": 7.7}
 
 
 # -- what can be taken along -----------------------------------------------------------------------------------
@@ -285,14 +285,14 @@ def test_a_verdict_is_kept_and_the_last_one_counts(tmp_path: Path) -> None:
     gallery = copy_gallery(tmp_path, photos=5)
     with at_this_machine(ServerSettings(gallery)) as client:
         found = client.get("/v1/search", params={"q": "stripes"}).json()
-        said = {"q": "stripes", "item": found["items"][0]["id"], "rank": 1, "by": "ada"}
+        body = {"q": "stripes", "item": found["items"][0]["id"], "rank": 1, "by": "ada"}
         for verdict in ("yes", "doubt"):
-            assert client.post("/v1/judgements", json={**said, "verdict": verdict}).status_code == 201
+            assert client.post("/v1/judgements", json={**body, "verdict": verdict}).status_code == 201
         hits = client.get(f"/v1/runs/{found['run']}").json()["items"]
     with at_this_machine(ServerSettings(gallery)) as client:  # another server, the same gallery
-        kept = client.get("/v1/judgements", params={"by": "person:ada"}).json()["judgements"]
+        judgements = client.get("/v1/judgements", params={"by": "person:ada"}).json()["judgements"]
 
-    assert [(one["grade"], one["reason"], one["rank"]) for one in kept] == [(1, "", 1), (0, "doubt", 1)]
+    assert [(one["grade"], one["reason"], one["rank"]) for one in judgements] == [(1, "", 1), (0, "doubt", 1)]
     assert hits[0]["verdict"] is None  # the visitor who downloads is not ada
 
 
@@ -308,13 +308,13 @@ def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_pa
         back = client.delete("/v1/judgements", params=about)
         hits = client.get(f"/v1/runs/{found['run']}").json()["items"]
         page = client.get("/?q=stripes", headers={"Accept": "text/html"}).text
-        kept = client.get("/v1/judgements").json()["judgements"]
+        judgements = client.get("/v1/judgements").json()["judgements"]
         again = client.delete("/v1/judgements", params=about)
 
     assert (back.status_code, back.json()["failure"], back.json()["rank"]) == (200, "withdrawn", 1)
     assert hits[0]["verdict"] is None
     assert "data-verdict=" not in page
-    assert [(one["by"], one["grade"], one["failure"]) for one in kept] == [
+    assert [(one["by"], one["grade"], one["failure"]) for one in judgements] == [
         ("person:visitor", 1, ""),
         ("person:bob", 0, ""),
         ("person:visitor", None, "withdrawn"),
@@ -338,7 +338,7 @@ def test_refused_words_are_refused_however_they_are_spelled(settings: ServerSett
 
 
 @pytest.mark.parametrize(
-    ("asked", "status"),
+    ("params", "status"),
     [
         ({}, 422),
         ({"q": " "}, 422),
@@ -364,8 +364,8 @@ def test_refused_words_are_refused_however_they_are_spelled(settings: ServerSett
         ({"picture": "0" * 32}, 404),
     ],
 )
-def test_bad_requests_cost_one_sentence(client: TestClient, asked: dict[str, Any], status: int) -> None:
-    answer = client.get("/v1/search", params=asked)
+def test_bad_requests_cost_one_sentence(client: TestClient, params: dict[str, Any], status: int) -> None:
+    answer = client.get("/v1/search", params=params)
 
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert answer.json()["detail"]

@@ -48,7 +48,7 @@ class opened:
         page.set_default_timeout(60_000)  # a busy machine is no error
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("dialog", lambda dialog: (self.wrong.append(dialog.message), dialog.dismiss()))
-        page.on("console", lambda said: self.wrong.append(said.text) if "Content Security" in said.text else None)
+        page.on("console", lambda entry: self.wrong.append(entry.text) if "Content Security" in entry.text else None)
         return page
 
     def __exit__(self, *error: object) -> None:
@@ -213,8 +213,8 @@ def test_the_summary_counts_and_hits_are_taken_along(page: Any) -> None:
     with page.expect_download() as coming:
         page.locator(".menu").get_by_role("button", name="Download").click()
 
-    told = json.loads(Path(coming.value.path()).read_text())
-    assert (len(told["items"]), "latitude" in told["items"][0]) == (PHOTOS, False)
+    export = json.loads(Path(coming.value.path()).read_text())
+    assert (len(export["items"]), "latitude" in export["items"][0]) == (PHOTOS, False)
 
 
 def test_html_in_titles_names_and_queries_is_text(page: Any) -> None:

@@ -34,25 +34,25 @@ def search(client: TestClient, words: str, **more: Any) -> Any:
 
 def say(client: TestClient, words: str, item: str, rank: int, relevant: int) -> None:
     """Yes to a photo of the first `relevant` ranks, no to others."""
-    said = {"q": words, "item": item, "verdict": "yes" if rank <= relevant else "no", "rank": rank}
-    assert client.post("/v1/judgements", json=said).status_code == 201
+    body = {"q": words, "item": item, "verdict": "yes" if rank <= relevant else "no", "rank": rank}
+    assert client.post("/v1/judgements", json=body).status_code == 201
 
 
 def judged_to_the_end(client: TestClient, words: str, relevant: int) -> Any:
     """What is known once somebody judged all that was offered; the first `relevant` are what they look for."""
     place = f"/v1/runs/{search(client, words)['run']}/calibration"
-    while wanted := (told := client.get(place).json())["judge_next"]:
+    while wanted := (report := client.get(place).json())["judge_next"]:
         for one in wanted:
             say(client, words, one["item"], one["rank"], relevant)
-    return told
+    return report
 
 
 def test_about_thirty_verdicts_tell_how_many_there_are(ada: TestClient) -> None:
-    told = judged_to_the_end(ada, "red stripes", relevant=20)
+    report = judged_to_the_end(ada, "red stripes", relevant=20)
 
-    assert told["verdicts"] == 30
-    assert told["relevant"]["among"] == PHOTOS
-    assert told["relevant"]["low"] <= 20 <= told["relevant"]["high"] < 40
+    assert report["verdicts"] == 30
+    assert report["relevant"]["among"] == PHOTOS
+    assert report["relevant"]["low"] <= 20 <= report["relevant"]["high"] < 40
 
 
 def test_verdicts_that_are_taken_back_calibrate_nothing(ada: TestClient) -> None:
@@ -61,10 +61,10 @@ def test_verdicts_that_are_taken_back_calibrate_nothing(ada: TestClient) -> None
     items = [item["id"] for item in search(ada, "blue stripes")["items"]]
     codes = [ada.delete("/v1/judgements", params={"q": "blue stripes", "item": id}).status_code for id in items]
 
-    told = ada.get(place).json()
+    report = ada.get(place).json()
 
     assert (codes.count(200), codes.count(404)) == (30, PHOTOS - 30)
-    assert (told["verdicts"], told["relevant"], len(told["judge_next"])) == (0, None, 16)
+    assert (report["verdicts"], report["relevant"], len(report["judge_next"])) == (0, None, 16)
 
 
 def test_the_first_round_is_the_one_of_the_command_line(ada: TestClient, photos: Path) -> None:
@@ -106,10 +106,10 @@ def test_verdicts_on_the_first_hits_speak_of_no_more_than_those(ada: TestClient)
     for item in search(ada, "a yellow disc")["items"][:20]:
         say(ada, "a yellow disc", item["id"], item["rank"], relevant=5)
 
-    told = ada.get(f"/v1/runs/{search(ada, 'a yellow disc')['run']}/calibration").json()
+    report = ada.get(f"/v1/runs/{search(ada, 'a yellow disc')['run']}/calibration").json()
 
-    assert (told["relevant"]["among"], told["verdicts"]) == (20, 20)
-    assert told["relevant"]["low"] == told["relevant"]["high"] == 5
+    assert (report["relevant"]["among"], report["verdicts"]) == (20, 20)
+    assert report["relevant"]["low"] == report["relevant"]["high"] == 5
 
 
 def test_whoever_judges_down_the_ranking_is_told_of_no_more_than_they_judged(ada: TestClient) -> None:
@@ -117,10 +117,10 @@ def test_whoever_judges_down_the_ranking_is_told_of_no_more_than_they_judged(ada
     for item in search(ada, "an orange disc")["items"][:40]:
         say(ada, "an orange disc", item["id"], item["rank"], relevant=10)
 
-    told = search(ada, "an orange disc")
+    payload = search(ada, "an orange disc")
 
-    assert told["relevant"]["among"] == 40 and told["relevant"]["low"] == told["relevant"]["high"] == 10
-    assert ["probability" in item for item in told["items"]] == [True] * 40 + [False] * 32
+    assert payload["relevant"]["among"] == 40 and payload["relevant"]["low"] == payload["relevant"]["high"] == 10
+    assert ["probability" in item for item in payload["items"]] == [True] * 40 + [False] * 32
 
 
 def test_a_verdict_on_a_photo_that_another_search_put_elsewhere_does_not_count(ada: TestClient) -> None:
@@ -128,9 +128,9 @@ def test_a_verdict_on_a_photo_that_another_search_put_elsewhere_does_not_count(a
     for item in search(ada, "a violet disc")["items"][:20]:
         say(ada, "a violet disc", item["id"], item["rank"] + 1, relevant=5)
 
-    told = ada.get(f"/v1/runs/{search(ada, 'a violet disc')['run']}/calibration").json()
+    report = ada.get(f"/v1/runs/{search(ada, 'a violet disc')['run']}/calibration").json()
 
-    assert (told["relevant"], told["verdicts"]) == (None, 0)
+    assert (report["relevant"], report["verdicts"]) == (None, 0)
 
 
 def let_look(client: TestClient, words: str) -> str:
@@ -147,13 +147,13 @@ def test_a_model_s_word_counts_nothing_and_people_s_verdicts_do(tmp_path: Path) 
     gallery = copy_gallery(tmp_path, 60)
     with at_this_machine(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=60))) as client:
         run = let_look(client, "stripes")
-        told = client.get(f"/v1/runs/{run}/calibration").json()
+        report = client.get(f"/v1/runs/{run}/calibration").json()
         plain, page = search(client, "stripes"), text_of(client, "/?q=stripes")
         likely = client.get("/v1/search", params={"q": "stripes", "likely": 0.9})
         person = judged_to_the_end(client, "stripes", relevant=20)
         after = search(client, "stripes")
 
-    assert (told["by"], told["relevant"], told["verdicts"], told["likely"]) == (None, None, 0, [])
+    assert (report["by"], report["relevant"], report["verdicts"], report["likely"]) == (None, None, 0, [])
     assert plain["relevant"] is None and not any("probability" in item for item in plain["items"])
     assert "Judge 30 photos" in page and "are what you look for" not in page
     assert likely.status_code == 422 and "judge about 30 photos" in likely.json()["detail"]
@@ -168,10 +168,10 @@ def test_in_a_model_s_order_its_number_is_told_as_its_own(tmp_path: Path) -> Non
         found = search(client, "stripes", rerank="quick")
         page = text_of(client, "/?q=stripes&rerank=quick")
 
-    said = [item["judge_says"] for item in found["items"] if "judge_says" in item]
-    assert len(said) == 10 and said == sorted(said, reverse=True)
+    scores = [item["judge_says"] for item in found["items"] if "judge_says" in item]
+    assert len(scores) == 10 and scores == sorted(scores, reverse=True)
     assert found["relevant"] is None and not any("probability" in item for item in found["items"])
-    assert f"quick: {said[0]:.2f}" in page and "percent probable" not in page
+    assert f"quick: {scores[0]:.2f}" in page and "percent probable" not in page
 
 
 def test_looking_writes_nothing_down_of_what_was_searched_for(tmp_path: Path) -> None:
@@ -197,11 +197,11 @@ def text_of(client: TestClient, place: str) -> str:
 
 def test_the_page_offers_a_spread_and_then_counts_in_the_summary_too(ada: TestClient) -> None:
     before = text_of(ada, "/?q=three+stripes")
-    told = judged_to_the_end(ada, "three stripes", relevant=20)["relevant"]
+    bounds = judged_to_the_end(ada, "three stripes", relevant=20)["relevant"]
     after = text_of(ada, "/?q=three+stripes")
     summary = text_of(ada, f"/summary/{search(ada, 'three stripes')['run']}")
 
-    interval = f"{told['low']} to {told['high']}"
+    interval = f"{bounds['low']} to {bounds['high']}"
     assert "How many of these are right?" in before
     assert f"of the first 72 photos are what you look for (95 %: {interval}; by 30 verdicts of people)" in after
     assert f"of the first 72 are relevant (95 %: {interval})" in summary
@@ -229,8 +229,8 @@ def answers_of(gallery: Path, judge: str, words: str, items: list[str], relevant
     with Judgements(gallery / "ledger.sqlite") as ledger:
         query = Query.words(words)
         digest = ledger.enter([query])[query]
-        said = [Verdict(0.4 if rank <= relevant else 0.1) for rank in range(1, len(items) + 1)]
-        ledger.record(Judgement(digest, id, judge, "p", word) for id, word in zip(items, said, strict=True))
+        verdicts = [Verdict(0.4 if rank <= relevant else 0.1) for rank in range(1, len(items) + 1)]
+        ledger.record(Judgement(digest, id, judge, "p", word) for id, word in zip(items, verdicts, strict=True))
 
 
 def test_a_model_narrows_the_interval_and_the_page_says_by_how_much(photos: Path, ada: TestClient) -> None:
@@ -238,14 +238,14 @@ def test_a_model_narrows_the_interval_and_the_page_says_by_how_much(photos: Path
     items = [item["id"] for item in search(ada, "a brown disc")["items"]]
     answers_of(photos, "openai:tiny", "a brown disc", items, relevant=20)
 
-    told = ada.get(f"/v1/runs/{search(ada, 'a brown disc')['run']}/calibration").json()
+    report = ada.get(f"/v1/runs/{search(ada, 'a brown disc')['run']}/calibration").json()
     page, spread = text_of(ada, "/?q=a+brown+disc"), text_of(ada, "/spread?q=a+brown+disc")
 
-    covariate, (low, high) = told["covariate"], (alone["relevant"]["low"], alone["relevant"]["high"])
+    covariate, (low, high) = report["covariate"], (alone["relevant"]["low"], alone["relevant"]["high"])
     assert (covariate["code"], covariate["judge"], covariate["answers"]) == ("helped", "openai:tiny", PHOTOS)
     assert covariate["alone"] == {"low": low, "high": high} and search(ada, "a brown disc")["covariate"] == covariate
-    narrow = told["relevant"]["high"] - told["relevant"]["low"]
-    assert told["relevant"]["low"] <= 20 <= told["relevant"]["high"] and narrow < high - low
+    narrow = report["relevant"]["high"] - report["relevant"]["low"]
+    assert report["relevant"]["low"] <= 20 <= report["relevant"]["high"] and narrow < high - low
     assert covariate["narrowed"] == pytest.approx(1 - narrow / (high - low), abs=1e-3)
     share = f"{covariate['narrowed'] * 100:.0f} %, from {low} to {high}"
     sentence = f"72 answers of openai:tiny narrowed the interval by {share}"
@@ -257,10 +257,10 @@ def test_a_judge_on_its_own_encoder_s_ranking_narrows_nothing(tmp_path: Path) ->
     with at_this_machine(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=60))) as client:
         alone = judged_to_the_end(client, "stripes", relevant=20)
         run = let_look(client, "stripes")
-        told, page = client.get(f"/v1/runs/{run}/calibration").json(), text_of(client, "/?q=stripes")
+        report, page = client.get(f"/v1/runs/{run}/calibration").json(), text_of(client, "/?q=stripes")
 
-    assert (told["covariate"]["code"], told["covariate"]["narrowed"]) == ("own_encoder", 0)
-    assert told["relevant"] == alone["relevant"] and "narrowed" not in page
+    assert (report["covariate"]["code"], report["covariate"]["narrowed"]) == ("own_encoder", 0)
+    assert report["relevant"] == alone["relevant"] and "narrowed" not in page
 
 
 def test_a_model_helps_nobody_before_thirty_verdicts(photos: Path, ada: TestClient) -> None:
@@ -270,6 +270,6 @@ def test_a_model_helps_nobody_before_thirty_verdicts(photos: Path, ada: TestClie
     for one in ada.get(place).json()["judge_next"]:
         say(ada, "a grey disc", one["item"], one["rank"], relevant=20)
 
-    told = ada.get(place).json()
+    report = ada.get(place).json()
 
-    assert (told["verdicts"], told["covariate"]["code"]) == (16, "few_verdicts")
+    assert (report["verdicts"], report["covariate"]["code"]) == (16, "few_verdicts")

@@ -53,17 +53,17 @@ def test_what_anybody_may_see_is_seen(settings: ServerSettings, path: str) -> No
 @pytest.mark.parametrize("role", list(Role))
 def test_each_role_may_do_what_is_its_own(settings: ServerSettings, role: Role) -> None:
     client = from_afar(settings, TOKENS[role])
-    asked = {Role.READER: "/v1/items", Role.ANNOTATOR: "/v1/judgements", Role.OWNER: "/metrics"}
+    paths = {Role.READER: "/v1/items", Role.ANNOTATOR: "/v1/judgements", Role.OWNER: "/metrics"}
 
-    got = {needed: client.get(path).status_code for needed, path in asked.items()}
+    got = {needed: client.get(path).status_code for needed, path in paths.items()}
 
     assert got == {needed: 200 if role >= needed else 403 for needed in Role}
 
 
 def test_a_reader_cannot_judge(settings: ServerSettings) -> None:
-    said = {"q": "a", "item": "x", "verdict": "yes"}
+    body = {"q": "a", "item": "x", "verdict": "yes"}
 
-    assert from_afar(settings, TOKENS[Role.READER]).post("/v1/judgements", json=said).status_code == 403
+    assert from_afar(settings, TOKENS[Role.READER]).post("/v1/judgements", json=body).status_code == 403
 
 
 def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_were(settings: ServerSettings) -> None:
@@ -269,9 +269,9 @@ def test_a_request_that_takes_too_long_is_given_up() -> None:
 
     async def ask() -> None:
         try:
-            with pytest.raises(Problem, match="took longer than") as told:
+            with pytest.raises(Problem, match="took longer than") as error:
                 await answer_within(0.05, slow, {}, None, None)  # type: ignore[arg-type]
-            assert told.value.status == 503
+            assert error.value.status == 503
         finally:
             let_go.set()
 

@@ -71,10 +71,10 @@ TICKS = ("site=lake", "site=river", "order=Passeriformes", "family=Ardeidae", "g
 
 @given(st.sets(st.sampled_from(TICKS), max_size=3), st.booleans(), st.sampled_from(["stripes", None]))
 def check_counts(client: TestClient, ticks: set[str], ungrouped: bool, query: str | None) -> None:
-    asked = SearchParams(q=query, label=tuple(sorted(ticks)), ungrouped=ungrouped or None)
+    params = SearchParams(q=query, label=tuple(sorted(ticks)), ungrouped=ungrouped or None)
     state = house(client)
     snapshot = state.snapshot()
-    facets, counts = facets_of(snapshot), label_counts(snapshot, asked, state.countable(asked))
+    facets, counts = facets_of(snapshot), label_counts(snapshot, params, state.countable(params))
     tree = set(facets.taxa.columns)
     for column, coded in facets.coded.items():
         others = [
@@ -83,7 +83,7 @@ def check_counts(client: TestClient, ticks: set[str], ungrouped: bool, query: st
             if (one.partition("=")[0] not in tree if column in tree else not one.startswith(f"{column}="))
         ]
         for value, count in zip(coded.values, counts[column].tolist(), strict=True):
-            alone = asked.model_copy(update={"label": (*others, f"{column}={value}")})
+            alone = params.model_copy(update={"label": (*others, f"{column}={value}")})
             left = mask_of(snapshot, alone)
             folded = snapshot.groups.lost(left) if query and not ungrouped else 0
             assert count == int(left.sum()) - folded
@@ -133,10 +133,10 @@ def test_a_column_that_lies_in_two_of_the_one_above_does_not_nest() -> None:
 
 
 def test_where_nothing_is_left_the_page_says_what_to_drop(client: TestClient) -> None:
-    asked = {"q": "stripes", "ungrouped": "true", "label": ["order=Passeriformes", "site=river"]}
-    page = client.get("/", params=asked).text
+    params = {"q": "stripes", "ungrouped": "true", "label": ["order=Passeriformes", "site=river"]}
+    page = client.get("/", params=params).text
 
-    assert client.get("/", params=asked).status_code == 200
+    assert client.get("/", params=params).status_code == 200
     assert re.findall("without “([^”]*)”: ([0-9]+) photos?", page) == [
         ("order: Passeriformes", "20"),
         ("site: river", "10"),
@@ -145,8 +145,8 @@ def test_where_nothing_is_left_the_page_says_what_to_drop(client: TestClient) ->
 
 def test_drops_are_counted_as_the_search_would(client: TestClient) -> None:
     state = house(client)
-    asked = SearchParams(q="stripes", label=("order=Passeriformes", "site=river"))
-    for one in to_drop(state, state.snapshot(), asked):
+    params = SearchParams(q="stripes", label=("order=Passeriformes", "site=river"))
+    for one in to_drop(state, state.snapshot(), params):
         assert one.photos == state.search(one.without).total
 
 

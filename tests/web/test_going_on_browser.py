@@ -148,7 +148,7 @@ def test_a_verdict_that_is_not_kept_is_taken_off_and_sent_again(page: Any) -> No
     assert verdicts(page)[0] is None
     page.context.set_offline(False)
     page.get_by_role("button", name="Try again").click()
-    kept(page)
+    wait_for_save(page)
     page.reload()
 
     assert verdicts(page)[:2] == ["yes", None]
@@ -157,7 +157,7 @@ def test_a_verdict_that_is_not_kept_is_taken_off_and_sent_again(page: Any) -> No
 # -- verdicts -------------------------------------------------------------------------------------------------------
 
 
-def kept(page: Any) -> None:
+def wait_for_save(page: Any) -> None:
     """Whatever was said is on the disk."""
     expect(page.locator("[data-verdict]").first).to_be_visible()
     expect(page.locator(".unsaved")).to_have_count(0)
@@ -168,7 +168,7 @@ def test_one_key_judges_and_goes_on(page: Any) -> None:
     page.locator(".tile .picture").first.focus()
     for key in "ynd":
         page.keyboard.press(key)
-    kept(page)
+    wait_for_save(page)
 
     assert verdicts(page)[:4] == ["yes", "no", "doubt", None]
     expect(page.locator(".tile").nth(3).locator(".picture")).to_be_focused()
@@ -189,7 +189,7 @@ def test_a_verdict_is_taken_back(page: Any, way: str) -> None:
     page.goto(f"/?q=a+blue+disc+{way}")
     page.locator(".tile .picture").first.focus()
     page.keyboard.press("y")
-    kept(page)
+    wait_for_save(page)
     if way == "undo":
         page.keyboard.press("u")
         expect(page.locator(".tile").first.locator(".picture")).to_be_focused()
@@ -210,7 +210,7 @@ def test_undo_brings_the_verdict_before(page: Any) -> None:
     page.locator(".tile .picture").first.focus()
     for key in ("y", "ArrowLeft", "n", "u"):
         page.keyboard.press(key)
-    kept(page)
+    wait_for_save(page)
     page.reload()
 
     assert verdicts(page)[0] == "yes"
@@ -220,7 +220,7 @@ def test_of_a_spread_a_key_judges_the_first_photo_at_once(page: Any) -> None:
     page.goto("/spread?q=orange")
     page.keyboard.press("y")
     page.keyboard.press("n")
-    kept(page)
+    wait_for_save(page)
 
     assert verdicts(page)[:3] == ["yes", "no", None]
 

@@ -146,8 +146,8 @@ def test_nobody_is_remembered_who_does_not_want_it_or_where_the_owner_keeps_none
 
 def test_programs_and_pages_further_down_are_no_searches_of_a_person(world: ServerSettings) -> None:
     with named(world) as here:
-        told = here.get("/v1/search", params={"q": "stripes"}).json()
-        here.get("/", params={"q": "discs", "cursor": told["next"]})
+        payload = here.get("/v1/search", params={"q": "stripes"}).json()
+        here.get("/", params={"q": "discs", "cursor": payload["next"]})
         assert headings(here) == []
 
 

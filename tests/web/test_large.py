@@ -19,8 +19,8 @@ from tests.gallery.conftest import draw
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
 
 
-def first_item(client: TestClient, **asked: Any) -> dict[str, Any]:
-    item: dict[str, Any] = client.get("/v1/search", params={"q": "stripes", **asked}).json()["items"][0]
+def first_item(client: TestClient, **params: Any) -> dict[str, Any]:
+    item: dict[str, Any] = client.get("/v1/search", params={"q": "stripes", **params}).json()["items"][0]
     return item
 
 

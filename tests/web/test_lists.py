@@ -50,10 +50,10 @@ def made(client: TestClient, name: str, **body: Any) -> Any:
 
 
 def test_a_selection_becomes_a_list(here: TestClient, ids: list[str]) -> None:
-    told = made(here, "selection", items=[ids[2], ids[0], "0" * 32], query="?q=a+heron&label=kind%3Dheron")
-    shown = here.get(f"/v1/lists/{told['list']}").json()
+    payload = made(here, "selection", items=[ids[2], ids[0], "0" * 32], query="?q=a+heron&label=kind%3Dheron")
+    shown = here.get(f"/v1/lists/{payload['list']}").json()
 
-    assert (told["photos"], told["unknown"], told["queries"][0]["words"]) == (2, ["0" * 32], "a heron")
+    assert (payload["photos"], payload["unknown"], payload["queries"][0]["words"]) == (2, ["0" * 32], "a heron")
     assert [one["id"] for one in shown["items"]] == [ids[2], ids[0]]
     assert "label=kind" in shown["queries"][0]["link"]
 
@@ -126,8 +126,8 @@ def test_a_reader_searches_within_no_list(world: ServerSettings, here: TestClien
     name = made(here, "not for readers", items=ids[:1])["name"]
     with from_afar(world, TOKENS[Role.READER]) as reader, from_afar(world, BO) as bo:
         for place in ("/", "/v1/search", "/v1/items", "/hits"):
-            asked = {"q": "a heron", "list": name, "cursor": ""}
-            assert reader.get(place, params=asked).status_code == 403, place
+            params = {"q": "a heron", "list": name, "cursor": ""}
+            assert reader.get(place, params=params).status_code == 403, place
         assert bo.get("/v1/items", params={"list": name}).status_code == 200
 
 
@@ -152,8 +152,8 @@ def test_the_search_of_a_list_keeps_its_question_marks(address: str, words: str)
 def test_the_verdict_of_most_is_one_rule(votes: str, verdict: str | None) -> None:
     names = {"y": "yes", "n": "no", "d": "doubt"}
     items = [{"verdicts": {str(who): names[vote] for who, vote in enumerate(votes)}}]
-    said = {str(who): {"photo": Judgement("q", "photo", str(who), "p", VERDICTS[v])} for who, v in enumerate(votes)}
-    of_most = combined(said).get("photo")
+    ballots = {str(who): {"photo": Judgement("q", "photo", str(who), "p", VERDICTS[v])} for who, v in enumerate(votes)}
+    of_most = combined(ballots).get("photo")
 
     assert [name for name in names.values() if with_verdict(items, name)] == ([verdict] if verdict else [])
     assert verdict_of(of_most) == verdict
@@ -174,7 +174,7 @@ def test_an_update_takes_off_what_has_no_yes_any_more(world: ServerSettings, ids
         assert ann.delete("/v1/judgements", params={"q": "kept", "item": ids[1]}).is_success
         say(5, "yes")
         added = ann.patch(f"/v1/lists/{one}", json=yes).json()
-        told = ann.patch(f"/v1/lists/{one}", json={**yes, "update": True}).json()
+        update = ann.patch(f"/v1/lists/{one}", json={**yes, "update": True}).json()
         refused = bo.patch(f"/v1/lists/{one}", json={**yes, "update": True})
         wrong = ann.patch(f"/v1/lists/{one}", json={"items": ids[:1], "update": True})
         left = [item["id"] for item in ann.get(f"/v1/lists/{one}").json()["items"]]
@@ -185,7 +185,7 @@ def test_an_update_takes_off_what_has_no_yes_any_more(world: ServerSettings, ids
             say(at, "no")
         nobody = ann.patch(f"/v1/lists/{one}", json={**yes, "update": True}).json()
 
-    assert (added["photos"], added["removed"], told["removed"]) == (6, 0, 2)
+    assert (added["photos"], added["removed"], update["removed"]) == (6, 0, 2)
     assert left == [ids[at] for at in (2, 3, 9, 5)]
     assert refused.status_code == 409 and "another name" in refused.json()["detail"] and wrong.status_code == 422
     assert everybody["removed"] == 2
@@ -195,14 +195,14 @@ def test_an_update_takes_off_what_has_no_yes_any_more(world: ServerSettings, ids
 def test_another_site_changes_no_list(here: TestClient, ids: list[str]) -> None:
     one = made(here, "not theirs", items=ids[:1])["list"]
     headers = {"Origin": "http://evil.example"}
-    told = [
+    answers = [
         here.post("/v1/lists", json={"name": "x", "items": ids[:1]}, headers=headers),
         here.patch(f"/v1/lists/{one}", json={"name": "x"}, headers=headers),
         here.delete(f"/v1/lists/{one}", headers=headers),
         here.post(f"/v1/lists/{one}/link", headers=headers),
     ]
 
-    assert [answer.status_code for answer in told] == [403] * 4
+    assert [answer.status_code for answer in answers] == [403] * 4
 
 
 # -- a link -----------------------------------------------------------------------------------------------------------
@@ -270,21 +270,21 @@ def test_many_ids_are_looked_up_as_each_alone(world: ServerSettings) -> None:
     with at_this_machine(world) as client:
         snapshot = client.app.state.house.snapshot()  # type: ignore[attr-defined]
         ids = [one["id"] for one in client.get("/v1/items", params={"limit": 72}).json()["items"]]
-        asked = [ids[5], "nowhere", *ids, "", ids[5]]
-        rows = snapshot.rows_by_id(asked).tolist()
+        lookups = [ids[5], "nowhere", *ids, "", ids[5]]
+        rows = snapshot.rows_by_id(lookups).tolist()
 
-    assert rows == [-1 if (row := snapshot.row_of(id)) is None else row for id in asked]
+    assert rows == [-1 if (row := snapshot.row_of(id)) is None else row for id in lookups]
     assert snapshot.rows_by_id([]).tolist() == []
 
 
 def test_a_link_opens_nothing_else(shared: tuple[TestClient, str, str], ids: list[str]) -> None:
     stranger, link, one = shared
-    asked = [
+    places = [
         "/", "/v1/items", f"/v1/thumbnails/320/{ids[0]}", f"/v1/lists/{one}", f"/lists/{one}", "/v1/judgements",
         f"{link}/1-640.jpg", f"{link}/../../v1/items", f"{link}/x", f"/photo/{ids[0]}", "/shared/", f"{link}x",
     ]  # fmt: skip
 
-    assert {place: stranger.get(place).status_code for place in asked if stranger.get(place).status_code < 400} in (
+    assert {place: stranger.get(place).status_code for place in places if stranger.get(place).status_code < 400} in (
         {},
         {"/": 303},
     )

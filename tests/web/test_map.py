@@ -130,14 +130,14 @@ def test_a_region_is_a_filter_of_every_search(on_map: TestClient, about: Any) ->
     middle = int(np.median(points[:, 0]))
     region = f"{about['map']}:0,0,{middle},0,{middle},65535,0,65535"
     inside = np.flatnonzero(in_polygon(points, np.array(region.split(":")[1].split(","), float).reshape(-1, 2)))
-    told = on_map.get("/v1/map/region", params={"region": region}).json()
-    assert told["photos"] == len(inside) and set(told["ids"]) == set(ids_of(on_map, about, inside))
+    payload = on_map.get("/v1/map/region", params={"region": region}).json()
+    assert payload["photos"] == len(inside) and set(payload["ids"]) == set(ids_of(on_map, about, inside))
     found = on_map.get("/v1/search", params={"q": "stripes", "region": region, "limit": 100, "ungrouped": True}).json()
-    assert {item["id"] for item in found["items"]} == set(told["ids"])
+    assert {item["id"] for item in found["items"]} == set(payload["ids"])
     listed = on_map.get("/v1/items", params={"region": region, "limit": 100}).json()["items"]
-    assert {item["id"] for item in listed} == set(told["ids"])
+    assert {item["id"] for item in listed} == set(payload["ids"])
     part = on_map.get("/v1/map/region", params={"region": region, "first": 2, "limit": 3}).json()
-    assert part["ids"] == told["ids"][2:5]
+    assert part["ids"] == payload["ids"][2:5]
 
 
 def test_a_region_stays_in_the_form_and_can_be_taken_out(on_map: TestClient, about: Any) -> None:

@@ -36,8 +36,8 @@ def search(client: TestClient, **given: Any) -> Any:
     return answer.json()
 
 
-def ids(told: Any) -> list[str]:
-    return [item["id"] for item in told["items"]]
+def ids(page: Any) -> list[str]:
+    return [item["id"] for item in page["items"]]
 
 
 def judge(client: TestClient, item: str, verdict: str, by: str | None = None) -> None:
@@ -119,22 +119,22 @@ def test_the_most_telling_photos_come_first_and_the_judged_ones_last(opened: Tes
     judge(opened, plain[0], "yes")
     judge(opened, plain[-1], "no")
 
-    told = search(opened, first="telling")
+    page = search(opened, first="telling")
 
-    assert sorted(ids(told)) == sorted(plain)
-    assert ids(told)[-2:] == [plain[0], plain[-1]]
-    assert [plain.index(item["id"]) + 1 for item in told["items"]] == [item["first_rank"] for item in told["items"]]
+    assert sorted(ids(page)) == sorted(plain)
+    assert ids(page)[-2:] == [plain[0], plain[-1]]
+    assert [plain.index(item["id"]) + 1 for item in page["items"]] == [item["first_rank"] for item in page["items"]]
 
 
 def test_more_like_this_and_the_record_move_a_search_together(opened: TestClient) -> None:
     first, second, *_, last = ids(search(opened))
     judge(opened, last, "no")
 
-    told = search(opened, feedback="mine", like=[second], unlike=[first])
+    page = search(opened, feedback="mine", like=[second], unlike=[first])
 
-    assert told["moved"] == {"yes": 1, "no": 2, "missing": 0, "by": "visitor"}
-    assert first not in ids(told)
-    assert last in ids(told)
+    assert page["moved"] == {"yes": 1, "no": 2, "missing": 0, "by": "visitor"}
+    assert first not in ids(page)
+    assert last in ids(page)
 
 
 def test_words_alone_are_moved_by_nothing(opened: TestClient) -> None:

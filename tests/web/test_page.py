@@ -24,9 +24,9 @@ def test_every_option_is_on_the_page() -> None:
 
 def test_every_address_of_the_api_is_on_the_page(client: TestClient) -> None:
     paths = client.get("/openapi.json").json()["paths"]
-    told = PAGE.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
 
-    assert [path for path in paths if path.replace(":path", "") not in told] == []
+    assert [path for path in paths if path.replace(":path", "") not in text] == []
 
 
 def test_the_tables_of_the_api_page_have_names_of_their_own(client: TestClient) -> None:

@@ -64,10 +64,10 @@ class Process:
 
     def ask(self, path: str, body: Any = None, token: str = "", **headers: str) -> tuple[int, str]:
         """Status and text of an answer; a body is sent as JSON."""
-        told = {"Authorization": f"Bearer {token}"} if token else {}
+        auth = {"Authorization": f"Bearer {token}"} if token else {}
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         kind = {"Content-Type": "application/json"} if data and not headers else {}
-        request = urllib.request.Request(f"{self.address}{path}", data, {**told, **kind, **headers})
+        request = urllib.request.Request(f"{self.address}{path}", data, {**auth, **kind, **headers})
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, answer.read().decode(errors="replace")
@@ -78,9 +78,9 @@ class Process:
     def refused(self, token: str) -> tuple[int, str]:
         """The status that a wrong token gets, and how long it is to wait."""
         headers = {"Authorization": f"Bearer {token}"}
-        with pytest.raises(urllib.error.HTTPError) as told:
+        with pytest.raises(urllib.error.HTTPError) as error:
             urllib.request.urlopen(urllib.request.Request(f"{self.address}v1/items", headers=headers), timeout=60)
-        with told.value as refusal:
+        with error.value as refusal:
             return refusal.code, refusal.headers["Retry-After"] or ""
 
     def search(self, words: str, **more: str) -> Any:
@@ -159,13 +159,13 @@ def test_the_options_of_the_verb_become_those_of_the_server(photos: Path, here: 
         server.ask(place, {"judge": "dear"})
         while (stands := json.loads(server.ask(f"{place}?judge=dear")[1]))["state"] == "running":
             time.sleep(0.02)
-        asked = len(model.seen)
+        calls = len(model.seen)
 
     assert refused == (422, 200)
     assert sizes[0] == 201 and sizes[1] == 413
     assert links == [True, False]
     assert (cost["photos"], cost["cost"]["calls"]) == (5, 5) and cost["cost"]["money"] > 0
-    assert asked == 2 and "2 calls" in " ".join(stands["notes"])
+    assert calls == 2 and "2 calls" in " ".join(stands["notes"])
 
 
 @pytest.mark.parametrize(
@@ -210,8 +210,8 @@ def test_what_people_search_for_is_not_written_down(afar: Process, photos: Path)
     afar.ask("?q=marmalade+zeppelin", token=afar.token)
     afar.ask("v1/search?q=marmalade+zeppelin", token="marmalade-zeppelin-is-no-token")
 
-    told = afar.told[afar.begun :]
-    assert found["items"] and "marmalade" not in told and afar.token not in told
+    output = afar.told[afar.begun :]
+    assert found["items"] and "marmalade" not in output and afar.token not in output
     for folder in (photos, afar.log.parent / "cache"):
         assert b"marmalade" not in written(folder) and afar.token.encode() not in written(folder)
 
@@ -219,9 +219,9 @@ def test_what_people_search_for_is_not_written_down(afar: Process, photos: Path)
 def test_a_verdict_is_written_down_with_its_words(here: Process, photos: Path) -> None:
     """The other way round: the test above would see words if they were written."""
     (first, *_) = here.search("a quince airship")["items"]
-    said = {"q": "a quince airship", "item": first["id"], "verdict": "yes", "by": "ada"}
+    body = {"q": "a quince airship", "item": first["id"], "verdict": "yes", "by": "ada"}
 
-    assert here.ask("v1/judgements", said)[0] == 201
+    assert here.ask("v1/judgements", body)[0] == 201
     assert b"quince airship" in written(photos)
 
 
@@ -241,8 +241,8 @@ def test_a_search_on_the_page_is_in_the_history_alone(here: Process, photos: Pat
 
 
 def test_neither_server_nor_pages_fetch_anything_from_the_network(browser: Any, here: Process) -> None:
-    page, asked = browser.new_page(), list[str]()
-    page.on("request", lambda request: asked.append(request.url))
+    page, urls = browser.new_page(), list[str]()
+    page.on("request", lambda request: urls.append(request.url))
     for path in ("", "docs", "login", "review", "annotate", "v1/items", "?q=http://example.com/a", "?q=red+stripes"):
         page.goto(here.address + path, wait_until="networkidle")
     page.keyboard.press("ArrowRight")
@@ -251,7 +251,7 @@ def test_neither_server_nor_pages_fetch_anything_from_the_network(browser: Any, 
     page.close()
 
     own = (here.address, "data:", "blob:")
-    assert len(asked) > 20 and [url for url in asked if not url.startswith(own)] == []
+    assert len(urls) > 20 and [url for url in urls if not url.startswith(own)] == []
     assert "NETWORK" not in here.told
 
 
@@ -273,11 +273,11 @@ def test_an_address_is_told_to_wait_the_minutes_that_the_page_says(
     afar: Process,
 ) -> None:
     begun = time.monotonic()
-    told = [afar.refused(f"{at:020}") for at in range(12)]
+    answers = [afar.refused(f"{at:020}") for at in range(12)]
     took = time.monotonic() - begun
 
-    locked = [(code, wait) for code, wait in told if code != 401]
-    assert len(told) > len(locked) > 0 and {code for code, _ in locked} == {429}
+    locked = [(code, wait) for code, wait in answers if code != 401]
+    assert len(answers) > len(locked) > 0 and {code for code, _ in locked} == {429}
     # The five minutes begin with the first wrong token, which may be that of a test before
     assert 240 - took <= int(locked[0][1]) <= 300
     assert afar.ask("v1/items", token=afar.token)[0] == 200

@@ -60,9 +60,9 @@ def looked(client: TestClient, words: str, judge: str, most: int | None = None) 
     place = f"/v1/runs/{search(client, words)['run']}/rerank"
     begun = client.post(place, json={"judge": judge, "most": most})
     assert begun.status_code == 202, begun.text
-    while (told := client.get(place, params={"judge": judge}).json())["state"] == "running":
+    while (status := client.get(place, params={"judge": judge}).json())["state"] == "running":
         time.sleep(0.1)
-    return told
+    return status
 
 
 def test_the_order_is_that_of_the_command_line_and_each_photo_has_its_number(quick: TestClient, photos: Path) -> None:
@@ -208,9 +208,9 @@ def test_nobody_waits_for_a_judge_that_is_slow(photos: Path, monkeypatch: pytest
         others = search(client, "a red disc")
         page = client.get("/?q=a+goat&rerank=dear", headers={"Accept": "text/html"}).text
         answering.set()
-        told = looked(client, "a goat", "dear")
+        status = looked(client, "a goat", "dear")
 
-    assert (begun["state"], len(others["items"]), told["judged"]) == ("running", PHOTOS, 10)
+    assert (begun["state"], len(others["items"]), status["judged"]) == ("running", PHOTOS, 10)
     assert 'hx-get="/looking?q=a+goat&amp;rerank=dear"' in page and "0 of 10 photos" in page
 
 
@@ -237,12 +237,12 @@ def test_whoever_stops_a_judge_keeps_what_it_said_and_can_let_it_go_on(
             else:
                 client.delete(place, params={"judge": "dear"})
             answering.set()
-            while (told := client.get(place, params={"judge": "dear"}).json())["state"] == "running":
+            while (status := client.get(place, params={"judge": "dear"}).json())["state"] == "running":
                 time.sleep(0.01)
             went_on = looked(client, "a goat", "dear")
 
     assert 'action="/stop?q=a+goat&amp;rerank=dear"' in page
-    assert (told["state"], told["judged"]) == ("stopped", 24)
+    assert (status["state"], status["judged"]) == ("stopped", 24)
     assert (went_on["state"], went_on["judged"]) == ("done", 30), went_on
 
 
@@ -270,10 +270,10 @@ def test_a_photo_that_was_replaced_is_shown_to_no_judge(tmp_path: Path, monkeypa
     double = Double(then=YES)
     with paying(gallery, double, monkeypatch) as settings, at_this_machine(settings) as client:
         (tmp_path / "photos" / "001.jpg").write_bytes((tmp_path / "photos" / "000.jpg").read_bytes())
-        told = looked(client, "stripes", "dear")
+        status = looked(client, "stripes", "dear")
 
-    assert (told["judged"], told["to_ask"], len(double.seen)) == (2, 1, 2)
-    assert "have changed" in told["notes"][0] and told["codes"] == ["no_picture"]
+    assert (status["judged"], status["to_ask"], len(double.seen)) == (2, 1, 2)
+    assert "have changed" in status["notes"][0] and status["codes"] == ["no_picture"]
 
 
 def test_a_round_that_outlives_the_server_ends_without_a_traceback(tmp_path: Path) -> None:
@@ -333,9 +333,9 @@ REFUSED: list[tuple[dict[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "sentence"), REFUSED)
-def test_bad_requests_cost_one_sentence(quick: TestClient, asked: dict[str, str], sentence: str) -> None:
-    answer = quick.get("/v1/search", params=asked)
+@pytest.mark.parametrize(("params", "sentence"), REFUSED)
+def test_bad_requests_cost_one_sentence(quick: TestClient, params: dict[str, str], sentence: str) -> None:
+    answer = quick.get("/v1/search", params=params)
 
     assert (answer.status_code, sentence in answer.json()["detail"]) == (422, True)
 

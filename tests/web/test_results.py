@@ -41,9 +41,9 @@ def one(world: SearchContext) -> RankedResult:
     return Results().freeze(SearchParams(q="stripes"), world)
 
 
-def kept_of(frozen: RankedResult, masks: list[Mask], kept: int) -> list[str]:
+def kept_of(frozen: RankedResult, masks: list[Mask], limit: int) -> list[str]:
     """Which of as many results, named by their numbers, a store of so many bytes still has."""
-    results = Results(kept)
+    results = Results(limit)
     for number, mask in enumerate(masks):
         results.keep(replace(frozen, id=str(number), mask=mask))
     return [frozen.id for frozen in results.recent()]
@@ -100,19 +100,19 @@ def test_filters_that_an_old_gallery_remembers_count_with_its_results(tmp_path: 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.booleans()), max_size=60))
 def test_the_store_knows_what_its_results_hold(world: SearchContext, steps: list[tuple[int, int, bool]]) -> None:
     """Whatever is kept and searched anew in which order: counted afresh it is the same, and within the limit."""
-    results, frozen, kept = Results(4 * (PLAIN + 1500)), one(world), []
+    results, frozen, items = Results(4 * (PLAIN + 1500)), one(world), []
     masks = [np.ones(1000 * (at + 1), bool) for at in range(4)]
-    for number, mask, asked in steps:
+    for number, mask, again in steps:
         results.keep(replace(frozen, id=str(number), mask=masks[mask]))
-        if asked:
+        if again:
             results.freeze(SearchParams(q="stripes"), world)
-        kept = results.recent()
-    arrays = {id(array): array.nbytes for each in kept for array in (each.rows, each.scores, each.vector, each.mask)}
+        items = results.recent()
+    arrays = {id(array): array.nbytes for each in items for array in (each.rows, each.scores, each.vector, each.mask)}
     live = world.snapshot.view.live
-    held = PLAIN * len(kept) + sum(arrays.values()) - (live.nbytes if id(live) in arrays else 0)
+    held = PLAIN * len(items) + sum(arrays.values()) - (live.nbytes if id(live) in arrays else 0)
 
     assert results.held == held
-    assert held <= results.kept or len(kept) == 1
+    assert held <= results.kept or len(items) == 1
 
 
 class CountedIndex:

@@ -79,8 +79,8 @@ def first(client: TestClient, at: int = 0, **wish: int) -> Any:
 
 def decide(client: TestClient, case: Any, choice: str, at: int = 0, **more: Any) -> Any:
     seen = case["stands"]["seen"] if case["stands"] else None
-    said = {"case": case["case"], "choice": choice, "seen": seen, **more}
-    return client.post(f"{address(client, at)}/decisions", json=said)
+    body = {"case": case["case"], "choice": choice, "seen": seen, **more}
+    return client.post(f"{address(client, at)}/decisions", json=body)
 
 
 # -- deciding ---------------------------------------------------------------------------------------------------------
@@ -253,8 +253,8 @@ def blind(audit: Path, settings: ServerSettings) -> Iterator[TestClient]:
         yield client
 
 
-def answer_all(client: TestClient, said: str, at: int) -> None:
-    for place, one in enumerate(said, 1):
+def answer_all(client: TestClient, answers: str, at: int) -> None:
+    for place, one in enumerate(answers, 1):
         decide(client, first(client, at, place=place), "accept" if one == "y" else "drop", at)
 
 

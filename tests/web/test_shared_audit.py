@@ -33,15 +33,15 @@ def people(tmp_path: Path) -> Iterator[tuple[TestClient, TestClient]]:
         yield ada, bo
 
 
-def mark(client: TestClient, images: list[str], said: str = "n") -> None:
-    told = client.post("/annotate/marks", params=Q, json={"marks": dict.fromkeys(images, said)})
-    assert told.status_code == 200, told.text
+def mark(client: TestClient, images: list[str], verdict: str = "n") -> None:
+    response = client.post("/annotate/marks", params=Q, json={"marks": dict.fromkeys(images, verdict)})
+    assert response.status_code == 200, response.text
 
 
 def held(client: TestClient) -> list[str]:
     """The photos of the audit that somebody was handed and has not marked."""
-    told = client.get("/annotate/photos", params={**Q, "what": "audit", "count": 500}).json()
-    return [one["image"] for one in told["photos"] if one["mark"] is None]
+    payload = client.get("/annotate/photos", params={**Q, "what": "audit", "count": 500}).json()
+    return [one["image"] for one in payload["photos"] if one["mark"] is None]
 
 
 def stands(client: TestClient) -> Any:
@@ -89,8 +89,8 @@ def test_what_both_found_counts_for_both(people: tuple[TestClient, TestClient]) 
 
     both = [stands(client) for client in people]
 
-    assert [told["audit"]["together"] for told in both] == [13, 13]
-    assert [told["found_at_least"] for told in both] == [1.0, 1.0] and both[1]["relevant"] == 3
+    assert [standing["audit"]["together"] for standing in both] == [13, 13]
+    assert [standing["found_at_least"] for standing in both] == [1.0, 1.0] and both[1]["relevant"] == 3
 
 
 def test_nobody_draws_a_second_audit_beside_one_that_is_under_way(people: tuple[TestClient, TestClient]) -> None:
@@ -104,9 +104,9 @@ def test_nobody_draws_a_second_audit_beside_one_that_is_under_way(people: tuple[
 
 
 def test_without_an_audit_there_is_nothing_to_join(people: tuple[TestClient, TestClient]) -> None:
-    told = people[1].post("/annotate/audit/join", params=Q)
+    response = people[1].post("/annotate/audit/join", params=Q)
 
-    assert told.status_code == 422 and "draw one" in told.json()["detail"]
+    assert response.status_code == 422 and "draw one" in response.json()["detail"]
 
 
 def test_a_tenth_is_labelled_by_both_when_asked_for(people: tuple[TestClient, TestClient]) -> None:

@@ -36,7 +36,7 @@ def verdicts(page: Any) -> list[str | None]:
     return [one.get_attribute("data-verdict") for one in page.locator(".tile").all()]
 
 
-def kept(page: Any) -> None:
+def wait_for_save(page: Any) -> None:
     expect(page.locator(".unsaved")).to_have_count(0)
 
 
@@ -55,7 +55,7 @@ def test_shift_and_arrows_choose_what_the_next_key_judges(page: Any) -> None:
     page.locator(".tile .picture").nth(1).focus()
     for key in ("Shift+ArrowRight", "Shift+ArrowRight", "y"):
         page.keyboard.press(key)
-    kept(page)
+    wait_for_save(page)
     expect(page.locator(".tile").nth(4).locator(".picture")).to_be_focused()
     assert counts(page) == {"all": PHOTOS, "yes": 3, "no": 0, "doubt": 0, "unjudged": PHOTOS - 3}
     page.reload()
@@ -72,7 +72,7 @@ def test_shift_and_a_click_choose_from_where_the_focus_was(page: Any) -> None:
     expect(page.locator("#chosen-photos .many")).to_have_text("4 photos chosen")
     assert len(page.context.pages) == 1 and not page.locator("#large[open]").count()
     page.locator("#chosen-photos").get_by_role("button", name="Doubt").click()
-    kept(page)
+    wait_for_save(page)
     page.reload()
 
     assert verdicts(page)[1:7] == [None, *["doubt"] * 4, None]
@@ -84,13 +84,13 @@ def test_all_down_to_here_leaves_what_has_a_verdict_and_one_undo_takes_it_back(p
     page.keyboard.press("y")
     page.locator(".tile .picture").nth(6).focus()
     page.keyboard.press("Shift+N")
-    kept(page)
+    wait_for_save(page)
     page.reload()
     assert verdicts(page)[:8] == ["no", "yes", *["no"] * 5, None]
     page.locator(".tile .picture").nth(9).focus()
     page.keyboard.press("Shift+D")
     page.keyboard.press("u")
-    kept(page)
+    wait_for_save(page)
     page.reload()
 
     assert verdicts(page)[:10] == ["no", "yes", *["no"] * 5, None, None, None]
@@ -106,7 +106,7 @@ def test_a_range_that_is_not_kept_is_taken_off_and_sent_again(page: Any) -> None
     assert set(verdicts(page)) == {None} and counts(page)["yes"] == 0
     page.context.set_offline(False)
     page.get_by_role("button", name="Try again").click()
-    kept(page)
+    wait_for_save(page)
     page.reload()
 
     assert verdicts(page)[:3] == ["yes", "yes", None]
@@ -207,7 +207,7 @@ def test_all_photos_of_a_search_judged_and_with_a_colleague_in_25_keys_and_2_cli
         _go(hands, run[-1], columns, "Shift+")
         hands.press("y")
     hands.press("Shift+N")  # all others down to here
-    kept(page)
+    wait_for_save(page)
     hands.click(page.locator("#share summary"))
     hands.click(page.get_by_role("button", name="Link for a colleague"))
     link = page.get_by_label("The link").input_value()
@@ -255,7 +255,7 @@ def test_sharing_again_updates_ones_own_list_and_never_a_colleagues(browser: Any
     for at in (0, 1):
         page.locator(".tile .picture").nth(at).focus()
         page.keyboard.press("y")
-    kept(page)
+    wait_for_save(page)
 
     def share() -> Any:
         page.locator("#share:not([open]) summary").click()
@@ -266,13 +266,13 @@ def test_sharing_again_updates_ones_own_list_and_never_a_colleagues(browser: Any
     page.reload()
     page.locator(".tile .picture").first.focus()
     page.keyboard.press("n")
-    kept(page)
+    wait_for_save(page)
     expect(share()).to_contain_text("added to your list, and 1 without one is taken off")
 
     page.context.request.post(f"{address}/name", form={"name": "Bo", "next": "/"}, headers={"Origin": address})
     page.goto("/?q=a+shared+stripe")
     page.locator(".tile .picture").first.focus()
     page.keyboard.press("y")
-    kept(page)
+    wait_for_save(page)
     expect(share()).to_contain_text("is visitor's; choose another name")
     expect(page.locator("#list-name")).to_have_value("a shared stripe 2")

@@ -70,25 +70,25 @@ def test_overlap_correlation_and_changes_can_be_counted_by_hand() -> None:
 
 
 def test_the_numbers_are_those_of_two_searches(client: Any) -> None:
-    told = client.get("/v1/sides", params={"q": "red stripes", "left_by": "look", "right_by": "words"})
-    assert told.status_code == 404  # no label holds these words
+    answer = client.get("/v1/sides", params={"q": "red stripes", "left_by": "look", "right_by": "words"})
+    assert answer.status_code == 404  # no label holds these words
 
-    told = client.get("/v1/sides", params={"q": "heron", "left_by": "look", "right_by": "both"}).json()
+    answer = client.get("/v1/sides", params={"q": "heron", "left_by": "look", "right_by": "both"}).json()
     searched = [
         [one["id"] for one in client.get("/v1/search", params={"q": "heron", "by": by}).json()["items"]]
         for by in ("look", "both")
     ]
 
-    ranks = {one["id"]: (one["left"], one["right"]) for one in told["items"]}
+    ranks = {one["id"]: (one["left"], one["right"]) for one in answer["items"]}
     assert ranks == {id: (searched[0].index(id) + 1, searched[1].index(id) + 1) for id in searched[0]}
-    assert told["overlap"]["50"] == 1 and -1 <= told["tau"] < 1
+    assert answer["overlap"]["50"] == 1 and -1 <= answer["tau"] < 1
 
 
 def test_encoders_stand_side_by_side_where_there_are_two(client: Any) -> None:
-    told = client.get("/v1/sides", params={"q": "stripes"}).json()
+    payload = client.get("/v1/sides", params={"q": "stripes"}).json()
 
-    assert (told["left"]["name"], told["right"]["name"]) == ("starter", "crops:5:starter")
-    assert len(told["items"]) == PHOTOS
+    assert (payload["left"]["name"], payload["right"]["name"]) == ("starter", "crops:5:starter")
+    assert len(payload["items"]) == PHOTOS
 
 
 # -- the page ---------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_without_words_the_page_asks_for_some(client: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ({"left_encoder": "no"}, "no"),
         ({"right_adapter": "no"}, "no adapter"),
@@ -125,10 +125,10 @@ def test_without_words_the_page_asks_for_some(client: Any) -> None:
         ({"left_by": "<b>"}, ""),
     ],
 )
-def test_what_is_not_there_is_one_sentence(client: Any, words: dict[str, str], said: str) -> None:
+def test_what_is_not_there_is_one_sentence(client: Any, words: dict[str, str], message: str) -> None:
     answer = client.get("/v1/sides", params={"q": "a", **words})
 
-    assert answer.status_code in (404, 422) and said in answer.text
+    assert answer.status_code in (404, 422) and message in answer.text
 
 
 WORDS = ("heron", "egret", "gull")
@@ -139,11 +139,11 @@ SAID = st.tuples(
 
 @trying(max_examples=examples(40), deadline=None)
 @given(st.lists(SAID, max_size=14))
-def test_queries_to_measure_are_counted_as_they_are_read(said: list[tuple[str, str, str, int | str | None]]) -> None:
+def test_queries_to_measure_are_counted_as_they_are_read(rows: list[tuple[str, str, str, int | str | None]]) -> None:
     with tempfile.TemporaryDirectory() as folder, Judgements(Path(folder) / "judgements.sqlite") as ledger:
         names = ledger.enter([Query(word, (Term(1.0, word),)) for word in WORDS])
         digests = {query.id: digest for query, digest in names.items()}
-        for at, (word, person, image, grade) in enumerate(said):
+        for at, (word, person, image, grade) in enumerate(rows):
             doubt = grade == "doubt"
             verdict = (
                 None if grade is None else Verdict(None, 0 if doubt else int(grade), "doubt" if doubt else "", None)
@@ -180,14 +180,14 @@ def test_verdicts_are_marked_and_measure_both_sides(settings: ServerSettings, tm
         for q in ("heron", "egret"):
             hits = client.get("/v1/search", params={"q": q, "by": "both"}).json()["items"]
             for at, item in enumerate(hits[:6]):
-                said = {"q": q, "item": item["id"], "verdict": "yes" if at < 3 else "no"}
-                assert client.post("/v1/judgements", json=said).status_code == 201
+                body = {"q": q, "item": item["id"], "verdict": "yes" if at < 3 else "no"}
+                assert client.post("/v1/judgements", json=body).status_code == 201
 
-        asked = {"q": "heron", "left_by": "look", "right_by": "both"}
-        page = client.get("/sides", params=asked).text
-        measured = client.get("/sides", params={**asked, "measure": "true"}).text
+        params = {"q": "heron", "left_by": "look", "right_by": "both"}
+        page = client.get("/sides", params=params).text
+        measured = client.get("/sides", params={**params, "measure": "true"}).text
         reader = {"Authorization": f"Bearer {TOKENS[Role.READER]}"}
-        seen = client.get("/sides", params={**asked, "measure": "true"}, headers=reader).text
+        seen = client.get("/sides", params={**params, "measure": "true"}, headers=reader).text
 
     assert "✓ yes" in page and "✕ no" in page and "measure=true" in page
     assert "By people’s verdicts on 2 queries" in measured and "<td>AP</td>" in measured

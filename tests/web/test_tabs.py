@@ -58,16 +58,16 @@ def counts(client: TestClient, **given: Any) -> dict[str, int]:
 
 def test_each_tab_has_the_photos_of_its_verdict_in_the_order_of_the_search(here: TestClient) -> None:
     every = found(here, q="stripes")
-    said = {4: "yes", 1: "yes", 2: "no", 60: "doubt"}
-    for at, verdict in said.items():
+    marks = {4: "yes", 1: "yes", 2: "no", 60: "doubt"}
+    for at, verdict in marks.items():
         say(here, "stripes", every[at], verdict)
     tabs = {tab: found(here, q="stripes", verdict=tab) for tab in TABS}
     ids = {tab: [one["id"] for one in items] for tab, items in tabs.items()}
 
     assert ids["yes"] == [every[1]["id"], every[4]["id"]]
     assert (ids["no"], ids["doubt"]) == ([every[2]["id"]], [every[60]["id"]])
-    assert ids["unjudged"] == [one["id"] for at, one in enumerate(every) if at not in said]
-    assert [one["first_rank"] for one in tabs["unjudged"]] == [at for at in range(1, PHOTOS + 1) if at - 1 not in said]
+    assert ids["unjudged"] == [one["id"] for at, one in enumerate(every) if at not in marks]
+    assert [one["first_rank"] for one in tabs["unjudged"]] == [at for at in range(1, PHOTOS + 1) if at - 1 not in marks]
     assert counts(here, q="stripes") == {"all": PHOTOS, "yes": 2, "no": 1, "doubt": 1, "unjudged": PHOTOS - 4}
 
 
@@ -135,12 +135,12 @@ def test_readers_have_no_tabs(world: ServerSettings) -> None:
 def test_a_search_within_a_list_finds_its_photos_alone(here: TestClient) -> None:
     every = found(here, q="stripes")
     ids = [every[at]["id"] for at in (30, 3, 12)]
-    told = here.post("/v1/lists", json={"name": "Three", "items": ids}).json()
+    payload = here.post("/v1/lists", json={"name": "Three", "items": ids}).json()
     by_name = found(here, q="stripes", list="three")
 
     assert [one["id"] for one in by_name] == [ids[1], ids[2], ids[0]]
-    assert {one["id"] for one in here.get("/v1/items", params={"list": told["list"]}).json()["items"]} == set(ids)
-    here.patch(f"/v1/lists/{told['list']}", json={"remove": [ids[0]]})
+    assert {one["id"] for one in here.get("/v1/items", params={"list": payload["list"]}).json()["items"]} == set(ids)
+    here.patch(f"/v1/lists/{payload['list']}", json={"remove": [ids[0]]})
     assert len(found(here, q="stripes", list="three")) == 2
     assert here.get("/v1/search", params={"q": "stripes", "list": "no such"}).status_code == 404
     assert here.get("/", params={"list": "three"}).text.count('<li class="tile') == 2
@@ -202,7 +202,7 @@ def test_a_tab_waits_until_the_ranking_goes_no_further(world: ServerSettings) ->
         frozen = client.app.state.house.results[run]  # type: ignore[attr-defined]
         made: list[RankedResult] = []
         rows = frozen.rows[:3].tolist()
-        other = Thread(target=lambda: made.append(tab_of(frozen, frozen.asked, "yes", {"yes": rows})), daemon=True)
+        other = Thread(target=lambda: made.append(tab_of(frozen, frozen.params, "yes", {"yes": rows})), daemon=True)
         with frozen._ranking:  # as while somebody pages on: there are rows that have no score yet
             before = frozen.rows
             frozen.rows = np.concatenate([before, before[:1]])

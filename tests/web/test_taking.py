@@ -185,10 +185,10 @@ def test_too_many_photos_for_one_sheet_is_one_sentence(here: TestClient, run: st
 
 @pytest.fixture(scope="module")
 def place(here: TestClient, run: str) -> str:
-    told = here.post(
+    response = here.post(
         "/v1/lists", json={"name": "Taken/../along", "query": "q=" + WORDS.replace(" ", "+"), "verdict": "yes"}
     )
-    return f"/v1/lists/{told.json()['list']}"
+    return f"/v1/lists/{response.json()['list']}"
 
 
 def test_a_list_is_a_training_set_that_train_reads(here: TestClient, place: str, tmp_path: Path) -> None:
@@ -229,13 +229,13 @@ def test_a_list_is_taken_as_a_table_and_as_photos(here: TestClient, place: str) 
 
 
 def test_an_album_lies_in_the_gallery_and_is_for_the_owner(here: TestClient, place: str, world: ServerSettings) -> None:
-    told = [here.post(f"{place}/album", json={"kind": "links"}).json() for _ in range(2)][1]
-    folder = Path(told["folder"])
+    album = [here.post(f"{place}/album", json={"kind": "links"}).json() for _ in range(2)][1]
+    folder = Path(album["folder"])
     with from_afar(world, TOKENS[Role.ANNOTATOR]) as annotator:
         assert annotator.post(f"{place}/album", json={}).status_code == 403
 
     assert folder.parent == (world.gallery / "albums").absolute()
-    assert len(list(folder.iterdir())) == told["files"] == here.get(place).json()["photos"]
+    assert len(list(folder.iterdir())) == album["files"] == here.get(place).json()["photos"]
     assert all(file.is_symlink() and file.exists() for file in folder.iterdir())
 
 
@@ -243,11 +243,11 @@ def test_a_list_becomes_a_query_to_annotate_with_its_verdicts(
     here: TestClient, place: str, world: ServerSettings
 ) -> None:
     here.cookies.set("eyespot_name", "visitor")
-    told = here.post(f"{place}/annotate").json()
+    payload = here.post(f"{place}/annotate").json()
     shown = here.get("/annotate/photos", params={"query": WORDS, "count": 100}).json()["photos"]
     here.cookies.clear()
 
-    assert told["page"].startswith("/annotate/label?query=")
+    assert payload["page"].startswith("/annotate/label?query=")
     marked = {one["image"] for one in shown if one["mark"] == "y"}
     assert marked == {one["id"] for one in here.get(place).json()["items"]}
 

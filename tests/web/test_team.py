@@ -72,23 +72,23 @@ def take_in(settings: ServerSettings, *queries: tuple[str, str, str]) -> None:
         store.take_in([AnnotationQuery(id, text, {"category": category}) for id, text, category in queries])
 
 
-def shown(client: TestClient, **asked: str | int) -> list[str]:
+def shown(client: TestClient, **params: str | int) -> list[str]:
     """The queries of the table, in its order."""
-    page = client.get("/annotate", params=asked)
+    page = client.get("/annotate", params=params)
     assert page.status_code == 200, page.text
     return re.findall(r'<th scope="row" class="name-cell"[^>]*><a [^>]*>([^<]*)</a>', page.text)
 
 
 def photos(client: TestClient, what: str = "list", **more: str | int) -> list[dict[str, Any]]:
-    told = client.get("/annotate/photos", params={**Q, "what": what, "count": 500, **more})
-    found: list[dict[str, Any]] = told.json()["photos"]
+    response = client.get("/annotate/photos", params={**Q, "what": what, "count": 500, **more})
+    found: list[dict[str, Any]] = response.json()["photos"]
     return found
 
 
 def mark(client: TestClient, marks: dict[str, str | None], **more: object) -> Any:
-    told = client.post("/annotate/marks", params=Q, json={"marks": marks, **more})
-    assert told.status_code == 200, told.text
-    return told.json()
+    response = client.post("/annotate/marks", params=Q, json={"marks": marks, **more})
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 # -- the table ------------------------------------------------------------------------------------------------------
@@ -133,12 +133,12 @@ def test_the_lead_gives_several_queries_to_a_person_and_takes_them_away(table: T
 
 def test_only_a_lead_assigns_and_sets_rules(table: TestClient, settings: ServerSettings) -> None:
     client = from_afar(settings, TOKENS[Role.ANNOTATOR])
-    asked = [
+    responses = [
         client.post("/annotate/assign", data={"query": ["2"], "person": "Bo"}),
         client.post("/annotate/rules", data={"own_disputes": "yes"}),
     ]
 
-    assert [one.status_code for one in asked] == [403, 403]
+    assert [one.status_code for one in responses] == [403, 403]
     page = client.get("/annotate").text
     assert 'class="tick-cell"' not in page and "Assign" not in page.partition("<main")[2].partition("People")[0]
 
@@ -204,10 +204,10 @@ def test_people_share_a_list_and_the_standing_is_that_of_all(lea: TestClient, se
     for name in ("Ada", "Bo"):
         as_(lea, name).get("/annotate/label", params={**Q, "what": "team"})
         held[name] = {one["image"] for one in photos(lea, "team")}
-        told = mark(lea, dict.fromkeys(held[name], "n"), what="team")
+        standing = mark(lea, dict.fromkeys(held[name], "n"), what="team")
 
     seed = lea.get("/annotate/query", params=Q).text
-    assert held["Ada"] and held["Bo"] and told["labelled"] == len(held["Ada"] | held["Bo"])
+    assert held["Ada"] and held["Bo"] and standing["labelled"] == len(held["Ada"] | held["Bo"])
     assert "a random tenth goes to two people" in seed
     while lea.post("/annotate/grow", params={**Q, "what": "team"}).json()["new"]:
         mark(lea, {one["image"]: "n" for one in photos(lea, "team", unmarked=True)}, what="team")
@@ -228,9 +228,9 @@ def test_what_a_person_left_comes_to_the_next_one_and_not_twice(lea: TestClient,
 
 
 def test_the_page_knows_how_many_photos_an_audit_can_have(lea: TestClient) -> None:
-    told = mark(lea, {one["image"]: "n" for one in photos(lea)[:10]})
+    standing = mark(lea, {one["image"]: "n" for one in photos(lea)[:10]})
 
-    assert told["rest"] == 20
+    assert standing["rest"] == 20
 
 
 # -- groups ---------------------------------------------------------------------------------------------------------
@@ -238,14 +238,14 @@ def test_the_page_knows_how_many_photos_an_audit_can_have(lea: TestClient) -> No
 
 def test_copies_come_with_the_number_of_their_group_and_are_marked_at_once(lea: TestClient) -> None:
     grouped = [one["image"] for one in photos(lea) if one["group"] is not None]
-    told = mark(lea, dict.fromkeys(grouped, "y"), by_group=grouped[1:])
+    standing = mark(lea, dict.fromkeys(grouped, "y"), by_group=grouped[1:])
     by_group = [one["image"] for one in photos(lea) if one["by_group"]]
     mark(lea, {grouped[2]: "n"})
     after = [one["image"] for one in photos(lea) if one["by_group"]]
     undone = mark(lea, dict.fromkeys(grouped))
 
     assert len(grouped) == BURST and len({one["group"] for one in photos(lea)}) == 2
-    assert told["labelled"] == BURST and by_group == grouped[1:] and after == [grouped[1], *grouped[3:]]
+    assert standing["labelled"] == BURST and by_group == grouped[1:] and after == [grouped[1], *grouped[3:]]
     assert undone["labelled"] == 0 and not any(one["by_group"] for one in photos(lea))
 
 
@@ -275,14 +275,14 @@ def flag(client: TestClient, image: str, kind: str = "face", **more: str) -> Any
 def test_a_flag_is_listed_exported_and_leaves_the_set_where_asked(lea: TestClient, tmp_path: Path) -> None:
     first, second = (one["image"] for one in photos(lea)[:2])
     mark(lea, {first: "y", second: "n"})
-    told = flag(lea, first).json()
+    payload = flag(lea, first).json()
     flag(lea, second, "other", reason="=a ruler")
     file = lea.get("/annotate/flagged.csv")
     (tmp_path / "flagged.csv").write_bytes(file.content)
     with zipfile.ZipFile(io.BytesIO(lea.get("/annotate/set.zip", params={"without_flagged": True}).content)) as packed:
         qrels = json.loads(packed.read("labelled/qrels.json"))
 
-    assert told == {"flags": ["a face"]} and photos(lea)[0]["flags"] == ["a face"]
+    assert payload == {"flags": ["a face"]} and photos(lea)[0]["flags"] == ["a face"]
     rows = list(csv.DictReader(io.StringIO(file.text)))
     assert [(row["flag"], row["person"], row["reason"]) for row in rows] == [
         ("face", "Lea", ""),
@@ -306,7 +306,7 @@ def test_programs_flag_list_and_take_down(lea: TestClient, settings: ServerSetti
     image = photos(lea)[0]["image"]
     about = {"item": image, "kind": "other", "by": "Robin"}
     made = lea.post("/v1/flags", json={**about, "reason": "a drawing"})
-    (told,) = lea.get("/v1/flags").json()["flags"]
+    (record,) = lea.get("/v1/flags").json()["flags"]
     gone = [lea.delete("/v1/flags", params=about).status_code for _ in range(2)]
     refused = [
         lea.post("/v1/flags", json={**about, "item": "none", "reason": "x"}).status_code,
@@ -315,7 +315,7 @@ def test_programs_flag_list_and_take_down(lea: TestClient, settings: ServerSetti
         from_afar(settings, TOKENS[Role.READER]).post("/v1/flags", json={**about, "reason": "x"}).status_code,
     ]
 
-    assert made.status_code == 201 and {**told, "at": 0} == {**about, "reason": "a drawing", "at": 0}
+    assert made.status_code == 201 and {**record, "at": 0} == {**about, "reason": "a drawing", "at": 0}
     assert gone == [200, 404] and refused == [404, 422, 403, 403]
 
 

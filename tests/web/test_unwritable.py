@@ -37,8 +37,8 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gallery = make_gallery(tmp_path_factory.mktemp("unwritable"), PHOTOS)
     with at_this_machine(ServerSettings(gallery)) as client:
         best = client.get("/v1/search", params={"q": "a fish"}).json()["items"][0]["id"]
-        said = client.post("/v1/judgements", json={"q": "a fish", "item": best, "verdict": "yes", "rank": 1})
-        assert said.status_code == 201
+        response = client.post("/v1/judgements", json={"q": "a fish", "item": best, "verdict": "yes", "rank": 1})
+        assert response.status_code == 201
         client.post("/name", data={"name": "Ada"})
         client.post("/annotate/queries", data={"text": "a heron"})
         first = client.get("/annotate/photos", params={"query": "a heron"}).json()["photos"][0]["image"]
@@ -70,10 +70,10 @@ def test_verdicts_that_it_has_are_seen(client: TestClient) -> None:
 
 def test_who_judges_is_told_that_nothing_can_be_written(client: TestClient, judged: Path) -> None:
     found = client.get("/v1/search", params={"q": "a hat"}).json()
-    said = client.post("/v1/judgements", json={"q": "a hat", "item": found["items"][0]["id"], "verdict": "no"})
+    response = client.post("/v1/judgements", json={"q": "a hat", "item": found["items"][0]["id"], "verdict": "no"})
     looked = client.post(f"/v1/runs/{found['run']}/rerank", json={"judge": "quick"})
 
-    for answer in (said, looked):
+    for answer in (response, looked):
         assert answer.status_code == 500
         assert f"cannot write judgements to {judged / 'ledger.sqlite'}" in answer.json()["detail"]
 

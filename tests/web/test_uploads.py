@@ -36,7 +36,7 @@ def fill(folder: Path, count: int, at: float) -> None:
         os.utime(place, (at, at))
 
 
-def kept(folder: Path) -> list[Path]:
+def uploads_in(folder: Path) -> list[Path]:
     return [place for place in folder.glob("??/*") if not place.suffix]
 
 
@@ -48,14 +48,14 @@ def test_many_at_once_are_all_kept_while_others_go(tmp_path: Path) -> None:
         brought = list(people.map(lambda shade: bring(tmp_path, shade), range(60)))
 
     assert [bool(upload_jpeg(tmp_path, digest)) for digest in brought] == [True] * 60
-    assert len(kept(tmp_path)) == KEPT
+    assert len(uploads_in(tmp_path)) == KEPT
 
 
 def test_the_same_picture_of_many_people_is_kept_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(10) as people:
         brought = set(people.map(lambda _: bring(tmp_path, 7), range(60)))
 
-    assert [place.name for place in kept(tmp_path)] == [*brought]
+    assert [place.name for place in uploads_in(tmp_path)] == [*brought]
 
 
 @pytest.mark.parametrize("used", ["looked at", "searched with", "not at all"])

@@ -67,14 +67,14 @@ def test_the_page_of_a_hit_has_a_player_and_a_picture_has_none(films: Path, serv
 
 def test_the_originals_of_frames_are_pictures_by_name(films: Path, served: ServerSettings) -> None:
     client = at_this_machine(served)
-    told = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()
+    payload = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()
     for kind in ("originals", "zip"):
-        answer = client.get(f"/v1/runs/{told['run']}", params={"format": kind})
+        answer = client.get(f"/v1/runs/{payload['run']}", params={"format": kind})
         with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
             names = {name for name in archive.namelist() if name.startswith("photos/")}
-        clear = {title_of(one["path"]).replace(":", "_") for one in told["items"]}
+        clear = {title_of(one["path"]).replace(":", "_") for one in payload["items"]}
         assert names == {f"photos/{name}.jpg" for name in clear} and "photos/tour 00_00_00.jpg" in names, kind
-    frame = min((one for one in told["items"] if "video" in one), key=lambda one: one["video_time"])
+    frame = min((one for one in payload["items"] if "video" in one), key=lambda one: one["video_time"])
     original = client.get(f"/v1/originals/{frame['id']}")
 
     assert original.headers["content-type"] == "image/jpeg"

@@ -60,13 +60,13 @@ def both(client: Any) -> str:
 
 
 def test_terms_add_up_to_the_score_and_the_heat_lies_on_what_they_name(client: Any, both: str) -> None:
-    told = client.get(f"/v1/why/{both}", params={"q": "2:windmill + clouds - people"}).json()
+    payload = client.get(f"/v1/why/{both}", params={"q": "2:windmill + clouds - people"}).json()
     fish = client.get(f"/v1/why/{both}", params={"q": "a fish"}).json()
 
-    assert sum(one["adds"] for one in told["terms"]) == pytest.approx(told["score"], abs=1e-4)
-    assert [one["name"] for one in told["terms"]] == ["windmill", "clouds", "people"]
-    assert (told["heat"]["rows"], told["heat"]["columns"], told["heat"]["box"]) == (9, 9, [0, 0, 1, 1])
-    assert on_the_left(told["heat"]["values"]) > 0.55 and on_the_left(fish["heat"]["values"]) < 0.35
+    assert sum(one["adds"] for one in payload["terms"]) == pytest.approx(payload["score"], abs=1e-4)
+    assert [one["name"] for one in payload["terms"]] == ["windmill", "clouds", "people"]
+    assert (payload["heat"]["rows"], payload["heat"]["columns"], payload["heat"]["box"]) == (9, 9, [0, 0, 1, 1])
+    assert on_the_left(payload["heat"]["values"]) > 0.55 and on_the_left(fish["heat"]["values"]) < 0.35
     assert [one["word"] for one in fish["words"]] == ["a", "fish"]
 
 
@@ -101,13 +101,13 @@ def test_one_look_computes_the_heat_of_what_it_shows_alone(settings: ServerSetti
             return heat(*given)
 
         encoder.heat = counted
-        told = client.get(f"/v1/why/{both}", params=query).json()
+        payload = client.get(f"/v1/why/{both}", params=query).json()
         assert len(seen) == 1
         client.get(f"/v1/why/{both}", params={**query, "term": 7})
         client.get(f"/v1/heat/{both}", params={**query, "term": 7})
         assert len(seen) == 2
 
-    assert len(told["terms"]) == 40 and sum(one["without"] is not None for one in told["terms"]) == MOST_TERMS
+    assert len(payload["terms"]) == 40 and sum(one["without"] is not None for one in payload["terms"]) == MOST_TERMS
 
 
 def test_the_heat_is_a_small_picture_dark_where_nothing_speaks_for_the_query(client: Any, both: str) -> None:
@@ -126,12 +126,12 @@ def test_what_moved_the_ranking_besides_the_look_is_named(tmp_path: Path) -> Non
         first, second, *_ = client.get("/v1/search", params={"q": "heron"}).json()["items"]
         way = f"/v1/why/{first['id']}"
         drawn = {"like": second["id"], "unlike": [second["id"]]}
-        told = client.get(way, params={"q": "heron"}).json()["moved"]
+        notes = client.get(way, params={"q": "heron"}).json()["moved"]
         untaught = client.get(way, params={"q": "heron", "teach": "false"}).json()["moved"]
         verdicts = client.get(way, params={"q": "red stripes", "by": "look", **drawn}).json()["moved"]
         page = client.get(f"/why/{first['id']}", params={"q": "heron"}).text
 
-    assert [one["code"] for one in told] == ["taught"] and "bear these words" in told[0]["sentence"]
+    assert [one["code"] for one in notes] == ["taught"] and "bear these words" in notes[0]["sentence"]
     assert untaught == [] and [one["code"] for one in verdicts] == ["like", "unlike"]
     assert "What else moved the ranking" in page and "teach=false" in page
 
@@ -156,16 +156,16 @@ def test_the_page_needs_no_scripts(client: Any, both: str) -> None:
 
 @pytest.mark.parametrize("way", ["v1/why", "v1/heat", "why"])
 def test_what_cannot_be_explained_is_one_sentence(client: Any, both: str, way: str) -> None:
-    def asked(id: str, **given: Any) -> tuple[int, str]:
+    def ask(id: str, **given: Any) -> tuple[int, str]:
         answer = client.get(f"/{way}/{id}", params=given)
         return answer.status_code, answer.text
 
-    assert asked(both)[0] == 422 and "search for some" in asked(both)[1]
-    assert asked("0" * 32, q="a")[0] == asked("../etc/passwd", q="a")[0] == 404
-    assert asked(both, q="a - a")[0] == 422
-    assert asked(both, q="./secret.jpg")[0] == 422
-    assert asked(both, q="a", term=-1)[0] == 422
-    assert asked(both, q="a", term=99)[0] == 200
+    assert ask(both)[0] == 422 and "search for some" in ask(both)[1]
+    assert ask("0" * 32, q="a")[0] == ask("../etc/passwd", q="a")[0] == 404
+    assert ask(both, q="a - a")[0] == 422
+    assert ask(both, q="./secret.jpg")[0] == 422
+    assert ask(both, q="a", term=-1)[0] == 422
+    assert ask(both, q="a", term=99)[0] == 200
 
 
 def test_words_that_the_owner_refuses_are_not_explained(settings: ServerSettings, both: str) -> None:

@@ -38,7 +38,7 @@ class CodedBounds:
         batch = _QueryBatch.of([_QuantisedQuery.of(one) for one in directions])
         found = np.empty((len(directions), self._starts[-1] if rows is None else len(rows)), np.float32)
         shares = list(self._shares(rows))
-        asked = {part: batch.over(self.codes[part]) for part, _, _ in shares}
+        operands = {part: batch.over(self.codes[part]) for part, _, _ in shares}
 
         def fill(share: tuple[int, int, int]) -> None:
             part, start, stop = share
@@ -46,7 +46,7 @@ class CodedBounds:
             chosen = np.arange(start, stop) if rows is None else rows[start:stop]
             out = np.empty((len(directions), stop - start), np.float32)
             gallery = np.asarray(codes.codes), np.asarray(codes.bounds), self._lengths[first : first + len(codes.codes)]
-            ceilings(gallery, asked[part], chosen - first, out)
+            ceilings(gallery, operands[part], chosen - first, out)
             found[:, start:stop] = out
 
         spread(fill, shares, min(self._threads, len(shares)) or 1)
@@ -96,12 +96,12 @@ def bounded(one: Directions, products: Any, lengths: Any, spans: Any, xp: Any) -
     dim, many = len(one.direction), 1 + len(one.kept)
     error = (dim + 8) * 2.0**-23 * lengths[:, None] * spans + dim * 2.0**-100 * (1 + lengths[:, None])
     top = (products[:, 0] + error[:, 0]).clip(0)
-    kept, owed = (
+    gain, owed = (
         (products[:, part] ** 2).sum(1) ** 0.5 + sign * (error[:, part] ** 2).sum(1) ** 0.5
         for part, sign in ((slice(1, many), -1), (slice(many, None), 1))
     )
     form = _form(one, dim)
-    rest = form[1] * lengths**2 + kept.clip(0) ** 2 - owed**2 - lengths * (form[2] * lengths + form[3])
+    rest = form[1] * lengths**2 + gain.clip(0) ** 2 - owed**2 - lengths * (form[2] * lengths + form[3])
     whole = one.own * top**2 + rest.clip(0)
     found = xp.where(whole > top**2, top / whole**0.5, xp.where(top == 0, 0.0, 1.0))
     return xp.where(xp.isfinite(products).all(1), found * (1 + 1e-6) + 1e-9, 1.0)
@@ -150,27 +150,27 @@ class _QuantisedQuery(NamedTuple):
 class _QueryBatch(NamedTuple):
     """Queries in groups of columns, as the kernel takes them."""
 
-    asked: Sequence[_QuantisedQuery]
+    queries: Sequence[_QuantisedQuery]
     columns: NDArray[np.uint8]  # (g, width / 4, LANES, 4)
     group: int  # columns of one group
 
     @classmethod
-    def of(cls, asked: Sequence[_QuantisedQuery]) -> _QueryBatch:
+    def of(cls, queries: Sequence[_QuantisedQuery]) -> _QueryBatch:
         from eyespot.kernels.adapted import COLUMNS
 
-        each = -(-max(len(one.whole) for one in asked) // COLUMNS) * COLUMNS
-        whole = np.zeros((len(asked), each, padded(asked[0].whole.shape[1])))
-        for j, one in enumerate(asked):
+        each = -(-max(len(one.whole) for one in queries) // COLUMNS) * COLUMNS
+        whole = np.zeros((len(queries), each, padded(queries[0].whole.shape[1])))
+        for j, one in enumerate(queries):
             whole[j, : len(one.whole), : one.whole.shape[1]] = one.whole
-        return cls(asked, _bytes(whole.reshape(-1, COLUMNS, whole.shape[2])), COLUMNS)
+        return cls(queries, _bytes(whole.reshape(-1, COLUMNS, whole.shape[2])), COLUMNS)
 
     def over(self, codes: Codes) -> tuple[NDArray[Any], ...]:
         """What the kernel takes for these codes."""
         centre = codes.centre.astype(np.float64)
-        terms = np.zeros((len(self.asked), len(self.columns) // len(self.asked) * self.group, 5))
-        for j, one in enumerate(self.asked):
+        terms = np.zeros((len(self.queries), len(self.columns) // len(self.queries) * self.group, 5))
+        for j, one in enumerate(self.queries):
             terms[j, : len(one.steps)] = np.column_stack([one.columns @ centre, one.steps, one.parts])
-        forms = np.array([one.forms(float(np.linalg.norm(centre))) for one in self.asked])
+        forms = np.array([one.forms(float(np.linalg.norm(centre))) for one in self.queries])
         return self.columns, np.ascontiguousarray(terms.reshape(-1, self.group, 5).swapaxes(1, 2)), forms
 
 

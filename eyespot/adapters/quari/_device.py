@@ -43,11 +43,11 @@ class OnDevice:
 
     def ceilings(self, directions: Sequence[Directions], rows: Ids | None) -> Ceilings:
         """For each query (m, rows); all rows if None, else these in ascending order."""
-        asked = [columns_of(one) for one in directions]
+        blocks = [columns_of(one) for one in directions]
         found = np.empty((len(directions), len(self._rows) if rows is None else len(rows)), np.float32)
         with _plain_float32(self._torch):
             for start, vectors, lengths in self._chunks(rows):
-                for j, (one, (columns, spans)) in enumerate(zip(directions, asked, strict=True)):
+                for j, (one, (columns, spans)) in enumerate(zip(directions, blocks, strict=True)):
                     products = (vectors @ self._sent(columns.T.astype(np.float32))).double()
                     limits = bounded(one, products, lengths, self._sent(spans), self._torch)
                     found[j, start : start + len(lengths)] = limits.float().cpu().numpy()

@@ -92,8 +92,8 @@ class Outside:
         return cls(direction, turned, energies, own, formula.size)
 
     def first(self, count: int) -> Directions:
-        kept = self.columns[: min(count, _worth(self.energies))]
-        return Directions(self.direction, kept, self.columns[:0], 1.0, 0.0, self.size)
+        head = self.columns[: min(count, _worth(self.energies))]
+        return Directions(self.direction, head, self.columns[:0], 1.0, 0.0, self.size)
 
     def energy(self, count: int) -> float:
         return self.own + float(self.energies[:count].sum())
@@ -131,10 +131,10 @@ class NormTerms:
 
     def first(self, count: int) -> Directions:
         owed = self._split(count)
-        kept = self.positive[: min(count - owed, _worth(self.energies))]
+        head = self.positive[: min(count - owed, _worth(self.energies))]
         rest = self.depths[owed]
         scaled = self.negative[:owed] * np.sqrt(self.depths[:owed] - rest)[:, None]
-        return Directions(self.direction, kept, scaled, 0.0, self.own - float(rest), self.size)
+        return Directions(self.direction, head, scaled, 0.0, self.own - float(rest), self.size)
 
     def energy(self, count: int) -> float:
         return self._explained(self._split(count), count)

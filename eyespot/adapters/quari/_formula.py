@@ -66,8 +66,8 @@ class Formula:
                 bent = (block @ self.left) @ self.right.T  # (n, dim)
                 bent += self.identity * block
                 lengths = np.linalg.norm(bent, axis=1)
-                told = ~(lengths <= NOTHING * self.size * np.linalg.norm(block, axis=1))  # NaN stays NaN
-                block_scores: Reals = np.divide(bent @ self.query, lengths, out=np.zeros(len(block)), where=told)
+                mask = ~(lengths <= NOTHING * self.size * np.linalg.norm(block, axis=1))  # NaN stays NaN
+                block_scores: Reals = np.divide(bent @ self.query, lengths, out=np.zeros(len(block)), where=mask)
                 scores[start : start + _TOGETHER] = block_scores[: len(part)]
         return scores
 

@@ -60,9 +60,9 @@ class Config:
         return ("dec_u_text", "dec_v_text", "dec_u_img", "dec_v_img") if self.separate_decoders else ("dec_u", "dec_v")
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Config:
+    def of(cls, document: Mapping[str, Any]) -> Config:
         """From a `config.yml`, hparams under their own key; `UsageError` for those that nobody knows."""
-        found = said.get("hparams")
+        found = document.get("hparams")
         if not isinstance(found, Mapping):
             raise UsageError("a QuARI config.yml has no hparams; expected embedding_dim, low_rank_dim, hidden_dim, …")
         known = {field.name for field in fields(cls)} - {"feature_extractor"}
@@ -72,7 +72,7 @@ class Config:
             )
         if "embedding_dim" not in found:
             raise UsageError("a QuARI config.yml says no embedding_dim")
-        return cls(**found, feature_extractor=said.get("feature_extractor"))
+        return cls(**found, feature_extractor=document.get("feature_extractor"))
 
     def as_yaml(self) -> dict[str, Any]:
         """What a released `config.yml` holds; `preset` only where it is not the released one."""

@@ -66,8 +66,8 @@ def export(folder: Path, config: Config, weights: Weights) -> None:
 def _yaml(config: Config, card: AdapterCard | None = None) -> bytes:
     import yaml
 
-    told = config.as_yaml() | ({} if card is None else {"card": card.as_yaml()})
-    text: str = yaml.safe_dump(told, sort_keys=True)
+    document = config.as_yaml() | ({} if card is None else {"card": card.as_yaml()})
+    text: str = yaml.safe_dump(document, sort_keys=True)
     return text.encode()
 
 
@@ -85,14 +85,14 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        said = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"there is no {path}; give the folder of a QuARI checkpoint, or hub:OWNER/NAME") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise UsageError(f"{path} is no config of a QuARI checkpoint")
-    return said
+    return document
 
 
 def _released(path: Path) -> dict[str, NDArray[np.float32]]:

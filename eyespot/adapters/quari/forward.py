@@ -61,8 +61,8 @@ class Hypernetwork:
         tokens = np.zeros((len(queries), rank, self.config.hidden_dim), self.precision)
         places = self.weights["pos_emb"][:rank] * self.weights.get("pos_scale", 1)  # (r, H)
         for step in range(self.config.num_steps):
-            asked = condition + self._step(step)
-            out = self._transformed(np.concatenate([asked[:, None], tokens + places], axis=1))  # (n, 1 + r, H)
+            step_condition = condition + self._step(step)
+            out = self._transformed(np.concatenate([step_condition[:, None], tokens + places], axis=1))  # (n, 1 + r, H)
             tokens = tokens + out[:, 1:]
             if self.config.preset != "arxiv-2025-05":  # whose condition stays the encoded query
                 condition = condition + out[:, 0]
@@ -76,8 +76,8 @@ class Hypernetwork:
             yield from self._mapped_views(queries, tokens)
             return
         decoded = self._decoded("query_decoder", condition)
-        kept = self.config.query_residual_weight if self.config.preset == "released" else 0.0
-        adapted = self._unit((1 - kept) * decoded + kept * queries)
+        weight = self.config.query_residual_weight if self.config.preset == "released" else 0.0
+        adapted = self._unit((1 - weight) * decoded + weight * queries)
         left, right = (self._decoded(name, tokens).transpose(0, 2, 1) for name in ("dec_u_img", "dec_v_img"))
         for query, u, v in zip(adapted, left, right, strict=True):
             view_u = u

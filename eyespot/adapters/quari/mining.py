@@ -149,10 +149,10 @@ class _ImagePieces:
         return -(-len(self.vectors) // self.how.piece)
 
     def fingerprint(self, name: str) -> str:
-        told = hashlib.sha256(repr((name, asdict(self.how), self.vectors.shape)).encode())
-        told.update(self._first.tobytes())
-        told.update(self.vectors.data)
-        return told.hexdigest()
+        hasher = hashlib.sha256(repr((name, asdict(self.how), self.vectors.shape)).encode())
+        hasher.update(self._first.tobytes())
+        hasher.update(self.vectors.data)
+        return hasher.hexdigest()
 
     def pieces(self, index: Index) -> Iterator[SemiPositives]:
         return (self.piece(index, number) for number in range(self.count))
@@ -160,10 +160,10 @@ class _ImagePieces:
     def piece(self, index: Index, number: int) -> SemiPositives:
         """Semi-positives of one piece's images, in rows of the distinct."""
         start = number * self.how.piece
-        asked = self.vectors[start : start + self.how.piece]
-        found = index.search(asked, min(self.how.neighbours + 1, len(self.vectors)))
+        queries = self.vectors[start : start + self.how.piece]
+        found = index.search(queries, min(self.how.neighbours + 1, len(self.vectors)))
         rows = np.where(self._void[found.rows], -1, found.rows)
-        return best_neighbours(NearestRows(rows, found.scores), np.arange(start, start + len(asked)), self.how)
+        return best_neighbours(NearestRows(rows, found.scores), np.arange(start, start + len(queries)), self.how)
 
     def spread(self, pieces: Sequence[SemiPositives]) -> SemiPositives:
         """From distinct images to all of them, in their rows."""

@@ -99,8 +99,8 @@ class TorchHypernetwork(nn.Module):
         places = (self.pos_emb[:rank] * self.pos_scale).repeat(copies, 1)  # (copies * r, H)
         tokens = condition.new_zeros(len(queries), copies * rank, self.config.hidden_dim)
         for step in range(self.config.num_steps):
-            asked = condition + self._step(step)
-            sequence = torch.cat([asked[:, None], tokens + places], dim=1)
+            step_condition = condition + self._step(step)
+            sequence = torch.cat([step_condition[:, None], tokens + places], dim=1)
             out = self._refined(sequence, copies)
             # As released: what a token has accumulated is dropped, after the last step, too, so that the decoders see
             # zeros
@@ -176,8 +176,8 @@ class TorchHypernetwork(nn.Module):
             return AdaptedBatch(normalize(decoded, dim=-1), v, u, 0.0)
         if self.config.use_fro_norm:
             u, v = (part / (part.flatten(1).norm(dim=1)[:, None, None] + 1e-8) for part in (u, v))
-        kept = self.config.query_residual_weight
-        mixed = (1 - kept) * decoded + kept * queries.float()
+        weight = self.config.query_residual_weight
+        mixed = (1 - weight) * decoded + weight * queries.float()
         return AdaptedBatch(normalize(mixed, dim=-1), self.config.anchor_scale * u, v, 1.0)
 
 

@@ -130,14 +130,14 @@ class AdaptedIndex:
 
     def ranked(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> tuple[Ids, Reals]:
         """What `search` finds, with the scores that rows are ranked by, in double precision; (queries, k') both."""
-        asked = [Formula.of(view, self._rows.dim) for view in adapted] if len(self._rows) else []
+        formulas = [Formula.of(view, self._rows.dim) for view in adapted] if len(self._rows) else []
         allowed = _allowed(mask, len(self._rows))
         count = len(self._rows) if allowed is None else int(np.count_nonzero(allowed))
         k = min(_positive(k), count)
         rows, scores = np.empty((len(adapted), k), np.int64), np.empty((len(adapted), k))
-        for start in range(0, len(asked) if k else 0, _TOGETHER):
+        for start in range(0, len(formulas) if k else 0, _TOGETHER):
             part = slice(start, start + _TOGETHER)
-            for j, (best, found) in enumerate(self._search(asked[part], k, allowed), start):
+            for j, (best, found) in enumerate(self._search(formulas[part], k, allowed), start):
                 rows[j], scores[j] = best, found
         return rows, scores
 
@@ -150,23 +150,23 @@ class AdaptedIndex:
             )
         return self._exactly(Formula.of(adapted, self._rows.dim), chosen) if chosen.size else np.empty(0)
 
-    def _search(self, asked: list[Formula], k: int, mask: Mask | None) -> list[tuple[Ids, Reals]]:
-        count = len(asked)
+    def _search(self, formulas: list[Formula], k: int, mask: Mask | None) -> list[tuple[Ids, Reals]]:
+        count = len(formulas)
         self._spent += count
         if self._spent > self._patience:
             self.prepare()
         first = self._ready
-        tallies = [_Tally(k) for _ in asked]
+        tallies = [_Tally(k) for _ in formulas]
         count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
         if count <= max(_FEW_LEFT, 4 * k):
             everything = np.arange(count) if mask is None else np.flatnonzero(mask)
-            for formula, tally in zip(asked, tallies, strict=True):
+            for formula, tally in zip(formulas, tallies, strict=True):
                 self._settle(formula, tally, everything)
             return [tally.best() for tally in tallies]
-        known = [ways(formula, self._sample) for formula in asked]
+        known = [ways(formula, self._sample) for formula in formulas]
         for rows in self._windows(mask):
             ceilings = first.ceilings([way.first(_STAGES[0]) for way in known], rows)
-            for formula, way, tally, ceiling in zip(asked, known, tallies, ceilings, strict=True):
+            for formula, way, tally, ceiling in zip(formulas, known, tallies, ceilings, strict=True):
                 self._look(formula, way, tally, _Left(rows, ceiling))
         return [tally.best() for tally in tallies]
 
@@ -202,18 +202,18 @@ class AdaptedIndex:
     def _settle(self, formula: Formula, tally: _Tally, rows: Ids) -> None:
         """Score these rows, of which many are first looked at in float32."""
         if len(rows) > max(_FEW_LEFT, 2 * tally.k):
-            lows, kept = [tally.scores], [(np.empty(0, np.int64), np.empty(0))]
+            lows, survivors = [tally.scores], [(np.empty(0, np.int64), np.empty(0))]
             floor = tally.floor
             for start in range(0, len(rows), _BLOCK):
                 part = rows[start : start + _BLOCK]
                 near = formula.near(self._rows.gather(part), self._lengths[part].astype(np.float64))
                 may = near.high >= floor
-                kept.append((part[may], near.high[may]))
+                survivors.append((part[may], near.high[may]))
                 lows = [np.concatenate([*lows, near.low[may]])]
                 if len(lows[0]) >= tally.k:
                     lows = [np.partition(lows[0], -tally.k)[-tally.k :]]
                     floor = max(floor, float(lows[0][0]) - _TIE)
-            found, highs = (np.concatenate(column) for column in zip(*kept, strict=True))
+            found, highs = (np.concatenate(column) for column in zip(*survivors, strict=True))
             rows = found[highs >= floor]
         tally.add(rows, self._exactly(formula, rows))
         tally.trim()
@@ -295,8 +295,8 @@ class _Tally:
 
     def trim(self) -> None:
         """Forget what fell below the floor."""
-        kept = self.scores >= self.floor
-        self.rows, self.scores = self.rows[kept], self.scores[kept]
+        keep = self.scores >= self.floor
+        self.rows, self.scores = self.rows[keep], self.scores[keep]
 
     def best(self) -> tuple[Ids, Reals]:
         """The k best, best first; of scores that rounding alone tells apart, the lower row."""

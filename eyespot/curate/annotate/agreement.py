@@ -68,48 +68,48 @@ MarksByPerson = Mapping[str, Mapping[str, Judgement]]  # by annotator, by photo
 def everybody(store: AnnotationStore, id: str) -> MarksByPerson:
     """The last words of all annotators of a query, by name."""
     found = store.said_by(id, store.annotators())
-    return {who: said for who, said in found.items() if said}
+    return {who: judgements for who, judgements in found.items() if judgements}
 
 
-def overlaps(said: MarksByPerson) -> list[Overlap]:
+def overlaps(by_person: MarksByPerson) -> list[Overlap]:
     """Every two annotators who share a photo."""
     found = []
-    for first, second in combinations(said, 2):
-        shared = said[first].keys() & said[second].keys()
-        both = [(relevant(said[first][image]), relevant(said[second][image])) for image in shared]
+    for first, second in combinations(by_person, 2):
+        shared = by_person[first].keys() & by_person[second].keys()
+        both = [(relevant(by_person[first][image]), relevant(by_person[second][image])) for image in shared]
         cells = (both.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False)))
         found.append(Overlap(first, second, *cells))
     return [overlap for overlap in found if overlap.photos]
 
 
-def coefficients(said: MarksByPerson) -> dict[str, Agreement]:
+def coefficients(by_person: MarksByPerson) -> dict[str, Agreement]:
     """Agreement beyond chance, each with its interval: Cohen's kappa of two people, Fleiss's of more over the photos
     that all labelled, and Krippendorff's alpha of all; none where nobody shares a photo."""
-    if not overlaps(said):
+    if not overlaps(by_person):
         return {}
-    every = Ratings.of(_ratings(said, set().union(*said.values())))
-    shared = Ratings.of(_ratings(said, set.intersection(*map(set, said.values()))))
-    kappa = cohen_kappa if len(said) == 2 else fleiss_kappa
-    told = {kappa.__name__: kappa(shared)} if shared.items else {}
-    return {**told, "krippendorff_alpha": krippendorff_alpha(every)}
+    every = Ratings.of(_ratings(by_person, set().union(*by_person.values())))
+    shared = Ratings.of(_ratings(by_person, set.intersection(*map(set, by_person.values()))))
+    kappa = cohen_kappa if len(by_person) == 2 else fleiss_kappa
+    agreements = {kappa.__name__: kappa(shared)} if shared.items else {}
+    return {**agreements, "krippendorff_alpha": krippendorff_alpha(every)}
 
 
-def _ratings(said: MarksByPerson, images: set[str]) -> list[tuple[str, str, int]]:
+def _ratings(by_person: MarksByPerson, images: set[str]) -> list[tuple[str, str, int]]:
     # In order of the ids: the intervals are drawn item by item, and sets come in any order.
-    pairs = ((image, who) for image in sorted(images) for who in said)
-    return [(image, who, int(relevant(said[who][image]))) for image, who in pairs if image in said[who]]
+    pairs = ((image, who) for image in sorted(images) for who in by_person)
+    return [(image, who, int(relevant(by_person[who][image]))) for image, who in pairs if image in by_person[who]]
 
 
-def differences(store: AnnotationStore, id: str, said: MarksByPerson | None = None) -> list[Dispute]:
+def differences(store: AnnotationStore, id: str, by_person: MarksByPerson | None = None) -> list[Dispute]:
     """The photos on which annotators differ, settled or not, in the order of the list."""
-    said = everybody(store, id) if said is None else said
-    if len(said) < 2:
+    by_person = everybody(store, id) if by_person is None else by_person
+    if len(by_person) < 2:
         return []
     words, notes = _words(store, id), store.team.notes(id)
-    groups = {who: store.team.marked_by_group(id, who, one) for who, one in said.items()}
+    groups = {who: store.team.marked_by_group(id, who, one) for who, one in by_person.items()}
     found = []
     for image in store.photos(id):
-        last = {who: one[image] for who, one in said.items() if image in one}
+        last = {who: one[image] for who, one in by_person.items() if image in one}
         marks = {who: mark_of(one) for who, one in last.items()}
         if len({mark == "y" for mark in marks.values()}) > 1:
             times = {who: one.at for who, one in last.items()}
@@ -118,9 +118,9 @@ def differences(store: AnnotationStore, id: str, said: MarksByPerson | None = No
     return found
 
 
-def disputes(store: AnnotationStore, id: str, said: MarksByPerson | None = None) -> list[Dispute]:
+def disputes(store: AnnotationStore, id: str, by_person: MarksByPerson | None = None) -> list[Dispute]:
     """Those that nobody has settled."""
-    return [one for one in differences(store, id, said) if one.word is None]
+    return [one for one in differences(store, id, by_person) if one.word is None]
 
 
 def settle(store: AnnotationStore, id: str, who: str, image: str, mark: str | None) -> None:
@@ -146,14 +146,14 @@ def check_impartial(store: AnnotationStore, id: str, who: str, image: str) -> No
         )
 
 
-def labels(store: AnnotationStore, id: str, said: MarksByPerson | None = None) -> dict[str, bool]:
+def labels(store: AnnotationStore, id: str, by_person: MarksByPerson | None = None) -> dict[str, bool]:
     """What counts in the end for every photo that somebody labelled, in the order of the list.
 
     A word that settled a dispute counts for as long as marks differ: once they agree, it is out of date.
     """
-    said = everybody(store, id) if said is None else said
+    by_person = everybody(store, id) if by_person is None else by_person
     words = _words(store, id)
-    votes = {image: [relevant(one[image]) for one in said.values() if image in one] for image in store.photos(id)}
+    votes = {image: [relevant(one[image]) for one in by_person.values() if image in one] for image in store.photos(id)}
     final = {image: 2 * sum(given) > len(given) for image, given in votes.items() if given}
     done = {image: words[image].mark == "y" for image in words.keys() & final.keys() if len({*votes[image]}) > 1}
     return {**final, **done}
@@ -162,5 +162,5 @@ def labels(store: AnnotationStore, id: str, said: MarksByPerson | None = None) -
 def _words(store: AnnotationStore, id: str) -> dict[str, Word]:
     """The words that settle disputes, by photo; of several the last one."""
     found = store.said_by(id, store.annotators(), ADJUDICATION)
-    words = [(one, Word(who, mark_of(one), one.at)) for who, said in found.items() for one in said.values()]
+    words = [(one, Word(who, mark_of(one), one.at)) for who, judgements in found.items() for one in judgements.values()]
     return {one.image: word for one, word in sorted(words, key=lambda pair: pair[0].at)}

@@ -273,7 +273,7 @@ class AnnotationStore:
             raise UsageError(f"a mark is y, n or d for doubt, not {wrong[0]!r}")
         blank = Judgement(self._digest(id), "", judge_of(who), _prompt(kind), None, at=time.time())
         with self._lock:
-            before = {image: mark_of(said) for image, said in self._known(blank, marks).items()}
+            before = {image: mark_of(judgement) for image, judgement in self._known(blank, marks).items()}
             changed = {image: mark for image, mark in marks.items() if before.get(image) != mark}
             where, number = "annotated = ? AND image IN (SELECT value FROM json_each(?))", self._number(id)
             rows = self._select(f"SELECT image, place FROM candidates WHERE {where}", number, json.dumps(list(changed)))
@@ -303,8 +303,8 @@ class AnnotationStore:
         """The ids of all of them."""
         return [photo.image for photo in self.all_candidates(id)]
 
-    def _known(self, asked: Judgement, images: Iterable[str]) -> dict[str, Judgement]:
-        return self.judgements.known(asked.query, images, asked.judge, asked.prompt)
+    def _known(self, judgement: Judgement, images: Iterable[str]) -> dict[str, Judgement]:
+        return self.judgements.known(judgement.query, images, judgement.judge, judgement.prompt)
 
     def _digest(self, id: str) -> str:
         return query_digest(self.query(id).query)
@@ -330,10 +330,10 @@ class AnnotationStore:
         with self._lock, sqlite.transaction(self._sql):
             if self.audits(id) != before:
                 raise UsageError("an audit was drawn at the same moment; load the page again and finish that one")
-            kept = self._sql.execute(
+            cursor = self._sql.execute(
                 "INSERT INTO audits(annotated, person, rest, lot, drawn, seen, at) VALUES (?, ?, ?, ?, ?, ?, ?)", row
             )
-            number = int(kept.lastrowid or 0)
+            number = int(cursor.lastrowid or 0)
             if drawn.design is not None:
                 design = [json.dumps(part) for part in drawn.design]
                 self._sql.execute("INSERT INTO audit_designs VALUES (?, ?, ?)", (number, *design))
@@ -376,18 +376,18 @@ class AnnotationStore:
 # -- marks and judgements -------------------------------------------------------------------------------------------
 
 
-def mark_of(said: Judgement) -> str:
+def mark_of(judgement: Judgement) -> str:
     """What somebody said, as the mark that says it."""
-    assert said.verdict is not None
-    if said.verdict.reason == MARKS["d"].reason:
+    assert judgement.verdict is not None
+    if judgement.verdict.reason == MARKS["d"].reason:
         return "d"
-    return "y" if relevant(said) else "n"
+    return "y" if relevant(judgement) else "n"
 
 
-def relevant(said: Judgement) -> bool:
+def relevant(judgement: Judgement) -> bool:
     """Whether somebody found it relevant; doubt counts as no."""
-    assert said.verdict is not None
-    return (said.verdict.grade or 0) > 0
+    assert judgement.verdict is not None
+    return (judgement.verdict.grade or 0) > 0
 
 
 def _prompt(kind: str) -> str:

@@ -95,7 +95,7 @@ def draw(
     if running is not None and running.done < running.size:
         raise UsageError(_to_do(id, running))
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
-    seen = dict.fromkeys(image for said in store.said_by(id, team).values() for image in said)
+    seen = dict.fromkeys(image for judgements in store.said_by(id, team).values() for image in judgements)
     if store.grows(id) and collection is None:
         raise UsageError("the list of this query grows with the gallery, so its audit is drawn there; open the gallery")
     listed = store.candidates(id)
@@ -141,7 +141,7 @@ def _team(store: AnnotationStore, id: str, who: str) -> list[str]:
     last = store.audit_number(id, who)
     others = [] if last is None else store.auditors(last)
     if store.team.leases.seed(id) is not None:
-        others += [name for name, said in store.said_by(id, store.annotators()).items() if said]
+        others += [name for name, judgements in store.said_by(id, store.annotators()).items() if judgements]
     return list(dict.fromkeys([who, *others]))
 
 
@@ -200,8 +200,8 @@ def release(store: AnnotationStore, id: str, who: str) -> int:
         raise UsageError(
             f"{unlabelled} photos of the audit have no label yet; label them before you release the others"
         )
-    said = store.said_by(id, list(audit.people))
-    people = Counter(image for own in said.values() for image in own)
+    by_person = store.said_by(id, list(audit.people))
+    people = Counter(image for own in by_person.values() for image in own)
     store.shares.release(number, {image for image in store.shares.twice(number) if people[image] < 2})
     return audit.waiting
 
@@ -211,8 +211,8 @@ def hand_out(store: AnnotationStore, id: str, who: str, most: int = AT_ONCE) -> 
     number, drawn = store.audit_number(id, who), store.audit(id, who)
     if number is None or drawn is None:
         return 0
-    said = store.said_by(id, store.auditors(number))
-    labelled = {(image, judge_of(person)) for person, own in said.items() for image in own}
+    by_person = store.said_by(id, store.auditors(number))
+    labelled = {(image, judge_of(person)) for person, own in by_person.items() for image in own}
     return store.shares.hand_out(number, judge_of(who), [photo.image for photo in drawn.photos], labelled, most)
 
 
@@ -246,8 +246,8 @@ def _standing_of(store: AnnotationStore, id: str, number: int | None) -> Audited
     if number is None or drawn is None:
         return None
     people = store.auditors(number)
-    said = store.said_by(id, people)
-    each = [{image: relevant(one) for image, one in said[person].items()} for person in people]
+    by_person = store.said_by(id, people)
+    each = [{image: relevant(one) for image, one in by_person[person].items()} for person in people]
     # Of those who labelled the same photo the one who came first counts
     labels = {image: label for own in reversed(each) for image, label in own.items()}
     # Of one person alone there is no second label to wait for

@@ -43,7 +43,7 @@ class Labelled:
 
     wanted: AnnotationQuery
     photos: list[Candidate]
-    said: MarksByPerson
+    marks: MarksByPerson
     labels: dict[str, bool]
     stands: list[LabellingProgress] = field(default_factory=list)
     team: LabellingProgress | None = None
@@ -58,18 +58,18 @@ class Labelled:
         """Why it should not go into a benchmark, by the labelling that has the fewest such reasons."""
         listed = [photo.image for photo in self.photos]
         every = [*([self.team] if self.team else []), *self.stands]
-        told = [faults(self.wanted, stands, self.labels, listed) for stands in every]
-        return min(told, key=len) if told else ["not labelled"]
+        reasons = [faults(self.wanted, stands, self.labels, listed) for stands in every]
+        return min(reasons, key=len) if reasons else ["not labelled"]
 
 
 def labelled(store: AnnotationStore, id: str) -> Labelled:
     """All of one query."""
-    said = everybody(store, id)
+    by_person = everybody(store, id)
     wanted, listed = store.query(id), store.candidates(id)
-    stands = [standing_of(store, id, who, (listed, one)) for who, one in said.items()]
-    final = labels(store, id, said)
-    team = team_standing(store, id, said, final) if len(stands) > 1 else None
-    return Labelled(wanted, listed, said, final, stands, team)
+    stands = [standing_of(store, id, who, (listed, one)) for who, one in by_person.items()]
+    final = labels(store, id, by_person)
+    team = team_standing(store, id, by_person, final) if len(stands) > 1 else None
+    return Labelled(wanted, listed, by_person, final, stands, team)
 
 
 def every(store: AnnotationStore) -> list[Labelled]:
@@ -86,7 +86,7 @@ def without_photos(found: list[Labelled], images: Collection[str]) -> list[Label
         replace(
             one,
             photos=[photo for photo in one.photos if photo.image not in images],
-            said={who: _without(marks, images) for who, marks in one.said.items()},
+            marks={who: _without(marks, images) for who, marks in one.marks.items()},
             labels=_without(one.labels, images),
         )
         for one in found
@@ -104,45 +104,45 @@ def flawless(found: list[Labelled]) -> list[Labelled]:
     return [one for one in found if not one.faults]
 
 
-def write(store: AnnotationStore, kept: list[Labelled], out: Path) -> None:
+def write(store: AnnotationStore, entries: list[Labelled], out: Path) -> None:
     """Labelled queries in a new folder, whole or not at all; `UsageError` if the folder holds something."""
     # Where each photo lies; the list of another query may know what one made of a ranking does not
     paths: dict[str, str] = {}
-    for photo in (photo for one in kept for photo in store.all_candidates(one.wanted.id)):
+    for photo in (photo for one in entries for photo in store.all_candidates(one.wanted.id)):
         paths[photo.image] = paths.get(photo.image) or photo.path
     with whole_folder(out) as folder:
-        queries.write(folder / QUERIES, (one.wanted for one in kept))
+        queries.write(folder / QUERIES, (one.wanted for one in entries))
         # The relevant pairs, with the columns of INQUIRE's own file
-        relevant = ((one.wanted.id, image) for one in kept for image, label in one.labels.items() if label)
+        relevant = ((one.wanted.id, image) for one in entries for image, label in one.labels.items() if label)
         rows = ((query, image, paths[image]) for query, image in relevant)
         write_csv(folder / ANNOTATIONS, chain([("query_id", "image_id", "image_path")], rows))
         # Every judged pair, with 1 or 0
-        judged = ((one.wanted.id, image, int(label)) for one in kept for image, label in one.labels.items())
+        judged = ((one.wanted.id, image, int(label)) for one in entries for image, label in one.labels.items())
         labels_rows = ((query, image, paths[image], label) for query, image, label in judged)
         write_csv(folder / LABELS, chain([("query_id", "image_id", "image_path", "relevant")], labels_rows))
-        write_qrels(qrels(kept), folder / QRELS)
-        write_run(run(kept), folder / RUN)
-        label_studio.write_tasks(folder / LABEL_STUDIO, _tasks(kept, paths))
-        sheets = [_sheet(one) for one in kept]
+        write_qrels(qrels(entries), folder / QRELS)
+        write_run(run(entries), folder / RUN)
+        label_studio.write_tasks(folder / LABEL_STUDIO, _tasks(entries, paths))
+        sheets = [_sheet(one) for one in entries]
         for name, text in {LABEL_STUDIO_CONFIG: label_studio.CONFIG, SHEET: datasheet(sheets)}.items():
             write_whole(folder / name, methodcaller("write", text.encode("utf-8", "surrogatepass")))
 
 
-def qrels(kept: list[Labelled]) -> Qrels:
+def qrels(entries: list[Labelled]) -> Qrels:
     """What counts in the end, 1 and 0, for each query."""
-    return Qrels({one.wanted.id: {image: int(label) for image, label in one.labels.items()} for one in kept})
+    return Qrels({one.wanted.id: {image: int(label) for image, label in one.labels.items()} for one in entries})
 
 
-def run(kept: list[Labelled]) -> Run:
+def run(entries: list[Labelled]) -> Run:
     """The lists of candidates, in the order in which they were handed out."""
-    return Run.from_orders({one.wanted.id: [photo.image for photo in one.photos] for one in kept})
+    return Run.from_orders({one.wanted.id: [photo.image for photo in one.photos] for one in entries})
 
 
-def rerank_set(kept: list[Labelled], limits: RerankLimits, division: Division) -> RerankSet:
+def rerank_set(entries: list[Labelled], limits: RerankLimits, division: Division) -> RerankSet:
     """The RERANK subset of the labelled queries; `NothingFound` if none fits the limits."""
-    facts = {one.wanted.id: {"text": one.wanted.text, **one.wanted.facts} for one in kept}
-    made = select(run(kept), JudgedQueries(facts, qrels(kept)), limits)
-    return divide(made, division, "category" if any(one.wanted.facts.get("category") for one in kept) else None)
+    facts = {one.wanted.id: {"text": one.wanted.text, **one.wanted.facts} for one in entries}
+    made = select(run(entries), JudgedQueries(facts, qrels(entries)), limits)
+    return divide(made, division, "category" if any(one.wanted.facts.get("category") for one in entries) else None)
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
@@ -150,13 +150,13 @@ def rerank_set(kept: list[Labelled], limits: RerankLimits, division: Division) -
 
 def _sheet(one: Labelled) -> QuerySheet:
     stands = [*([one.team] if one.team else []), *one.stands]
-    return QuerySheet(one.wanted, stands, sum(one.labels.values()), len(one.labels), overlaps(one.said), one.faults)
+    return QuerySheet(one.wanted, stands, sum(one.labels.values()), len(one.labels), overlaps(one.marks), one.faults)
 
 
-def _tasks(kept: list[Labelled], paths: dict[str, str]) -> Iterator[tuple[LabelTask, dict[str, str]]]:
+def _tasks(entries: list[Labelled], paths: dict[str, str]) -> Iterator[tuple[LabelTask, dict[str, str]]]:
     """Label Studio's tasks: a photo with its query, and an annotation of each person."""
-    for one in kept:
+    for one in entries:
         for image in one.labels:
-            marks = {who: mark_of(said[image]) for who, said in one.said.items() if image in said}
+            marks = {who: mark_of(records[image]) for who, records in one.marks.items() if image in records}
             address = {"image": f"/data/local-files/?d={quote(paths[image])}"}
             yield LabelTask(one.wanted.id, one.wanted.text, image, marks), address

@@ -34,9 +34,9 @@ def tasks_of(store: AnnotationStore) -> list[LabelTask]:
     """A task for each photo of each query's list, with what everybody said of it."""
     made = []
     for id, wanted in store.queries().items():
-        said = everybody(store, id)
+        by_person = everybody(store, id)
         for photo in store.all_candidates(id):
-            marks = {who: mark_of(words[photo.image]) for who, words in said.items() if photo.image in words}
+            marks = {who: mark_of(words[photo.image]) for who, words in by_person.items() if photo.image in words}
             made.append(LabelTask(id, wanted.text, photo.image, marks))
     return made
 
@@ -54,8 +54,8 @@ def read(path: Path) -> list[LabelTask]:
         query, image = (id_of(data.get(name)) if isinstance(data, dict) else None for name in ("query_id", "image_id"))
         if query is None or image is None:
             refuse(path, f"task {at}", "has no query_id or image_id in its data; import tasks of: eyespot export")
-        said = _whole(path, at, task) if "data" in task else _short(path, at, task)
-        found.append(LabelTask(query, str(data.get("query") or query), image, dict(said)))
+        marks = _whole(path, at, task) if "data" in task else _short(path, at, task)
+        found.append(LabelTask(query, str(data.get("query") or query), image, dict(marks)))
     return found
 
 
@@ -78,11 +78,11 @@ def _short(path: Path, at: int, task: Mapping[str, Any]) -> Iterator[tuple[str, 
         yield _person(task.get("annotator")), _mark(path, at, choices[0] if isinstance(choices, list) else choices)
 
 
-def _person(told: Any) -> str:
+def _person(annotator: Any) -> str:
     """Whoever said it: a name or address as we wrote it, else Label Studio's number."""
-    if isinstance(told, dict):
-        told = told.get("first_name") or told.get("email") or told.get("id")
-    return told.strip() if isinstance(told, str) and told.strip() else f"label-studio {told}"
+    if isinstance(annotator, dict):
+        annotator = annotator.get("first_name") or annotator.get("email") or annotator.get("id")
+    return annotator.strip() if isinstance(annotator, str) and annotator.strip() else f"label-studio {annotator}"
 
 
 def _mark(path: Path, at: int, choice: Any) -> str:
@@ -111,5 +111,5 @@ def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str])
         for task in mine:
             for who, mark in task.marks.items():
                 by_person.setdefault(who, {})[task.image] = mark
-        marks += sum(store.mark(query, who, said) for who, said in by_person.items())
+        marks += sum(store.mark(query, who, image_marks) for who, image_marks in by_person.items())
     return ImportedMarks(len(tasks), len(new), listed, marks)

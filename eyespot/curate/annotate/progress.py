@@ -112,14 +112,14 @@ def standing(store: AnnotationStore, id: str, who: str, in_a_row: int = IN_A_ROW
 
 def labelled_images(store: AnnotationStore, id: str, who: str) -> dict[str, list[str]]:
     """The photos that somebody has `labelled` for a query, those of them that are `relevant`, and those `audited`."""
-    said = store.last_judgements(id, who)
+    judgements = store.last_judgements(id, who)
     audit = store.audit(id, who)
     drawn = [] if audit is None else [photo.image for photo in audit.photos]
     return {
-        "labelled": [*said],
-        "relevant": [image for image, one in said.items() if relevant(one)],
-        "audited": [image for image in drawn if image in said],
-        "audited_relevant": [image for image in drawn if image in said and relevant(said[image])],
+        "labelled": [*judgements],
+        "relevant": [image for image, one in judgements.items() if relevant(one)],
+        "audited": [image for image in drawn if image in judgements],
+        "audited_relevant": [image for image in drawn if image in judgements and relevant(judgements[image])],
     }
 
 
@@ -127,9 +127,9 @@ def standing_of(
     store: AnnotationStore, id: str, who: str, known: Looked, in_a_row: int = IN_A_ROW
 ) -> LabellingProgress:
     """The same from the list and what somebody said, where both are known already."""
-    listed, said = known
-    labels = {image: relevant(one) for image, one in said.items()}
-    grouped = store.team.marked_by_group(id, name_of(who), said)
+    listed, judgements = known
+    labels = {image: relevant(one) for image, one in judgements.items()}
+    grouped = store.team.marked_by_group(id, name_of(who), judgements)
     down = [(labels.get(photo.image), photo.image not in grouped) for photo in listed]
     return LabellingProgress(
         id,
@@ -140,20 +140,20 @@ def standing_of(
         sum(labels.values()),
         descent((label for label, _ in down), in_a_row, (look for _, look in down)),
         auditing.standing(store, id, who),
-        seconds(said.values(), store.openings(id, who)),
+        seconds(judgements.values(), store.openings(id, who)),
         store.ranked_depth(id),
     )
 
 
 def team_standing(
-    store: AnnotationStore, id: str, said: MarksByPerson, labels: Mapping[str, bool], in_a_row: int = IN_A_ROW
+    store: AnnotationStore, id: str, by_person: MarksByPerson, labels: Mapping[str, bool], in_a_row: int = IN_A_ROW
 ) -> LabellingProgress:
     """How the labelling of a query by all of its people together stands: what counts in the end, and all their time.
 
     Its audit is the last one of the query, whoever drew it.
     """
-    listed, each = store.candidates(id), [standing_of(store, id, who, ((), own)) for who, own in said.items()]
-    singly = {who: own.keys() - store.team.marked_by_group(id, who, own) for who, own in said.items()}
+    listed, each = store.candidates(id), [standing_of(store, id, who, ((), own)) for who, own in by_person.items()]
+    singly = {who: own.keys() - store.team.marked_by_group(id, who, own) for who, own in by_person.items()}
     looked = set[str]().union(*singly.values())
     audit = auditing.last_standing(store, id)
     return LabellingProgress(
@@ -171,14 +171,14 @@ def team_standing(
     )
 
 
-def seconds(said: Iterable[Judgement], openings: Sequence[float] = ()) -> float:
+def seconds(judgements: Iterable[Judgement], openings: Sequence[float] = ()) -> float:
     """How long somebody looked, from the moments of their marks and the moments at which they opened the photos.
 
     Photos marked at the same moment, such as a page of them, took the gap before it. The first marks, and those after a
     pause, took the time since the photos were opened. If that is not known, or a pause as well, they count at the pace
     of the rest; without a rest they count as no time.
     """
-    photos = Counter(one.at for one in said)
+    photos = Counter(one.at for one in judgements)
     gaps = []
     for before, after in pairwise([-math.inf, *sorted(photos)]):
         count = photos[after]
@@ -214,7 +214,7 @@ def faults(
     first = [labels.get(image, False) for image in list(listed)[:EASY_DEPTH]]
     ranked = stands.ranked is None or stands.ranked >= EASY_DEPTH
     share = stands.found_at_least
-    told = [
+    checks = [
         (bool(wanted.failing), f"the query does not fit: it is not {_criteria(wanted.failing, 'or')}"),
         (bool(wanted.open), f"nobody has said whether it is {_criteria(wanted.open, 'and')}"),
         (not stands.relevant, "nothing relevant was found"),
@@ -223,7 +223,7 @@ def faults(
         (stands.stopped and not stands.exhausted and share is None, "no audit of the rest"),
         (share is not None and not stands.sure, f"perhaps only {percent(share or 0.0)} of the relevant photos found"),
     ]
-    return [reason for wrong, reason in told if wrong]
+    return [reason for wrong, reason in checks if wrong]
 
 
 def _criteria(names: Sequence[str], last: str) -> str:

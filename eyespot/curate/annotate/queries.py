@@ -61,13 +61,13 @@ def read(path: Path) -> list[AnnotationQuery]:
     annotation_queries = []
     for id, facts in found.items():
         text = facts.pop("text")
-        told = {name: str(value or "").strip() for name, value in facts.items()}
+        columns = {name: str(value or "").strip() for name, value in facts.items()}
         for name in ("lingo", *INTAKE):
-            said = told.get(name, "").casefold()
-            if said not in _YES_OR_NO:
-                refuse(path, f"query {id!r}", f"has {told[name]!r} as {name}; expected yes, no or nothing")
-            told[name] = _YES_OR_NO[said]
-        annotation_queries.append(AnnotationQuery(id, text, told))
+            word = columns.get(name, "").casefold()
+            if word not in _YES_OR_NO:
+                refuse(path, f"query {id!r}", f"has {columns[name]!r} as {name}; expected yes, no or nothing")
+            columns[name] = _YES_OR_NO[word]
+        annotation_queries.append(AnnotationQuery(id, text, columns))
     return annotation_queries
 
 

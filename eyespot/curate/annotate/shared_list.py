@@ -51,10 +51,10 @@ def hand_out(store: AnnotationStore, id: str, who: str, groups: Groups = (), mos
     return leases.hand_out(id, person, units, labelled, most)
 
 
-def renew(store: AnnotationStore, id: str, who: str, said: Mapping[str, Judgement]) -> None:
-    """Let what somebody holds begin anew, for they are at work; `said` are their last words, by photo."""
+def renew(store: AnnotationStore, id: str, who: str, judgements: Mapping[str, Judgement]) -> None:
+    """Let what somebody holds begin anew, for they are at work; `judgements` are their last ones, by photo."""
     person = name_of(who)
-    store.team.leases.renew(id, person, said, store.team.marked_by_group(id, person, said))
+    store.team.leases.renew(id, person, judgements, store.team.marked_by_group(id, person, judgements))
 
 
 def photos_of(store: AnnotationStore, id: str, who: str) -> list[Candidate]:

@@ -142,9 +142,9 @@ def write_funnel(steps: Sequence[Mapping[str, Any]], out: Path) -> None:
     """Write the observations by step and reason."""
     rows: list[tuple[Any, ...]] = [("step", "what", "observations")]
     for number, step in enumerate(steps):
-        kept = (step["step"], "kept", step["kept"])
+        survivors = (step["step"], "kept", step["kept"])
         dropped = [(step["step"], reason, count) for reason, count in step["dropped"].items()]
-        rows += [*dropped, kept] if number else [kept, *dropped]
+        rows += [*dropped, survivors] if number else [survivors, *dropped]
     write_csv(out / FUNNEL, rows)
 
 

@@ -156,10 +156,10 @@ class _Collecting:
         odd = len(unmatched(self.inputs.species, self.settings.positions))
         standing = CollectionStanding(tally, *fields, not unseen, stand_ins, odd)
         results = [result for name, result in self.done.items() if name != LISTED]
-        told = [*notes, UNSEEN] if unseen else notes
+        remarks = [*notes, UNSEEN] if unseen else notes
         checks = list(quality_checks(standing, self.settings))
         card.write(
-            self.out, card.CollectionFacts(results, tally, cells, drawn, told, checks), self.inputs, self.settings
+            self.out, card.CollectionFacts(results, tally, cells, drawn, remarks, checks), self.inputs, self.settings
         )
         failed = sum(lost.get(reason, 0) for reason in (NOT_THERE, BAD))
         if note := stand_ins.note(len(tally.species)):

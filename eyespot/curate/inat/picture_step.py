@@ -60,7 +60,7 @@ def _write_outcomes(outcomes: Iterable[Mapping[str, Any]], folder: Path) -> None
     sizes = pa.schema([(name, kinds[name]) for name in ("number", "width", "height")])
     reasons = pa.schema([(name, kinds[name]) for name in ("number", "reason")])
     numbered = ({**outcome, "number": number} for number, outcome in enumerate(outcomes))
-    with pq.ParquetWriter(folder / KEPT, sizes) as kept, pq.ParquetWriter(folder / DROPPED, reasons) as dropped:
+    with pq.ParquetWriter(folder / KEPT, sizes) as survivors, pq.ParquetWriter(folder / DROPPED, reasons) as dropped:
         while rows := list(islice(numbered, 1 << 13)):
-            kept.write_table(pa.Table.from_pylist([row for row in rows if row["reason"] is None], sizes))
+            survivors.write_table(pa.Table.from_pylist([row for row in rows if row["reason"] is None], sizes))
             dropped.write_table(pa.Table.from_pylist([row for row in rows if row["reason"] is not None], reasons))

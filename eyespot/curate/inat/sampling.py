@@ -118,14 +118,14 @@ def _writing(folder: Path) -> Iterator[Callable[[Columns, NDArray[np.bool_]], No
         writers: list[Any] = []
 
         def write(columns: Columns, over: NDArray[np.bool_]) -> None:
-            kept = pa.table({name: pa.array(values[~over]) for name, values in columns.items()})
+            survivors = pa.table({name: pa.array(values[~over]) for name, values in columns.items()})
             rows = pa.array(columns["row"][over])
             dropped = pa.table({"row": rows, "reason": pa.array([OVER] * len(rows), pa.string())})
             if not writers:
-                for file, table in ((kept_file, kept), (dropped_file, dropped)):
+                for file, table in ((kept_file, survivors), (dropped_file, dropped)):
                     writer = pq.ParquetWriter(file, table.schema, compression="zstd")
                     writers.append(stack.enter_context(writer))
-            for writer, table in zip(writers, (kept, dropped), strict=True):
+            for writer, table in zip(writers, (survivors, dropped), strict=True):
                 writer.write_table(table)
 
         yield write

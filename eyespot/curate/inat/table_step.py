@@ -66,7 +66,7 @@ def table_work(work: Work, tables: Tables) -> SqlStep:
     """
 
     def run(records: Records, folder: Path, context: Context) -> int:
-        earlier = {name: folder_of(kept) for name, kept in context.earlier.items()}
+        earlier = {name: folder_of(output) for name, output in context.earlier.items()}
         if records.path is not None:
             before = folder_of(records)
             earlier[step_name(before)] = before

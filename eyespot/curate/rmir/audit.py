@@ -103,13 +103,13 @@ class TwoGroups(NamedTuple):
 
 def agreements(made: FinishedSteps, folder: Path) -> list[AuditAgreement]:
     """The person's decisions so far beside the panel's, for each kind that has any and together."""
-    said = said_in(folder / VERDICTS)
-    return agreed(_sealed(made, (one for one in made.triplets if one["id"] in said)), said)
+    verdicts = said_in(folder / VERDICTS)
+    return agreed(_sealed(made, (one for one in made.triplets if one["id"] in verdicts)), verdicts)
 
 
-def agreed(panel: Mapping[str, Sealed], said: Mapping[str, bool]) -> list[AuditAgreement]:
+def agreed(panel: Mapping[str, Sealed], verdicts: Mapping[str, bool]) -> list[AuditAgreement]:
     """The same from what both said, by the ids of cases."""
-    both = [(panel[id].kind, panel[id].answers is yes) for id, yes in said.items() if id in panel]
+    both = [(panel[id].kind, panel[id].answers is yes) for id, yes in verdicts.items() if id in panel]
     groups = {kind: [same for its, same in both if kind in (its, ALL)] for kind in (*KINDS, ALL)}
     counts = [(kind, sum(same), len(same)) for kind, same in groups.items() if same]
     return [AuditAgreement(kind, hits, cases, *wilson(hits, cases)) for kind, hits, cases in counts]
@@ -120,10 +120,10 @@ def last_hits(made: FinishedSteps, folder: Path) -> TwoGroups | None:
     return compared(_sealed(made, [hits[-1] for hits in made.hits.values()]), said_in(folder / LAST))
 
 
-def compared(panel: Mapping[str, Sealed], said: Mapping[str, bool]) -> TwoGroups | None:
+def compared(panel: Mapping[str, Sealed], verdicts: Mapping[str, bool]) -> TwoGroups | None:
     """The same by the ids of cases; None while a group has fewer than two."""
     scores: dict[bool, list[float]] = {True: [], False: []}
-    for id, yes in said.items():
+    for id, yes in verdicts.items():
         if id in panel and (before := panel[id].before) is not None:
             scores[yes].append(before)
     return welch(scores[False], scores[True]) if min(map(len, scores.values())) > 1 else None

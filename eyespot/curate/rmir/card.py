@@ -151,7 +151,7 @@ def _rules(made: FinishedSteps) -> CardTable:
 def _judges(made: FinishedSteps) -> CardTable:
     """How each judge votes, beside the others: one that says yes too often shows."""
     judges = len(made.seats)
-    said = {one["id"]: settle_votes(one, judges).answers for one in made.triplets}
+    majority = {one["id"]: settle_votes(one, judges).answers for one in made.triplets}
     votes: dict[str, list[tuple[str, str]]] = {seat: [] for seat in made.seats}
     for one in made.triplets:
         for vote in one["votes"]:
@@ -159,7 +159,7 @@ def _judges(made: FinishedSteps) -> CardTable:
     rows = []
     for seat, theirs in votes.items():
         counts = Counter(verdict for _, verdict in theirs)
-        same = sum(said[id] is (verdict == TRUE) for id, verdict in theirs if verdict != ABSTAIN)
+        same = sum(majority[id] is (verdict == TRUE) for id, verdict in theirs if verdict != ABSTAIN)
         shares = [_share(counts[verdict], len(theirs)) for verdict in (TRUE, FALSE, ABSTAIN)]
         others = [vote for name in votes if name != seat for vote in votes[name]]
         with_majority = _share(same, len(theirs) - counts[ABSTAIN])

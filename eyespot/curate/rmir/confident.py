@@ -56,18 +56,18 @@ def confident(judged: Records, context: Context, judges: int, settings: Confiden
     if settings.doubt == "everywhere":
         leaving = {one["candidate"] for one in doubtful(judged, context.earlier["candidates"], judges, least)}
     for one in judged:
-        said = settle_votes(one, judges)
-        told = {**one, "answers": said.answers, "confidence": said.confidence}
-        if not _is_sure(said, least):
-            yield Drop(told, DOUBTED if said.confidence else ABSTAINED, f"confidence {said.confidence:.2f}")
+        verdict = settle_votes(one, judges)
+        record = {**one, "answers": verdict.answers, "confidence": verdict.confidence}
+        if not _is_sure(verdict, least):
+            yield Drop(record, DOUBTED if verdict.confidence else ABSTAINED, f"confidence {verdict.confidence:.2f}")
         elif one["candidate"] in leaving:
-            yield Drop(told, LEFT)
+            yield Drop(record, LEFT)
         else:
-            yield Keep(told)
+            yield Keep(record)
 
 
-def _is_sure(said: Settled, least: float) -> bool:
-    return said.answers is not None and said.confidence >= least
+def _is_sure(verdict: Settled, least: float) -> bool:
+    return verdict.answers is not None and verdict.confidence >= least
 
 
 # -- triplets to queries ----------------------------------------------------------------------------------------

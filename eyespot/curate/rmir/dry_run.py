@@ -21,8 +21,8 @@ def plan_steps(pipe: RmirPipeline, how: RunOptions) -> list[PlannedStep]:
     ]
 
 
-def most_records(pipe: RmirPipeline, kept: dict[str, int | None]) -> dict[str, int]:
-    """How many records come to each step at most; `kept` by those that are finished is what comes to the next."""
+def most_records(pipe: RmirPipeline, counts: dict[str, int | None]) -> dict[str, int]:
+    """How many records come to each step at most; `counts` of those that are finished is what comes to the next."""
     candidates, seeds = pipe.settings("candidates"), pipe.settings("seeds")
     photos = int(pipe.world.view(seeds.space).live.sum())
     drawn = photos if seeds.clusters is None else seeds.clusters * seeds.each
@@ -37,6 +37,6 @@ def most_records(pipe: RmirPipeline, kept: dict[str, int | None]) -> dict[str, i
     }
     came, most = photos, {}
     for name in ORDER:
-        most[name], known = came, kept.get(name)
+        most[name], known = came, counts.get(name)
         came = grows.get(name, int)(came) if known is None else known
     return most

@@ -47,8 +47,8 @@ class FinishedSteps:
     @cached_property
     def counted(self) -> set[str]:
         """The triplets whose votes tell reliability, by their ids."""
-        kept = {name: self.records(name) for name in ("judged", "confident")}
-        return {one["id"] for one in split.counted(kept, self.pipe.settings("split"))}
+        records = {name: self.records(name) for name in ("judged", "confident")}
+        return {one["id"] for one in split.counted(records, self.pipe.settings("split"))}
 
     @cached_property
     def seats(self) -> list[str]:

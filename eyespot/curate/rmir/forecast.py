@@ -97,16 +97,16 @@ def forecast(pipe: RmirPipeline) -> RmirForecast:
 
 def expected(sizes: RmirSizes, rates: Rates) -> RmirForecast:
     """The same from its sizes and rates."""
-    asked = sizes.inputs * rates.questions
+    questions = sizes.inputs * rates.questions
     each = min(sizes.candidates, max(0, sizes.seeds - 1))
     everywhere = sizes.doubt == "everywhere"
-    stays = math.exp(-rates.doubt * asked * each / max(1, sizes.seeds)) if everywhere else 1.0
+    stays = math.exp(-rates.doubt * questions * each / max(1, sizes.seeds)) if everywhere else 1.0
     stands = (1 - rates.doubt) * stays  # a target
     answered = [count for count in rates.targets if count]
     share = sum(1 - (1 - stands) ** count for count in answered) / max(1, len(answered))
-    queries = asked * len(answered) / max(1, len(rates.targets)) * share
+    queries = questions * len(answered) / max(1, len(rates.targets)) * share
     left = sizes.seeds * stays
-    placed = asked * sum(rates.targets) / max(1, len(rates.targets)) * stands
+    placed = questions * sum(rates.targets) / max(1, len(rates.targets)) * stands
     pool = left if sizes.whole_pool else left * -math.expm1(-placed / left) if left else 0.0
     return RmirForecast(sizes, rates, share, round(queries), round(pool))
 
@@ -123,8 +123,8 @@ def measured(pipe: RmirPipeline) -> Rates | None:
     doubts, triplets, targets = 0, 0, Counter[str]()
     settings: ConfidentSettings = pipe.settings("confident")
     for one in voted_on(judged.records):
-        said = settle_votes(one, len(pipe.seats))
+        verdict = settle_votes(one, len(pipe.seats))
         triplets += 1
-        doubts += said.answers is None or said.confidence < settings.least
-        targets[one["query"]] += said.answers is True
+        doubts += verdict.answers is None or verdict.confidence < settings.least
+        targets[one["query"]] += verdict.answers is True
     return Rates(checked.counts.kept / max(1, inputs.counts.kept), doubts / triplets, list(targets.values()), True)

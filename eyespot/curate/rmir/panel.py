@@ -51,18 +51,18 @@ def vote(triplet: Record, context: Context, panel: Sequence[PanelJudge], templat
             ]
             # Two judges may be one model behind two addresses, and an answer is kept under what was asked, not where.
             more = {"judge": seat.judge, "draw": seat.draw, "_task": "judge", "_about": triplet}
-            said = ask_model(context, prompt_of(seat.model, words, Vote, shown, **more), Vote)
+            reply = ask_model(context, prompt_of(seat.model, words, Vote, shown, **more), Vote)
             if (
-                said.answer is None
+                reply.answer is None
             ):  # its guard does not want to look at what may be delicate, which is what to abstain means
-                texts = {"judge": seat.name, "verdict": "abstain", "reasoning": f"{DECLINES}{said.declined}"}
+                texts = {"judge": seat.name, "verdict": "abstain", "reasoning": f"{DECLINES}{reply.declined}"}
             else:
-                texts = {"judge": seat.name, "verdict": said.answer.verdict, "reasoning": said.answer.reasoning}
+                texts = {"judge": seat.name, "verdict": reply.answer.verdict, "reasoning": reply.answer.reasoning}
             votes.append(texts)
         except NoAnswer as why:
             silent.append(f"{seat.name}: {why}")
-    told = {**triplet, "votes": votes}
-    return Failed(told, UNANSWERED, "; ".join(silent)) if silent else Keep(told)
+    record = {**triplet, "votes": votes}
+    return Failed(record, UNANSWERED, "; ".join(silent)) if silent else Keep(record)
 
 
 def voted_on(judged: Records) -> Iterator[Record]:

@@ -132,8 +132,8 @@ def order_check(hits: Mapping[str, Sequence[Record]], judges: int) -> QualityChe
     """Whether accepted hits stand before rejected ones, as they do if verdicts depend on what was searched for."""
     areas = []
     for listed in hits.values():
-        said = [settle_votes(one, judges).answers for one in listed]
-        places = {yes: [place for place, its in enumerate(said) if its is yes] for yes in (True, False)}
+        verdicts = [settle_votes(one, judges).answers for one in listed]
+        places = {yes: [place for place, its in enumerate(verdicts) if its is yes] for yes in (True, False)}
         pairs = [yes < no for yes in places[True] for no in places[False]]
         areas += [float(np.mean(pairs))] if pairs else []
     found = Estimate.of(areas)
@@ -155,15 +155,15 @@ def audit_check(made: FinishedSteps, audit: Path | None) -> QualityCheck:
     what, nobody = "A person's audit", "No person has read any of its judgements; eyespot build review reads the audit."
     if audit is None or not (audit / VERDICTS).exists():
         return QualityCheck(what, "red", nobody)
-    cases, said = read_queue(audit / VERDICTS)
+    cases, decisions = read_queue(audit / VERDICTS)
     every = next((one for one in agreements(made, audit) if one.kind == "all"), None)
     if every is None:
         return QualityCheck(what, "red", nobody)
     level: Level = "green" if every.low >= AGREED else "red" if every.high < AGREED else "amber"
-    if level == "green" and 2 * said < cases:
+    if level == "green" and 2 * decisions < cases:
         level = "amber"
     text = f"{every.agreed} of {every.cases} agree, {every.share:.0%} ({every.low:.0%} to {every.high:.0%}); "
-    return QualityCheck(what, level, f"{text}{cases - said:,} of {cases:,} cases are unread.")
+    return QualityCheck(what, level, f"{text}{cases - decisions:,} of {cases:,} cases are unread.")
 
 
 def audit_tables(made: FinishedSteps, audit: Path | None) -> Iterator[CardTable]:

@@ -47,20 +47,20 @@ def propose(photo: Record, context: Context, model: Mapping[str, Any], template:
     """Up to three questions about a photo, an outcome for each kind; one for all where the photo is unsuitable."""
     more = {"_task": "question", "_about": photo}
     prompt = prompt_of(model, filled(template), Questions, [PromptPicture(photo["id"], photo["path"])], **more)
-    said = ask_model(context, prompt, Questions)
-    if said.answer is None or said.answer.unsuitable.strip():
-        told = (DECLINED, said.declined) if said.answer is None else (UNSUITABLE, said.answer.unsuitable)
-        yield Drop({**photo, "id": f"{photo['id']}/all", "image": photo["id"]}, *told, of=photo["id"])
+    reply = ask_model(context, prompt, Questions)
+    if reply.answer is None or reply.answer.unsuitable.strip():
+        reason = (DECLINED, reply.declined) if reply.answer is None else (UNSUITABLE, reply.answer.unsuitable)
+        yield Drop({**photo, "id": f"{photo['id']}/all", "image": photo["id"]}, *reason, of=photo["id"])
         return
     for kind in KINDS:
-        proposed: Proposed = getattr(said.answer, kind)
+        proposed: Proposed = getattr(reply.answer, kind)
         about = {"image": photo["id"], "path": photo["path"], "labels": photo["labels"]}
         texts = {
             "question": proposed.question.strip(),
             "target": proposed.target.strip(),
             "reasoning": proposed.reasoning,
         }
-        made = {"id": f"{photo['id']}/{kind}", "kind": kind, **about, "description": said.answer.description, **texts}
+        made = {"id": f"{photo['id']}/{kind}", "kind": kind, **about, "description": reply.answer.description, **texts}
         why = _unfit(kind, proposed)
         yield Keep(made, photo["id"]) if why is None else Drop(made, *why, of=photo["id"])
 
@@ -88,16 +88,16 @@ def words(text: str) -> int:
 
 def check(query: Record, context: Context, model: Mapping[str, Any], template: str) -> Outcome:
     """Whether a question keeps the rules; the verdict and the single rules must say the same."""
-    asked = filled(template, kind=query["kind"], question=query["question"], target=query["target"])
+    text = filled(template, kind=query["kind"], question=query["question"], target=query["target"])
     shown = [PromptPicture(query["image"], query["path"])]
-    said = ask_model(context, prompt_of(model, asked, Checked, shown, _task="check", _about=query), Checked)
-    if said.answer is None:
-        return Drop(query, DECLINED, said.declined)
-    failing = said.answer.failing
-    told = {**query, "failing": failing}
-    if said.answer.fits == bool(failing):
-        return Drop(told, AT_ODDS, f"fits: {said.answer.fits}; failing: {', '.join(failing) or 'nothing'}")
+    reply = ask_model(context, prompt_of(model, text, Checked, shown, _task="check", _about=query), Checked)
+    if reply.answer is None:
+        return Drop(query, DECLINED, reply.declined)
+    failing = reply.answer.failing
+    record = {**query, "failing": failing}
+    if reply.answer.fits == bool(failing):
+        return Drop(record, AT_ODDS, f"fits: {reply.answer.fits}; failing: {', '.join(failing) or 'nothing'}")
     if failing:
         first, why = next(iter(failing.items()))
-        return Drop(told, FAILS.format(constraint=first), why)
+        return Drop(record, FAILS.format(constraint=first), why)
     return Keep(query)

@@ -88,8 +88,8 @@ def _labels(
     view, scratch = world.view(settings.space), folder / "vectors.npy"
     found = world.clustering(_gathered(view, rows, scratch), how, context.tell)
     scratch.unlink(missing_ok=True)
-    told = {"photos": len(rows), "clusters": how.clusters, "inertia": float(found.inertia), "space": view.space.encoder}
-    write_whole(folder / TOLD, lambda file: file.write(json.dumps(told).encode()))
+    note = {"photos": len(rows), "clusters": how.clusters, "inertia": float(found.inertia), "space": view.space.encoder}
+    write_whole(folder / TOLD, lambda file: file.write(json.dumps(note).encode()))
     return found.labels
 
 
@@ -118,10 +118,10 @@ def _drawn(
     for some in batches(zip(rows.tolist(), labels.tolist(), strict=True), AT_ONCE):
         facts = view.facts([row for row, _ in some])
         for (_, label), its in zip(some, facts, strict=True):
-            said = next(iter(_column_texts(its, settings.descriptions)), "")
+            description = next(iter(_column_texts(its, settings.descriptions)), "")
             labelled = "; ".join(_column_texts(its, settings.labels))
             place = {"id": its["id"], "path": its["path"] or "", "cluster": label}
-            yield {**place, "description": said, "labels": labelled}
+            yield {**place, "description": description, "labels": labelled}
 
 
 def _column_texts(facts: Mapping[str, Any], columns: Sequence[str]) -> list[str]:

@@ -44,22 +44,22 @@ def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
     count = int(world.view(space).starts[-1])
     pool: Mask = np.zeros(count, bool)
     pool[list(mask_rows)] = True
-    asked = [one for one in queries if one["image"] in rows]
-    if not asked or not pool.any():
+    subset = [one for one in queries if one["image"] in rows]
+    if not subset or not pool.any():
         return []
     found = []
     left = {
-        one["id"]: {rows[id] for id in (one["image"], *made.unknown.get(one["id"], [])) if id in rows} for one in asked
+        one["id"]: {rows[id] for id in (one["image"], *made.unknown.get(one["id"], [])) if id in rows} for one in subset
     }
     depth = min(max(CUTOFFS) + max(map(len, left.values())), int(pool.sum()))
-    for way, vectors in _ways(world, space, asked, rows).items():
+    for way, vectors in _ways(world, space, subset, rows).items():
         hits = world.index(space).search(vectors, depth, pool).rows  # (queries, depth)
-        found.append(Shortcut(way, _recalls(hits, asked, rows, left)))
+        found.append(Shortcut(way, _recalls(hits, subset, rows, left)))
     chances = {}
     for k in CUTOFFS:
         # In a random order each photo is among the first k of n with probability k / n
         chance_count = int(pool.sum())
-        inside = [int(pool[list(left[one["id"]])].sum()) for one in asked]
+        inside = [int(pool[list(left[one["id"]])].sum()) for one in subset]
         chances[k] = [min(1.0, k / max(1, chance_count - count)) for count in inside]
     return [*found, Shortcut(CHANCE, chances)]
 
@@ -72,8 +72,8 @@ def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mappin
     if isinstance(encoder, Composer):
         # Picture and question as one input, by an encoder that reads them so
         facts = world.view(space).facts([rows[one["image"]] for one in queries])
-        asked = zip(facts, queries, strict=True)
-        composed = [Query.composed(Path(str(its["path"])), one["question"]) for its, one in asked]
+        pairs = zip(facts, queries, strict=True)
+        composed = [Query.composed(Path(str(its["path"])), one["question"]) for its, one in pairs]
         both = embed(composed, world.collection(space).encoder)
     else:
         sums_both = words + pictures

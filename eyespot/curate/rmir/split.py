@@ -45,11 +45,11 @@ def split(queries: Records, context: Context, settings: SplitSettings, lists: Li
     test = {one["image"] for one in queries if scores[one["id"]] > settings.threshold}
     for one in queries:
         score = scores[one["id"]]
-        told = {**one, "tsr": score, "split": TEST if score > settings.threshold else TRAIN}
-        if settings.apart and told["split"] == TRAIN and one["image"] in test:
-            yield Drop(told, SHARED, f"reliability {score:.3f}")
+        record = {**one, "tsr": score, "split": TEST if score > settings.threshold else TRAIN}
+        if settings.apart and record["split"] == TRAIN and one["image"] in test:
+            yield Drop(record, SHARED, f"reliability {score:.3f}")
         else:
-            yield Keep(told)
+            yield Keep(record)
 
 
 def counted(earlier: Mapping[str, Records], settings: SplitSettings) -> Iterable[Record]:

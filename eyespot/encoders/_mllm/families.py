@@ -120,13 +120,13 @@ def settled(found: Family, folder: Path) -> Family:
     path = folder / SETTINGS
     if not path.is_file():
         return found
-    said = said_in(path)
-    row = FAMILIES.get(said.pop("family", found.name))
+    overrides = said_in(path)
+    row = FAMILIES.get(overrides.pop("family", found.name))
     if row is None:
         raise UsageError(f"{path} names no family of these: {', '.join(FAMILIES)}")
-    words = said.pop("instructions", {})
+    words = overrides.pop("instructions", {})
     known = asdict(row.instructions)
-    strange = [*said, *(key for key, value in words.items() if key not in known or not isinstance(value, str))]
+    strange = [*overrides, *(key for key, value in words.items() if key not in known or not isinstance(value, str))]
     if strange:
         raise UsageError(f"{path} says {strange[0]!r}; it may name the family, and instructions: {', '.join(known)}")
     return replace(row, instructions=Instructions(**{**known, **words}))
@@ -134,7 +134,7 @@ def settled(found: Family, folder: Path) -> Family:
 
 def said_in(path: Path) -> dict[str, Any]:
     """What a TOML file says, with a table of instructions if any; `UsageError` if it is none."""
-    said = toml_of(path)
-    if not isinstance(said.get("instructions", {}), Mapping):
+    config = toml_of(path)
+    if not isinstance(config.get("instructions", {}), Mapping):
         raise UsageError(f"{path} has no table [instructions]; write it as [instructions] with lines below")
-    return said
+    return config

@@ -29,15 +29,15 @@ def settings_of(folder: Path) -> Mapping[str, Any] | None:
     path = folder / SETTINGS
     if not path.is_file():
         return None
-    said: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    strange = next((name for name in REFUSED if said.get(name)), None)
-    if said.get("peft_type") != "LORA" or strange or not said.get("base_model_name_or_path"):
-        why = f"sets {strange}" if strange else f"is {said.get('peft_type')!r}, or names no base model"
+    config: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    strange = next((name for name in REFUSED if config.get(name)), None)
+    if config.get("peft_type") != "LORA" or strange or not config.get("base_model_name_or_path"):
+        why = f"sets {strange}" if strange else f"is {config.get('peft_type')!r}, or names no base model"
         raise EyespotError(f"the adapter in {folder} {why}; merge it into its base model and name that folder")
-    return said
+    return config
 
 
-def merge(network: Any, folder: Path, said: Mapping[str, Any]) -> None:
+def merge(network: Any, folder: Path, config: Mapping[str, Any]) -> None:
     """Add an adapter into the weights of its base model; `EyespotError` if it is of another model."""
     import torch
 
@@ -53,7 +53,7 @@ def merge(network: Any, folder: Path, said: Mapping[str, Any]) -> None:
                     f"the adapter changes {path}, which its base model does not have; name the right base model"
                 )
             weight = layers[found].weight
-            weight.copy_(_sum(weight, parts, said).to(weight.dtype))
+            weight.copy_(_sum(weight, parts, config).to(weight.dtype))
 
 
 def _parts(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
@@ -74,9 +74,9 @@ def _parts(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
     return found
 
 
-def _sum(weight: torch.Tensor, parts: Mapping[str, torch.Tensor], said: Mapping[str, Any]) -> torch.Tensor:
+def _sum(weight: torch.Tensor, parts: Mapping[str, torch.Tensor], config: Mapping[str, Any]) -> torch.Tensor:
     a, b = (parts[name].to(weight.device) for name in ("a", "b"))
-    scale = said["lora_alpha"] / (len(a) ** 0.5 if said.get("use_rslora") else len(a))
+    scale = config["lora_alpha"] / (len(a) ** 0.5 if config.get("use_rslora") else len(a))
     whole: torch.Tensor = weight.float() + scale * (b @ a)  # (out, in)
     if "m" not in parts:
         return whole

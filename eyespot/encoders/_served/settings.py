@@ -49,24 +49,24 @@ class ServedSettings:
         """What the file says and, before that, what is given; `UsageError` for what is unknown or senseless."""
         known = [one.name for one in fields(cls)]
         path = os.environ.get(FILE)
-        said = said_in(Path(path).expanduser()) if path else {}
-        if "key" in said:
+        config = said_in(Path(path).expanduser()) if path else {}
+        if "key" in config:
             raise UsageError(f"{path} says a key; leave keys to {KEY}, which nobody shares by mistake")
-        told = {**said, **{name: value for name, value in given.items() if value is not None}}
-        if unknown := [name for name in told if name not in known]:
+        options = {**config, **{name: value for name, value in given.items() if value is not None}}
+        if unknown := [name for name in options if name not in known]:
             raise UsageError(f"served has no option {unknown[0]!r}; there are: {', '.join(sorted(known))}")
-        for name, value in told.items():
+        for name, value in options.items():
             _check(name, value)
-        return cls(**told)
+        return cls(**options)
 
     def wording(self, model: str) -> ServedPrompt:
         """How inputs are put to this model."""
         family = self.family or ("vlm2vec" if "vlm2vec" in model.casefold() else "plain")
         if family not in FAMILIES:
             raise UsageError(f"served knows no family {family!r}; there are: {', '.join(FAMILIES)}")
-        known = {name: said for name, said in asdict(FAMILIES[family]).items() if name != "reasoning"}
+        known = {name: text for name, text in asdict(FAMILIES[family]).items() if name != "reasoning"}
         if strange := [
-            name for name, said in self.instructions.items() if name not in known or not isinstance(said, str)
+            name for name, text in self.instructions.items() if name not in known or not isinstance(text, str)
         ]:
             raise UsageError(f"served has no instruction {strange[0]!r} in words; there are: {', '.join(known)}")
         return ServedPrompt(Instructions(**{**known, **self.instructions}), self.system, self.request, self.pictures)

@@ -43,9 +43,9 @@ class ServedPrompt:
         if one.picture is None:
             picture = []
         else:
-            kept = BytesIO()
-            unpacked(one.picture).save(kept, self.pictures.upper(), **FORMATS[self.pictures])
-            url = f"data:image/{self.pictures};base64,{base64.b64encode(kept.getvalue()).decode()}"
+            buffer = BytesIO()
+            unpacked(one.picture).save(buffer, self.pictures.upper(), **FORMATS[self.pictures])
+            url = f"data:image/{self.pictures};base64,{base64.b64encode(buffer.getvalue()).decode()}"
             picture = [{"type": "image_url", "image_url": {"url": url}}]
         content = [*picture, *([{"type": "text", "text": words}] if words or not picture else [])]
         messages = [
@@ -58,8 +58,8 @@ class ServedPrompt:
         """The same as JSON, for a space's preprocessing, with whether a picture and words are one input."""
         sent = {"format": self.pictures, **FORMATS[self.pictures], "pixels": MOST_PIXELS, "ratio": MOST_RATIO}
         instructions = {name: words for name, words in asdict(self.instructions).items() if name != "reasoning"}
-        asked = {"instructions": instructions, "system": self.system, "request": self.request}
-        return json.dumps({**asked, "pictures": sent, "composed": composes}, sort_keys=True, default=str)
+        prompt = {"instructions": instructions, "system": self.system, "request": self.request}
+        return json.dumps({**prompt, "pictures": sent, "composed": composes}, sort_keys=True, default=str)
 
 
 def vector_of(answer: Mapping[str, Any]) -> NDArray[np.float32]:
@@ -67,8 +67,8 @@ def vector_of(answer: Mapping[str, Any]) -> NDArray[np.float32]:
     listed = answer.get("data")
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         # Some servers send their errors with status 200
-        told = answer.get("error") or answer.get("message")
-        text = f" ({told})"[:200] if told else ""
+        message = answer.get("error") or answer.get("message")
+        text = f" ({message})"[:200] if message else ""
         raise BadAnswer(f"the answer has no vectors{text}")
     if len(listed) != 1:
         raise BadAnswer(f"the answer has {len(listed)} vectors for one input")

@@ -57,8 +57,8 @@ def write_recipe(rows: ExportRows, folder: Path, engine: tuple[str, str], load: 
         engine=title, name=name, rows=len(rows), encoder=space.encoder, dim=space.dim, load=load, candidates=CANDIDATES
     )
     write_whole(folder / "README.md", lambda file: file.write(text.encode()))
-    told = {"encoder": space.encoder, "revision": space.revision, "dim": space.dim, "mean": mean.tolist()}
-    write_whole(folder / "codes.json", lambda file: file.write(json.dumps(told).encode()))
+    config = {"encoder": space.encoder, "revision": space.revision, "dim": space.dim, "mean": mean.tolist()}
+    write_whole(folder / "codes.json", lambda file: file.write(json.dumps(config).encode()))
 
 
 def mean_of(rows: ExportRows) -> Any:

@@ -112,8 +112,8 @@ def bare_jpeg(data: bytes) -> bytes:
     if orientation != 1:
         exif = Image.Exif()
         exif[_ORIENTATION] = orientation
-        told = exif.tobytes()
-        parts.append(b"\xff\xe1" + (len(told) + 2).to_bytes(2) + told)
+        payload = exif.tobytes()
+        parts.append(b"\xff\xe1" + (len(payload) + 2).to_bytes(2) + payload)
     while (found := _MARKER.search(data, at)) is not None:
         marker = found[1][0]
         if marker == 0xD9:

@@ -93,8 +93,8 @@ def write(rows: ExportRows, folder: Path) -> int:
     if not photos:
         raise NothingFound("no photo has both a time and a position, which Camtrap DP needs; choose another format")
     left_out = sum(one.reason.startswith("without a time") for one in rows.failed)
-    told = f"{len(photos)} photos; {left_out} without a time or a position are left out."
-    about = described(photos, "eyespot-export", "Photos of a gallery", told)
+    summary = f"{len(photos)} photos; {left_out} without a time or a position are left out."
+    about = described(photos, "eyespot-export", "Photos of a gallery", summary)
     for file, data in package(photos, about).items():
         write_whole(folder / file, lambda target, data=data: target.write(data))  # type: ignore[misc]
     return len(photos)
@@ -219,10 +219,10 @@ def described(photos: Sequence[TrapPhoto], name: str, title: str, description: s
 
 
 def _licence(text: str) -> dict[str, str]:
-    told = {"title": text, "scope": "media"}
+    licence = {"title": text, "scope": "media"}
     if "://" in text:
-        return told | {"path": text}
-    return told | {"name": re.sub(r"[^-a-zA-Z0-9._]+", "-", text).strip("-") or "other"}
+        return licence | {"path": text}
+    return licence | {"name": re.sub(r"[^-a-zA-Z0-9._]+", "-", text).strip("-") or "other"}
 
 
 def _corners(photos: Sequence[TrapPhoto]) -> list[list[float]]:

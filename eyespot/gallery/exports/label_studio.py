@@ -77,12 +77,12 @@ def write_tasks(path: Path, tasks: Iterable[tuple[LabelTask, Mapping[str, Any]]]
     people: dict[str, int] = {}
     listed, annotations = [], 0
     for number, (task, data) in enumerate(tasks, 1):
-        said = []
+        entries = []
         for who, mark in task.marks.items():
             annotations += 1
-            said.append(_annotation(annotations, who, people.setdefault(who, len(people) + 1), mark))
+            entries.append(_annotation(annotations, who, people.setdefault(who, len(people) + 1), mark))
         own = {"image_id": task.image, "query_id": task.query, "query": task.text}
-        listed.append({"id": number, "data": {**data, **own}, "annotations": said, "predictions": []})
+        listed.append({"id": number, "data": {**data, **own}, "annotations": entries, "predictions": []})
     text = json.dumps(listed, ensure_ascii=False, indent=1)
     write_whole(path, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
 

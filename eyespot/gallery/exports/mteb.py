@@ -52,8 +52,8 @@ def write(rows: ExportRows, folder: Path) -> int:
     of_qrels = pa.schema([*named, pa.field("score", pa.int64())])
     pq.write_table(pa.Table.from_pylist(queries, of_queries), folder / places["queries"])
     pq.write_table(pa.Table.from_pylist(grades, of_qrels), folder / places["qrels"])
-    told = "Judged pictures, written by `eyespot export mteb`."
-    write_card(folder, {name: {SPLIT: place} for name, place in places.items()}, told, licences)
+    summary = "Judged pictures, written by `eyespot export mteb`."
+    write_card(folder, {name: {SPLIT: place} for name, place in places.items()}, summary, licences)
     return len(ids)
 
 

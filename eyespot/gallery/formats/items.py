@@ -180,8 +180,8 @@ def _listed(batch: pa.RecordBatch) -> Column | None:
     # Built anew, so that no list is null, none holds a null, and the values start at the first offset.
     counts = np.asarray(pc.fill_null(pc.list_value_length(column), 0))
     parents, values = np.repeat(np.arange(len(column)), counts), pc.list_flatten(column)
-    kept = np.asarray(values.is_valid())
-    ends = np.searchsorted(parents[kept], np.arange(len(column) + 1))  # (rows + 1,)
+    valid = np.asarray(values.is_valid())
+    ends = np.searchsorted(parents[valid], np.arange(len(column) + 1))  # (rows + 1,)
     return _lists(ends, values.drop_null().cast(pa.string()))
 
 

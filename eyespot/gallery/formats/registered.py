@@ -264,9 +264,9 @@ class _Import:
         notes = list(self.source.notes)
         if lost:
             notes.append(f"{lost} rows hold no vector (zeros, or numbers that are not finite) and will not be found")
-        kept = {name.lower() for name in (*self.labels, *self.source.layout.keys, *self.source.layout.paths, *MEANT)}
+        columns = {name.lower() for name in (*self.labels, *self.source.layout.keys, *self.source.layout.paths, *MEANT)}
         names = [name for facts in self.facts.values() for name in (*facts.kinds, *facts.others)]
-        left = [name for name in dict.fromkeys(names) if name and name.lower() not in kept]
+        left = [name for name in dict.fromkeys(names) if name and name.lower() not in columns]
         if left:
             notes.append(f"columns left out, for they hold no plain values or have a taken name: {', '.join(left)}")
         return notes

@@ -156,15 +156,15 @@ def hash_pairs(hashes: Hashes, bits: int, since: int = 0) -> Iterator[Ids]:
     The higher row of each pair is `since` or above.
     """
     rows, upright = _patterned(hashes)
-    asked = np.flatnonzero(rows >= since)
-    forms = hashes[rows[asked]]
+    probes = np.flatnonzero(rows >= since)
+    forms = hashes[rows[probes]]
     # All numbers of a band's width with at most a quarter of `bits` set
     sets = (some for count in range(bits // _BANDS + 1) for some in combinations(range(_BAND), count))
     flips = [sum(1 << bit for bit in some) for some in sets]
     for shift in range(0, BITS, _BAND):
         for form, others in _same_keys([_band(forms.ravel(), shift) ^ flip for flip in flips], _band(upright, shift)):
             near = np.bitwise_count(forms.ravel()[form] ^ upright[others]) <= bits
-            yield _ordered(rows[asked[form[near] // forms.shape[1]]], rows[others[near]])
+            yield _ordered(rows[probes[form[near] // forms.shape[1]]], rows[others[near]])
 
 
 def likely_pairs(hashes: Hashes, bits: int, since: int = 0) -> Iterator[Ids]:
@@ -173,14 +173,14 @@ def likely_pairs(hashes: Hashes, bits: int, since: int = 0) -> Iterator[Ids]:
     Each of some tables finds the pairs that agree in 8 drawn bits.
     """
     rows, upright = _patterned(hashes)
-    asked = np.flatnonzero(rows >= since)
+    probes = np.flatnonzero(rows >= since)
     every = np.unpackbits(upright.astype(">u8").view(np.uint8).reshape(-1, 8), axis=1)[:, 1:]  # (patterned, 63)
     draw = np.random.Generator(np.random.PCG64(0))
     for _ in range(_TABLES):
         keys = np.packbits(every[:, draw.permutation(BITS - 1)[:8]], axis=1)[:, 0].astype(np.int64)
-        for form, others in _same_keys([keys[asked]], keys):
-            near = np.bitwise_count(upright[asked[form]] ^ upright[others]) <= bits
-            yield _ordered(rows[asked[form[near]]], rows[others[near]])
+        for form, others in _same_keys([keys[probes]], keys):
+            near = np.bitwise_count(upright[probes[form]] ^ upright[others]) <= bits
+            yield _ordered(rows[probes[form[near]]], rows[others[near]])
 
 
 def _patterned(hashes: Hashes) -> tuple[Ids, NDArray[np.uint64]]:

@@ -110,9 +110,9 @@ class FirstToken:
         ]
 
     def _reply(self, endpoint: Endpoint, sight: VisionPrompt, named: Mapping[str, Any] | None) -> Reply:
-        asked = {"max_tokens": self._most, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
+        options = {"max_tokens": self._most, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
         try:
-            reply = endpoint.chat(sight.messages, **asked, **(named or {}))
+            reply = endpoint.chat(sight.messages, **options, **(named or {}))
         except Refused as why:
             if self._most >= self.tokens or not UNFINISHED.search(str(why)):
                 raise
@@ -161,8 +161,8 @@ def token_numbers(endpoint: Endpoint, wording: JudgePrompt) -> list[int]:
     found = []
     for word in (wording.yes, wording.no):
         for spelling in dict.fromkeys((word, f" {word}", word.lower(), f" {word.lower()}", word.upper())):
-            asked = {"model": endpoint.model, "prompt": spelling, "add_special_tokens": False}
-            if (answer := endpoint.request_if_supported(f"{root}/tokenize", asked)) is None:
+            payload = {"model": endpoint.model, "prompt": spelling, "add_special_tokens": False}
+            if (answer := endpoint.request_if_supported(f"{root}/tokenize", payload)) is None:
                 return []
             numbers = answer.get("tokens")
             found += numbers if isinstance(numbers, list) and len(numbers) == 1 else []

@@ -144,8 +144,8 @@ def out_of_memory(error: BaseException) -> bool:
     """Whether a device, or this machine, had no room left; the CPU's allocator says so only in words."""
     import torch
 
-    told = str(error).lower()
-    in_words = any(words in told for words in ("out of memory", "not enough memory", "allocate memory"))
+    message = str(error).lower()
+    in_words = any(words in message for words in ("out of memory", "not enough memory", "allocate memory"))
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or in_words
 
 

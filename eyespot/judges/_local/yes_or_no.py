@@ -51,9 +51,9 @@ class FirstWord:
         """yes / (yes + no) with both taken from the softmax over the whole vocabulary; (n, vocabulary) to (n,)."""
         import torch
 
-        said = torch.log_softmax(logits.double(), dim=-1)  # (n, vocabulary)
-        yes, no = (torch.logsumexp(said[:, ids], dim=-1) for ids in (self.yes, self.no))  # (n,), (n,)
-        self.answers += len(said)
+        logprobs = torch.log_softmax(logits.double(), dim=-1)  # (n, vocabulary)
+        yes, no = (torch.logsumexp(logprobs[:, ids], dim=-1) for ids in (self.yes, self.no))  # (n,), (n,)
+        self.answers += len(logprobs)
         self.unsure += int((torch.logaddexp(yes, no).exp() < SURE).sum())
         # as a difference of logarithms it stays right where both are too small for a float
         share: NDArray[np.float64] = torch.sigmoid(yes - no).cpu().numpy()

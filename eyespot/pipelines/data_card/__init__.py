@@ -56,14 +56,14 @@ def write_card(card: Card, out: Path) -> list[Path]:
     """
     page = checked_address(os.environ.get("EYESPOT_PAGE"))
     make_folder(out)
-    thumbnails = [[thumbnail_of(str(path)) for _, path in sample.pictures] for sample in card.told.samples]
+    thumbnails = [[thumbnail_of(str(path)) for _, path in sample.pictures] for sample in card.content.samples]
     with new_folder(out / "card") as folder:
         names = [
             [_put(folder, f"{sample:03d}-{number}.jpg", jpeg) for number, jpeg in enumerate(jpegs, 1)]
             for sample, jpegs in enumerate(thumbnails, 1)
         ]
         _put(folder, f"{LOSSES}.svg", sankey(card.stages).encode())
-        for drawing in card.told.drawings:
+        for drawing in card.content.drawings:
             _put(folder, f"{drawing.name}.svg", drawing.svg.encode())
     texts = {"card.md": as_markdown(card, names), "card.html": as_page(card, thumbnails, page)}
     for name, text in texts.items():

@@ -84,7 +84,7 @@ class StepCard(NamedTuple):
 class Card:
     """All of a card, ready to be laid out."""
 
-    told: CardContent
+    content: CardContent
     records: int
     stages: list[SankeyStage]
     losses: CardTable
@@ -106,12 +106,12 @@ class Card:
     @property
     def verdict(self) -> str:
         """How the checks stand, in a line; empty without any."""
-        levels = [check.level for check in self.told.checks]
+        levels = [check.level for check in self.content.checks]
         counts = ", ".join(f"{levels.count(name)} {name}" for name in ("red", "amber", "green") if name in levels)
-        return f"{worst(self.told.checks).capitalize()}: {counts}." if levels else ""
+        return f"{worst(self.content.checks).capitalize()}: {counts}." if levels else ""
 
 
-def card_of(done: Sequence[StepResult], told: CardContent) -> Card:
+def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
     """The card of a pipeline that has run; `UsageError` for answers to questions that nobody asks."""
     lost = [
         [step.name, reason, _number(count), f"{count / (counts.came + counts.added):.1%}"]
@@ -121,15 +121,15 @@ def card_of(done: Sequence[StepResult], told: CardContent) -> Card:
     steps = [[one.step.name, *map(_number, (*one.counts[:3], sum(one.counts.dropped.values())))] for one in done]
     columns = ["step", "in", "added", "kept", "left out"]
     return Card(
-        told,
+        content,
         done[-1].counts.kept if done else 0,
         [SankeyStage(one.step.name, *one.counts[:4]) for one in done],
         CardTable("Why records were left out", ["step", "reason", "records", "of its step"], lost),
         CardTable("Step by step", columns, steps, "in + added = kept + left out."),
         _cost(done),
         _requests(done),
-        _reading(told.texts),
-        datasheet_answers(done, told.answers),
+        _reading(content.texts),
+        datasheet_answers(done, content.answers),
         [_step(one) for one in done],
         _versions(),
     )
@@ -176,11 +176,11 @@ def _differences(model: str, provenance: Provenance | None) -> Iterator[str]:
     if provenance.served and provenance.served != model.partition(":")[2]:
         yield f"answered as {provenance.served}"
     for one in provenance.changes:
-        asked = f"{one.field} {one.asked}"
+        setting = f"{one.field} {one.value}"
         if not one.sent_as:
-            yield f"{asked} not accepted: {INSTEAD.get(one.field, 'asked without')}"
+            yield f"{setting} not accepted: {INSTEAD.get(one.field, 'asked without')}"
         else:
-            yield f"{asked} sent as {one.sent_as}" + (f" {one.sent}" if one.sent != one.asked else "")
+            yield f"{setting} sent as {one.sent_as}" + (f" {one.sent}" if one.sent != one.value else "")
 
 
 def _spent(spent: Spent) -> list[str]:

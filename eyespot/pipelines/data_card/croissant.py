@@ -67,8 +67,8 @@ def write_croissant(card: Card, tables: Tables, folder: Path) -> None:
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
-        "name": card.told.title,
-        "description": card.told.about or card.told.title,
+        "name": card.content.title,
+        "description": card.content.about or card.content.title,
         "version": "1.0.0",
         **_publication(card),
         **_responsible(card),
@@ -95,8 +95,8 @@ def _answers(card: Card) -> dict[str, str]:
 
 def _publication(card: Card) -> dict[str, Any]:
     answers = _answers(card)
-    fields: dict[str, Any] = {"license": card.told.licence or answers.get("distribution.licence", "")}
-    fields["citeAs"] = card.told.citation
+    fields: dict[str, Any] = {"license": card.content.licence or answers.get("distribution.licence", "")}
+    fields["citeAs"] = card.content.citation
     makers = answers.get("motivation.makers")
     fields["creator"] = [{"@type": "Organization", "name": makers}] if makers else []
     day = re.search(r"\b\d{4}-\d{2}-\d{2}\b", answers.get("distribution.when", ""))
@@ -110,7 +110,7 @@ def _responsible(card: Card) -> dict[str, Any]:
     answers = _answers(card)
     fields = {name: " ".join(answers[one] for one in sources if one in answers) for name, sources in RAI.items()}
     fields["dataAnnotationAnalysis"] = " ".join(
-        f"{check.what} ({check.level}): {check.text}" for check in card.told.checks
+        f"{check.what} ({check.level}): {check.text}" for check in card.content.checks
     )
     models = (json.loads(step.settings).get("models", {}) for step in card.steps if step.settings)
     named = {str(model.get("use")) for each in models for model in each.values() if isinstance(model, dict)}

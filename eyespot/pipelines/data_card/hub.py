@@ -31,6 +31,6 @@ def write_head(card: Card, tables: Tables, folder: Path, text: str) -> None:
 
 def front_matter(card: Card, tables: Tables) -> str:
     """The head, in YAML."""
-    lines = ["---", f"pretty_name: {json.dumps(card.told.title)}"]
-    lines += [f"license: {json.dumps(card.told.licence)}"] if card.told.licence else []
+    lines = ["---", f"pretty_name: {json.dumps(card.content.title)}"]
+    lines += [f"license: {json.dumps(card.content.licence)}"] if card.content.licence else []
     return "\n".join([*lines, *configurations(tables), "---", "", ""])

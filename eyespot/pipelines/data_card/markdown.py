@@ -16,20 +16,20 @@ LOSSES = "losses"
 
 def as_markdown(card: Card, pictures: list[list[str]]) -> str:
     """The card; `pictures` are the files of each sample's thumbnails, "" where one cannot be read."""
-    texts = [f"# {cell(card.told.title)}", _plain_text(card.told.about), card.standing, *_checks(card)]
-    texts += (f"> {_plain_text(note)}" for note in card.told.notes)
+    texts = [f"# {cell(card.content.title)}", _plain_text(card.content.about), card.standing, *_checks(card)]
+    texts += (f"> {_plain_text(note)}" for note in card.content.notes)
     losses_text = "What each step kept and lost: " + ", ".join(f"{cell(one.name)} {one.kept:,}" for one in card.stages)
     records = ["## What became of the records", f"![{losses_text}](card/{LOSSES}.svg)"]
     for rows in (card.balance, card.losses, card.cost, card.requests):
         records += _rows(rows)
-    samples = ["## Samples"] if card.told.samples else []
-    for sample, files in zip(card.told.samples, pictures, strict=True):
+    samples = ["## Samples"] if card.content.samples else []
+    for sample, files in zip(card.content.samples, pictures, strict=True):
         samples.append(f"### {_plain_text(sample.heading)}")
         shown = [(_bare(label), file) for (label, _), file in zip(sample.pictures, files, strict=True)]
         samples.append(" ".join(f"![{label}]({file})" if file else f"({label}: unreadable)" for label, file in shown))
         samples.append("\n".join(f"* {_plain_text(line)}" for line in sample.lines))
-    tables = [row for rows in (card.reading, *card.told.tables) for row in _rows(rows)]
-    drawings = [f"![{_bare(drawing.caption)}](card/{drawing.name}.svg)" for drawing in card.told.drawings]
+    tables = [row for rows in (card.reading, *card.content.tables) for row in _rows(rows)]
+    drawings = [f"![{_bare(drawing.caption)}](card/{drawing.name}.svg)" for drawing in card.content.drawings]
     parts = [*texts, *records, *samples, *tables, *drawings, *_sheet(card), *_made(card)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -44,7 +44,7 @@ def _rows(rows: CardTable) -> Iterator[str]:
 def _checks(card: Card) -> Iterator[str]:
     if card.verdict:
         yield f"## Checks\n\n**{card.verdict}**"
-        rows = [[check.level, check.what, _plain_text(check.text)] for check in card.told.checks]
+        rows = [[check.level, check.what, _plain_text(check.text)] for check in card.content.checks]
         yield table(["", "check", "found"], rows)
 
 
@@ -61,14 +61,14 @@ def _sheet(card: Card) -> Iterator[str]:
     yield "## Datasheet"
     for section, answers in groupby(card.datasheet, key=lambda one: one.section):
         yield f"### {section.capitalize()}"
-        told, unanswered = parted(answers)
-        yield "\n\n".join(f"**{one.question}**  \n{_plain_text(one.answer)}" for one in told)
+        entries, unanswered = parted(answers)
+        yield "\n\n".join(f"**{one.question}**  \n{_plain_text(one.answer)}" for one in entries)
         yield f"Open: {' '.join(unanswered)}" if unanswered else ""
 
 
 def _made(card: Card) -> Iterator[str]:
     yield "## Steps, prompts and models"
-    yield f"{card.versions}. Seed {card.told.seed}."
+    yield f"{card.versions}. Seed {card.content.seed}."
     for step in card.steps:
         yield f"### {cell(step.name)}"
         yield f"Version {step.version}. {cell(step.about)}"
@@ -76,8 +76,8 @@ def _made(card: Card) -> Iterator[str]:
         for name, text in step.prompts.items():
             yield f"Prompt `{tidy(name)}`:"
             yield _fenced(text, "text")
-    yield cell(f"Licence: {card.told.licence}") if card.told.licence else ""
-    yield cell(f"Cite: {card.told.citation}") if card.told.citation else ""
+    yield cell(f"Licence: {card.content.licence}") if card.content.licence else ""
+    yield cell(f"Cite: {card.content.citation}") if card.content.citation else ""
 
 
 def _fenced(text: str, language: str) -> str:

@@ -22,14 +22,14 @@ def as_page(card: Card, thumbnails: Sequence[Sequence[bytes | None]], page: str 
 
     `page` is the address of a running page over a gallery of these pictures, which they link into.
     """
-    closing = (("Cite", card.told.citation), ("Licence", card.told.licence))
+    closing = (("Cite", card.content.citation), ("Licence", card.content.licence))
     content = {
-        "title": card.told.title,
+        "title": card.content.title,
         "footer": " ".join(f"{what}: {text}." for what, text in closing if text),
         "broad": sankey(card.stages, WIDE),
         "narrow": sankey(card.stages, NARROW),
-        "samples": list(zip(card.told.samples, thumbnails, strict=True)),
-        "content": [table for table in (card.reading, *card.told.tables) if table.rows],
+        "samples": list(zip(card.content.samples, thumbnails, strict=True)),
+        "content": [table for table in (card.reading, *card.content.tables) if table.rows],
         "datasheet": [
             (section, *parted(answers)) for section, answers in groupby(card.datasheet, key=lambda one: one.section)
         ],

@@ -66,10 +66,10 @@ def sankey(stages: Sequence[SankeyStage], width: int = WIDE) -> str:
             fan = f"M{left:.2f} {bottom - 34:.1f}L{right:.2f} {bottom + LINE:.1f}H{left:.2f}Z"
             parts.append(f'<path class="added" d="{fan}"/>')
         top = bottom
-    kept = stages[-1].kept if stages else 0
-    end_width = max(kept * scale.record, HAIR)
+    total = stages[-1].kept if stages else 0
+    end_width = max(total * scale.record, HAIR)
     parts.append(f'<rect class="bar" x="{EDGE}" y="{top + LINE:.1f}" width="{end_width:.2f}" height="{BAR}"/>')
-    parts.append(f'<text class="step" x="{scale.text:.1f}" y="{top + LINE + 6:.1f}">{kept:,} in all</text>')
+    parts.append(f'<text class="step" x="{scale.text:.1f}" y="{top + LINE + 6:.1f}">{total:,} in all</text>')
     height = round(top + LINE + BAR + 4)
     description = "What each step kept: " + ", ".join(f"{stage.name} {stage.kept:,}" for stage in stages)
     return (
@@ -106,8 +106,8 @@ def _stage(stage: SankeyStage, top: float, bottom: float, scale: _Scale) -> Iter
         )
         yield _text(scale.text, at + thick / 2 - (len(lines) - 1) * LINE / 2 + 5, lines, f"{reason}: {count:,}")
         right -= count * scale.record
-    kept = stage.kept * scale.record
-    yield f'<rect class="flow" x="{EDGE}" y="{bar + BAR:.1f}" width="{kept:.2f}" height="{bottom - top - BAR:.1f}"/>'
+    flow = stage.kept * scale.record
+    yield f'<rect class="flow" x="{EDGE}" y="{bar + BAR:.1f}" width="{flow:.2f}" height="{bottom - top - BAR:.1f}"/>'
     yield f'<rect class="bar" x="{EDGE}" y="{bar:.1f}" width="{max(width, HAIR):.2f}" height="{BAR}"/>'
 
 

@@ -127,8 +127,8 @@ def _rows(blocks: list[list[Row]], sides: Sides, label: Callable[[Row, str], str
 
 def _full(row: Row, counted: str) -> str:
     parent, name = row
-    told = ", ".join(part for part in (parent, counted and f"n = {counted}") if part)
-    return "\n".join(wrapped(part, 34) for part in (name, told) if part)
+    detail = ", ".join(part for part in (parent, counted and f"n = {counted}") if part)
+    return "\n".join(wrapped(part, 34) for part in (name, detail) if part)
 
 
 def _short(row: Row, counted: str) -> str:

@@ -88,8 +88,8 @@ def matches_distribution(
 
 def _heading(name: str, numbers: NDArray[np.float64], counted: str) -> str:
     none = int((numbers == 0).sum())
-    told = f"{name}: {len(numbers):,} {counted}, median {np.median(numbers):g}, {numbers.min():g} to {numbers.max():,g}"
-    return f"{told}, {none:,} with none" if none else told
+    text = f"{name}: {len(numbers):,} {counted}, median {np.median(numbers):g}, {numbers.min():g} to {numbers.max():,g}"
+    return f"{text}, {none:,} with none" if none else text
 
 
 def _refuse_negative(counts: Iterable[float]) -> None:

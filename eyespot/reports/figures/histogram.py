@@ -53,11 +53,11 @@ def score_histogram(
 
 def _heading(name: str, numbers: NDArray[np.float64], band: Band | None, counted: str) -> str:
     finite = numbers[np.isfinite(numbers)]
-    told = [f"{name}: {len(finite):,} {counted}"]
+    parts = [f"{name}: {len(finite):,} {counted}"]
     if len(finite):
-        told.append(f"median {np.median(finite):.3g}")
+        parts.append(f"median {np.median(finite):.3g}")
     if band and len(finite):
-        told.append(f"{((finite >= band[0]) & (finite <= band[1])).mean():.0%} in the band")
+        parts.append(f"{((finite >= band[0]) & (finite <= band[1])).mean():.0%} in the band")
     if len(finite) < len(numbers):
-        told.append(f"{len(numbers) - len(finite):,} without a value")
-    return ", ".join(told)
+        parts.append(f"{len(numbers) - len(finite):,} without a value")
+    return ", ".join(parts)

@@ -67,8 +67,8 @@ def time_accuracy(
     for at, group in enumerate(groups):
         _draw_group(axes, [point for point in drawn if point.group == group], look(at))
     without = [point.name for point in points if not point.drawable]
-    told = f"{time} (log scale); line: nothing is faster and better"
-    below = f"{told}\n{wrapped('no value: ' + ', '.join(without), 100)}" if without else told
+    caption = f"{time} (log scale); line: nothing is faster and better"
+    below = f"{caption}\n{wrapped('no value: ' + ', '.join(without), 100)}" if without else caption
     _frame(axes, drawn, measure, below)
     if any(groups):
         axes.figure.legend(loc="outside lower center", ncols=columns_for(list(groups)))

@@ -147,9 +147,9 @@ def _models(curve: Curve, offset: Reals, belief: float) -> list[_AnswerModel]:
     """The models of each slope, with such offsets of the log-odds."""
     grid, cells = _chain.grid(curve.hits), _chain.cells(curve.hits)
     share = _shares(offset[curve.sample.ranks - 1], offset, grid.share)  # (n, states)
-    said = curve.verdicts[:, None]
+    verdicts = curve.verdicts[:, None]
     logs = np.zeros((int(cells[-1]) + 1, len(grid.share)))
-    np.add.at(logs, cells[curve.sample.ranks - 1], np.log(said * share + (1 - said) * (1 - share)))
+    np.add.at(logs, cells[curve.sample.ranks - 1], np.log(verdicts * share + (1 - verdicts) * (1 - share)))
     models = []
     for slope, steps in zip(_chain.SLOPES, grid.steps, strict=True):
         path = _chain.filtered(logs, steps)

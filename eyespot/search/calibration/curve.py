@@ -180,9 +180,9 @@ def fit(scores: Any, sample: RankSample, verdicts: Any, accuracy: Accuracy = Acc
     sample, verdicts = RankSample(sample.edges, sample.ranks[answered]), verdicts[answered]
     rng = np.random.default_rng(seed)
     models: list[_Model] = []
-    said = accuracy.likelihoods(verdicts, rng)
+    likelihoods = accuracy.likelihoods(verdicts, rng)
     grid = _chain.grid(sample.hits)
-    for possible in said:
+    for possible in likelihoods:
         cell_share = grid.share
         cells = _chain.cells(sample.hits)
         each = np.log(np.outer(possible[:, 0], cell_share) + np.outer(possible[:, 1], 1 - cell_share))  # (n, states)
@@ -216,7 +216,7 @@ class _Model(NamedTuple):
     """A slope with one possible accuracy of the judge: what the verdicts then say."""
 
     steps: Reals  # (states, states)
-    said: Reals  # (n, 2), how likely each verdict is for a relevant and for an irrelevant picture
+    likelihoods: Reals  # (n, 2), how likely each verdict is for a relevant and for an irrelevant picture
     path: _chain.Path
     evidence: float  # log of belief times probability of the verdicts
 
@@ -227,8 +227,8 @@ def _drawn(sample: RankSample, model: _Model, draws: int, rng: np.random.Generat
     share = _chain.grid(sample.hits).share[states]  # (cells, draws)
     of_judged = cells[sample.ranks - 1]  # (n,)
     free = np.bincount(cells, minlength=len(share)) - np.bincount(of_judged, minlength=len(share))
-    relevant = model.said[:, :1] * share[of_judged]  # (n, draws)
-    probability = relevant / (relevant + model.said[:, 1:] * (1 - share[of_judged]))
+    relevant = model.likelihoods[:, :1] * share[of_judged]  # (n, draws)
+    probability = relevant / (relevant + model.likelihoods[:, 1:] * (1 - share[of_judged]))
     return Posterior(share, rng.binomial(free[:, None], share), rng.random(probability.shape) < probability)
 
 

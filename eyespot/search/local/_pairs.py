@@ -26,8 +26,8 @@ def mutual_matches(
     alike = similarities(query, image)
     best = alike.argmax(axis=1)  # (query,)
     mine = np.flatnonzero(alike.argmax(axis=0)[best] == np.arange(len(alike)))
-    kept = mine[_stands_out(alike[mine], ratio)]
-    return kept, best[kept]
+    keep = mine[_stands_out(alike[mine], ratio)]
+    return keep, best[keep]
 
 
 def unit(descriptors: NDArray[Any]) -> NDArray[np.float32]:
@@ -43,5 +43,5 @@ def _stands_out(alike: NDArray[np.float32], ratio: float) -> NDArray[np.bool_]:
         return np.ones(len(alike), bool)
     second, first = np.partition(alike, -2, axis=1)[:, -2:].T
     # between unit vectors the squared distance is 2 - 2 cos
-    kept: NDArray[np.bool_] = np.maximum(1 - first, 0) < ratio**2 * (1 - second)
-    return kept
+    mask: NDArray[np.bool_] = np.maximum(1 - first, 0) < ratio**2 * (1 - second)
+    return mask

@@ -84,21 +84,21 @@ def tables(given: Path | None = None) -> list[Path]:
 
 def read_slopes(given: Path | None = None) -> Slopes:
     """What the tables say, a later one over an earlier; `UsageError` for a file that is none."""
-    told: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     for path in tables(given):
         found = toml_of(path)
         if wrong := next(_wrong(found), None):
             raise UsageError(f"{path}: {wrong}; write it as in {SHIPPED}")
         for name, value in found.items():
-            told[name] = told.get(name, {}) | value if isinstance(value, dict) else value
+            table[name] = table.get(name, {}) | value if isinstance(value, dict) else value
     return Slopes(
-        machine=str(told.get("machine", "")),
-        cores=int(told.get("cores", 1)),
-        scan={name: Line(line["fixed"], line["slope"]) for name, line in told.get("scan", {}).items()},
-        build=told.get("build", {}),
-        encoders={name: Rate(**rate) for name, rate in told.get("encoders", {}).items()},
-        machines={name: MachineOffer(**offer) for name, offer in told.get("machines", {}).items()},
-        **{name: float(told[name]) for name in _NUMBERS if name in told},
+        machine=str(table.get("machine", "")),
+        cores=int(table.get("cores", 1)),
+        scan={name: Line(line["fixed"], line["slope"]) for name, line in table.get("scan", {}).items()},
+        build=table.get("build", {}),
+        encoders={name: Rate(**rate) for name, rate in table.get("encoders", {}).items()},
+        machines={name: MachineOffer(**offer) for name, offer in table.get("machines", {}).items()},
+        **{name: float(table[name]) for name in _NUMBERS if name in table},
     )
 
 

@@ -31,12 +31,12 @@ Short = Annotated[str, Form(max_length=300)]
 
 
 @router.get("", dependencies=[Depends(annotator)])
-def overview(request: Request, at: Session, house: Served, asked: Annotated[TableRequest, Query()]) -> Response:
+def overview(request: Request, at: Session, house: Served, params: Annotated[TableRequest, Query()]) -> Response:
     """All queries as a table, how each stands, who labels what, and a form for another one."""
     every, assigned = at.overview.rows(), at.store.team.assigned()
     labels = [f"{one.column}={value}" for one in facets_of(house.snapshot()).labels for value, _ in one.values]
     people = people_of(every, assigned)
-    shown: dict[str, Any] = {"asked": asked, "rows": asked.rows(every, assigned), "all": len(every)}
+    shown: dict[str, Any] = {"asked": params, "rows": params.rows(every, assigned), "all": len(every)}
     choices: dict[str, Any] = {"labels": labels, "groupings": labels_of(every), "states": STATES}
     columns: dict[str, Any] = {"columns": COLUMNS, "numbers": NUMBERS}
     team: dict[str, Any] = {"assigned": assigned, "people": people, "own_allowed": at.store.team.allows(OWN_DISPUTES)}
@@ -81,9 +81,9 @@ class QueryFacts(BaseModel):
 
     def changed(self) -> dict[str, str]:
         """What somebody said by this form; what it merely repeats may be long out of date."""
-        told: dict[str, str] = self.model_dump(exclude={"query", "before"}, exclude_unset=self.before is None)
+        fields: dict[str, str] = self.model_dump(exclude={"query", "before"}, exclude_unset=self.before is None)
         before = self.before or {}
-        return {name: value for name, value in told.items() if value != before.get(name)}
+        return {name: value for name, value in fields.items() if value != before.get(name)}
 
 
 @router.post("/about")

@@ -127,7 +127,7 @@ def _untouched(store: AnnotationStore, id: str, listed: int) -> OverviewRow:
 
 def _row(store: AnnotationStore, id: str) -> OverviewRow:
     one = labelled(store, id)
-    differing = differences(store, id, one.said)
+    differing = differences(store, id, one.marks)
     disputed = sum(photo.word is None for photo in differing)
     counts = len(one.photos), len(one.labels), sum(one.labels.values())
     return OverviewRow(one.wanted, *counts, one.stands, one.together, one.faults, disputed, len(differing))

@@ -25,7 +25,7 @@ def photos_shown(at: AnnotationSession, house: AppState, query: str, what: str) 
     listed = at.store.candidates(query)
     if what == "list":
         return listed
-    labels = {image: relevant(said) for image, said in at.store.last_judgements(query, at.annotator_name()).items()}
+    labels = {image: relevant(label) for image, label in at.store.last_judgements(query, at.annotator_name()).items()}
     snapshot = house.snapshot()
     rows = {photo.image: snapshot.row_of(photo.image) for photo in listed}
     there = [photo for photo in listed if rows[photo.image] is not None]

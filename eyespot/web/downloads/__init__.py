@@ -71,7 +71,7 @@ def download(house: AppState, wanted: HitsToTake, person: User, format: Format) 
 def _json(frozen: RankedResult, items: list[dict[str, Any]]) -> bytes:
     about = {
         "query": frozen.heading,
-        "asked": frozen.asked.model_dump(exclude_defaults=True),
+        "asked": frozen.params.model_dump(exclude_defaults=True),
         "encoder": frozen.snapshot.view.space.encoder,
         "space": frozen.snapshot.view.space.digest,
         "exact": frozen.exact,

@@ -22,9 +22,9 @@ def archive(frozen: RankedResult, items: Sequence[Mapping[str, Any]]) -> bytes:
     if not placed:
         raise NothingFound("no hit has both a time and a position, which Camtrap DP needs; choose CSV or JSON")
     lost = len(items) - len(placed)
-    told = f"{len(placed)} of {len(items)} hits; {lost} without a time or a position are left out."
+    description = f"{len(placed)} of {len(items)} hits; {lost} without a time or a position are left out."
     title = f"Hits of a search for: {frozen.heading}"
-    about = described(placed, f"eyespot-{frozen.id[:8]}", title, told)
+    about = described(placed, f"eyespot-{frozen.id[:8]}", title, description)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in package(placed, about).items():

@@ -74,14 +74,14 @@ def planned(frozen: RankedResult, heard: LedgerJudge) -> RerankEstimate:
     return heard.stage.plan([query_to_judge(frozen)], run_of(frozen, heard.depth))
 
 
-def in_its_order(frozen: RankedResult, asked: SearchParams, heard: LedgerJudge) -> RankedResult:
+def in_its_order(frozen: RankedResult, params: SearchParams, heard: LedgerJudge) -> RankedResult:
     """The ranking in the judge's order by the verdicts that the ledger has; the others follow as they were."""
     query, run = query_to_judge(frozen), run_of(frozen, heard.depth)
     rank = {hit.image: at for at, hit in enumerate(run[query.id], 1)}
-    said = known(heard.judge, heard.ledger, query_digest(query), rank)
-    looked = JudgeResult({query.id: said}, Counted(), prompts=prompts_of(heard.judge))
+    answers = known(heard.judge, heard.ledger, query_digest(query), rank)
+    looked = JudgeResult({query.id: answers}, Counted(), prompts=prompts_of(heard.judge))
     reranked = heard.stage.reranked(run, looked)
     row = dict(zip(rank, frozen.slice(0, heard.depth).rows.tolist(), strict=True))
     verdicts = {id: looked.verdict(query.id, id) for id in rank}
     judged = {row[id]: JudgedPlace(rank[id], points(verdict) if verdict else None) for id, verdict in verdicts.items()}
-    return frozen.in_order(asked, [row[hit.image] for hit in reranked[query.id]], judged)
+    return frozen.in_order(params, [row[hit.image] for hit in reranked[query.id]], judged)

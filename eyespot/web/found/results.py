@@ -60,7 +60,7 @@ class RankedResult:
     """
 
     id: str
-    asked: SearchParams
+    params: SearchParams
     query: Query | None  # the words and the picture; None for a search by items alone
     snapshot: Snapshot
     vector: Vectors  # (1, dim)
@@ -139,36 +139,36 @@ class RankedResult:
     @property
     def grouped(self) -> bool:
         """Whether only the best of each group of copies or burst frames is shown; of what has a verdict all are."""
-        return not self.asked.ungrouped and self.asked.verdict in (None, "unjudged")
+        return not self.params.ungrouped and self.params.verdict in (None, "unjudged")
 
     @property
     def groups(self) -> Groups:
         """The groups of the gallery."""
         return self.snapshot.groups
 
-    def cut(self, asked: SearchParams, most: int) -> RankedResult:
+    def cut(self, params: SearchParams, most: int) -> RankedResult:
         """The first `most` hits alone, as a result of its own."""
-        return self.derived(asked, f"{most}", most=most)
+        return self.derived(params, f"{most}", most=most)
 
-    def in_order(self, asked: SearchParams, rows: Sequence[int], judged: Mapping[int, JudgedPlace]) -> RankedResult:
+    def in_order(self, params: SearchParams, rows: Sequence[int], judged: Mapping[int, JudgedPlace]) -> RankedResult:
         """The same hits in another order: these rows first, as a result of its own."""
         self.slice(0, len(rows))
         with self._ranking:
             before, scores = self.rows, dict(zip(self.rows.tolist(), self.scores.tolist(), strict=True))
         head = np.array(rows, np.int64)
         order = np.concatenate([head, before[~np.isin(before, head)]])
-        made = self.derived(asked, f"{list(rows)} {judged}", judged=judged)
+        made = self.derived(params, f"{list(rows)} {judged}", judged=judged)
         made.rows, made.scores = order, np.array([scores[row] for row in order.tolist()], np.float32)
         return made
 
-    def derived(self, asked: SearchParams, what: str, **changed: Any) -> RankedResult:
+    def derived(self, params: SearchParams, what: str, **changed: Any) -> RankedResult:
         """A result made of this one, with something changed; `what` says what, for its id.
 
         Rows and scores are those of one moment, also while somebody else pages on.
         """
-        id = hashlib.sha256(f"{self.id}\0{asked.address()}\0{what}".encode()).hexdigest()[:24]
+        id = hashlib.sha256(f"{self.id}\0{params.address()}\0{what}".encode()).hexdigest()[:24]
         with self._ranking:
-            return replace(self, id=id, asked=asked, notes=list(self.notes), origin=self, _ranking=Lock(), **changed)
+            return replace(self, id=id, params=params, notes=list(self.notes), origin=self, _ranking=Lock(), **changed)
 
     @property
     def root(self) -> RankedResult:
@@ -178,10 +178,10 @@ class RankedResult:
     @property
     def heading(self) -> str:
         """What was asked, in words."""
-        words = [self.asked.q] if self.asked.q else []
-        words += ["a picture"] if self.asked.picture else []
-        words += [f"more like {_count(self.asked.like)}"] if self.asked.like else []
-        words += [f"not {_count(self.asked.unlike)}"] if self.asked.unlike else []
+        words = [self.params.q] if self.params.q else []
+        words += ["a picture"] if self.params.picture else []
+        words += [f"more like {_count(self.params.like)}"] if self.params.like else []
+        words += [f"not {_count(self.params.unlike)}"] if self.params.unlike else []
         return ", ".join(words)
 
 
@@ -209,8 +209,8 @@ class ListMask(NamedTuple):
 class Results:
     """The searches of late; the same search over the same gallery is one result, whoever asks."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self.kept = kept
+    def __init__(self, limit: int = KEPT) -> None:
+        self.kept = limit
         self._results: OrderedDict[str, RankedResult] = OrderedDict()
         self._current: dict[str, str] = {}  # of each encoder the version of the gallery that was last searched
         self._old: set[str] = set()  # those of a gallery that has been indexed since
@@ -236,11 +236,11 @@ class Results:
         with self._lock:
             return list(reversed(self._results.values()))
 
-    def freeze(self, asked: SearchParams, world: SearchContext) -> RankedResult:
+    def freeze(self, params: SearchParams, world: SearchContext) -> RankedResult:
         """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
         among = f"\0{world.among.version}" if world.among else ""
         among += f"\0{world.feedback}" if world.feedback else ""
-        id = hashlib.sha256(f"{asked.address()}\0{world.snapshot.version}{among}".encode()).hexdigest()[:24]
+        id = hashlib.sha256(f"{params.address()}\0{world.snapshot.version}{among}".encode()).hexdigest()[:24]
         with self._lock:
             # What was entered as of now may be of a gallery that has been indexed since
             encoder = _encoder(world.snapshot)
@@ -256,7 +256,7 @@ class Results:
             with self._lock:
                 if id in self._results:
                     return self._results[id]
-            return self.keep(_frozen(id, asked, world))
+            return self.keep(_frozen(id, params, world))
 
     def keep(self, made: RankedResult) -> RankedResult:
         """The result, kept for whoever pages through it; the one that is kept already, if there is."""
@@ -312,9 +312,9 @@ def _searched_vector(snapshot: Snapshot, query: Query | None, moves: Moved) -> V
     return (moved(common, yes[:0], no, snapshot.collection.contrast) if moves.no else common)[None]
 
 
-def _moves(snapshot: Snapshot, asked: SearchParams, feedback: Feedback | None) -> Moved:
+def _moves(snapshot: Snapshot, params: SearchParams, feedback: Feedback | None) -> Moved:
     """The photos that move a search: those of the address stand before what is recorded of them."""
-    like, unlike = ([_row(snapshot, id) for id in ids] for ids in (asked.like, asked.unlike))
+    like, unlike = ([_row(snapshot, id) for id in ids] for ids in (params.like, params.unlike))
     known = feedback or Feedback()
     recorded = rows_of(known, snapshot.rows_by_id([*known.yes, *known.no]))
     here = {*like, *unlike}
@@ -324,24 +324,24 @@ def _moves(snapshot: Snapshot, asked: SearchParams, feedback: Feedback | None) -
     return recorded._replace(yes=[*like, *yes], no=[*unlike, *no])
 
 
-def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
-    snapshot, query = world.snapshot, query_of(asked, world.pictures)
-    if not asked.something:
+def _frozen(id: str, params: SearchParams, world: SearchContext) -> RankedResult:
+    snapshot, query = world.snapshot, query_of(params, world.pictures)
+    if not params.something:
         raise UsageError("there is nothing to search for; write words, drop a picture, or say which items it is like")
-    mask = mask_of(snapshot, asked)
+    mask = mask_of(snapshot, params)
     mask = mask if world.among is None else mask & world.among.mask
     if not mask.any():
         raise nothing_of(snapshot)
-    moves = _moves(snapshot, asked, world.feedback)
-    options = StageOptions(adapt=world.adapter, neighbours=asked.neighbours)
+    moves = _moves(snapshot, params, world.feedback)
+    options = StageOptions(adapt=world.adapter, neighbours=params.neighbours)
     usual = "look" if query is None else options.default_way
-    options = replace(options, by=asked.by or usual, teach=asked.teach, named=True)
+    options = replace(options, by=params.by or usual, teach=params.teach, named=True)
     read = snapshot.reworded(query) if query and options.by == "both" else query
-    if asked.like or world.feedback:
+    if params.like or world.feedback:
         refuse_words(options.by)
     vector = _searched_vector(snapshot, read, moves)
-    unlike = moves.no[: len(asked.unlike)]  # what is taken out is gone from the page, a no of the record is not
-    made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], options)
+    unlike = moves.no[: len(params.unlike)]  # what is taken out is gone from the page, a no of the record is not
+    made = RankedResult(id, params, query, snapshot, vector, mask, frozenset(unlike), [], options)
     made.moved = moves if moves.yes or moves.no or world.feedback else None
     made.notes += [moves.note] if world.feedback else []
     made.without = _with_groups(made, unlike)
@@ -358,7 +358,7 @@ def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     with query_log.logged(query):
         made.slice(0, 1)
     worded = options.by == "words" or made.header.get("worded")
-    alone = not (worded or made.moved or asked.adapter or asked.neighbours is not None)
+    alone = not (worded or made.moved or params.adapter or params.neighbours is not None)
     made.notes += snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
     return made
 

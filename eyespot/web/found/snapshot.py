@@ -287,23 +287,23 @@ class Snapshot:
 
         None is a search by items alone. Several may run at once; of their scans one at a time.
         """
-        asked = query or Query("q", ())
-        stage = chain_of(self._by_row, options, KnownVectors({asked.id: vector[0]}, vector.shape[1]))
+        effective_query = query or Query("q", ())
+        stage = chain_of(self._by_row, options, KnownVectors({effective_query.id: vector[0]}, vector.shape[1]))
         with self._searching if options.adapt is not None else nullcontext():
-            return stage([asked])
+            return stage([effective_query])
 
     def notes(self, query: Query | None, best: float | None) -> list[str]:
         """What the reader should know before trusting an answer whose best score is `best`.
 
         None: the score is not that of the words alone, so that nobody knows what it should be.
         """
-        asked = self._embedded(query) if query else None
-        told, weakest = (list(asked.caveats), asked.weakest) if asked else ([], None)
+        embedding = self._embedded(query) if query else None
+        caveats, weakest = (list(embedding.caveats), embedding.weakest) if embedding else ([], None)
         if weakest is not None and best is not None and best < weakest:
-            told.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
+            caveats.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
         if without := self.without_vector:
-            told.append(f"{without} pictures have no vectors of {self.view.space.encoder} and were not searched")
-        return told
+            caveats.append(f"{without} pictures have no vectors of {self.view.space.encoder} and were not searched")
+        return caveats
 
     @cached_property
     def groups(self) -> Groups:

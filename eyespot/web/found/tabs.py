@@ -58,7 +58,7 @@ def _in_result(frozen: RankedResult) -> Mask:
 
 def counted(frozen: RankedResult, by_verdict: Mapping[str, list[int]]) -> VerdictCounts:
     """How many photos there are of each."""
-    left = tab_of(frozen, frozen.asked, UNJUDGED, by_verdict).total if any(by_verdict.values()) else frozen.total
+    left = tab_of(frozen, frozen.params, UNJUDGED, by_verdict).total if any(by_verdict.values()) else frozen.total
     yes, no, doubt = (len(by_verdict[name]) for name in VERDICTS)
     return VerdictCounts(frozen.total, yes, no, doubt, left)
 

@@ -12,7 +12,7 @@ from eyespot.web.found.results import RankedResult
 DEPTH = 1000  # hits that are looked at
 
 
-def telling_first(frozen: RankedResult, asked: SearchParams, judged: Mapping[str, list[int]]) -> RankedResult:
+def telling_first(frozen: RankedResult, params: SearchParams, judged: Mapping[str, list[int]]) -> RankedResult:
     """The first hits, those that tell most first and the judged ones last, as a result of its own.
 
     Raises `UsageError` where there is not a yes and a no to learn from.
@@ -26,4 +26,4 @@ def telling_first(frozen: RankedResult, asked: SearchParams, judged: Mapping[str
     order = most_telling(vectors, [labels.get(row) for row in (*rows, *known)])
     first = [rows[at] for at in order.tolist()]
     ahead = set(first)
-    return frozen.in_order(asked, [*first, *(row for row in rows if row not in ahead)], {})
+    return frozen.in_order(params, [*first, *(row for row in rows if row not in ahead)], {})

@@ -80,7 +80,7 @@ def with_verdict(items: Sequence[dict[str, Any]], verdict: str | None) -> list[d
 
 def _written(item: Mapping[str, Any], all_columns: bool) -> dict[str, Any]:
     fields = {name: value for name, value in item.items() if all_columns or not tells_too_much(name)}
-    return fields | {"verdicts": "; ".join(f"{name}: {said}" for name, said in item["verdicts"].items())}
+    return fields | {"verdicts": "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())}
 
 
 def _file(data: bytes, media: str, name: str) -> Response:

@@ -32,8 +32,8 @@ def keep(folder: Path, data: bytes, most: int) -> str:
         write_whole(_small(place), lambda file: file.write(small))
         write_whole(place, lambda file: file.write(data))
         # The longest unused of too many; one of them may be gone already by another server's hand
-        kept = [place for place in folder.glob("??/*") if not place.suffix and not place.name.startswith(".")]
-        for place in sorted(kept, key=_last_use)[: max(0, len(kept) - KEPT)]:
+        places = [place for place in folder.glob("??/*") if not place.suffix and not place.name.startswith(".")]
+        for place in sorted(places, key=_last_use)[: max(0, len(places) - KEPT)]:
             place.unlink(missing_ok=True)
             _small(place).unlink(missing_ok=True)
     return digest

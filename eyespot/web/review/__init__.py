@@ -90,16 +90,16 @@ def agreement(request: Request, shelved: Chosen) -> Response:
     standing = shelved.queue.standing()
     if left := counts(shelved, standing)["open"]:
         raise Problem(409, f"{left} cases are still to be answered; what the panel said is shown when all are")
-    said = {id: one.choice != "drop" for id, one in standing.items()}
+    answers = {id: one.choice != "drop" for id, one in standing.items()}
     panel, is_last = shelved.panel, shelved.queue.path.name == LAST
-    groups = compared(panel, said) if is_last else None
+    groups = compared(panel, answers) if is_last else None
     # The cases on which person and panel differ, with what each judge gave as its reason
     differing = [
-        {"case": case, "sealed": panel[case.id], "said": said[case.id], "why": case_question(shelved, case)}
+        {"case": case, "sealed": panel[case.id], "said": answers[case.id], "why": case_question(shelved, case)}
         for case in shelved.cases
-        if case.id in panel and panel[case.id].answers is not said[case.id]
+        if case.id in panel and panel[case.id].answers is not answers[case.id]
     ]
-    content: dict[str, Any] = {"rows": agreed(panel, said), "groups": groups, "differing": differing}
+    content: dict[str, Any] = {"rows": agreed(panel, answers), "groups": groups, "differing": differing}
     return page(request, "review_agreement.html", shelved=shelved, is_last=is_last, **content)
 
 
@@ -136,20 +136,20 @@ class DecisionRequest(BaseModel):
 
 
 @router.post("/{key}/decisions")
-def decide(shelf: Shelves, shelved: Chosen, who: Who, said: DecisionRequest) -> Response:
+def decide(shelf: Shelves, shelved: Chosen, who: Who, body: DecisionRequest) -> Response:
     """Keep a decision, or withdraw one; it is on the disk when the answer comes, which brings the next open case."""
-    case = shelved.case(said.case)
+    case = shelved.case(body.case)
     try:
-        if said.choice == "withdraw":
-            if said.seen is None:
+        if body.choice == "withdraw":
+            if body.seen is None:
                 raise UsageError("say which decision is withdrawn; load the page again")
-            shelved.queue.withdraw_seeing(said.seen, case, who)
+            shelved.queue.withdraw_seeing(body.seen, case, who)
             seen = None
         else:
-            if shelved.panel is not None and said.choice == "mend":
+            if shelved.panel is not None and body.choice == "mend":
                 raise UsageError("an audit is answered with yes or no; accept or drop the case")
-            more = {"texts": said.texts, "note": said.note}
-            seen = shelved.queue.decide_seeing(said.seen, case, said.choice, who, **more).digest
+            more = {"texts": body.texts, "note": body.note}
+            seen = shelved.queue.decide_seeing(body.seen, case, body.choice, who, **more).digest
     except Overtaken as error:
         blind = "this case was answered or opened again since you saw it; look again and answer again"
         stands = None if error.stands is None else decision_fields(shelved, error.stands, who)

@@ -33,12 +33,12 @@ def decision_fields(shelved: Shelved, stands: ReviewDecision, who: str) -> dict[
     """A decision that stands; what another said in an audit is left out, for it would lead whoever answers blind."""
     mine = stands.who == who
     hidden: dict[str, Any] = {"choice": None, "texts": {}, "note": ""}
-    said = {"choice": stands.choice, "texts": dict(stands.texts), "note": stands.note}
+    content = {"choice": stands.choice, "texts": dict(stands.texts), "note": stands.note}
     return {
         "seen": stands.digest,
         "who": stands.who,
         "mine": mine,
-        **(hidden if shelved.panel is not None and not mine else said),
+        **(hidden if shelved.panel is not None and not mine else content),
     }
 
 

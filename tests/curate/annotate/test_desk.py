@@ -38,7 +38,7 @@ def at(tmp_path: Path) -> Iterator[AnnotationStore]:
 
 
 def marks(at: AnnotationStore, who: str) -> dict[str, str]:
-    return {image: mark_of(said) for image, said in at.last_judgements("q", who).items()}
+    return {image: mark_of(judgement) for image, judgement in at.last_judgements("q", who).items()}
 
 
 # -- marks ----------------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def marks(at: AnnotationStore, who: str) -> dict[str, str]:
 
 def test_marks_are_kept_with_their_rank(at: AnnotationStore) -> None:
     at.mark("q", "ada", {"0": "y", "3": "n"})
-    assert {image: (mark_of(said), said.rank) for image, said in at.last_judgements("q", "ada").items()} == {
+    assert {image: (mark_of(entry), entry.rank) for image, entry in at.last_judgements("q", "ada").items()} == {
         "0": ("y", 1),
         "3": ("n", 4),
     }
@@ -54,8 +54,8 @@ def test_marks_are_kept_with_their_rank(at: AnnotationStore) -> None:
 
 def test_doubt_counts_as_no(at: AnnotationStore) -> None:
     at.mark("q", "ada", {"0": "d"})
-    said = at.last_judgements("q", "ada")["0"]
-    assert (mark_of(said), relevant(said)) == ("d", False)
+    judgement = at.last_judgements("q", "ada")["0"]
+    assert (mark_of(judgement), relevant(judgement)) == ("d", False)
 
 
 def test_a_click_that_comes_twice_counts_once(at: AnnotationStore) -> None:

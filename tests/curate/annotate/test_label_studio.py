@@ -41,8 +41,8 @@ def desk(folder: Path, ids: list[str]) -> AnnotationStore:
 
 
 def words(at: AnnotationStore) -> dict[str, dict[str, str]]:
-    said = at.said_by("q", at.annotators())
-    return {who: {image: mark_of(one) for image, one in marks.items()} for who, marks in said.items()}
+    judgements = at.said_by("q", at.annotators())
+    return {who: {image: mark_of(one) for image, one in marks.items()} for who, marks in judgements.items()}
 
 
 def exported(view: View, at: AnnotationStore, out: Path, **options: Any) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def test_what_was_cancelled_does_not_count(ids: list[str], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("payload", "sentence"),
     [
         ({"tasks": []}, "holds no list of tasks; export the project as JSON"),
         ([3], "task 1: is no JSON object"),
@@ -113,9 +113,9 @@ def test_what_was_cancelled_does_not_count(ids: list[str], tmp_path: Path) -> No
     ],
 )
 def test_what_cannot_be_read_is_named_and_nothing_is_kept(
-    ids: list[str], tmp_path: Path, told: Any, sentence: str
+    ids: list[str], tmp_path: Path, payload: Any, sentence: str
 ) -> None:
-    (tmp_path / "tasks.json").write_text(json.dumps(told))
+    (tmp_path / "tasks.json").write_text(json.dumps(payload))
     with AnnotationStore(tmp_path / "ledger.sqlite") as at:
         with pytest.raises(UsageError, match=sentence):
             label_studio.take_in(at, label_studio.read(tmp_path / "tasks.json"), set(ids))

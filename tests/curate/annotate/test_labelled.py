@@ -378,13 +378,13 @@ def test_every_row_of_the_annotations_is_a_match(out: Path) -> None:
 def test_inquires_own_code_finds_the_relevant_and_no_others(out: Path) -> None:
     """Its matches: the vectors' tables name photos by path without .jpg; those among a query's rows are relevant."""
     with (out / "queries.csv").open() as file:
-        asked = [row["query_id"] for row in csv.DictReader(file)]
+        query_ids = [row["query_id"] for row in csv.DictReader(file)]
     with (out / "annotations.csv").open() as file:
         notes = list(csv.DictReader(file))
     with (out / "labels.csv").open() as file:
         labels = {(row["query_id"], row["image_path"]): row["relevant"] == "1" for row in csv.DictReader(file)}
 
-    for query in asked:
+    for query in query_ids:
         positive = {row["image_path"] for row in notes if row["query_id"] == query}
         vectors = [str(photo) for photo in range(500)]
         matches = [f"{name}.jpg" for name in vectors if f"{name}.jpg" in positive]
@@ -404,8 +404,8 @@ def test_qrels_and_the_list_are_written(out: Path) -> None:
 
 def test_label_studio_has_every_persons_word(out: Path) -> None:
     first = json.loads((out / "label-studio.json").read_text())[0]
-    said = [one["result"][0] for one in first["annotations"]]
-    assert [(one["meta"]["text"], one["value"]["choices"]) for one in said] == [
+    results = [one["result"][0] for one in first["annotations"]]
+    assert [(one["meta"]["text"], one["value"]["choices"]) for one in results] == [
         (["ada"], ["relevant"]),
         (["bob"], ["not relevant"]),
     ]

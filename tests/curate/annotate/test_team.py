@@ -42,8 +42,8 @@ def truth(image: str) -> str:
 
 
 def unmarked(at: AnnotationStore, who: str) -> list[str]:
-    said = at.last_judgements(Q, who)
-    return [photo.image for photo in shared_list.photos_of(at, Q, who) if photo.image not in said]
+    judgements = at.last_judgements(Q, who)
+    return [photo.image for photo in shared_list.photos_of(at, Q, who) if photo.image not in judgements]
 
 
 def work(at: AnnotationStore, who: str) -> int:
@@ -73,13 +73,13 @@ def test_two_finish_one_list_and_label_only_a_tenth_twice(at: AnnotationStore) -
     with ThreadPoolExecutor(2) as pool:
         counts = list(pool.map(lambda who: work(at, who), ("ada", "bo")))
     found = team_of(at)
-    twice = shared_list.labelled_twice(at, Q, found.said)
+    twice = shared_list.labelled_twice(at, Q, found.marks)
 
     assert found.team is not None and found.team.who == TEAM
     assert (found.team.descent.stopped_at, found.team.relevant) == (110, 10)
     assert all(standing(at, Q, who).descent.stopped_at is None for who in ("ada", "bo"))
     assert twice is not None and twice.photos == twice.labelled > 0
-    both = sum(image in found.said["ada"] and image in found.said["bo"] for image in found.labels)
+    both = sum(image in found.marks["ada"] and image in found.said["bo"] for image in found.labels)
     assert sum(counts) == len(found.labels) + both and len(found.labels) < 110 + 3 * 24
     assert twice.agreement["krippendorff_alpha"].observed == 1
 
@@ -96,7 +96,7 @@ def test_the_teams_marks_complete_a_list_that_nobody_finished(at: AnnotationStor
 def test_one_who_works_alone_is_held_up_by_no_second_label(at: AnnotationStore) -> None:
     work(at, "ada")
     found = team_of(at)
-    twice = shared_list.labelled_twice(at, Q, found.said)
+    twice = shared_list.labelled_twice(at, Q, found.marks)
 
     assert found.together is not None and found.together.stopped
     assert twice is not None and twice.labelled == 0 < twice.photos
@@ -149,7 +149,7 @@ def test_a_photo_that_one_skips_goes_to_the_others_and_holds_up_no_stop(at: Anno
             at.team.leases.renew(Q, who, at.last_judgements(Q, who))
     found = team_of(at)
 
-    assert "0" in found.said["bo"] and "0" not in found.said["ada"]
+    assert "0" in found.marks["bo"] and "0" not in found.said["ada"]
     assert found.team is not None and found.team.descent.stopped_at == 110 and len(found.labels) < 110 + 4 * 24
 
 
@@ -350,11 +350,11 @@ def test_a_query_that_is_removed_leaves_no_notes_behind(at: AnnotationStore) -> 
 
 def test_flags_are_facts_with_a_person_and_a_time(at: AnnotationStore) -> None:
     flags = at.team.flags
-    told = [flags.put("3", "face", "ada"), flags.put("3", "face", "ada"), flags.put("3", "face", "bo")]
+    additions = [flags.put("3", "face", "ada"), flags.put("3", "face", "ada"), flags.put("3", "face", "bo")]
     flags.put("4", "other", "bo", " a   ruler ")
     taken = [flags.take_down("3", "face", "ada"), flags.take_down("3", "face", "ada")]
 
-    assert (told, taken) == ([True, False, True], [True, False])
+    assert (additions, taken) == ([True, False, True], [True, False])
     assert [one[:4] for one in flags.all()] == [("3", "face", "", "bo"), ("4", "other", "a ruler", "bo")]
     assert flags.of(["4"])[0].words == "another reason: a ruler" and flags.images() == {"3", "4"}
 
@@ -380,8 +380,8 @@ def test_the_file_of_flags_is_one_that_the_build_takes(at: AnnotationStore, tmp_
 
 def test_flagged_photos_leave_the_set_where_asked(disputed: AnnotationStore, tmp_path: Path) -> None:
     disputed.team.flags.put("1", "face", "ada")
-    kept = export.without_photos(export.every(disputed), disputed.team.flags.images())
-    export.write(disputed, kept, tmp_path / "out")
+    rest = export.without_photos(export.every(disputed), disputed.team.flags.images())
+    export.write(disputed, rest, tmp_path / "out")
 
     assert {row.split(",")[1] for row in (tmp_path / "out/labels.csv").read_text().splitlines()[1:]} == {"0"}
     assert '"1"' not in (tmp_path / "out/candidates.json").read_text()

@@ -289,11 +289,11 @@ def test_hidden_taxa_and_poor_positions_are_coarsened_without_a_group(tmp_path: 
     settings = CollectionSettings(positions=Positions(tmp_path / "hidden.txt"))
     done = curate(export(tmp_path / "export", observations), tmp_path / "out", settings, silent)
     assert done.notes == ["1 taxa to coarsen are not species of the list by name or id: Parsu major"]
-    told = {one["observation"]: one for one in coco(tmp_path / "out")["images"]}
-    assert [told[id]["coarsened"] for id in ("tit", "poor", "sharp")] == [True, True, False]
-    assert (told["tit"]["latitude"], told["tit"]["longitude"]) == (50.1, 8.1)
-    assert told["tit"]["group"] is None and told["poor"]["group"] is None and told["sharp"]["group"] is not None
-    assert (told["sharp"]["latitude"], told["poor"]["location_uncertainty"]) == (50.01, 30_000)
+    images = {one["observation"]: one for one in coco(tmp_path / "out")["images"]}
+    assert [images[id]["coarsened"] for id in ("tit", "poor", "sharp")] == [True, True, False]
+    assert (images["tit"]["latitude"], images["tit"]["longitude"]) == (50.1, 8.1)
+    assert images["tit"]["group"] is None and images["poor"]["group"] is None and images["sharp"]["group"] is not None
+    assert (images["sharp"]["latitude"], images["poor"]["location_uncertainty"]) == (50.01, 30_000)
 
 
 @pytest.mark.parametrize(
@@ -345,8 +345,8 @@ def test_the_card_has_funnel_map_and_licences(tmp_path: Path) -> None:
 def test_a_trial_writes_nothing_and_counts_the_first(tmp_path: Path) -> None:
     place = export(tmp_path / "export", [seen(str(at)) for at in range(5)])
     before = sorted(tmp_path.rglob("*"))
-    told = foretell(place, CollectionSettings(), 3, silent)
-    assert (told.steps[0]["came"], sorted(tmp_path.rglob("*"))) == (3, before)
+    forecast = foretell(place, CollectionSettings(), 3, silent)
+    assert (forecast.steps[0]["came"], sorted(tmp_path.rglob("*"))) == (3, before)
 
 
 @pytest.mark.parametrize(

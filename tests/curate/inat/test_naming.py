@@ -22,9 +22,9 @@ def test_an_accurate_position_is_told_as_it_is() -> None:
 
 
 def test_a_listed_taxon_is_told_by_its_cell() -> None:
-    told = told_position(50.123, 8.456, 10.0, HOW, hidden=True)
-    assert (told.latitude, told.longitude, told.coarse) == (50.1, 8.5, True)
-    assert told.uncertainty is not None and 13_000 < told.uncertainty < 13_500  # half the diagonal of 22.2 x 14.3 km
+    place = told_position(50.123, 8.456, 10.0, HOW, hidden=True)
+    assert (place.latitude, place.longitude, place.coarse) == (50.1, 8.5, True)
+    assert place.uncertainty is not None and 13_000 < place.uncertainty < 13_500  # half the diagonal of 22.2 x 14.3 km
 
 
 def test_poor_accuracy_is_told_by_its_cell_and_stays() -> None:
@@ -38,16 +38,16 @@ def test_an_accuracy_that_is_none_counts_as_unknown(accuracy: float) -> None:
 
 
 def test_a_boundless_accuracy_is_the_whole_earth() -> None:
-    told = told_position(50.0, 8.0, float("inf"), HOW, hidden=False)
-    assert told.coarse and told.uncertainty == 20_015_115
+    place = told_position(50.0, 8.0, float("inf"), HOW, hidden=False)
+    assert place.coarse and place.uncertainty == 20_015_115
 
 
 @given(st.floats(-90, 90), st.floats(-180, 180))
 def test_the_true_position_is_within_the_uncertainty(latitude: float, longitude: float) -> None:
-    told = told_position(latitude, longitude, None, HOW, hidden=True)
-    assert abs(told.latitude) <= 90 and -180 <= told.longitude < 180
-    away = 1000 * great_circle((latitude, longitude), (told.latitude, told.longitude))
-    assert told.uncertainty is not None and away <= told.uncertainty + 1
+    place = told_position(latitude, longitude, None, HOW, hidden=True)
+    assert abs(place.latitude) <= 90 and -180 <= place.longitude < 180
+    away = 1000 * great_circle((latitude, longitude), (place.latitude, place.longitude))
+    assert place.uncertainty is not None and away <= place.uncertainty + 1
 
 
 @given(st.floats(-89, 89), st.floats(-179, 179), st.floats(0, 0.19))

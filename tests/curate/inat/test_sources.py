@@ -39,8 +39,8 @@ def table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def images(out: Path) -> dict[str, dict[str, Any]]:
-    told = json.loads((out / "train.json").read_text())
-    return {one["observation"]: one for one in told["images"]}
+    dataset = json.loads((out / "train.json").read_text())
+    return {one["observation"]: one for one in dataset["images"]}
 
 
 def reasons(done: Curated) -> dict[str, int]:
@@ -116,8 +116,8 @@ def test_midnight_is_that_of_the_place(tmp_path: Path) -> None:
         for id, (day, longitude) in days.items()
     ]
     done = curate(table(tmp_path / "own.csv", rows), tmp_path / "out", CollectionSettings(), silent)
-    told = {id: one["date"] for id, one in images(tmp_path / "out").items()}
-    assert told == {"west": "2019-05-01", "east": "2019-05-02", "offset": "2019-05-01"}
+    dates = {id: one["date"] for id, one in images(tmp_path / "out").items()}
+    assert dates == {"west": "2019-05-01", "east": "2019-05-02", "offset": "2019-05-01"}
     assert reasons(done) == {"a date of more than one day": 1}
 
 
@@ -168,12 +168,12 @@ def package(tmp_path: Path) -> Path:
     """A camera with four events: a deer on two pictures, a person, nothing, and a deer on a private picture."""
     place = tmp_path / "package"
     place.mkdir()
-    told = {
+    descriptor = {
         "title": "Deer of the valley",
         "licenses": [{"scope": "data", "name": "CC0-1.0"}, {"scope": "media", "name": "CC-BY-4.0"}],
         "contributors": [{"title": "Bo", "role": "contact"}, {"title": "The park", "role": "rightsHolder"}],
     }
-    (place / "datapackage.json").write_text(json.dumps(told))
+    (place / "datapackage.json").write_text(json.dumps(descriptor))
     trap = {"deploymentID": "d1", "latitude": 46.0, "longitude": -110.0, "coordinateUncertainty": 20}
     table(place / "deployments.csv", [trap | {"deploymentStart": "2023-01-01T00:00:00Z"}])
     media = [
@@ -230,7 +230,7 @@ def test_an_event_with_an_offset_has_the_pictures_of_its_hours(package: Path, tm
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("descriptor", "says"),
     [
         ({"licenses": 5}, "licenses: is not a list"),
         ({"contributors": 7}, "contributors: is not a list"),
@@ -238,8 +238,8 @@ def test_an_event_with_an_offset_has_the_pictures_of_its_hours(package: Path, tm
         ([], "is not a package"),
     ],
 )
-def test_a_package_of_another_form_says_where(package: Path, tmp_path: Path, told: object, says: str) -> None:
-    (package / "datapackage.json").write_text(json.dumps(told))
+def test_a_package_of_another_form_says_where(package: Path, tmp_path: Path, descriptor: object, says: str) -> None:
+    (package / "datapackage.json").write_text(json.dumps(descriptor))
     with pytest.raises(UsageError, match=says):
         curate(package, tmp_path / "out", CollectionSettings(), silent)
 
@@ -258,8 +258,8 @@ def agouti(tmp_path: Path) -> Path:
     """Three events of a camera whose pictures lie at addresses that all end in `/file`, as Agouti writes them."""
     place = tmp_path / "agouti"
     place.mkdir()
-    told = {"licenses": [{"scope": "media", "name": "CC0-1.0"}], "contributors": [{"title": "The park"}]}
-    (place / "datapackage.json").write_text(json.dumps(told))
+    descriptor = {"licenses": [{"scope": "media", "name": "CC0-1.0"}], "contributors": [{"title": "The park"}]}
+    (place / "datapackage.json").write_text(json.dumps(descriptor))
     trap = {"deploymentID": "d1", "latitude": 46.0, "longitude": -110.0, "deploymentStart": "2023-01-01T00:00:00Z"}
     table(place / "deployments.csv", [trap])
     rest = {"deploymentID": "d1", "fileMediatype": "image/jpeg", "filePublic": "true"}

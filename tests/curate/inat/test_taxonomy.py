@@ -98,9 +98,9 @@ def test_changes_in_a_circle_end() -> None:
 def test_a_name_in_two_kingdoms_needs_the_kingdom() -> None:
     taxa = [Taxon("1", "Agathis montana", True, "Plantae"), Taxon("2", "Agathis montana", True, "Animalia")]
     without = align([TargetSpecies(0, "Agathis montana")], taxa)
-    told = align([TargetSpecies(0, "Agathis montana", ranks={"kingdom": "Plantae"})], taxa)
+    alignment = align([TargetSpecies(0, "Agathis montana", ranks={"kingdom": "Plantae"})], taxa)
     assert without.routes == {} and "several kingdoms" in without.unmapped[0]
-    assert told.routes == {"1": Route((0,), "same name")}
+    assert alignment.routes == {"1": Route((0,), "same name")}
 
 
 def test_what_the_export_does_not_have_is_told() -> None:

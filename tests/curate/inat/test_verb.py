@@ -28,9 +28,9 @@ CHECKS = ("--check", "decode", "--check", "empty")
 
 def test_a_collection_that_opens_in_index(world: Path) -> None:
     shown = run_eyespot("build", "inat", "export", "--out", "set", "--photos", "photos", *CHECKS, "--json", cwd=world)
-    told = json.loads(shown.stdout)
-    assert (shown.returncode, told["pictures"], told["failed"]) == (0, 2, 0), shown.stderr
-    assert told["steps"][1]["dropped"] == {"another quality grade": 1}
+    report = json.loads(shown.stdout)
+    assert (shown.returncode, report["pictures"], report["failed"]) == (0, 2, 0), shown.stderr
+    assert report["steps"][1]["dropped"] == {"another quality grade": 1}
     assert run_eyespot("index", "set/train.json", "-g", "gallery", cwd=world).returncode == 0
     label = "category=Parus major"
     found = run_eyespot("search", "bird", "-g", "gallery", "--label", label, "--json", cwd=world)
@@ -52,8 +52,8 @@ def test_a_missing_photo_is_a_failure(world: Path) -> None:
 
 def test_a_trial_counts_only(world: Path) -> None:
     shown = run_eyespot("build", "inat", "export", "--dry-run", "--sample", "2", "--json", cwd=world)
-    told = json.loads(shown.stdout)
-    assert (shown.returncode, told["steps"][0]["came"], told["first"]) == (0, 2, 2)
+    report = json.loads(shown.stdout)
+    assert (shown.returncode, report["steps"][0]["came"], report["first"]) == (0, 2, 2)
     assert sorted(path.name for path in world.iterdir()) == ["export", "photos"]
 
 

@@ -34,14 +34,14 @@ def tsv(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def seen(id: str, **more: Any) -> dict[str, Any]:
     """An observation that passes every filter, but for what is said otherwise."""
-    told = {"observation_uuid": id, "observer_id": "7", "latitude": 50.0, "longitude": 8.0, "positional_accuracy": 10}
-    return told | {"taxon_id": SPARROW, "quality_grade": "research", "observed_on": "2022-05-01"} | more
+    base = {"observation_uuid": id, "observer_id": "7", "latitude": 50.0, "longitude": 8.0, "positional_accuracy": 10}
+    return base | {"taxon_id": SPARROW, "quality_grade": "research", "observed_on": "2022-05-01"} | more
 
 
 def photo(observation: str, number: int, **more: Any) -> dict[str, Any]:
     """A photo that passes, but for what is said otherwise."""
-    told = {"photo_uuid": f"photo-{number}", "photo_id": number, "observation_uuid": observation, "observer_id": "7"}
-    return told | {"extension": "jpg", "license": "CC-BY", "width": 10, "height": 10, "position": 0} | more
+    base = {"photo_uuid": f"photo-{number}", "photo_id": number, "observation_uuid": observation, "observer_id": "7"}
+    return base | {"extension": "jpg", "license": "CC-BY", "width": 10, "height": 10, "position": 0} | more
 
 
 def species(id: str, name: str, active: str = "true") -> dict[str, str]:

@@ -69,9 +69,9 @@ def test_no_caption_that_is_kept_is_true_of_two_pictures_of_the_pool(seed: int, 
         lambda: checking.apart(came, context(0, pictures)),
     )
     for step in steps:
-        kept = {one.record["id"] for one in step() if isinstance(one, Keep)}
+        survivors = {one.record["id"] for one in step() if isinstance(one, Keep)}
 
-        assert kept == {one["id"] for one in came if len(true_of(one["text"], pictures)) == 1}
+        assert survivors == {one["id"] for one in came if len(true_of(one["text"], pictures)) == 1}
 
 
 @pytest.fixture(scope="module")

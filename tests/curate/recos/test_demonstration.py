@@ -17,14 +17,14 @@ class Till:
     """Nothing is paid for."""
 
 
-def said(task: str, **known: Any) -> Mapping[str, Any]:
+def reply(task: str, **known: Any) -> Mapping[str, Any]:
     prompt: Prompt = {"use": "demonstration", "pictures": ["picture"], "known": {"task": task, **known}}
     return demonstration.writer(prompt, Till())  # type: ignore[arg-type]
 
 
 def swaps(text: str, facts: Mapping[str, str], *attributes: str, before: Mapping[str, str] | None = None) -> list[Any]:
-    told = said("confuse", captions=f"1. {text}", facts=facts, before=before or {}, attributes=attributes)
-    return [(one["text"], one["attribute"]) for one in told["captions"]]
+    answer = reply("confuse", captions=f"1. {text}", facts=facts, before=before or {}, attributes=attributes)
+    return [(one["text"], one["attribute"]) for one in answer["captions"]]
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_a_title_takes_the_place_of_a_title() -> None:
 
 def test_of_several_captions_each_takes_one_that_no_other_has() -> None:
     captions = "1. A white dog runs after a ball.\n2. A white dog runs after a red ball."
-    told = said("confuse", captions=captions, facts=DOG, before={}, attributes=["colour"])["captions"]
+    entries = reply("confuse", captions=captions, facts=DOG, before={}, attributes=["colour"])["captions"]
 
-    assert [(one["number"], one["text"]) for one in told] == [(1, "A brown dog runs through deep snow.")]
+    assert [(one["number"], one["text"]) for one in entries] == [(1, "A brown dog runs through deep snow.")]
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_of_several_captions_each_takes_one_that_no_other_has() -> None:
 def test_a_caption_that_says_too_little_is_told_a_place_and_no_sentence(other: str, longer: str) -> None:
     facts = {"caption_1": other}
 
-    assert said("rewrite", caption="A child paints.", wish="more", facts=facts)["caption"] == longer
+    assert reply("rewrite", caption="A child paints.", wish="more", facts=facts)["caption"] == longer
 
 
 def test_what_cannot_be_told_more_of_is_left() -> None:
     text, tried = "A child paints.", list[str]()
     while text and len(tried) < 9:
         tried.append(text)
-        text = said("rewrite", caption=text, wish="more", facts={})["caption"]
+        text = reply("rewrite", caption=text, wish="more", facts={})["caption"]
 
     assert text == "" and len(set(tried)) == len(tried) == 4

@@ -62,8 +62,8 @@ def disagreeing(tmp_path_factory: pytest.TempPathFactory) -> RecosSteps:
         complete="least = 1",
     )
     head, *steps = place.read_text(encoding="utf-8").split("[[steps]]\n")
-    kept = [step for step in steps if step.partition("\n")[0] in {f'step = "{name}"' for name in STEPS}]
-    place.write_text("[[steps]]\n".join([head, *kept]), encoding="utf-8")
+    subset = [step for step in steps if step.partition("\n")[0] in {f'step = "{name}"' for name in STEPS}]
+    place.write_text("[[steps]]\n".join([head, *subset]), encoding="utf-8")
     job = RecosJob(read_recipe(place), out)
     return job.write(run(job.steps, job.pipeline.work, RunOptions(3, client=Models({"world": client}))))[0]
 
@@ -76,10 +76,10 @@ def test_pictures_with_any_number_of_captions_are_kept(disagreeing: RecosSteps) 
 
 
 def test_confusing_captions_say_what_they_were(disagreeing: RecosSteps) -> None:
-    told = {one["original"]: (one["number"], one["text"], one["edits"]) for one in disagreeing.captions("v1")}
+    captions = {one["original"]: (one["number"], one["text"], one["edits"]) for one in disagreeing.captions("v1")}
 
-    assert {before: text for before, (_, text, _) in told.items()} == {b: text for b, (_, text) in SWAPS.items()}
-    assert sorted(edits for *_, edits in told.values()) == [1, 1, 3]
+    assert {before: text for before, (_, text, _) in captions.items()} == {b: text for b, (_, text) in SWAPS.items()}
+    assert sorted(edits for *_, edits in captions.values()) == [1, 1, 3]
 
 
 @pytest.mark.parametrize(

@@ -163,8 +163,8 @@ def test_captions_of_a_drawn_picture_are_five_of_each_kind_and_the_usual_ones_te
         facts = generator.invent(Random(seed))
         wording = generator.wording(facts)
         assert [len(set(kind)) for kind in wording] == [5, 5, 5]
-        told = facts["answer"].rpartition(" ")[0] if name == "ocr" else facts["answer"]
-        assert all(told in text for text in (*wording.usual, *wording.detailed))
+        answer = facts["answer"].rpartition(" ")[0] if name == "ocr" else facts["answer"]
+        assert all(answer in text for text in (*wording.usual, *wording.detailed))
 
 
 def test_no_two_pictures_of_a_sub_task_have_one_answer() -> None:
@@ -207,9 +207,9 @@ def test_a_picture_is_found_under_the_digest_of_its_bytes(tmp_path: Path) -> Non
 
 
 def test_there_are_twelve_sub_tasks_in_three_families() -> None:
-    told = {name: (subtask(name).family, subtask(name).count) for name in names()}
+    kinds = {name: (subtask(name).family, subtask(name).count) for name in names()}
 
-    assert [list(told.values()).count(one) for one in (("coarse", 50), ("fine", 30), ("cognitive", 30))] == [7, 2, 3]
+    assert [list(kinds.values()).count(one) for one in (("coarse", 50), ("fine", 30), ("cognitive", 30))] == [7, 2, 3]
     assert [name for name in names() if subtask(name).opt_in] == ["celebrity"]
     with pytest.raises(UsageError, match="no sub-task 'chart'; there are: action, colour"):
         subtask("chart")

@@ -41,27 +41,27 @@ def misbehaved(tmp_path_factory: pytest.TempPathFactory, gallery: Path) -> tuple
 
 def test_pictures_are_lost_as_often_as_the_model_misbehaved(misbehaved: tuple[RecosSteps, Scripted]) -> None:
     found, script = misbehaved
-    said, counts = script.counts("Captions"), of(found, "caption").counts
+    replies, counts = script.counts("Captions"), of(found, "caption").counts
 
-    assert {"broken", "refused", "abstained", "repeated", "answered"} == set(said)
+    assert {"broken", "refused", "abstained", "repeated", "answered"} == set(replies)
     assert counts.dropped == {
-        "declined": said["refused"],
-        "no answer": said["broken"],
-        "repeated caption": said["repeated"],
-        "unsuitable": said["abstained"],
+        "declined": replies["refused"],
+        "no answer": replies["broken"],
+        "repeated caption": replies["repeated"],
+        "unsuitable": replies["abstained"],
     }
-    assert counts.kept == 5 * said["answered"] + 4 * said["repeated"]
+    assert counts.kept == 5 * replies["answered"] + 4 * replies["repeated"]
 
 
 def test_confusing_captions_are_lost_as_often_too(misbehaved: tuple[RecosSteps, Scripted]) -> None:
     found, script = misbehaved
-    said, counts = script.counts("Swaps"), of(found, "confuse").counts
+    replies, counts = script.counts("Swaps"), of(found, "confuse").counts
     dropped = dict(counts.dropped)
 
-    assert dropped.pop("caption of no original", 0) == said["answered"]  # each answer speaks of a caption 9
-    told = {"declined": said["refused"], "no answer": said["broken"], "unsuitable": said["abstained"]}
-    assert {reason: dropped.get(reason, 0) for reason in told} == told
-    assert set(dropped) <= {*told, "no attribute of the sub-task", "too much is changed"}
+    assert dropped.pop("caption of no original", 0) == replies["answered"]  # each answer speaks of a caption 9
+    losses = {"declined": replies["refused"], "no answer": replies["broken"], "unsuitable": replies["abstained"]}
+    assert {reason: dropped.get(reason, 0) for reason in losses} == losses
+    assert set(dropped) <= {*losses, "no attribute of the sub-task", "too much is changed"}
 
 
 def test_what_a_model_did_not_answer_failed_and_can_be_tried_again(misbehaved: tuple[RecosSteps, Scripted]) -> None:
@@ -79,10 +79,10 @@ def test_nothing_is_asked_twice_and_the_budget_holds(tmp_path: Path, gallery: Pa
             ran(place, tmp_path / "out", CostLimits(calls=5))
         assert len(server.seen) == 5
         made(place, tmp_path / "out")
-        asked, before = len(server.seen), files(tmp_path / "out")
+        calls, before = len(server.seen), files(tmp_path / "out")
         made(place, tmp_path / "out")
 
-        assert len(server.seen) == asked == len({str(one.body) for one in server.seen})
+        assert len(server.seen) == calls == len({str(one.body) for one in server.seen})
         assert files(tmp_path / "out") == before
 
 
@@ -99,11 +99,11 @@ def test_a_sub_task_that_lost_pictures_is_filled_up_and_no_caption_is_asked_for_
         spare = int(note.partition("spare = ")[2].split()[0])
         collect["collect"] += f"spare = {spare + 4}\n"
         again = made(recipe(tmp_path, gallery, behind(server.url), **collect), out)
-        asked = Counter(put(seen) for seen in server.seen if '"Captions"' in str(seen.body).replace("'", '"'))
+        prompts = Counter(put(seen) for seen in server.seen if '"Captions"' in str(seen.body).replace("'", '"'))
 
     before, after = ({one["image"] for one in found.captions("v0")} for found in (first, again))
     assert len(before) < len(after) == 6 and before < after
-    assert set(asked.values()) == {1}
+    assert set(prompts.values()) == {1}
     notes = list(card.notes(again))
     gone = len({one.record["image"] for one in drops(of(again, "caption").folder)})
     assert not [note for note in notes if "spare = " in note]

@@ -17,9 +17,9 @@ def test_the_most_that_can_come_to_each_step(tmp_path: Path, gallery: Path) -> N
     """Nine are drawn; v0 has eleven pictures, seven of them photos; in two rounds each caption is written again."""
     making = RecosJob(read_recipe(recipe(tmp_path, gallery, MODEL)), tmp_path / "out")
 
-    told = {one.name: (one.records, one.spent.calls) for one in plan_steps(making.pipeline, making.running())}
+    plan = {one.name: (one.records, one.spent.calls) for one in plan_steps(making.pipeline, making.running())}
 
-    assert told == {
+    assert plan == {
         "draw": (0, 0),
         "render": (9, 0),
         "collect": (9, 0),
@@ -43,10 +43,10 @@ def test_what_is_finished_makes_the_rest_exact(tmp_path: Path, gallery: Path) ->
     making = RecosJob(read_recipe(place), tmp_path / "out")
     photos = run(making.steps[:3], making.pipeline.work, making.running())[-1].counts.kept
 
-    told = {one.name: one for one in plan_steps(making.pipeline, making.running())}
+    plan = {one.name: one for one in plan_steps(making.pipeline, making.running())}
 
-    assert 0 < photos < 40 and told["collect"].finished
-    assert (told["caption"].spent.calls, told["discriminate"].spent.calls) == (photos, photos * 5 * 2)
+    assert 0 < photos < 40 and plan["collect"].finished
+    assert (plan["caption"].spent.calls, plan["discriminate"].spent.calls) == (photos, photos * 5 * 2)
 
 
 def test_the_verb_tells_calls_and_money_without_a_key(tmp_path: Path, gallery: Path) -> None:

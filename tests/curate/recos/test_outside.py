@@ -58,8 +58,8 @@ count = 2
 
     titles = {one["image"]: one["facts"]["title"] for one in found.records if one["source"] == "own"}
     rows = pq.read_table(tmp_path / "out" / "set" / "images.parquet").to_pylist()
-    told = {row["image"]: (row["licence"], row["author"], row["url"]) for row in rows}
-    assert len(titles) > 4 and {image: told[image] for image in titles} == {
+    rights = {row["image"]: (row["licence"], row["author"], row["url"]) for row in rows}
+    assert len(titles) > 4 and {image: rights[image] for image in titles} == {
         id: known[its] for id, its in titles.items()
     }
-    assert {told[row["image"]] for row in rows if row["source"] == "drawn"} == {(None, None, None)}
+    assert {rights[row["image"]] for row in rows if row["source"] == "drawn"} == {(None, None, None)}

@@ -32,8 +32,8 @@ def of(made: RecosSteps, name: str):
 
 def test_every_record_is_kept_or_dropped_for_a_reason(demonstrated: RecosSteps) -> None:
     for one in demonstrated.done:
-        came, added, kept, dropped, _ = one.counts
-        assert came + added == kept + sum(dropped.values()) == len(one.records) + len(list(drops(one.folder)))
+        came, added, survivors, dropped, _ = one.counts
+        assert came + added == survivors + sum(dropped.values()) == len(one.records) + len(list(drops(one.folder)))
     assert of(demonstrated, "collect").counts.dropped == {"left in the pool": 5}  # 9 drawn, 4 in v0
 
 
@@ -105,8 +105,8 @@ def test_evaluation_reads_all_three_versions(demonstrated: RecosSteps) -> None:
     folder = demonstrated.pipe.out / "set"
     pools = {}
     for version in recos.VERSIONS:
-        asked = BenchmarkRequest(split=version)
-        tasks = rooms.load("benchmarks", "recos").tasks(folder, asked)
+        request = BenchmarkRequest(split=version)
+        tasks = rooms.load("benchmarks", "recos").tasks(folder, request)
         pools[version] = {task.way: len(task.pool) for task in tasks}
 
     images = Counter(one["version"] for one in {one["image"]: one for one in reversed(demonstrated.records)}.values())
@@ -126,9 +126,9 @@ def test_the_set_tells_no_place_of_photos_and_no_labels(demonstrated: RecosSteps
     import pyarrow.parquet as pq
 
     folder = demonstrated.pipe.out / "set"
-    told = [str(pq.read_table(folder / f"{name}.parquet").to_pylist()) for name in ("images", "captions")]
+    tables = [str(pq.read_table(folder / f"{name}.parquet").to_pylist()) for name in ("images", "captions")]
 
-    assert not any(str(gallery.parent) in one or "facts" in one for one in told)
+    assert not any(str(gallery.parent) in one or "facts" in one for one in tables)
     assert any(str(gallery.parent) in one["path"] for one in demonstrated.records)
 
 
@@ -154,11 +154,11 @@ def test_datasets_loads_both_tables(demonstrated: RecosSteps, tmp_path: Path) ->
 
 
 def test_the_datasheet_says_what_the_pipeline_knows(demonstrated: RecosSteps) -> None:
-    told = demonstrated.card_content().answers["composition"]
+    composition = demonstrated.card_content().answers["composition"]
     images, captions = ({one["image"] for one in demonstrated.captions("v0")}, demonstrated.captions("v0"))
 
-    assert told["count"].startswith(f"v0: {len(images)} pictures, {len(captions)} captions; v1: ")
-    assert "writer (demonstration)" in told["labels"]
+    assert composition["count"].startswith(f"v0: {len(images)} pictures, {len(captions)} captions; v1: ")
+    assert "writer (demonstration)" in composition["labels"]
 
 
 def test_the_makers_answers_go_before_those_of_the_pipeline(copied: Path, tmp_path: Path, gallery: Path) -> None:
@@ -229,11 +229,11 @@ def test_a_trial_of_a_few_pictures(tmp_path: Path, gallery: Path) -> None:
 def test_the_verb_says_what_became_of_records(copied: Path, tmp_path: Path, gallery: Path) -> None:
     place = recipe(tmp_path, gallery)
     shown = run_eyespot("build", "recos", str(place), "--out", str(copied), "--json", cwd=tmp_path)
-    told = json.loads(shown.stdout)
+    report = json.loads(shown.stdout)
 
-    assert shown.returncode == 0 and told["out"] == str(copied / "set")
-    assert [one["name"] for one in told["steps"]][:3] == ["draw", "render", "collect"]
-    assert told["versions"]["v2"]["images"] > told["versions"]["v1"]["images"] > told["versions"]["v0"]["images"]
+    assert shown.returncode == 0 and report["out"] == str(copied / "set")
+    assert [one["name"] for one in report["steps"]][:3] == ["draw", "render", "collect"]
+    assert report["versions"]["v2"]["images"] > report["versions"]["v1"]["images"] > report["versions"]["v0"]["images"]
     assert "Measure nothing with this set" in shown.stderr
 
 
@@ -263,8 +263,8 @@ def test_the_card_counts_pictures_that_lost_all_their_captions(tmp_path: Path, g
     finished = made(recipe(tmp_path, gallery, discriminate=narrow), tmp_path)
 
     pictures = {one["image"] for one in finished.captions("v0")}
-    (told,) = [note for note in notes(finished) if "of v0 lost all their captions" in note]
-    assert 0 < len(pictures) < 11 and told.startswith(f"{11 - len(pictures)} of 11 pictures")
+    (sentence,) = [note for note in notes(finished) if "of v0 lost all their captions" in note]
+    assert 0 < len(pictures) < 11 and sentence.startswith(f"{11 - len(pictures)} of 11 pictures")
 
 
 def test_a_set_without_captions_has_a_card_that_says_why(tmp_path: Path, gallery: Path) -> None:

@@ -71,13 +71,13 @@ def test_every_caption_tells_whether_a_person_looked(copied: Path, tmp_path: Pat
     rows = pq.read_table(copied / "set" / "captions.parquet").to_pylist()
     put = {accepted.id: "confirmed", mended_one.id: "changed"}
     assert {row["id"]: row["review"] for row in rows} == {row["id"]: put.get(row["id"], "unseen") for row in rows}
-    asked = {case.id for case in others}
-    told_of = {row["id"]: "undecided" if row["id"] in asked else row["review"] for row in rows}
+    case_ids = {case.id for case in others}
+    told_of = {row["id"]: "undecided" if row["id"] in case_ids else row["review"] for row in rows}
     counts = {v: Counter(told_of[row["id"]] for row in rows if row["version"] == v) for v in ("v0", "v1")}
     assert counts["v0"]["undecided"] > 1 and counts["v0"]["unseen"] > 1 and set(counts["v1"]) == {"unseen"}
     card = (copied / "set" / "README.md").read_text(encoding="utf-8")
-    for version, told in counts.items():
-        cells = [told.total(), told["confirmed"], told["changed"], told["undecided"], told["unseen"], 0]
+    for version, tally in counts.items():
+        cells = [tally.total(), tally["confirmed"], tally["changed"], tally["undecided"], tally["unseen"], 0]
         assert f"| {version} | {' | '.join(map(str, cells))} |" in card
     assert "50% (9% to 91%)" in card  # one of two was accepted as it was
     unseen = sum(row["review"] == "unseen" for row in rows)
@@ -99,8 +99,8 @@ def test_a_person_confirms_the_words_they_saw_alone(tmp_path: Path, gallery: Pat
 
     found = made(place, tmp_path / "out")
 
-    told = {(bool(one["rounds"]), one["review"]) for one in found.captions("v0")}
-    assert told == {(False, "confirmed"), (True, "undecided")}
+    reviews = {(bool(one["rounds"]), one["review"]) for one in found.captions("v0")}
+    assert reviews == {(False, "confirmed"), (True, "undecided")}
 
 
 def test_what_a_mended_caption_changes_is_counted_anew() -> None:

@@ -51,8 +51,8 @@ def through(records: Iterable[Record], step: Step, out: Path) -> list[tuple[str,
     render = Step("render", BatchStep(lambda _records, _context: []))
     source = Step("source", BatchStep(lambda _records, _context: map(Added, records)))
     done = run([render, source, step], out, RunOptions())[-1]
-    kept = [(record["id"], "") for record in done.records]
-    return kept + [(one.record["id"], one.reason) for one in drops(done.folder)]
+    survivors = [(record["id"], "") for record in done.records]
+    return survivors + [(one.record["id"], one.reason) for one in drops(done.folder)]
 
 
 # -- choosing ---------------------------------------------------------------------------------------------------
@@ -60,8 +60,8 @@ def through(records: Iterable[Record], step: Step, out: Path) -> list[tuple[str,
 
 def test_what_would_be_accepted_is_counted_by_temperature_and_band() -> None:
     """Two captions: four equal cosines (always log 4, in no band), and one far above three (0 when it is cold)."""
-    told = choosing.choices([[0.3, 0.3, 0.3, 0.3], [0.9, 0.1, 0.1, 0.1]], 4)
-    rows = {row[0]: row[1:] for row in told.rows}
+    table = choosing.choices([[0.3, 0.3, 0.3, 0.3], [0.9, 0.1, 0.1, 0.1]], 4)
+    rows = {row[0]: row[1:] for row in table.rows}
 
     assert rows["1"][1:] == ["0%", "0%", "0%", "0%", "50%"]  # 1.312 of the second; η = 0.9 accepts up to 1.317
     assert rows["0.005"][1:] == ["0%"] * 5
@@ -134,11 +134,11 @@ def test_spare_pictures_take_the_places_of_those_without_captions(tmp_path: Path
     def work(found: Records, context: Context) -> Iterator[Outcome]:
         return checking.completed(found, context, checking.Completing(2), {"colour": 2})
 
-    kept = dict(through(records, Step("complete", BatchStep(work), needs=("render",)), tmp_path))
+    reasons = dict(through(records, Step("complete", BatchStep(work), needs=("render",)), tmp_path))
 
-    assert [id for id, reason in kept.items() if not reason and id < "e"] == ["b/1", "b/2", "c/1", "c/2"]
-    assert [id for id, reason in kept.items() if reason == "spare"] == ["d/1", "d/2"]
-    assert kept["a/1"] == "its picture has too few captions" and not kept["g/2"]
+    assert [id for id, reason in reasons.items() if not reason and id < "e"] == ["b/1", "b/2", "c/1", "c/2"]
+    assert [id for id, reason in reasons.items() if reason == "spare"] == ["d/1", "d/2"]
+    assert reasons["a/1"] == "its picture has too few captions" and not reasons["g/2"]
 
 
 def test_a_number_of_spare_pictures_is_no_less_than_none() -> None:
@@ -312,15 +312,15 @@ def test_the_pair_is_the_most_similar_of_the_source_that_is_no_copy(tmp_path: Pa
 
 def test_the_model_is_told_no_labels_unless_it_works_from_them(tmp_path: Path) -> None:
     record = {"image": "x", "path": "x.jpg", "source": "own", "subtask": "colour", "facts": {"title": "heron"}}
-    asked = [
+    prompts = [
         CaptionWriter({"use": use}, template("caption"), Sources(tmp_path, {})).prompt(
             "caption", record, Captions, count=5
         )
         for use in ("openai:m", "demonstration")
     ]
 
-    assert ["heron" in str(one) for one in asked] == [False, True]
-    assert "Write 5 captions" in asked[0]["words"] and "about colour" in asked[0]["words"]
+    assert ["heron" in str(one) for one in prompts] == [False, True]
+    assert "Write 5 captions" in prompts[0]["words"] and "about colour" in prompts[0]["words"]
 
 
 def test_a_prompt_of_ones_own_may_show_json(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_a_prompt_of_ones_own_may_show_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "lines", "said"),
+    ("step", "lines", "message"),
     [
         ("draw", "subtasks = { colour = 3 }", "pictures of colour are not drawn"),
         ("collect", "[steps.subtasks.chart]\ncount = 3", "no sub-task 'chart'"),
@@ -350,8 +350,8 @@ def test_a_prompt_of_ones_own_may_show_json(tmp_path: Path) -> None:
         ("caption", 'model = "writer"\nprompts = { cap = "recipe.toml" }', "caption has one prompt, and no 'cap'"),
     ],
 )
-def test_what_is_wrong_in_a_recipe_is_said(tmp_path: Path, gallery: Path, step: str, lines: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_what_is_wrong_in_a_recipe_is_said(tmp_path: Path, gallery: Path, step: str, lines: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         ran(recipe(tmp_path, gallery, **{step: lines}), tmp_path / "out")
 
 

@@ -73,7 +73,7 @@ def photos(folder: Path, names: Sequence[str] = WANTED) -> Path:
 def recipe(folder: Path, gallery: Path, models: str = DEMONSTRATION, **settings: str) -> Path:
     """A recipe of all steps but `grammar`; `settings` take the place of a step's lines, None leaves it out."""
     lines = STEPS | {"collect": f'galleries = {{ own = "{gallery}" }}\n{SUBTASKS}'} | settings
-    steps = "".join(f'[[steps]]\nstep = "{name}"\n{told}\n' for name, told in lines.items())
+    steps = "".join(f'[[steps]]\nstep = "{name}"\n{body}\n' for name, body in lines.items())
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / "recipe.toml"
     place.write_text(f'name = "tiny"\nseed = 3\n[models]\n{models}\n{steps}', encoding="utf-8")
@@ -99,8 +99,8 @@ def files(out: Path) -> dict[str, bytes]:
         *(out / "set").rglob("*.parquet"),
         *(out / "set").rglob("*/*.jpg"),
     ]
-    told = {str(path.relative_to(out)): path.read_bytes() for path in places}
-    return {name: data for name, data in told.items() if "/card/" not in name}
+    contents = {str(path.relative_to(out)): path.read_bytes() for path in places}
+    return {name: data for name, data in contents.items() if "/card/" not in name}
 
 
 # -- a model that misbehaves ------------------------------------------------------------------------------------

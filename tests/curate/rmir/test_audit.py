@@ -19,10 +19,10 @@ def audit(copied: Path) -> Path:
     return copied / "audit"
 
 
-def decided(queue: Path, said: dict[str, bool]) -> None:
+def decided(queue: Path, verdicts: dict[str, bool]) -> None:
     opened = Queue(queue)
     for id, case in opened.cases.items():
-        opened.decide(case, "accept" if said[id] else "drop", "ada")
+        opened.decide(case, "accept" if verdicts[id] else "drop", "ada")
 
 
 def test_a_case_does_not_tell_what_the_panel_said(audit: Path, demonstrated: FinishedSteps) -> None:

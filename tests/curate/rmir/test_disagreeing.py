@@ -145,9 +145,9 @@ def test_how_far_the_panel_agrees(retrieved: FinishedSteps) -> None:
     Fleiss: 8.3333/11 agree and 824/44² by chance. Krippendorff: 1 − 46 · 10.6667/1268, and 1 − 41 · 6.6667/880 without
     the abstentions and the vote that is then alone.
     """
-    told = [(row[1].partition(" ")[0], *row[2:]) for row in table(retrieved, "How far the panel agrees").rows]
+    cells = [(row[1].partition(" ")[0], *row[2:]) for row in table(retrieved, "How far the panel agrees").rows]
 
-    assert told == [("0.578", "11", "44"), ("0.613", "12", "47"), ("0.689", "11", "42")]
+    assert cells == [("0.578", "11", "44"), ("0.613", "12", "47"), ("0.689", "11", "42")]
 
 
 def test_sentences_of_the_card(retrieved: FinishedSteps) -> None:

@@ -36,9 +36,9 @@ def world(photos: int, share: float) -> list[Record]:
             votes = ["true" if chance.random() < 0.05 else "false"] * JUDGES
             if chance.random() < 0.15:
                 votes[0] = "true" if votes[0] == "false" else "false"
-            told = [{"judge": str(number), "verdict": verdict} for number, verdict in enumerate(votes)]
+            ballots = [{"judge": str(number), "verdict": verdict} for number, verdict in enumerate(votes)]
             id = f"{query}/{candidate}"
-            triplets.append({"id": id, "query": f"q{query}", "candidate": candidate, "votes": told})
+            triplets.append({"id": id, "query": f"q{query}", "candidate": candidate, "votes": ballots})
     return triplets
 
 
@@ -67,9 +67,9 @@ def surviving(triplets: list[Record], doubt: Doubt, work: Path) -> float:
     [("everywhere", 1.0, 0.002, 0.02), ("query", 1.0, 0.87, 0.94), ("everywhere", 0.05, 0.6, 0.85)],
 )
 def test_the_papers_rule_needs_few_inputs(tmp_path: Path, doubt: Doubt, share: float, low: float, high: float) -> None:
-    kept = surviving(world(300, share), doubt, tmp_path)
+    fraction = surviving(world(300, share), doubt, tmp_path)
 
-    assert low <= kept <= high
+    assert low <= fraction <= high
 
 
 @pytest.mark.parametrize("photos", [1_000, 50_000])

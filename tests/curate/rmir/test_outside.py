@@ -54,13 +54,13 @@ def test_mtebs_loader_reads_the_folder_for_mteb(place: Path, parted: FinishedSte
 def test_datasets_reads_every_configuration(place: Path, parted: FinishedSteps) -> None:
     found = loaded("datasets", place)
 
-    splits = {name: {split: told["rows"] for split, told in rows.items()} for name, rows in found.items()}
+    splits = {name: {split: summary["rows"] for split, summary in rows.items()} for name, rows in found.items()}
     test, train = (len(parted.in_split(name)) for name in ("test", "train"))
     assert splits["default"] == splits["queries"] == {"test": test, "train": train} and test and train
     assert splits["qrels"]["test"] == sum(map(len, targets(parted).values()))
     assert splits["pool"] == {"whole": len(parted.pool)}
     assert {"judgements", "losses", "mteb-corpus", "mteb-queries", "mteb-qrels"} <= set(splits)
-    assert all(told["first"] for rows in found.values() for told in rows.values())
+    assert all(summary["first"] for rows in found.values() for summary in rows.values())
 
 
 def test_datasets_reads_the_folder_for_mteb(place: Path, parted: FinishedSteps) -> None:

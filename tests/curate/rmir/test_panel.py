@@ -17,11 +17,11 @@ from tests.curate.rmir.worlds import DEMONSTRATION, Rates, Scripted, behind, ran
 from tests.judges.servers import Double, Response, Seen, chat
 
 
-def says(verdict: str, asked: list[Seen]):
+def says(verdict: str, requests: list[Seen]):
     def answer(seen: Seen) -> Response:
-        asked.append(seen)
-        told = {"target_description": "b", "input_description": "a", "reasoning": "r", "verdict": verdict}
-        return chat(json.dumps(told))
+        requests.append(seen)
+        payload = {"target_description": "b", "input_description": "a", "reasoning": "r", "verdict": verdict}
+        return chat(json.dumps(payload))
 
     return answer
 
@@ -47,9 +47,9 @@ def test_a_prompt_of_ones_own_may_show_json(tmp_path: Path, gallery: Path) -> No
     with Double(then=Scripted(Rates())) as server:
         place = recipe(tmp_path, gallery, behind(server.url), inputs="count = 1", judged='prompt = "mine.md"')
         ran(place, tmp_path)
-    asked = [str(one.body["messages"]) for one in server.seen]
+    prompts = [str(one.body["messages"]) for one in server.seen]
 
-    assert any('Answer as {"verdict": "true"}. What is' in one for one in asked)
+    assert any('Answer as {"verdict": "true"}. What is' in one for one in prompts)
 
 
 @pytest.mark.parametrize("step", ["questions", "checked", "judged"])
@@ -61,7 +61,7 @@ def test_a_prompt_of_another_name_is_refused(tmp_path: Path, gallery: Path, step
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("option", "sentence"),
     [
         ('side = "x"', "openai:m: side is 'x'; give a number"),
         ("url = 5", "openai:m: url is 5; give an address"),
@@ -70,9 +70,9 @@ def test_a_prompt_of_another_name_is_refused(tmp_path: Path, gallery: Path, step
     ],
 )
 def test_an_option_of_another_kind_is_told_in_a_sentence(
-    tmp_path: Path, gallery: Path, said: str, sentence: str
+    tmp_path: Path, gallery: Path, option: str, sentence: str
 ) -> None:
-    models = "\n".join(f'{name} = {{ use = "openai:m", {said} }}' for name in ("teacher", "first", "second"))
+    models = "\n".join(f'{name} = {{ use = "openai:m", {option} }}' for name in ("teacher", "first", "second"))
 
     with pytest.raises(UsageError, match=sentence):
         RmirJob(read_recipe(recipe(tmp_path, gallery, models)), tmp_path).check()

@@ -99,8 +99,8 @@ def test_of_each_cluster_as_many_photos_are_seeds_as_asked(tmp_path: Path, galle
     (seeds,) = run(pipe.steps[:1], pipe.work)
 
     assert seeds.counts.kept == 5 and seeds.counts.dropped == {"not drawn from its cluster": 14}
-    told = json.loads((seeds.folder / "clusters.json").read_text())
-    assert told["clusters"] == 5 and told["inertia"] > 0
+    report = json.loads((seeds.folder / "clusters.json").read_text())
+    assert report["clusters"] == 5 and report["inertia"] > 0
 
 
 def test_a_trial_asks_about_few_photos_of_the_whole_seed_set(tmp_path: Path, gallery: Path) -> None:
@@ -216,16 +216,16 @@ def test_a_judge_like_the_others_differs_by_nothing_and_not_by_less() -> None:
 def test_the_demonstration_asks_what_is_seen_from_the_top_where_somebody_goes_there(labels: str, asks: bool) -> None:
     prompt = {"use": "demonstration:teacher", "_task": "question", "_about": {"id": "a", "labels": labels}}
 
-    told = teacher(prompt, None)["temporal"]  # type: ignore[arg-type]
+    entry = teacher(prompt, None)["temporal"]  # type: ignore[arg-type]
 
-    assert ("when they reach the top" in told["question"]) is asks
+    assert ("when they reach the top" in entry["question"]) is asks
 
 
 # -- what is wrong with a recipe ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('step = "queries"', 'step = "query"', "has the steps seeds"),
         ('step = "queries"', 'step = "queries"\nname = "mine"', "keeps its name"),
@@ -235,11 +235,11 @@ def test_the_demonstration_asks_what_is_seen_from_the_top_where_somebody_goes_th
         ('model = "teacher"', "", "asks one model"),
     ],
 )
-def test_a_wrong_recipe_is_told_in_a_sentence(tmp_path: Path, gallery: Path, old: str, new: str, said: str) -> None:
+def test_a_wrong_recipe_is_told_in_a_sentence(tmp_path: Path, gallery: Path, old: str, new: str, message: str) -> None:
     place = recipe(tmp_path, gallery)
     place.write_text(place.read_text().replace(old, new))
 
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         _ = RmirJob(read_recipe(place), tmp_path).pipeline().steps
 
 

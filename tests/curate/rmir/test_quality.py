@@ -109,8 +109,8 @@ def content(copied: Path, found: FinishedSteps) -> CardContent:
     return card_content(found, copied / "audit")
 
 
-def checked(told: CardContent, what: str) -> QualityCheck:
-    return next(check for check in told.checks if check.what == what)
+def checked(card: CardContent, what: str) -> QualityCheck:
+    return next(check for check in card.checks if check.what == what)
 
 
 def test_what_a_person_decided_reaches_the_card(copied: Path, demonstrated: FinishedSteps) -> None:
@@ -125,8 +125,8 @@ def test_what_a_person_decided_reaches_the_card(copied: Path, demonstrated: Fini
 
     write_set(demonstrated, copied)
 
-    told, count = content(copied, demonstrated), len(queue.cases)
-    check = checked(told, "A person's audit")
+    card, count = content(copied, demonstrated), len(queue.cases)
+    check = checked(card, "A person's audit")
     assert unread.level == "red" and check.level != "red"
     assert check.text.startswith(f"{count - 1} of {count} agree") and check.text.endswith(
         f"0 of {count} cases are unread."

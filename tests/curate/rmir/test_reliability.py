@@ -59,18 +59,18 @@ def test_reliability_by_what_the_panel_is_sure_of_alone(copied: Path, gallery: P
     models = FAILING.replace("silent = 0.08", "slips = 0.02")
     made = ran(recipe(copied, gallery, models, split='votes = "confident"\nthreshold = 0.9'), copied)
 
-    told = {query["id"]: query["tsr"] for query in made.queries}
-    assert told == pytest.approx(by_hand(made, {one["id"] for one in made.records("confident")}), abs=1e-12)
-    assert told != pytest.approx(by_hand(made, {one["id"] for one in made.records("candidates")}), abs=1e-12)
+    scores = {query["id"]: query["tsr"] for query in made.queries}
+    assert scores == pytest.approx(by_hand(made, {one["id"] for one in made.records("confident")}), abs=1e-12)
+    assert scores != pytest.approx(by_hand(made, {one["id"] for one in made.records("candidates")}), abs=1e-12)
 
 
-@pytest.mark.parametrize(("threshold", "told"), [(0.5, False), (1.0, True)])
+@pytest.mark.parametrize(("threshold", "empty"), [(0.5, False), (1.0, True)])
 def test_the_card_says_that_there_is_no_test_set_where_there_is_none(
-    copied: Path, gallery: Path, threshold: float, told: bool
+    copied: Path, gallery: Path, threshold: float, empty: bool
 ) -> None:
     made = ran(recipe(copied, gallery, split=f"threshold = {threshold}"), copied)
 
-    assert (NO_TEST_SET in card.notes(made)) is told and bool(made.in_split("test")) is not told
+    assert (NO_TEST_SET in card.notes(made)) is empty and bool(made.in_split("test")) is not empty
 
 
 # -- split and audit ----------------------------------------------------------------------------------------------
@@ -81,10 +81,10 @@ TABLES = st.lists(st.lists(VOTES, max_size=LISTS.depth), min_size=1, max_size=12
 
 
 def triplets(query: int, table: list[list[str]]) -> list[Record]:
-    told = ([{"judge": str(at), "verdict": verdict} for at, verdict in enumerate(votes)] for votes in table)
+    ballots = ([{"judge": str(at), "verdict": verdict} for at, verdict in enumerate(votes)] for votes in table)
     return [
         {"id": f"{query}/{rank}", "query": str(query), "ranks": {"starter": rank}, "votes": votes}
-        for rank, votes in enumerate(told, 1)
+        for rank, votes in enumerate(ballots, 1)
     ]
 
 
@@ -118,13 +118,13 @@ def test_the_audit_tells_of_the_hits_before_the_last_what_the_split_tells_of_a_l
     tables: list[list[list[str]]],
 ) -> None:
     with TemporaryDirectory() as work:
-        told = of_the_split(tables, Path(work))
+        scores = of_the_split(tables, Path(work))
     longer = {str(query): triplets(query, [*table, ["true"]]) for query, table in enumerate(tables)}
     voted = {one["id"] for hits in longer.values() for one in hits}
 
     audited = before_last(longer, voted, replace(LISTS, depth=LISTS.depth + 1))
 
-    assert {hits[-1]["id"]: told[query] for query, hits in longer.items()} == audited
+    assert {hits[-1]["id"]: scores[query] for query, hits in longer.items()} == audited
 
 
 def test_the_split_is_told_anew_when_a_judge_that_failed_answers(tmp_path: Path) -> None:

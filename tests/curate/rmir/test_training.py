@@ -37,10 +37,10 @@ def test_pairs_are_of_the_train_split_alone(world: Path) -> None:
     done("build", "pairs", "rmir", world / "set", "--out", world / "pairs")
 
     rows = pq.read_table(next(world.rglob("captions.parquet"))).to_pylist()
-    asked = {(row["caption"], row["asked_with"]) for row in rows}
+    pairs = {(row["caption"], row["asked_with"]) for row in rows}
     queries = rmir.read(world / "set").queries.values()
     of = {name: {(one["text"], one["image"]) for one in queries if one["split"] == name} for name in ("train", "test")}
-    assert asked == of["train"] and asked and of["test"]
+    assert pairs == of["train"] and pairs and of["test"]
 
 
 def test_a_backbone_is_trained_on_them_and_tested_before_and_after(world: Path) -> None:
@@ -55,5 +55,5 @@ def test_a_backbone_is_trained_on_them_and_tested_before_and_after(world: Path) 
 
     tests = sum(query["split"] == "test" for query in rmir.read(world / "set").queries.values())
     for encoder in (model, tuned):
-        told = json.loads(done("eval", "rmir", "--data", world / "set", *gallery, "-e", encoder, "--json").stdout)
-        assert (told["tasks"][0]["queries"], told["split"], told["tasks"][0]["published"]) == (tests, "test", [])
+        report = json.loads(done("eval", "rmir", "--data", world / "set", *gallery, "-e", encoder, "--json").stdout)
+        assert (report["tasks"][0]["queries"], report["split"], report["tasks"][0]["published"]) == (tests, "test", [])

@@ -14,7 +14,7 @@ VOTES = st.lists(st.sampled_from(["true", "false", "abstain"]), max_size=5)
 
 
 @pytest.mark.parametrize(
-    ("votes", "judges", "said"),
+    ("votes", "judges", "outcome"),
     [
         ("ttttt", 5, (True, 1.0)),
         ("ttttf", 5, (True, 0.8)),
@@ -27,8 +27,8 @@ VOTES = st.lists(st.sampled_from(["true", "false", "abstain"]), max_size=5)
         ("", 5, (None, 0.0)),
     ],
 )
-def test_confidence_by_hand(votes: str, judges: int, said: tuple[bool | None, float]) -> None:
-    assert confidence(spelled(votes), judges) == said
+def test_confidence_by_hand(votes: str, judges: int, outcome: tuple[bool | None, float]) -> None:
+    assert confidence(spelled(votes), judges) == outcome
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_reliability_is_that_of_the_formula_on_a_thousand_random_tables() -> Non
         answered = [draw.randint(0, judges) for _ in range(found)]
         table = [[draw.choice(["true", "false", "abstain"]) for _ in range(votes)] for votes in answered]
 
-        told = reliability([negativeness(votes, judges) for votes in table], depth)
+        score = reliability([negativeness(votes, judges) for votes in table], depth)
 
-        assert told == pytest.approx(by_the_formula(table, judges, depth), abs=1e-12)
+        assert score == pytest.approx(by_the_formula(table, judges, depth), abs=1e-12)
 
 
 def by_the_formula(table: list[list[str]], judges: int, depth: int) -> float:
@@ -90,10 +90,10 @@ def test_confidence_knows_no_order_and_turning_all_votes_turns_the_verdict(votes
 
 @given(st.lists(st.floats(0, 1), max_size=16))
 def test_reliability_lies_in_0_to_1_and_a_negative_further_down_raises_it(shares: list[float]) -> None:
-    told = reliability(shares, 16)
+    score = reliability(shares, 16)
 
-    assert 0 <= told <= 1 + 1e-12
-    assert reliability([*shares[:-1], 1.0] if shares else [], 16) >= told - 1e-12
+    assert 0 <= score <= 1 + 1e-12
+    assert reliability([*shares[:-1], 1.0] if shares else [], 16) >= score - 1e-12
 
 
 def spelled(votes: str) -> list[str]:

@@ -92,8 +92,8 @@ def made(place: Path, out: Path, limits: CostLimits | None = None) -> FinishedSt
 def files(out: Path) -> dict[str, bytes]:
     """Every file of the steps and of the set, bit for bit, without what tells of time and cost."""
     places = [*(out / "work" / "steps").rglob("*.*"), *(out / "set").rglob("*.parquet"), *(out / "audit").glob("*")]
-    told = {str(path.relative_to(out)): path.read_bytes() for path in places}
-    return {name: data for name, data in told.items() if not name.endswith("losses.parquet")}
+    contents = {str(path.relative_to(out)): path.read_bytes() for path in places}
+    return {name: data for name, data in contents.items() if not name.endswith("losses.parquet")}
 
 
 # -- a model that misbehaves ------------------------------------------------------------------------------------
@@ -165,8 +165,8 @@ class Scripted:
         at_odds = _under(key, "contradicts", self.rates.contradicts)
         rule = {"why": "it does", "holds": True}
         rules = dict.fromkeys(("dependence", "inference", "specificity", "wording"), rule)
-        told = {"description": "a thing", **rules, "fits": not at_odds}
-        return "at odds" if at_odds else "fits", _json(told)
+        payload = {"description": "a thing", **rules, "fits": not at_odds}
+        return "at odds" if at_odds else "fits", _json(payload)
 
     def _vote(self, key: str, seen: Seen) -> Did:
         both = digest(*shown_and_asked(seen))  # what judges agree on hangs on no judge
@@ -175,8 +175,8 @@ class Scripted:
             verdict = "abstain"
         elif _under(key, "doubts", self.rates.doubts):
             verdict = "false" if verdict == "true" else "true"
-        told = {"target_description": "b", "input_description": "a", "reasoning": "r", "verdict": verdict}
-        return verdict, _json(told)
+        payload = {"target_description": "b", "input_description": "a", "reasoning": "r", "verdict": verdict}
+        return verdict, _json(payload)
 
 
 def shown_and_asked(seen: Seen) -> list[str]:

@@ -32,7 +32,7 @@ class LogPoint(NamedTuple):
     RR: float | None
 
 
-def begin(out: Path, said: dict[str, Any]) -> None:
+def begin(out: Path, identity: dict[str, Any]) -> None:
     """Note what is trained; `UsageError` if the folder holds a training of something else."""
     path = out / SAID
     if path.exists():
@@ -40,17 +40,17 @@ def begin(out: Path, said: dict[str, Any]) -> None:
             there: Any = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise UsageError(f"{path} is damaged ({error}); name a new folder") from None
-        for name in {**there, **said}:
-            if there.get(name) != said.get(name):
+        for name in {**there, **identity}:
+            if there.get(name) != identity.get(name):
                 raise UsageError(
-                    f"{path.parent} holds a training with {name} {there.get(name)}, not {said.get(name)}; name "
+                    f"{path.parent} holds a training with {name} {there.get(name)}, not {identity.get(name)}; name "
                     "a new folder"
                 )
         return
     if (out / STATE).exists() or (out / MODEL).exists():
         raise UsageError(f"{out} holds a training without its {SAID}; name a new folder")
     make_folder(out)
-    write_whole(path, lambda file: file.write(json.dumps(said, indent=2).encode()))
+    write_whole(path, lambda file: file.write(json.dumps(identity, indent=2).encode()))
 
 
 def keep(out: Path, state: dict[str, Any]) -> None:
@@ -83,9 +83,9 @@ class Log:
         else:
             with path.open(newline="", encoding="utf-8") as rows_file:
                 rows = [row for row in list(csv.reader(rows_file))[1:] if len(row) == len(COLUMNS) and row[0].isdigit()]
-        kept = [row for row in rows if int(row[0]) <= step]
+        history = [row for row in rows if int(row[0]) <= step]
         text = io.StringIO()
-        csv.writer(text).writerows([COLUMNS, *kept])
+        csv.writer(text).writerows([COLUMNS, *history])
         write_whole(path, lambda file: file.write(text.getvalue().encode()))
         self._file = path.open("a", newline="", encoding="utf-8")
         self._writer = csv.writer(self._file)

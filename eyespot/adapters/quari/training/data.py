@@ -64,13 +64,13 @@ class Pairs:
     @cached_property
     def subject(self) -> Ids:
         """For each text the first image of those that it is joined to by an image or by the same words, (n,)."""
-        said, image = distinct(self.texts), self.image[self.of]
+        words, image = distinct(self.texts), self.image[self.of]
         subject = image
         while True:
-            by_words = np.full(len(said), len(self.images))
-            np.minimum.at(by_words, said, subject)
+            by_words = np.full(len(words), len(self.images))
+            np.minimum.at(by_words, words, subject)
             by_image = np.full(len(self.images), len(self.images))
-            np.minimum.at(by_image, image, by_words[said])
+            np.minimum.at(by_image, image, by_words[words])
             if np.array_equal(by_image[image], subject):
                 return subject
             subject = by_image[image]
@@ -78,18 +78,18 @@ class Pairs:
     @property
     def fingerprint(self) -> str:
         """Sixteen hex digits that tell these pairs from others."""
-        told = hashlib.sha256(repr((self.texts.shape, self.images.shape)).encode())
+        hasher = hashlib.sha256(repr((self.texts.shape, self.images.shape)).encode())
         for array in (self.texts, self.images, self.of):
             rows = np.unique(np.linspace(0, max(0, len(array) - 1), min(SAMPLED, len(array))).astype(np.int64))
-            told.update(np.ascontiguousarray(array[rows]).tobytes())
-        return told.hexdigest()[:16]
+            hasher.update(np.ascontiguousarray(array[rows]).tobytes())
+        return hasher.hexdigest()[:16]
 
     def with_direction(self) -> Pairs:
         """Without the pairs of which a vector is 0 or not finite; `NothingFound` if none is left."""
-        kept = _has_direction(self.texts) & _has_direction(self.images)[self.of]
-        if not kept.any():
+        keep = _has_direction(self.texts) & _has_direction(self.images)[self.of]
+        if not keep.any():
             raise NothingFound("no pair has two vectors with a direction; embed the texts and images again")
-        return self if kept.all() else self.only(np.flatnonzero(kept))
+        return self if keep.all() else self.only(np.flatnonzero(keep))
 
     @property
     def captioned_images(self) -> int:

@@ -117,9 +117,9 @@ class _Training:
         # What makes this training this one
         settings = {name: value for name, value in asdict(self.settings).items() if name not in FREE}
         pairs, held_out, semi, _ = self.material
-        told = {"pairs": pairs.fingerprint, "held_out": held_out.fingerprint if held_out else None}
+        fingerprints = {"pairs": pairs.fingerprint, "held_out": held_out.fingerprint if held_out else None}
         mined = None if semi is None else hashlib.sha256(semi.rows.tobytes() + semi.weights.tobytes()).hexdigest()[:16]
-        identity = {**asdict(self.config), **settings, **told, "semi-positives": mined}
+        identity = {**asdict(self.config), **settings, **fingerprints, "semi-positives": mined}
         checkpoints.begin(self.out, identity)
         torch.manual_seed(self.settings.seed)
         self.network = TorchHypernetwork(self.config, self.settings.token_drop).to(self.device).train()
@@ -160,8 +160,8 @@ class _Training:
             if self.material.test is not None:
                 self.network.take(weights)
                 comparison = compare(testing, self.network, self.material.test)
-        told = self.best, self.best_step, self.loss, self.patient, frozen, comparison
-        done = TrainingResult(self.out / checkpoints.MODEL, self.step, self.total, *told)
+        outcome = self.best, self.best_step, self.loss, self.patient, frozen, comparison
+        done = TrainingResult(self.out / checkpoints.MODEL, self.step, self.total, *outcome)
         if not (done.ahead or self.settings.keep_anyway):
             if done.model is not None and done.model.exists():  # named anyway before; the candidate stays
                 shutil.rmtree(done.model)

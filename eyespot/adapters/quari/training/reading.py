@@ -49,8 +49,8 @@ def read_images(place: Path) -> tuple[NDArray[Any], Sequence[str] | None]:
     """The images of pairs and their ids, if they have any; or of an array of vectors alone."""
     if place.is_file() and place.suffix == ".npy":
         return read_vectors(place), None
-    if place.is_file() and place.suffix in TENSORS and isinstance(said := _tensor(place), np.ndarray):
-        return _rows(place, said), None
+    if place.is_file() and place.suffix in TENSORS and isinstance(array := _tensor(place), np.ndarray):
+        return _rows(place, array), None
     pairs = read_pairs(place).pairs
     return pairs.images, pairs.ids
 
@@ -136,18 +136,18 @@ def _natural(path: Path) -> list[Any]:
 # -- files --------------------------------------------------------------------------------------------------
 
 
-def _pairs(path: Path, said: Mapping[str, Any]) -> Pairs:
-    if lacking := [name for name in ("texts", "images") if name not in said]:
-        raise UsageError(f"{path} has no {lacking[0]}; it holds: {', '.join(map(str, said)) or 'nothing'}")
-    texts, images = (np.asanyarray(said[name]) for name in ("texts", "images"))
+def _pairs(path: Path, arrays: Mapping[str, Any]) -> Pairs:
+    if lacking := [name for name in ("texts", "images") if name not in arrays]:
+        raise UsageError(f"{path} has no {lacking[0]}; it holds: {', '.join(map(str, arrays)) or 'nothing'}")
+    texts, images = (np.asanyarray(arrays[name]) for name in ("texts", "images"))
     if any(array.ndim != 2 or array.dtype.kind != "f" for array in (texts, images)):
         raise UsageError(f"{path}: texts and images are rows of float vectors, not of shape {texts.shape}")
-    of = np.asarray(said["of"]) if "of" in said else np.arange(len(texts))
-    if "of" not in said and len(texts) != len(images):
+    of = np.asarray(arrays["of"]) if "of" in arrays else np.arange(len(texts))
+    if "of" not in arrays and len(texts) != len(images):
         raise UsageError(f"{path} has {len(texts)} texts and {len(images)} images; name in `of` the row of each text's")
     if of.ndim != 1 or of.dtype.kind not in "iu":
         raise UsageError(f"{path}: `of` holds one row number for each text, not {of.dtype} of shape {of.shape}")
-    ids = [str(one) for one in said["ids"]] if said.get("ids") is not None else None
+    ids = [str(one) for one in arrays["ids"]] if arrays.get("ids") is not None else None
     return Pairs(texts, images, of.astype(np.int64), ids)
 
 
@@ -160,10 +160,10 @@ def _npz(path: Path) -> PairsRead:
 
 
 def _pt(path: Path) -> PairsRead:
-    said = _tensor(path)
-    if not isinstance(said, dict):
+    contents = _tensor(path)
+    if not isinstance(contents, dict):
         raise UsageError(f"{path} is no mapping with texts and images")
-    return PairsRead(_pairs(path, said), [])
+    return PairsRead(_pairs(path, contents), [])
 
 
 def _tensor(path: Path | io.BytesIO) -> Any:
@@ -171,7 +171,7 @@ def _tensor(path: Path | io.BytesIO) -> Any:
     with rooms.needs("a .pt of vectors"):
         import torch
     try:
-        said = torch.load(path, map_location="cpu", weights_only=True)
+        contents = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises what its parts raise
         reason = " ".join(str(error).split())[:160]
         raise UsageError(f"{path} holds more than tensors, or is damaged ({reason})") from None
@@ -179,7 +179,7 @@ def _tensor(path: Path | io.BytesIO) -> Any:
     def array(one: Any) -> Any:
         return (one.float() if one.is_floating_point() else one).numpy() if isinstance(one, torch.Tensor) else one
 
-    return {name: array(one) for name, one in said.items()} if isinstance(said, dict) else array(said)
+    return {name: array(one) for name, one in contents.items()} if isinstance(contents, dict) else array(contents)
 
 
 def _mapped(path: Path) -> NDArray[Any]:
@@ -238,10 +238,10 @@ def _tar(path: Path) -> PairsRead:
     texts = [np.atleast_2d(sample["text"]) for sample in whole]
     of = np.repeat(np.arange(len(whole)), [len(each) for each in texts])
     try:
-        said = {"texts": np.concatenate(texts), "images": np.stack([sample["image"] for sample in whole]), "of": of}
+        arrays = {"texts": np.concatenate(texts), "images": np.stack([sample["image"] for sample in whole]), "of": of}
     except ValueError:
         raise UsageError(f"{path} has vectors of several lengths; embed all alike") from None
-    return PairsRead(_pairs(path, said), notes)
+    return PairsRead(_pairs(path, arrays), notes)
 
 
 def _members(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, str, NDArray[Any]]]:

@@ -83,11 +83,11 @@ class HeldOutQueries:
         """Of equal scores the own image stands last: a network that scores all alike does not look good."""
         place, own = views.queries.device, self.own[rows]
         owns = scores(views, gallery[torch.from_numpy(own)][:, None].to(place))  # (queries, 1)
-        asked = np.concatenate([np.column_stack([np.arange(len(own)), own]), self._same_in(rows)])
+        pairs = np.concatenate([np.column_stack([np.arange(len(own)), own]), self._same_in(rows)])
         before = torch.zeros(len(own), dtype=torch.int64, device=place)
         for at in range(0, len(gallery), IMAGES):
             ahead = scores(views, gallery[at : at + IMAGES].to(place)) >= owns
-            here = asked[(asked[:, 1] >= at) & (asked[:, 1] < at + IMAGES)]
+            here = pairs[(pairs[:, 1] >= at) & (pairs[:, 1] < at + IMAGES)]
             query, image = torch.from_numpy(here[:, 0]).to(place), torch.from_numpy(here[:, 1] - at).to(place)
             ahead[query, image] = False
             before += ahead.sum(dim=1)
@@ -123,12 +123,12 @@ def held_out_queries(material: TrainingData, work: int, seed: int) -> tuple[Held
     return _halves(_affordable(whole, work, seed), seed)
 
 
-def compare(asked: HeldOutQueries, network: TorchHypernetwork, test: PairedTest) -> FrozenComparison:
+def compare(queries: HeldOutQueries, network: TorchHypernetwork, test: PairedTest) -> FrozenComparison:
     """The network against the vectors as they are, over the subjects."""
-    model, frozen = asked.adapted(network), asked.frozen(network.pos_emb.device)
+    model, frozen = queries.adapted(network), queries.frozen(network.pos_emb.device)
     found = test(frozen, model)
     spread = float((model - frozen).std(ddof=1)) if len(model) > 1 else 0.0
-    sizes = len(model), len(asked.texts), len(asked.gallery)
+    sizes = len(model), len(queries.texts), len(queries.gallery)
     means = float(model.mean()), float(frozen.mean())
     return FrozenComparison(*means, found.interval, found.p, spread, *sizes)
 
@@ -159,17 +159,17 @@ def _same_words(words: Ids, own: Ids, start: int) -> NDArray[np.int64]:
     return np.concatenate([np.zeros((0, 2), np.int64), *found])
 
 
-def _affordable(asked: HeldOutQueries, work: int, seed: int) -> HeldOutQueries:
-    most = max(FEWEST, MOST_WORK // max(1, work * len(asked.gallery)))
-    if len(asked.texts) <= most:
-        return asked
-    return asked.only(np.sort(np.random.default_rng([seed, 1]).permutation(len(asked.texts))[:most]))
+def _affordable(queries: HeldOutQueries, work: int, seed: int) -> HeldOutQueries:
+    most = max(FEWEST, MOST_WORK // max(1, work * len(queries.gallery)))
+    if len(queries.texts) <= most:
+        return queries
+    return queries.only(np.sort(np.random.default_rng([seed, 1]).permutation(len(queries.texts))[:most]))
 
 
-def _halves(asked: HeldOutQueries, seed: int) -> tuple[HeldOutQueries, HeldOutQueries]:
-    subjects = np.unique(asked.subject)
+def _halves(queries: HeldOutQueries, seed: int) -> tuple[HeldOutQueries, HeldOutQueries]:
+    subjects = np.unique(queries.subject)
     if len(subjects) < 2:
-        return asked, asked
+        return queries, queries
     chosen = np.random.default_rng([seed, 2]).permutation(subjects)[: len(subjects) // 2]
-    choosing = np.isin(asked.subject, chosen)
-    return asked.only(np.flatnonzero(choosing)), asked.only(np.flatnonzero(~choosing))
+    choosing = np.isin(queries.subject, chosen)
+    return queries.only(np.flatnonzero(choosing)), queries.only(np.flatnonzero(~choosing))
