@@ -302,7 +302,7 @@ class _Tuning:
 
 
 class _PairBatch(NamedTuple):
-    """Pairs by their rows (n,), their pictures (n, ...), and those (m, ...) that `asking_rows` (m,) of them ask with."""
+    """Pairs by their rows (n,), their pictures (n, ...), and those (m, ...) that `asking_rows` (m,) ask with."""
 
     rows: Ids
     shown: torch.Tensor
