@@ -107,7 +107,7 @@ class FineTuneResult(NamedTuple):
 def steps(count: int, recipe: FineTuneRecipe) -> int:
     """How many steps so many pairs make; `UsageError` if they fill no batch."""
     if count < recipe.batch:
-        raise UsageError(f"{count} pairs fill no batch of {recipe.batch}; make the batch smaller")
+        raise UsageError(f"{count} pairs fill no batch of {recipe.batch}; give a smaller --batch")
     return recipe.epochs * (count // recipe.batch)
 
 

@@ -181,7 +181,7 @@ def test_a_dry_run_counts_and_writes_nothing(pairs: Path, tmp_path: Path) -> Non
         (["PAIRS", "--without", "everything"], "there are: one-step, no-semi-positives, no-noise"),
         (["PAIRS", "--captions", "text"], "speaks of the pictures of a gallery"),
         (["PAIRS", "--preset", "best"], "identity, released, paper, arxiv-2025-05"),
-        (["PAIRS", "--batch", "500"], "make the batch smaller"),
+        (["PAIRS", "--batch", "500"], "give a smaller --batch"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_sentence(words: list[str], message: str, pairs: Path, tmp_path: Path) -> None:

@@ -86,22 +86,24 @@ def test_keys_behind_a_lost_network_are_refused_and_work_when_it_is_back(browser
 
 
 def test_photos_that_come_back_are_handed_out_at_the_next_key(browser: Any, place: Path) -> None:
-    """Bo holds what Ada asks for, and gives it up while her page stands at its end."""
+    """Bo and Cy hold what Ada asks for, and give it up while her page stands at its end; two of them, for the photos
+    that two people label."""
     cut_short(place, 30)
     with visit(browser, ServerSettings(place, cache=None), "Ada") as page:
         page.goto("/annotate/label?query=1&what=team")
         page.wait_for_selector(".shot.here")
         with AnnotationStore(place / "ledger.sqlite") as store:
             rest = [photo.image for photo in store.candidates("1")][24:]
-            held = store.team.leases.hand_out("1", "Bo", [Unit((image,), 1) for image in rest], [], len(rest))
+            units = [Unit((image,), 2) for image in rest]
+            held = [store.team.leases.hand_out("1", person, units, [], len(rest)) for person in ("Bo", "Cy")]
         for _ in range(25):
             page.keyboard.press("n")
         expect(page.locator("#note")).to_have_text("There are no more photos for you here: one key was not used")
         saved(page)
         with closing(sqlite3.connect(place / "ledger.sqlite")) as sql, sql:
-            sql.execute("UPDATE list_leases SET at = 0 WHERE person = 'Bo'")
+            sql.execute("UPDATE list_leases SET at = 0 WHERE person IN ('Bo', 'Cy')")
         page.keyboard.press("y")
         expect(page.locator(".shot[data-mark=y]")).to_have_count(1)
         saved(page)
 
-    assert held == 6 and sorted(marks_of(place, "1", "Ada")) == [*["n"] * 24, "y"]
+    assert held == [6, 6] and sorted(marks_of(place, "1", "Ada")) == [*["n"] * 24, "y"]

@@ -59,6 +59,12 @@ class LabelSource(NamedTuple):
         return (self.place / "gallery.toml").is_file()
 
     @property
+    def root(self) -> Path:
+        """The folder that the pictures' paths begin in."""
+        beside = self.place.parent
+        return self.images or (beside / "images" if self.info_files else beside if self.place.is_file() else self.place)
+
+    @property
     def read(self) -> Callable[[], Iterator[LabelledPicture | Unlabelled]]:
         """The reader of its layout; `UsageError` if there is nothing."""
         if not self.place.exists():
@@ -77,7 +83,7 @@ class LabelSource(NamedTuple):
 
 
 def _of_info_files(source: LabelSource, files: list[Path]) -> Iterator[LabelledPicture | Unlabelled]:
-    images = source.images or source.place.parent / "images"
+    images = source.root
     for file in files:
         try:
             for number, element in enumerate(elements_of(file), 1):

@@ -16,6 +16,7 @@ does the draw in bounded memory; pictures are read a part at a time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -155,7 +156,7 @@ def make(source: LabelledSet, tell: Progress) -> PairsResult:
         if not (source.out / "labels.parquet").is_file():
             _write_labels(source.out / "labels.parquet", read(), source.without, tell)
         if not (source.out / "drawn.parquet").is_file():
-            _draw(tables, source.out, source.draw)
+            _draw(tables, source)
         sides = tables.rows(f"SELECT DISTINCT side, part FROM {parquet(source.out / 'drawn.parquet')} ORDER BY ALL")
         source.classes = dict(
             tables.rows(f"SELECT side, count(DISTINCT label) FROM {parquet(source.out / 'drawn.parquet')} GROUP BY 1")
@@ -215,14 +216,21 @@ def _label_row(without: frozenset[str], one: LabelledPicture | Unlabelled) -> di
     return {"there": False, **one._asdict()}
 
 
-def _draw(tables: Tables, out: Path, draw: ClassDraw) -> None:
+def _draw(tables: Tables, source: LabelledSet) -> None:
     """Write what is drawn, and what is not with the reason.
 
-    A key of MD5 over seed and name stands for chance: the same on every machine, whatever the order of the files.
+    A key of MD5 over seed and name stands for chance: the same on every machine, whatever the order of the files and
+    wherever their folder lies.
     """
+    out, draw = source.out, source.draw
+    folder = quoted(str(source.source.root.absolute()) + os.sep)
 
     def key(what: str, column: str) -> str:
         return f"md5('{draw.seed}\x1f{what}\x1f' || {column})"
+
+    short = key(
+        "picture", f"CASE WHEN starts_with(name, {folder}) THEN substr(name, length({folder}) + 1) ELSE name END"
+    )
 
     tables.run(
         f"""CREATE TABLE listed AS SELECT name, min(label) AS label, count(DISTINCT label) AS labels,
@@ -230,9 +238,9 @@ def _draw(tables: Tables, out: Path, draw: ClassDraw) -> None:
             FROM {parquet(out / "labels.parquet")} GROUP BY name"""
     )
     tables.run(
-        f"""CREATE TABLE good AS SELECT name, label, hashes, {key("picture", "name")} AS name_key,
+        f"""CREATE TABLE good AS SELECT name, label, hashes, {short} AS name_key,
             {key("class", "label")} AS label_key,
-            row_number() OVER (PARTITION BY label ORDER BY {key("picture", "name")}, name) AS place,
+            row_number() OVER (PARTITION BY label ORDER BY {short}, name) AS place,
             count(*) OVER (PARTITION BY label) AS pictures
             FROM listed WHERE reason IS NULL AND there AND labels = 1"""
     )

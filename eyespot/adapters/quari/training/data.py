@@ -204,7 +204,7 @@ class TrainingBatches:
 
     def __post_init__(self) -> None:
         if len(self.material.pairs) < self.size:
-            raise UsageError(f"{len(self.material.pairs)} pairs fill no batch of {self.size}; make the batch smaller")
+            raise UsageError(f"{len(self.material.pairs)} pairs fill no batch of {self.size}; give a smaller --batch")
         semi, images = self.material.semi, len(self.material.pairs.images)
         if semi is not None and (len(semi.rows) != images or int(semi.rows.max(initial=-1)) >= images):
             raise UsageError(f"the semi-positives are of {len(semi.rows)} images, these are {images}; mine them again")
