@@ -23,7 +23,7 @@ FEATURES, INDEX, NAME = "features", "index", "image_id"
 def features(path: Path) -> Any:
     """The vectors of a file: a memory-mapped array (rows, dim) where that is possible, else an h5py dataset.
 
-    Both have `shape` and `dtype` and give arrays for slices. Raises `EyespotError` for what is no such file.
+    Both have `shape` and `dtype` and give arrays for slices. Raises `EyespotError` for what is not such a file.
     """
     with _readable(path):
         dataset = _dataset(path, FEATURES)
@@ -76,7 +76,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def count_names(path: Path) -> int | None:
-    """How many names of rows a file holds; None if it names no rows, `EyespotError` if that is no list of names."""
+    """How many names of rows a file holds; None if it names no rows, `EyespotError` if that is not a list of names."""
     with _readable(path):
         names = _dataset(path, INDEX)
         if names is not None and names.ndim != 1:

@@ -44,7 +44,7 @@ def model_of(path: Path) -> str:
 def read(path: Path, prompts: Mapping[str, str], names: Mapping[str, str]) -> CachedRun:
     """The scores under these prompts (query id → whole prompt); `names` are the ids of images by their files.
 
-    An image that is not among the names keeps its file's. Raises `UsageError` for a file that is no such cache, and
+    An image that is not among the names keeps its file's. Raises `UsageError` for a file that is not such a cache, and
     `NothingFound` if no score is of these prompts.
     """
     queries = {prompt: query for query, prompt in prompts.items()}
@@ -73,7 +73,7 @@ def read(path: Path, prompts: Mapping[str, str], names: Mapping[str, str]) -> Ca
 def read_lists(path: Path, texts: Mapping[str, str], names: Mapping[str, str]) -> CachedRun:
     """The first hits of a CLIP model for queries (words → query id); `names` are the ids of images by their files.
 
-    Raises `UsageError` for a file that is no such list, and `NothingFound` if it has none of the queries.
+    Raises `UsageError` for a file that is not such a list, and `NothingFound` if it has none of the queries.
     """
     try:
         lists = plain_pickles.read(path.read_bytes(), TENSORS)

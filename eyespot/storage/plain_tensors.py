@@ -41,7 +41,7 @@ def _storage(data: bytes) -> NDArray[Any]:
 def _tensor(storage: NDArray[Any], offset: int, size: Sequence[int], stride: Sequence[int], *_: object) -> NDArray[Any]:
     """A tensor of one dimension, (n,)."""
     if len(size) != 1 or tuple(stride) != (1,) or not 0 <= offset <= offset + size[0] <= len(storage):
-        raise NotPlain("a tensor that is no list of numbers in a row")  # its shape may take gigabytes as a text
+        raise NotPlain("a tensor whose shape is not a flat list of numbers")  # its shape may take gigabytes as a text
     return storage[offset : offset + size[0]]
 
 

@@ -152,7 +152,7 @@ def test_a_list_that_is_cut_short_is_named(tmp_path: Path) -> None:
     file = tmp_path / "data" / "info_files" / "met" / "train.json"
     file.write_text(file.read_text()[:-30])
 
-    with pytest.raises(UsageError, match="is no list of UnED"):
+    with pytest.raises(UsageError, match="is not a list of UnED"):
         made(tmp_path / "data", tmp_path / "out")
 
 

@@ -97,7 +97,7 @@ def _of_info_files(source: LabelSource, files: list[Path]) -> Iterator[LabelledP
                 else:
                     yield LabelledPicture(str(images / path), f"{file.parent.name}/{classes[0]}", there=True)
         except (ValueError, OSError) as error:
-            refuse(file, "", f"is no list of UnED ({error})")
+            refuse(file, "", f"is not a list of UnED ({error})")
 
 
 def _of_files(source: LabelSource) -> Iterator[LabelledPicture | Unlabelled]:
