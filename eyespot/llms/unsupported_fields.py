@@ -43,7 +43,7 @@ def changes(request: Body, sent: Body) -> tuple[Adjustment, ...]:
 
 def left_out(several: Iterable[Adjustment]) -> list[str]:
     """The fields that were left out, each with its value: "temperature 0.25"."""
-    return list(dict.fromkeys(f"{change.field} {change.value}" for change in several if not change.sent_as))
+    return list(dict.fromkeys(f"{change.field} {change.asked}" for change in several if not change.sent_as))
 
 
 def _plain(value: Any) -> Any:

@@ -35,7 +35,7 @@ class Adjustment(NamedTuple):
     """A field of a request that was not sent as asked; without `sent_as`, its name then, it was left out."""
 
     field: str
-    value: Any
+    asked: Any
     sent_as: str = ""
     sent: Any = None
 

@@ -88,7 +88,7 @@ def test_every_pair_is_answered_and_kept(ledger: Judgements) -> None:
 
     heron, owl = query_digest(HERON), query_digest(OWL)
     assert verdicts == dict.fromkeys([(heron, "a"), (heron, "b"), (owl, "b")], Verdict(0.75))
-    assert asking.stats == JudgeStats(known=0, asked=3, spent=Spent(3, 300, 3, 0.75))
+    assert asking.stats == JudgeStats(known=0, answers=3, spent=Spent(3, 300, 3, 0.75))
     assert ledger_images(ledger) == "abb"
 
 
@@ -99,7 +99,7 @@ def test_what_is_known_comes_first_in_the_order_given_and_costs_nothing(ledger: 
 
     assert images(asking) == "acbd"
     assert judge.sent == ["b", "d"]
-    assert asking.stats == JudgeStats(known=2, asked=2, spent=Spent(2, 200, 2, 0.5))
+    assert asking.stats == JudgeStats(known=2, answers=2, spent=Spent(2, 200, 2, 0.5))
 
 
 def test_a_finished_set_asks_nothing(ledger: Judgements) -> None:

@@ -176,11 +176,11 @@ def _differences(model: str, provenance: Provenance | None) -> Iterator[str]:
     if provenance.served and provenance.served != model.partition(":")[2]:
         yield f"answered as {provenance.served}"
     for one in provenance.changes:
-        setting = f"{one.field} {one.value}"
+        setting = f"{one.field} {one.asked}"
         if not one.sent_as:
             yield f"{setting} not accepted: {INSTEAD.get(one.field, 'asked without')}"
         else:
-            yield f"{setting} sent as {one.sent_as}" + (f" {one.sent}" if one.sent != one.value else "")
+            yield f"{setting} sent as {one.sent_as}" + (f" {one.sent}" if one.sent != one.asked else "")
 
 
 def _spent(spent: Spent) -> list[str]:

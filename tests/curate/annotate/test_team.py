@@ -79,7 +79,7 @@ def test_two_finish_one_list_and_label_only_a_tenth_twice(at: AnnotationStore) -
     assert (found.team.descent.stopped_at, found.team.relevant) == (110, 10)
     assert all(standing(at, Q, who).descent.stopped_at is None for who in ("ada", "bo"))
     assert twice is not None and twice.photos == twice.labelled > 0
-    both = sum(image in found.marks["ada"] and image in found.said["bo"] for image in found.labels)
+    both = sum(image in found.marks["ada"] and image in found.marks["bo"] for image in found.labels)
     assert sum(counts) == len(found.labels) + both and len(found.labels) < 110 + 3 * 24
     assert twice.agreement["krippendorff_alpha"].observed == 1
 
@@ -149,7 +149,7 @@ def test_a_photo_that_one_skips_goes_to_the_others_and_holds_up_no_stop(at: Anno
             at.team.leases.renew(Q, who, at.last_judgements(Q, who))
     found = team_of(at)
 
-    assert "0" in found.marks["bo"] and "0" not in found.said["ada"]
+    assert "0" in found.marks["bo"] and "0" not in found.marks["ada"]
     assert found.team is not None and found.team.descent.stopped_at == 110 and len(found.labels) < 110 + 4 * 24
 
 
