@@ -64,7 +64,7 @@ def test_an_adapted_search_reads_the_codes_beside_the_vectors(
 ) -> None:
     """Also those of shards that come while it runs; without them each search of a large gallery reads the vectors."""
     gallery = shutil.copytree(settings.gallery, tmp_path / "gallery")
-    found = {"q": "red stripes", "adapter": "birds", "limit": 20}
+    found = {"q": "red stripes", "adapter": "birds", "limit": "20"}
     served = replace(settings, gallery=gallery, cache=tmp_path / "cache", adapters=(("birds", str(birds)),))
     with at_this_machine(served) as client:
         before = client.get("/v1/search", params=found).json()["items"]
