@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 import eyespot
+from eyespot import rooms
 from eyespot.adapters.linear import Linear, save
+from eyespot.gallery.indexing import Options, index
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.types import UsageError
 from eyespot.web import ServerSettings, application
@@ -54,6 +57,24 @@ def test_a_static_adapter_is_searched_too(settings: ServerSettings, gallery: Pat
     for query, payload in zip(("stripes", "red stripes"), answers, strict=True):
         expected = eyespot.open(gallery).search(query, k=len(payload["items"]), adapt=f"linear:{tmp_path}")
         assert [item["id"] for item in payload["items"]] == list(expected.image) and payload["exact"]
+
+
+def test_an_adapted_search_reads_the_codes_beside_the_vectors(
+    settings: ServerSettings, birds: Path, tmp_path: Path
+) -> None:
+    """Also those of shards that come while it runs; without them each search of a large gallery reads the vectors."""
+    gallery = shutil.copytree(settings.gallery, tmp_path / "gallery")
+    found = {"q": "red stripes", "adapter": "birds", "limit": "20"}
+    served = replace(settings, gallery=gallery, cache=tmp_path / "cache", adapters=(("birds", str(birds)),))
+    with at_this_machine(served) as client:
+        before = client.get("/v1/search", params=found).json()["items"]
+        index(gallery, [], [rooms.load("encoders", "starter")], Options(codes=True))
+        snapshot = client.app.state.house.snapshot()  # type: ignore[attr-defined]
+        after = client.get("/v1/search", params=found).json()["items"]
+        scan = snapshot._by_row.scan
+
+    assert [type(part.codes) for part in scan._given] == 3 * [np.memmap]
+    assert after == before
 
 
 def test_an_adapted_search_may_be_expanded(adapted: TestClient, gallery: Path, birds: Path) -> None:
