@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -321,3 +323,60 @@ def test_a_log_whose_last_line_was_cut_costs_one_file(tmp_path: Path) -> None:
     changed = [path for path, inode in before.items() if path.stat().st_ino != inode]
     assert len(changed) == 1 and contents(copy) == contents(gallery)
     assert not (copy / ".fetched.jsonl").exists()
+
+
+@pytest.mark.parametrize("junk", [b"\xff\xfe\n", b"\0" * 40, b'["shards/00000/items.parquet", 5]\n', b"[[], 1]\n"])
+def test_a_log_that_ends_in_junk_costs_no_file(tmp_path: Path, junk: bytes) -> None:
+    gallery = make(tmp_path)
+    url = f"file://{tmp_path}/store"
+    publish(gallery, url)
+    copy = fetch(url, tmp_path / "copy")
+    state = json.loads((copy / ".fetched.json").read_text())
+    lines = b"".join(json.dumps([name, digest]).encode() + b"\n" for name, digest in state.items())
+    (copy / ".fetched.json").unlink()
+    (copy / ".fetched.jsonl").write_bytes(lines + junk)
+    before = {path: path.stat().st_ino for path in copy.glob("shards/*/*")}
+
+    fetch(url, copy)
+
+    assert {path: path.stat().st_ino for path in before} == before
+    assert contents(copy) == contents(gallery)
+
+
+def test_a_state_that_names_other_files_removes_none_of_them(tmp_path: Path) -> None:
+    gallery = make(tmp_path, 1)
+    url = f"file://{tmp_path}/store"
+    publish(gallery, url)
+    copy = fetch(url, tmp_path / "copy")
+    for mine in (tmp_path / "mine.npy", copy / "ledger.sqlite"):
+        mine.write_bytes(b"mine")
+    state = json.loads((copy / ".fetched.json").read_text())
+    (copy / ".fetched.json").write_text(json.dumps({**state, "../mine.npy": "00", "ledger.sqlite": "00"}))
+
+    fetch(url, copy)
+
+    assert (tmp_path / "mine.npy").exists() and (copy / "ledger.sqlite").exists()
+
+
+def test_a_fetch_that_was_cut_is_not_taken_for_what_was_there_before(tmp_path: Path) -> None:
+    """Files of a new state are in place and not in the log yet; then the state before is published again."""
+    gallery, url = make(tmp_path), f"file://{tmp_path}/store"
+    publish(gallery, url)
+    copy = fetch(url, tmp_path / "copy")
+    shutil.copytree(gallery, tmp_path / "before")
+    (tmp_path / "photos" / "0.png").unlink()
+    update(tmp_path)
+    (gallery / "shards" / "00000" / "more.bin").write_bytes(b"new")
+    publish(gallery, url)
+
+    def cut(*_: object) -> None:
+        time.sleep(0.3)  # meanwhile the threads put the other files in place
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(url, copy, cut)
+    assert (copy / "shards" / "00000" / "more.bin").exists()
+    assert contents(copy)["shards/00000/items.parquet"] == contents(gallery)["shards/00000/items.parquet"]
+    publish(tmp_path / "before", url)
+
+    assert contents(fetch(url, copy)) == contents(tmp_path / "before")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -283,3 +284,26 @@ def test_killed_anywhere_it_ends_in_the_same(tmp_path: Path, what: str) -> None:
 
     assert contents(fetch(at(tmp_path), copy)) == contents(gallery)
     assert names("green stripes", copy) == names("green stripes", gallery)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_at_random_moments_a_fetch_ends_in_what_is_published(tmp_path: Path, seed: int) -> None:
+    """Two states are published in turn, and a copy is killed at some moment on its way from one to the other."""
+    gallery, copy, moments = make(tmp_path, 9), tmp_path / "copy", random.Random(seed)
+    shutil.copytree(gallery, tmp_path / "other")
+    (tmp_path / "photos" / "0.png").unlink()
+    draw(tmp_path / "photos" / "new.png", 99)
+    update(tmp_path)
+    line = [sys.executable, "-c", KILLED, "fetch", str(copy), at(tmp_path)]
+    for turn in range(4):
+        last = [gallery, tmp_path / "other"][turn % 2]
+        publish(last, at(tmp_path))
+        process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(moments.uniform(0, 0.03))
+        process.kill()
+        process.communicate()
+
+    assert contents(fetch(at(tmp_path), copy)) == contents(last)
+    assert names("green stripes", copy) == names("green stripes", last)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from eyespot.gallery import disk
-from eyespot.gallery.remote.manifest import MANIFEST, File, Manifest, mended
+from eyespot.gallery.remote.manifest import MANIFEST, OURS, File, Manifest, mended
 from eyespot.gallery.remote.stores import Store, store_at
 from eyespot.parallel import ordered_map
 from eyespot.storage.atomic import new_file
@@ -55,10 +55,12 @@ def fetch(url: str, into: Path | None = None, progress: Progress = no_progress) 
 
 def _fetch(store: Store, wanted: dict[str, File], copy: Path, progress: Progress) -> None:
     have = _fetched(copy)
-    _remember(copy, have)
     missing = {
         name: file for name, file in wanted.items() if have.get(name) != file.digest or not (copy / name).is_file()
     }
+    # After a kill between a file and its line in the log, the file counts neither as what it was nor as another's.
+    have |= dict.fromkeys(missing, "")
+    _remember(copy, have)
     total = sum(file.size for file in wanted.values())
     done = total - sum(file.size for file in missing.values())
     header = missing.pop(disk.HEADER, None)
@@ -94,7 +96,8 @@ def _fetch_file(store: Store, copy: Path, item: tuple[str, File]) -> File:
             size += len(piece)
         if (size, digest.hexdigest()) != (file.size, file.digest):
             raise EyespotError(f"{store.url}/{file.at} is not what was published; {mended(store.url)}")
-    os.utime(place, ns=(file.mtime_ns, file.mtime_ns))  # codes and indexes know by it that they still fit
+        local.flush()  # before its name: codes and indexes know by the time that they still fit
+        os.utime(local.name, ns=(file.mtime_ns, file.mtime_ns))
     return file
 
 
@@ -103,14 +106,16 @@ def _fetch_file(store: Store, copy: Path, item: tuple[str, File]) -> File:
 
 def _fetched(copy: Path) -> dict[str, str]:
     """The digests of the files that were fetched, by their names."""
-    have: dict[str, str] = {}
+    found: list[object] = []
     with suppress(OSError, ValueError, AttributeError):
-        found = json.loads((copy / STATE).read_text(encoding="utf-8"))
-        have = {str(name): str(digest) for name, digest in found.items()}
-    with suppress(OSError, ValueError, TypeError):  # the last line may be cut
-        for line in (copy / LOG).read_text(encoding="utf-8").splitlines():
-            name, digest = json.loads(line)
-            have[name] = digest
+        found += json.loads((copy / STATE).read_bytes()).items()
+    with suppress(OSError, ValueError), (copy / LOG).open("rb") as log:  # the last line may be cut
+        found += map(json.loads, log)
+    have: dict[str, str] = {}
+    for line in found:
+        match line:
+            case [str(name), str(digest)] | (str(name), str(digest)) if OURS.fullmatch(name):
+                have[name] = digest
     return have
 
 
