@@ -131,7 +131,7 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     seconds, codes = timed(lambda: quantise(vectors, threads=1))
     say(f"codes made in {seconds:.1f} s of CPU time (compiling included if never done before)")
     index = load([vectors], codes=[codes], threads=1, small=0)
-    size = sum(codes.nbytes for codes in index.codes) / vectors.nbytes
+    size = sum(codes.nbytes for codes in index.codes if codes is not None) / vectors.nbytes
     yield Measurement.from_mean("memory beside the vectors", size, "float32 vectors", 0.3)
     yield disagreement(index, vectors, world.draw(CHECKED, noise=0.75))
 

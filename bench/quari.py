@@ -233,7 +233,7 @@ class PresetRaces:
         return lambda view, k: index.search([view], k)
 
     def measurements(self) -> Iterator[Measurement]:
-        codes = sum(codes.nbytes for codes in self.indexes[1].codes)
+        codes = sum(codes.nbytes for codes in self.indexes[1].codes if codes is not None)
         yield Measurement.from_mean("memory beside the vectors", codes / self.vectors.nbytes, "float32 vectors", 0.3)
         yield self.disagreement()
         for scenario_race in self.races():

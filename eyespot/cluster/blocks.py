@@ -49,12 +49,14 @@ class Piece:
         return self.stop - self.start
 
 
-def runs(blocks: Sequence[Block], workers: int, codes: Sequence[Codes] | None = None) -> list[list[Piece]]:
+def runs(blocks: Sequence[Block], workers: int, codes: Sequence[Codes | None] | None = None) -> list[list[Piece]]:
     """The rows of all blocks, in order, as one run a worker, of about the same length; fewer where rows are few."""
     rows = sum(len(block) for block in blocks)
     cuts = np.linspace(0, rows, min(workers, rows) + 1).astype(int).tolist()
     mapped = [_mapping(block) for block in blocks]
-    prefixes = [one.prefix and os.path.abspath(one.prefix) for one in codes] if codes else [""] * len(blocks)
+    prefixes = (
+        [os.path.abspath(one.prefix) if one and one.prefix else "" for one in codes] if codes else [""] * len(blocks)
+    )
     return [list(_run(blocks, list(zip(mapped, prefixes, strict=True)), span)) for span in pairwise(cuts)]
 
 
@@ -70,18 +72,18 @@ def opened(piece: Piece) -> Block:
     return block[piece.start : piece.stop]
 
 
-def coded(pieces: Sequence[Piece]) -> list[Codes] | None:
-    """The codes of the rows of each piece, mapped; None if any has none, or they are of other or older vectors."""
-    found = []
-    for piece in pieces:
-        if not piece.codes or not isinstance(piece.source, Mapped):
-            return None
-        block = _map(piece.source)
-        codes = current_codes(piece.codes, block)
-        if codes is None:
-            return None
-        found.append(codes.part(block, slice(piece.start, piece.stop)))
-    return found or None
+def coded(pieces: Sequence[Piece]) -> list[Codes | None] | None:
+    """The codes of each piece, mapped, None for one without any that are up to date; None if no piece has some."""
+    found = [_codes_of(piece) for piece in pieces]
+    return found if any(codes is not None for codes in found) else None
+
+
+def _codes_of(piece: Piece) -> Codes | None:
+    if not piece.codes or not isinstance(piece.source, Mapped):
+        return None
+    block = _map(piece.source)
+    codes = current_codes(piece.codes, block)
+    return codes and codes.part(block, slice(piece.start, piece.stop))
 
 
 def _run(

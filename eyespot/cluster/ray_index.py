@@ -147,11 +147,11 @@ class RayBackend:
         self._held.clear()
         self._parts.clear()
 
-    def index(self, blocks: Sequence[Block], codes: Sequence[Codes] | None = None) -> RayIndex:
+    def index(self, blocks: Sequence[Block], codes: Sequence[Codes | None] | None = None) -> RayIndex:
         """Search by inner product; exact unless another index of the room was named."""
         return RayIndex(self._rows(blocks, codes), self._name)
 
-    def scan(self, blocks: Sequence[Block], codes: Sequence[Codes] | None = None) -> RayScan:
+    def scan(self, blocks: Sequence[Block], codes: Sequence[Codes | None] | None = None) -> RayScan:
         """Exact search under adapted queries."""
         return RayScan(self._rows(blocks, codes))
 
@@ -161,7 +161,7 @@ class RayBackend:
         self._parts.append(RayParts(self._cluster, folder, sizes))
         return self._parts[-1]
 
-    def _rows(self, blocks: Sequence[Block], codes: Sequence[Codes] | None) -> _Rows:
+    def _rows(self, blocks: Sequence[Block], codes: Sequence[Codes | None] | None) -> _Rows:
         for held in self._held:
             if len(held.blocks) == len(blocks) and all(map(operator.is_, held.blocks, blocks)):
                 return held
@@ -179,7 +179,7 @@ class RayBackend:
 class _Rows:
     """The rows of some blocks, spread over workers in order."""
 
-    def __init__(self, cluster: Cluster, blocks: Sequence[Block], codes: Sequence[Codes] | None) -> None:
+    def __init__(self, cluster: Cluster, blocks: Sequence[Block], codes: Sequence[Codes | None] | None) -> None:
         self.blocks, self._patience = blocks, cluster.patience
         self.count = sum(len(block) for block in blocks)
         held = runs(blocks, cluster.workers, codes)

@@ -16,7 +16,7 @@ from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, let_open, need_open, refuse_damaged
 from eyespot.gallery.photos.places import Root, full_path
 from eyespot.gallery.videos.addresses import file_of
-from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes
+from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
 from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
@@ -106,15 +106,17 @@ class View:
         return [disk.map_vectors(shard, self.stem) for shard in self.shards]
 
     @cached_property
-    def codes(self) -> list[Codes] | None:
-        """int8 codes of each block, mapped from the files next to it; None if a shard has none that are up to date."""
-        pairs = list(zip(self.shards, self.blocks, strict=True))
-        if not let_open(MAPPED * len(self.shards)):
+    def codes(self) -> list[Codes | None] | None:
+        """int8 codes of each block, mapped from the files next to it, None for a block without any that are up to date.
+
+        None if no block has some, or they are more files than this process may open.
+        """
+        pairs, damaged = list(zip(self.shards, self.blocks, strict=True)), {file.parent for file in self.damaged_codes}
+        coded = {shard for shard in self.shards if shard not in damaged and has_codes(shard / self.stem)}
+        if not let_open(MAPPED * len(coded)):
             return None
-        if self.damaged_codes:
-            return None
-        found = [codes for shard, block in pairs if (codes := current_codes(shard / self.stem, block)) is not None]
-        return found if found and len(found) == len(self.shards) else None
+        found = [current_codes(shard / self.stem, block) if shard in coded else None for shard, block in pairs]
+        return found if any(codes is not None for codes in found) else None
 
     @cached_property
     def damaged_codes(self) -> list[Path]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.kernels.codes import Codes, chunks, default_threads, padded
-from eyespot.kernels.rows import Reals, Shortlist, joined
+from eyespot.kernels.rows import Ids, Reals, Shortlist, joined
 from eyespot.types import Mask
 
 _FEW = 4  # queries; up to here reading codes costs more than multiplying them
@@ -30,9 +30,10 @@ class CodedProducts:
     exact in 32 bits; everything else is double precision, whose rounding is added to the bound.
     """
 
-    def __init__(self, codes: Sequence[Codes], threads: int | None) -> None:
+    def __init__(self, codes: Sequence[Codes], threads: int | None, starts: Ids | None = None) -> None:
         self.codes, self._threads = codes, threads or default_threads()
-        self._starts = np.cumsum([0, *(len(part.codes) for part in codes)])
+        # The number of each block's first row; blocks without codes may lie between them
+        self._starts = np.cumsum([0, *(len(part.codes) for part in codes)]) if starts is None else starts
         self._threads_of: tuple[int, ThreadPoolExecutor] | None = None
 
     @property
@@ -59,7 +60,7 @@ class CodedProducts:
 
     def _scan(self, batch: _QuantisedQueries, k: int, mask: Mask | None) -> list[Shortlist]:
         shares = deque((part, *span) for part, codes in enumerate(self.codes) for span in chunks(codes.codes, _SHARE))
-        workers = [_Worker(batch, k) for _ in range(min(self._threads, len(shares)))]
+        workers = [_Worker(batch, k) for _ in range(min(self._threads, len(shares)) or 1)]
 
         def work(worker: _Worker) -> None:
             while shares:

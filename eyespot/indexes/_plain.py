@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ class PlainProducts:
     γ = dim u / (1 - dim u), u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms, §3.1).
     """
 
-    def __init__(self, rows: RowBlocks) -> None:
-        self._rows = rows
+    def __init__(self, rows: RowBlocks, blocks: Sequence[int] | None = None) -> None:
+        self._rows, self._which = rows, range(len(rows.blocks)) if blocks is None else blocks
         self._norms: dict[int, Reals] = {}  # by the number of a chunk's first row
 
     def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
@@ -35,7 +35,8 @@ class PlainProducts:
 
     def _scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
         pools = _Pools(queries, k)
-        for block, first in zip(self._rows.blocks, self._rows.starts.tolist(), strict=False):
+        for at in self._which:
+            block, first = self._rows.blocks[at], int(self._rows.starts[at])
             allowed = None if mask is None else mask[first : first + len(block)]
             for part in _parts(block, allowed):
                 vectors = floats(block, part)

@@ -22,6 +22,7 @@ from eyespot.types import Mask, NearestRows, UsageError, Vectors
 
 if TYPE_CHECKING:
     from eyespot.indexes._coded import CodedProducts
+    from eyespot.indexes._mixed import MixedProducts
     from eyespot.indexes._plain import PlainProducts
 
 __all__ = ["Codes", "Exact", "load", "quantise"]
@@ -44,7 +45,8 @@ class Exact:
     blocks: arrays (n_i, dim) of float32 or float16, one or several, often `np.load(..., mmap_mode="r")`; rows are
         numbered through them in order. Rows need not be of unit length.
     codes: what `quantise` made of each block, for a fast first pass, which needs the extra [fast]: without it no codes
-        are made or read. UsageError if they are of other vectors.
+        are made or read. A block with None in its place is scanned by its vectors. UsageError if they are of other
+        vectors.
     threads: for codes; OMP_NUM_THREADS or all processors if None. BLAS, which multiplies floats, has its own setting.
     patience: how many scans' worth of searching may pass before codes are made in memory: 0 makes them with the
         first search, math.inf never. One scan is less work than making codes, three are more.
@@ -57,7 +59,7 @@ class Exact:
     def __init__(
         self,
         blocks: Sequence[Block] | Block,
-        codes: Sequence[Codes] | None = None,
+        codes: Sequence[Codes | None] | None = None,
         *,
         threads: int | None = None,
         patience: float = 3,
@@ -65,12 +67,12 @@ class Exact:
     ) -> None:
         self._rows = RowBlocks([blocks] if isinstance(blocks, np.ndarray) else blocks)
         self._inner = add_products
-        self._coded: CodedProducts | None = None
+        self._coded: CodedProducts | MixedProducts | None = None
         self._threads, self._patience, self._spent, self._making = threads, patience, 0.0, Lock()
         self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small) and compiled()
         if codes is not None:
             blocks = self._rows.blocks
-            if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=False)):
+            if len(codes) != len(blocks) or not all(c is None or c.fit(b) for c, b in zip(codes, blocks, strict=True)):
                 raise UsageError("the codes are not of these vectors; delete them to have them made again")
             self._use(codes)
 
@@ -84,15 +86,16 @@ class Exact:
         return len(self._rows)
 
     @property
-    def codes(self) -> Sequence[Codes]:
-        """The codes in use, one per block; empty before they are made."""
+    def codes(self) -> Sequence[Codes | None]:
+        """The codes in use, one per block, None for a block without; empty before any are made."""
         return self._coded.codes if self._coded else ()
 
     def prepare(self) -> None:
-        """Make the codes now, if this gallery can use any."""
+        """Make the codes that blocks lack now, if this gallery can use any."""
         with self._making:
-            if self._codable and self._coded is None and len(self._rows) * self._rows.dim <= _LARGE:
-                self._use([quantise(block, self._threads) for block in self._rows.blocks])
+            if self._codable and self._lack_codes and len(self._rows) * self._rows.dim <= _LARGE:
+                pairs = zip(self.codes or [None] * len(self._rows.blocks), self._rows.blocks, strict=True)
+                self._use([quantise(block, self._threads) if part is None else part for part, block in pairs])
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query (m, dim), best first, and their inner products; of equals the lower row.
@@ -120,9 +123,13 @@ class Exact:
         rows = np.array([rows for rows, _ in answers], np.int64).reshape(len(checked), k)
         return rows, np.array([scores for _, scores in answers], np.float64).reshape(len(checked), k)
 
-    def _first_pass(self, count: int) -> PlainProducts | CodedProducts:
+    @property
+    def _lack_codes(self) -> bool:
+        return not self.codes or any(part is None for part in self.codes)
+
+    def _first_pass(self, count: int) -> PlainProducts | CodedProducts | MixedProducts:
         self._spent += 1 + count / _BATCH
-        if self._coded is None and self._spent > self._patience:
+        if self._lack_codes and self._spent > self._patience:
             self.prepare()
         return self._coded if self._coded and (count < _BATCH or _fast_in_batches()) else self._plain
 
@@ -138,12 +145,15 @@ class Exact:
             raise NotFiniteVectors(NOT_FINITE)
         return rank(np.concatenate([likely.rows, rest]), both, k)
 
-    def _use(self, codes: Sequence[Codes]) -> None:
-        if self._codable:
+    def _use(self, codes: Sequence[Codes | None]) -> None:
+        there = [part for part in codes if part is not None]
+        if self._codable and there:
             from eyespot.indexes._coded import CodedProducts
+            from eyespot.indexes._mixed import MixedProducts
             from eyespot.kernels.scans import inner
 
-            self._coded, self._inner = CodedProducts(codes, self._threads), inner
+            every = CodedProducts(there, self._threads) if len(there) == len(codes) else None
+            self._coded, self._inner = every or MixedProducts(self._rows, codes, self._threads), inner
 
 
 def _fast_in_batches() -> bool:

@@ -50,14 +50,14 @@ def adapter_named(place: Path | str) -> AnyAdapter:
 class SearchBackend(Protocol):
     """Who searches vectors (n_i, dim), numbered through all blocks, with the answers of a scan in this process.
 
-    codes: of each block, if there are any; they make it faster.
+    codes: of each block, None for one without, if there are any; they make it faster.
     """
 
-    def index(self, blocks: Sequence[Vectors], codes: Sequence[Codes] | None = None) -> Index:
+    def index(self, blocks: Sequence[Vectors], codes: Sequence[Codes | None] | None = None) -> Index:
         """Exact search by inner product."""
         ...
 
-    def scan(self, blocks: Sequence[Vectors], codes: Sequence[Codes] | None = None) -> Scan:
+    def scan(self, blocks: Sequence[Vectors], codes: Sequence[Codes | None] | None = None) -> Scan:
         """Exact search under adapted queries."""
         ...
 
@@ -135,7 +135,9 @@ class IndexUnder:
 
     exact = True
 
-    def __init__(self, adapter: Adapter, blocks: Sequence[Vectors], codes: Sequence[Codes] | None = None) -> None:
+    def __init__(
+        self, adapter: Adapter, blocks: Sequence[Vectors], codes: Sequence[Codes | None] | None = None
+    ) -> None:
         from eyespot.adapters.quari.scoring import AdaptedIndex
 
         self._adapter = adapter

@@ -239,7 +239,9 @@ class Collection:
             notes.append(f"pictures without {encoder} vectors, not searched: {without}{way_out}")
         if damaged := self.view.damaged_codes:
             line = f"eyespot index --repair -g {quote(str(self.gallery.path))}"
-            notes.append(f"{damaged[0]} is missing or damaged, so the search was slower; repair it with: {line}")
+            notes.append(
+                f"{damaged[0]} is missing or damaged, so its shard was searched more slowly; repair it with: {line}"
+            )
         if imported:
             notes.append(f"the vectors were imported as made by {encoder}; that could not be checked")
         rows = int(self.view.starts[-1])

@@ -165,6 +165,25 @@ def test_twenty_thousand_rows(kind: str, options: dict[str, Any], k: int) -> Non
         assert_best(found, j, factored_scores(adapted, vectors), k)
 
 
+@pytest.mark.parametrize("coded", [0, 1, 2])
+def test_blocks_without_codes_are_looked_at_by_their_vectors(coded: int) -> None:
+    rng = np.random.default_rng(21)
+    vectors = clustered(rng, 6000, 96)
+    blocks = np.split(vectors, [2500, 2600])
+    codes = [quantise(block) if at == coded else None for at, block in enumerate(blocks)]
+    views, allowed = [bent(kind, rng, vectors, 24) for kind in ("gaussian", "anchored")], rng.random(6000) < 0.7
+    index = AdaptedIndex(blocks, codes, small=0, patience=4)
+
+    found = [index.search(views, 50, mask) for mask in (None, allowed)]
+
+    assert [part is not None for part in index.codes] == [at == coded for at in range(3)]
+    assert np.array_equal(index.search(views, 50).rows, found[0].rows)
+    assert all(part is not None for part in index.codes)  # made by now
+    for one, mask in zip(found, (None, allowed), strict=True):
+        true = AdaptedIndex(blocks, patience=math.inf).search(views, 50, mask)
+        assert np.array_equal(one.rows, true.rows) and np.array_equal(one.scores, true.scores)
+
+
 def test_a_million_more_than_there_are_gives_all() -> None:
     rng = np.random.default_rng(4)
     vectors = clustered(rng, 5000, 32)

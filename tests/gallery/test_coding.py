@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -45,7 +46,7 @@ def test_codes_come_with_every_shard_once_they_are_wanted(tmp_path: Path, photos
     draw(photos / "new.jpg", 77)
     index(tmp_path / "g", [], [starter])
     view = opened(tmp_path / "g")
-    assert [len(codes.codes) for codes in view.codes or ()] == [9, 1]
+    assert [codes and len(codes.codes) for codes in view.codes or ()] == [9, 1]
 
 
 def test_a_gallery_whose_codes_are_not_whole_is_searched_without(
@@ -54,6 +55,27 @@ def test_a_gallery_whose_codes_are_not_whole_is_searched_without(
     index(tmp_path / "g", [str(photos)], [starter], Options(codes=True))
     next((tmp_path / "g").rglob("*.codes.npy")).unlink()
     assert opened(tmp_path / "g").codes is None
+
+
+@pytest.mark.parametrize("lost", [".codes.npy", ".match.npy", ".bounds.npy", "another form"])
+def test_a_shard_without_codes_is_scanned_alone_and_the_others_use_theirs(
+    tmp_path: Path, photos: Path, starter: Encoder, lost: str
+) -> None:
+    index(tmp_path / "g", [str(photos)], [starter], Options(codes=True, shard_rows=4))
+    view = opened(tmp_path / "g")
+    queries = (view.vectors(range(9)) + 0.01).astype(np.float32)
+    true = Exact(view.blocks, patience=math.inf).search(queries, 9)
+    prefix = view.shards[1] / view.stem
+    if lost == "another form":
+        np.save(f"{prefix}.codes.npy", np.zeros((4, 32), np.uint8))
+    else:
+        Path(f"{prefix}{lost}").unlink()
+
+    view = opened(tmp_path / "g")
+    found = Exact(view.blocks, view.codes, small=0, patience=math.inf).search(queries, 9)
+
+    assert [codes is not None for codes in view.codes or ()] == [True, False, True]
+    assert np.array_equal(found.rows, true.rows) and np.array_equal(found.scores, true.scores)
 
 
 def test_codes_that_were_lost_are_made_again_alike(tmp_path: Path, photos: Path, starter: Encoder) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from eyespot.indexes import _plain, exact
 from eyespot.indexes._coded import CodedProducts
+from eyespot.indexes._mixed import MixedProducts
 from eyespot.indexes._plain import PlainProducts
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, quantise
@@ -25,11 +26,15 @@ from eyespot.kernels.rows import RowBlocks, add_products
 from eyespot.types import EyespotError, NearestRows, UsageError
 from tests.examples import examples
 
-PASSES = ("plain", "few", "many")
+PASSES = ("plain", "few", "many", "mixed")
 
 
 def opened(blocks: Any, how: str, **options: Any) -> Exact:
-    """An index that takes one first pass only, at any size."""
+    """An index that takes one first pass only, at any size; of `mixed`, every second block has codes."""
+    if how == "mixed":
+        blocks = np.array_split(blocks, 3) if isinstance(blocks, np.ndarray) else blocks
+        codes = [None if at % 2 else quantise(block) for at, block in enumerate(blocks)]
+        return Exact(blocks, codes, patience=math.inf, small=0, **options)
     return Exact(blocks, patience=math.inf if how == "plain" else 0, small=0, **options)
 
 
@@ -136,9 +141,12 @@ def test_the_bound_of_the_first_pass_holds_for_every_row(how: str, world: tuple[
     blocks, queries = world
     queries = np.tile(queries, (5, 1)) if how == "many" else queries[:4]
     rows, scores = sum(len(block) for block in blocks), every_score(blocks, queries)
-    first = (
-        PlainProducts(RowBlocks(blocks)) if how == "plain" else CodedProducts([quantise(block) for block in blocks], 2)
-    )
+    codes = [quantise(block) for block in blocks]
+    first: PlainProducts | CodedProducts | MixedProducts = CodedProducts(codes, 2)
+    if how == "plain":
+        first = PlainProducts(RowBlocks(blocks))
+    if how == "mixed":
+        first = MixedProducts(RowBlocks(blocks), [None, *codes[1:]], 2)
     for shortlist, true in zip(first.scan(queries, rows, None), scores, strict=True):
         assert len(shortlist.rows) == rows  # nothing can be ruled out when all are wanted
         assert (shortlist.low <= true[shortlist.rows]).all() and (true[shortlist.rows] <= shortlist.high).all()
@@ -204,6 +212,21 @@ def test_lengths_at_the_ends_of_float32(how: str, length: float, query: float) -
     found = opened(vectors, how).search(queries if how == "many" else queries[:2], 10)
     for rows, scores in zip(found.rows, true, strict=False):
         assert rows.tolist() == np.lexsort((np.arange(500), -scores))[:10].tolist()
+
+
+def test_a_block_without_codes_is_scanned_alone_until_it_has_some() -> None:
+    rng = np.random.default_rng(5)
+    blocks = [unit(rng, rows, 64) for rows in (900, 0, 700, 40)]
+    codes, queries = [quantise(blocks[0]), None, None, quantise(blocks[3])], unit(rng, 4, 64)
+    index = Exact(blocks, codes, small=0, patience=3)
+
+    found = [index.search(queries, 30) for _ in range(2)]
+    assert [part is not None for part in index.codes] == [True, False, False, True]
+    found += [index.search(queries, 30) for _ in range(3)]
+
+    assert index.codes[0] is codes[0] and all(part is not None for part in index.codes)
+    true = opened(blocks, "plain").search(queries, 30)
+    assert all(np.array_equal(one.rows, true.rows) and np.array_equal(one.scores, true.scores) for one in found)
 
 
 def test_threads_do_not_change_the_answer() -> None:

@@ -25,11 +25,20 @@ class CodedBounds:
     A row is x = c + s a + e (centre, codes a, rest e) and a direction g = t p + h (whole numbers p, rest h), so x·g is
     c·g + s t (p·a) + (s a)·h + e·g. For directions together, as columns of G and H, the length of their products is
     off by at most ‖G‖ |e| + ‖H‖ |s a|, with the largest singular values of G and H.
+
+    codes: of each block, None for one without, whose vectors `rest` reads. starts: the first row of each block.
     """
 
-    def __init__(self, codes: Sequence[Codes], lengths: NDArray[np.float32], threads: int) -> None:
-        self.codes, self._lengths, self._threads = codes, lengths, threads
-        self._starts = np.cumsum([0, *(len(part.codes) for part in codes)])
+    def __init__(
+        self,
+        codes: Sequence[Codes | None],
+        lengths: NDArray[np.float32],
+        threads: int,
+        starts: Ids | None = None,
+        rest: PlainBounds | None = None,
+    ) -> None:
+        self.codes, self._lengths, self._threads, self._rest = codes, lengths, threads, rest
+        self._starts = np.cumsum([0, *(len(part.codes) for part in codes if part)]) if starts is None else starts
 
     def ceilings(self, directions: Sequence[Directions], rows: Ids | None) -> Ceilings:
         """For each query (m, rows); all rows if None, else these in ascending order."""
@@ -38,12 +47,17 @@ class CodedBounds:
         batch = _QueryBatch.of([_QuantisedQuery.of(one) for one in directions])
         found = np.empty((len(directions), self._starts[-1] if rows is None else len(rows)), np.float32)
         shares = list(self._shares(rows))
-        operands = {part: batch.over(self.codes[part]) for part, _, _ in shares}
+        coded = {part: codes for part in {part for part, _, _ in shares} if (codes := self.codes[part]) is not None}
+        operands = {part: batch.over(codes) for part, codes in coded.items()}
 
         def fill(share: tuple[int, int, int]) -> None:
             part, start, stop = share
-            first, codes = int(self._starts[part]), self.codes[part]
+            first, codes = int(self._starts[part]), coded.get(part)
             chosen = np.arange(start, stop) if rows is None else rows[start:stop]
+            if codes is None:
+                assert self._rest is not None
+                found[:, start:stop] = self._rest.ceilings(directions, chosen)
+                return
             out = np.empty((len(directions), stop - start), np.float32)
             gallery = np.asarray(codes.codes), np.asarray(codes.bounds), self._lengths[first : first + len(codes.codes)]
             ceilings(gallery, operands[part], chosen - first, out)

@@ -27,8 +27,10 @@ from eyespot.kernels.codes import (
     Block,
     Codes,
     NotFiniteVectors,
+    chunks,
     default_threads,
     evenly,
+    floats,
     quantise,
     short_lengths,
 )
@@ -54,7 +56,8 @@ class AdaptedIndex:
 
     blocks: arrays (n_i, dim) of float32 or float16, often memory-mapped; rows are numbered through them in order.
         They need not be of unit length.
-    codes: what `quantise` made of each block; UsageError if they are of other vectors. Read only with the extra [fast].
+    codes: what `quantise` made of each block, None for a block to scan by its vectors; UsageError if they are of other
+        vectors. Read only with the extra [fast].
     threads: for codes; OMP_NUM_THREADS or all processors if None. BLAS, which multiplies floats, has its own setting.
     patience: how many queries may pass before codes are made in memory: 0 makes them with the first, math.inf never.
     small: galleries of fewer numbers (rows x dim) never use codes; above 2³¹ numbers only those given are used.
@@ -68,22 +71,22 @@ class AdaptedIndex:
     def __init__(
         self,
         blocks: Sequence[Block] | Block,
-        codes: Sequence[Codes] | None = None,
+        codes: Sequence[Codes | None] | None = None,
         *,
         threads: int | None = None,
         patience: float = 8,
         small: int = SMALL,
     ) -> None:
         self._rows = RowBlocks([blocks] if isinstance(blocks, np.ndarray) else blocks)
-        self._threads, self._given = threads or default_threads(), codes
+        self._threads, self._given = threads or default_threads(), codes or [None] * len(self._rows.blocks)
         self._coded: CodedBounds | None = None
         self._device: torch.device | None = None
         self._placed: OnDevice | None = None
-        self._patience, self._spent, self._making = -1 if codes else patience, 0, Lock()
+        self._patience, self._spent, self._making = patience if _lacking(self._given) else -1, 0, Lock()
         self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small) and compiled()
         if codes is not None:
             blocks = self._rows.blocks
-            if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=True)):
+            if len(codes) != len(blocks) or not all(c is None or c.fit(b) for c, b in zip(codes, blocks, strict=True)):
                 raise UsageError("the codes are not of these vectors; delete them to have them made again")
 
     def __len__(self) -> int:
@@ -95,8 +98,8 @@ class AdaptedIndex:
         return self._rows.dim
 
     @property
-    def codes(self) -> Sequence[Codes]:
-        """The codes in use, one per block; empty before they are made."""
+    def codes(self) -> Sequence[Codes | None]:
+        """The codes in use, one per block, None for a block without; empty before any are used."""
         return self._coded.codes if self._coded else ()
 
     def on(self, device: torch.device) -> AdaptedIndex:
@@ -113,11 +116,15 @@ class AdaptedIndex:
             if self._device is not None:
                 self._placed = self._placed or OnDevice(self._rows, self._lengths, self._device)
                 return
-            if self._codable and not self._given and len(self._rows) * self._rows.dim <= _LARGE:
-                self._given = [quantise(block, self._threads) for block in self._rows.blocks]
-            known = self._lengths
-            if self._codable and self._given and self._coded is None:
-                self._coded = CodedBounds(self._given, known, self._threads)
+            if self._codable and _lacking(self._given) and len(self._rows) * self._rows.dim <= _LARGE:
+                pairs = zip(self._given, self._rows.blocks, strict=True)
+                self._given = [quantise(block, self._threads) if part is None else part for part, block in pairs]
+            self._use_codes(self._plain)
+
+    def _use_codes(self, rest: PlainBounds) -> None:
+        """Look at codes first from now on, where there are some."""
+        if self._codable and self._given is not self.codes and any(part is not None for part in self._given):
+            self._coded = CodedBounds(self._given, self._lengths, self._threads, self._rows.starts, rest)
 
     def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query, best first, and their scores; of equals the lower row.
@@ -155,6 +162,8 @@ class AdaptedIndex:
         self._spent += count
         if self._spent > self._patience:
             self.prepare()
+        elif self._coded is None and any(part is not None for part in self._given):
+            self._use_codes(self._plain)  # those that are there, at once
         first = self._ready
         tallies = [_Tally(k) for _ in formulas]
         count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
@@ -235,15 +244,9 @@ class AdaptedIndex:
 
     @cached_property
     def _lengths(self) -> NDArray[np.float32]:
-        if self._given:
-            return np.concatenate([part.lengths for part in self._given])
-        rows = self._rows
-        # The length of every row, (rows,), a little too long
-        found = np.empty(len(rows), np.float32)
-        for start in range(0, len(rows), _BLOCK):
-            part = np.arange(start, min(start + _BLOCK, len(rows)))
-            found[part] = short_lengths(rows.gather(part))
-        return found
+        pairs = zip(self._given, self._rows.blocks, strict=True)
+        parts = [_lengths_of(block) if part is None else part.lengths for part, block in pairs]
+        return np.concatenate([np.empty(0, np.float32), *parts])
 
     @cached_property
     def _sample(self) -> NDArray[np.float32]:
@@ -251,6 +254,18 @@ class AdaptedIndex:
         chosen = evenly(len(self._rows), _SAMPLE)
         lengths, rows = self._lengths[chosen][:, None], self._rows.gather(chosen)
         return np.divide(rows, np.maximum(lengths, 1e-37), out=np.zeros_like(rows), where=np.isfinite(lengths))
+
+
+def _lacking(codes: Sequence[Codes | None]) -> bool:
+    return any(part is None for part in codes)
+
+
+def _lengths_of(block: Block) -> NDArray[np.float32]:
+    """The length of every row, (rows,), a little too long."""
+    found = np.empty(len(block), np.float32)
+    for start, stop in chunks(block):
+        found[start:stop] = short_lengths(floats(block, slice(start, stop)))
+    return found
 
 
 class _Left:
