@@ -61,7 +61,9 @@ def images_of(path: Path) -> list[str]:
     try:
         names = np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        refuse(path, "", f"is not a list of file names ({error}); save it again with numpy.save(file, names.astype(str))")
+        refuse(
+            path, "", f"is not a list of file names ({error}); save it again with numpy.save(file, names.astype(str))"
+        )
     if names.ndim != 1 or names.dtype.kind != "U":
         refuse(path, "", f"has {names.dtype} of shape {names.shape}; expected one row of file names")
     return [PurePosixPath(name).stem for name in names.tolist()]

@@ -233,7 +233,10 @@ DOUBLED = b"\x80\x02K\x01\x85q\x00" + b"h\x00h\x00\x86q\x00" * 25  # 130 bytes, 
     ("data", "what"),
     [
         (b"\x80\x02ccollections\nOrderedDict\n](](K\x01" + b"\x85" * 500_000 + b"K\x01ee\x85R.", "damaged data"),
-        (DOUBLED + b"ctorch._utils\n_rebuild_tensor_v2\n(]K\x00h\x00K\x01\x85tR.", "a tensor whose shape is not a flat list"),
+        (
+            DOUBLED + b"ctorch._utils\n_rebuild_tensor_v2\n(]K\x00h\x00K\x01\x85tR.",
+            "a tensor whose shape is not a flat list",
+        ),
     ],
 )
 def test_tensors_of_nested_tuples_are_refused_at_once(data: bytes, what: str) -> None:
