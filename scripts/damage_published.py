@@ -217,11 +217,13 @@ def s3_server() -> Iterator[dict[str, str]]:
     before = dict(os.environ)
     os.environ.update(env)
     try:
-        fsspec.filesystem("s3", skip_instance_cache=True).mkdir("birds")
+        fsspec.get_filesystem_class("s3").clear_instance_cache()  # clients of an earlier server
+        fsspec.filesystem("s3").makedirs("birds", exist_ok=True)
         yield env
     finally:
         os.environ.clear()
         os.environ.update(before)
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
         server.stop()
 
 

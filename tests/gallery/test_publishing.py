@@ -37,8 +37,10 @@ def bucket() -> Iterator[str]:
     before = dict(os.environ)
     keys = {"AWS_ACCESS_KEY_ID": "some", "AWS_SECRET_ACCESS_KEY": "thing", "AWS_DEFAULT_REGION": "us-east-1"}
     os.environ.update({**keys, "AWS_ENDPOINT_URL": f"http://{host}:{port}"})
-    fsspec.filesystem("s3", skip_instance_cache=True).makedirs("birds", exist_ok=True)
+    fsspec.get_filesystem_class("s3").clear_instance_cache()  # clients of another test's server
+    fsspec.filesystem("s3").makedirs("birds", exist_ok=True)
     yield "s3://birds"
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
     os.environ.clear()
     os.environ.update(before)
     server.stop()
