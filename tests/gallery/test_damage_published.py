@@ -45,7 +45,7 @@ def test_faults_in_a_folder_are_healed(script: ModuleType, tmp_path: Path, count
     assert sum(became == "healed" for _, _, became in found) >= 0.4 * count
 
 
-@pytest.mark.parametrize("count", [pytest.param(6, marks=pytest.mark.long), pytest.param(18, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [pytest.param(18, marks=pytest.mark.slow)])
 @pytest.mark.timeout(1800)
 @requires("s3fs", "moto", "flask_cors")
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
