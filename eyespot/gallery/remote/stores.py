@@ -25,6 +25,7 @@ ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
 HERE = ("file", "local")
 OBJECTS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"}  # where a file appears whole, as it is put
 S3 = {"s3", "s3a"}
+REFUSED = {"PreconditionFailed", "ConditionalRequestConflict"}  # S3's codes for a put that came second
 
 
 class Conflict(Exception):
@@ -203,11 +204,12 @@ class AddressStore:
         conditions = {"mode": "create"} if version is None else {"IfMatch": version}
         try:
             self.fs.pipe_file(self._at(name), data, **conditions)
-        except OSError:
-            now = self.read(name)
-            if (now and now[1]) == version:
-                raise  # for another reason
-            raise Conflict from None
+        except OSError as error:
+            reply = getattr(error.__cause__, "response", {}).get("Error", {})
+            # another publication may have put back the bytes that were read, so the answer counts, not the file alone
+            if reply.get("Code") in REFUSED or ((now := self.read(name)) and now[1]) != version:
+                raise Conflict from None
+            raise
 
     def _version(self, name: str) -> str:
         facts = self.fs.info(self._at(name))
