@@ -35,13 +35,13 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/" && form && !large.open) { event.preventDefault(); return $("#q").focus(); }
   if (keys?.open) return;
   if (event.repeat && !event.key.startsWith("Arrow")) return; // a key held down has looked at nothing
-  if (large?.open) {
+  if (shown) {
     if (event.key === "Escape") { event.preventDefault(); return leave(); }
     if (event.key === "ArrowLeft") step(-1);
     if (event.key === "ArrowRight") step(1);
   }
-  const current = large?.open ? shown : focused() || $("main > .photo") || (grid && "spread" in grid.dataset ? unjudged(null) : null);
-  if (event.key.startsWith("Arrow") && grid && !large.open && (current || document.activeElement === document.body)) return move(event, current);
+  const current = shown || focused() || $("main > .photo") || (grid && "spread" in grid.dataset ? unjudged(null) : null);
+  if (event.key.startsWith("Arrow") && grid && !shown && (current || document.activeElement === document.body)) return move(event, current);
   if (event.key === "u") return undo();
   const verdict = said[event.key.toLowerCase()];
   if (verdict && !current && grid) return complain("Choose a photo first, with the arrows.");
@@ -51,7 +51,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Delete" || event.key === "Backspace") judgeAll(takeChosen(current), "");
   if (grid && (event.key === "z" || (event.key === " " && event.target.matches(".tile .picture")))) {
     event.preventDefault();
-    return large.open ? leave() : show(current);
+    return shown ? leave() : show(current);
   }
   if (event.key === "f") $("[data-act=flag]", large?.open ? large : document)?.click();
   const act = { m: "like", x: "unlike" }[event.key];

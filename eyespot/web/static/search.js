@@ -205,10 +205,14 @@ async function comeBack(anyhow = false) {
 if (grid) { watchTheEnd(); comeBack(); }
 
 // -- one photo large
-let shown = null; // the tile whose photo is large
+let shown = null; // the tile whose photo is large, or will be once it has come
 async function show(tile) {
   shown = tile;
-  const failed = (why) => { if (shown === tile) complain(`The photo cannot be shown: ${why}.`, () => show(tile)); };
+  const failed = (why) => {
+    if (shown !== tile) return;
+    if (!large.open) shown = null;
+    complain(`The photo cannot be shown: ${why}.`, () => show(tile));
+  };
   const answer = await ask($(".picture", tile).href, { headers: { "HX-Request": "true", Accept: "text/html" } }, failed);
   if (!answer || shown !== tile) return; // somebody has gone on meanwhile
   const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -244,9 +248,15 @@ function leave() {
   from.classList.remove("far"); // what is far from the screen takes no focus
   $(".picture", from).focus();
 }
-async function step(by) {
+// One after the other: a key may be pressed while the next photos still come.
+let steps = Promise.resolve();
+function step(by) {
+  steps = steps.then(() => shown && goOn(by));
+  return steps;
+}
+async function goOn(by) {
   const from = shown, next = await beside(from, by);
-  if (shown !== from || !large.open) return;
+  if (shown !== from) return;
   if (!next) return tell(by > 0 ? "This is the last photo." : "This is the first photo.");
   next.scrollIntoView({ block: "nearest" });
   show(next);
