@@ -168,24 +168,11 @@ def _serve(app: FastAPI, listener: socket.socket, timeout: float) -> None:
     import uvicorn
     from threadpoolctl import threadpool_limits
 
-    from eyespot.web import LARGEST_HEAD
-    from eyespot.web.connections import connections_within
+    from eyespot.web.connections import server_config
 
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,  # what people search for is their own
-        proxy_headers=False,  # else a client could choose its address with X-Forwarded-For
-        server_header=False,
-        ws="none",
-        http=connections_within(timeout),
-        h11_max_incomplete_event_size=LARGEST_HEAD,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=5,
-    )
     # Else a thread with a lock that others need waits long behind a page that is being drawn
     sys.setswitchinterval(0.001)
     gc.freeze()  # modules stay: looking through all of them again would hold up everybody's pages
     # The threads of BLAS keep a processor busy for a while after each of the small products that a search needs.
     with threadpool_limits(1, user_api="blas"):
-        uvicorn.Server(config).run(sockets=[listener])
+        uvicorn.Server(server_config(app, timeout)).run(sockets=[listener])

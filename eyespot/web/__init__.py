@@ -12,12 +12,11 @@ from starlette.middleware.gzip import GZipMiddleware
 import eyespot
 from eyespot.web import _failing, _pages, _problems, review
 from eyespot.web._request_metrics import MetricsMiddleware
-from eyespot.web._security import LARGEST_HEAD, AuthMiddleware
+from eyespot.web._security import AuthMiddleware
 from eyespot.web._settings import Access, Judging, Role, ServerSettings, User, read_access, read_named, read_refused
 from eyespot.web._state import AppState
 
 __all__ = [
-    "LARGEST_HEAD",
     "Access",
     "Judging",
     "Role",

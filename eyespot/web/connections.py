@@ -7,10 +7,19 @@ file that the process may open.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
+from typing import TYPE_CHECKING
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from eyespot.web._problems import Problem, problem_json
+from eyespot.web._security import LARGEST_HEAD
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 MOST = 500  # connections at once; the usual limit of open files is 1,024
 
@@ -38,6 +47,17 @@ class Connection(H11Protocol):
         self._stop_timer()
         super().connection_lost(exc)
 
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP gets a problem as well, as the API's description promises; uvicorn sends plain text."""
+        status = getattr(sys.exception(), "error_status_hint", 400)  # 431 where the head is too long
+        answer = problem_json(
+            Problem(status, f"{msg.removesuffix('.')}; send HTTP/1.1 with a shorter address and headers")
+        )
+        head = h11.Response(status_code=status, headers=[*answer.raw_headers, (b"connection", b"close")])
+        for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
     def _note_progress(self) -> None:
         """A head that comes byte by byte has no more time than one that stops."""
         self._heard = time.monotonic()
@@ -56,6 +76,17 @@ class Connection(H11Protocol):
             self.transport.close()
 
 
-def connections_within(seconds: float) -> type[Connection]:
-    """The class of connections that close where the head of a request takes longer."""
-    return type("Connection", (Connection,), {"seconds": seconds})
+def server_config(app: FastAPI, seconds: float) -> uvicorn.Config:
+    """The settings of uvicorn for `app`, which closes a connection whose head takes more than `seconds`."""
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,  # what people search for is their own
+        proxy_headers=False,  # else a client could choose its address with X-Forwarded-For
+        server_header=False,
+        ws="none",
+        http=type("Connection", (Connection,), {"seconds": seconds}),
+        h11_max_incomplete_event_size=LARGEST_HEAD,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+    )

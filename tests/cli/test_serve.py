@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from http.client import HTTPResponse
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -192,7 +194,19 @@ def test_a_head_that_is_too_long_is_refused(sample_gallery: Path, tmp_path: Path
                 time.sleep(0.01 if pieces > 1 else 0)
         answer = client.recv(10_000)
 
-    assert answer[:12] in (b"HTTP/1.1 431", b"HTTP/1.1 400")
+    assert answer.startswith(b"HTTP/1.1 431") and b"content-type: application/problem+json\r\n" in answer
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["status"] == 431
+
+
+def test_what_is_no_http_is_refused_with_a_problem(sample_gallery: Path, tmp_path: Path) -> None:
+    with serving(sample_gallery, "--cache", str(tmp_path / "cache")) as (_, address), connected(address) as client:
+        client.sendall(b"\x16\x03\x01 a greeting of TLS\r\n\r\n")
+        answer = HTTPResponse(client)
+        answer.begin()
+        problem = json.loads(answer.read())
+
+    assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json")
+    assert problem["status"] == 400 and "send HTTP/1.1" in problem["detail"]
 
 
 def test_six_hundred_half_sent_heads_keep_nobody_out(sample_gallery: Path, tmp_path: Path) -> None:

@@ -413,7 +413,7 @@ def test_retry_after_is_read_in_all_its_forms() -> None:
 @pytest.mark.parametrize("calls", [1, 3, 5])
 def test_no_more_requests_leave_than_the_budget_has(then: Response, calls: int, pictures: list[Path]) -> None:
     budget, answers = Budget(calls=calls), []
-    # As many attempts as the largest budget: where only one worker comes to send, the budget still ends before the server
+    # As many attempts as the largest budget: where one worker alone sends, the budget still ends before the server
     with Double(then=then) as server, pytest.raises(BudgetSpent):
         answers.extend(judge(server, budget=budget, attempts=5).judge(pairs(pictures)))
 

@@ -21,6 +21,7 @@ from fastapi.testclient import TestClient
 from eyespot import rooms
 from eyespot.gallery.indexing import Options, index
 from eyespot.web import Access, Role, ServerSettings, application
+from eyespot.web.connections import server_config
 from tests.gallery.conftest import draw
 from tests.made_once import made_once
 
@@ -100,9 +101,9 @@ def search(client: TestClient) -> Ask:
 
 @contextmanager
 def serving(settings: ServerSettings) -> Iterator[str]:
-    """A real server in a thread, and its address."""
-    config = uvicorn.Config(application(settings), "127.0.0.1", 0, log_level="critical", lifespan="on")
-    server = uvicorn.Server(config)
+    """The server of `eyespot serve` in a thread, and its address."""
+    server = uvicorn.Server(server_config(application(settings), settings.seconds))
+    server.config.port, server.config.log_level = 0, "critical"
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -142,6 +142,22 @@ def test_the_large_view_opens_after_a_tick_and_pages_on(page: Any) -> None:
     expect(page.locator("#large h2 .soft")).to_have_text("20")
 
 
+def test_keys_pressed_before_the_large_photo_has_come_count(page: Any) -> None:
+    def late(route: Any) -> None:
+        if "hx-request" in route.request.headers:
+            page.wait_for_timeout(400)
+        route.continue_()
+
+    page.goto("/?q=stripes&ungrouped=true")
+    shown(page, 60)
+    page.route("**/photo/**", late)
+    page.locator(".tile .picture").first.click()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+
+    expect(page.locator("#large h2 .soft")).to_have_text("4")
+
+
 def test_thirty_whole_photos_at_once_and_the_first_above_the_fold_of_a_phone(browser: Any, place: str) -> None:
     for where in ("/", "/?q=stripes&ungrouped=true"):
         with opened(browser, place, viewport={"width": 1440, "height": 900}) as page:
