@@ -54,8 +54,9 @@ class Connection(H11Protocol):
             Problem(status, f"{msg.removesuffix('.')}; send HTTP/1.1 with a shorter address and headers")
         )
         head = h11.Response(status_code=status, headers=[*answer.raw_headers, (b"connection", b"close")])
-        for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
+        events = (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage())
+        # In one piece: what the client still sends may reset the connection before a second one arrives
+        self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
         self.transport.close()
 
     def _note_progress(self) -> None:
