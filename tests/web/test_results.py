@@ -73,6 +73,20 @@ def test_what_a_judge_said_counts(world: SearchContext) -> None:
     assert len(results.recent()) == 14
 
 
+@pytest.mark.parametrize(("by", "rows"), [("look", 4), ("words", 2)])
+def test_counting_filters_leaves_no_array_of_all_rows_with_a_result(world: SearchContext, by: str, rows: int) -> None:
+    """A server that remembers thousands of searches would otherwise grow by the gallery's length with each."""
+    frozen = Results().freeze(SearchParams(q="heron", by=by), world)
+    shared = [frozen.mask, frozen.rows, frozen.scores, frozen.vector, frozen.holding]
+
+    countable = frozen.countable
+
+    remembered = [value for value in vars(frozen).values() if isinstance(value, np.ndarray)]
+    fresh = [value for value in remembered if not any(value is known for known in shared)]
+    assert sum(value.nbytes for value in fresh) <= (len(countable.rows) + 7) // 8
+    assert int(countable.rows.sum()) == rows
+
+
 def test_results_of_a_gallery_as_it_was_go_first(tmp_path: Path) -> None:
     """The old one was looked at last; its snapshot, which nobody else has, and what that remembers go with it."""
     gallery = copy_gallery(tmp_path, 4)

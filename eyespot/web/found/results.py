@@ -87,16 +87,25 @@ class RankedResult:
         found = int(np.count_nonzero(left)) - (self.groups.lost(left) if self.grouped else 0)
         return found if self.most is None else min(found, self.most)
 
-    @cached_property
+    @property
     def countable(self) -> Countable:
         """What this search could show without any filter; counts of filters are of these."""
-        rows = self.snapshot.view.live.copy()
-        if self.options.by == "words":  # which ends where no label holds a word
-            options = replace(self.options, k=int(rows.sum()), mask=self.snapshot.view.live)
-            rows[:] = False
-            rows[self.snapshot.ranked(self.query, self.vector, options).image.astype(np.int64)] = True
-        rows[list(self.without)] = False
+        rows = self.snapshot.view.live
+        if self.options.by == "words":
+            rows = np.unpackbits(self._word_rows, count=len(rows)).astype(bool)
+        if self.without:
+            rows = rows.copy()
+            rows[list(self.without)] = False
         return Countable(rows, self.grouped)
+
+    @cached_property
+    def _word_rows(self) -> NDArray[np.uint8]:
+        """The rows whose labels hold a word, eight a byte: a result is remembered for long, and galleries are large."""
+        live = self.snapshot.view.live
+        options = replace(self.options, k=int(live.sum()), mask=live)
+        rows = np.zeros(len(live), bool)
+        rows[self.snapshot.ranked(self.query, self.vector, options).image.astype(np.int64)] = True
+        return np.packbits(rows)
 
     def slice(self, start: int, count: int) -> Slice:
         """`count` ranks after the first `start`."""
@@ -284,7 +293,8 @@ class Results:
             arrays += [frozen.origin.rows, frozen.origin.scores]
         live = snapshot.view.live  # served anyway
         arrays = arrays + snapshot.remembered() if old else [array for array in arrays if array is not live]
-        self._book.enter(frozen.id, PLAIN + JUDGED * len(frozen.judged), arrays)
+        worded = len(live) // 8 if frozen.options.by == "words" else 0  # the rows that hold a word, once counted
+        self._book.enter(frozen.id, PLAIN + worded + JUDGED * len(frozen.judged), arrays)
 
 
 class _SingleFlight:

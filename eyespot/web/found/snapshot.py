@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 QUERIES = 512  # whose vectors are remembered
+FILTERING = 10.0  # seconds that a filter may take, for others wait meanwhile
 MASKS = 64  # filters whose answers are remembered
 BOOKKEEPING = ("live", "roots", "paths")
 
@@ -303,7 +304,7 @@ class Snapshot:
             caveats.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
         if without := self.without_vector:
             caveats.append(f"{without} pictures have no vectors of {self.view.space.encoder} and were not searched")
-        return caveats
+        return [*caveats, *self.view.notes]
 
     @cached_property
     def groups(self) -> Groups:
@@ -335,7 +336,7 @@ class Snapshot:
             return self.view.live
         with self._masking:
             known = self._masks.get(condition)
-        made = self.view.live & filters.mask(self.view.tables, condition) if known is None else known
+        made = self.view.live & filters.mask(self.view.tables, condition, FILTERING) if known is None else known
         with self._masking:
             self._masks[condition] = made
             self._masks.move_to_end(condition)
