@@ -55,7 +55,8 @@ def run(
         "versions": system | {name: _version(name) for name in PACKAGES},
         "encoders": {row["name"]: row["needs"] for row in known()},
         "threads": {"cores": os.cpu_count(), "usable": usable}
-        | {name: os.environ[name] for name in THREADS if name in os.environ},
+        | {name: os.environ[name] for name in THREADS if name in os.environ}
+        | _kernels(),
         "adapters": adapters,
         "warnings": [*_warnings(), *(f"{one['checkpoint']}: {one['caution']}" for one in adapters if one["caution"])],
         "advice": list(_advice()),
@@ -106,6 +107,17 @@ def _warnings() -> Iterator[str]:
         reason = str(error).splitlines()[0]
         pair = f"torchvision {vision} does not fit torch {torch}"
         yield f"{pair} ({reason}); install its matching wheel"
+
+
+def _kernels() -> dict[str, int]:
+    """Up to how many queries are scanned one at a time on this machine."""
+    from eyespot.kernels import compiled
+
+    if not compiled():
+        return {}
+    from eyespot.indexes import single_queries
+
+    return {"single queries": single_queries()}
 
 
 def _advice() -> Iterator[str]:

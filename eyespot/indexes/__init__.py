@@ -6,7 +6,7 @@ from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
     from eyespot.indexes._asked import allowed, positive
-    from eyespot.indexes._coded import CodedProducts
+    from eyespot.indexes._coded import CodedProducts, single_queries
     from eyespot.indexes.exact import Exact
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Exact",
     "allowed",
     "positive",
+    "single_queries",
 ]
 
 if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
@@ -24,5 +25,6 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "Exact": "exact",
             "allowed": "_asked",
             "positive": "_asked",
+            "single_queries": "_coded",
         },
     )

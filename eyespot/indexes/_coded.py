@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.kernels.codes import Codes, chunks, default_threads, padded
+from eyespot.indexes._kernel_choice import MOST, measured, stored_or
+from eyespot.kernels.codes import Codes, chunks, default_threads, padded, quantise
 from eyespot.kernels.rows import Ids, Reals, Shortlist, joined
 from eyespot.types import Mask
 
-_FEW = 4  # queries; up to here reading codes costs more than multiplying them
+_TILE = 4  # queries of a batch that are multiplied together
 _TOGETHER = 128  # queries that share one reading of the codes
 _ROOM = 1 << 20  # places in all lists of a thread together, 24 bytes each
 _SHARE = 1 << 26  # codes a thread takes at a time
@@ -45,9 +48,13 @@ class CodedProducts:
 
     def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
         """What may be among the k best of each query."""
-        if len(queries) <= _FEW:
+        return self.first_pass(queries, k, mask, len(queries) <= MOST and len(queries) <= single_queries())
+
+    def first_pass(self, queries: NDArray[np.float32], k: int, mask: Mask | None, single: bool) -> list[Shortlist]:
+        """The same with every query alone, in 16 bits, or in batches, in 8 bits."""
+        if single:
             return self._scan(_few(queries), k, mask)
-        together = min(_TOGETHER, max(_FEW, _ROOM // _room(k)))
+        together = min(_TOGETHER, max(_TILE, _ROOM // _room(k)))
         groups = [queries[start : start + together] for start in range(0, len(queries), together)]
         return [found for group in groups for found in self._scan_many(group, k, mask)]
 
@@ -82,6 +89,26 @@ class CodedProducts:
             shortlist = joined(whole).promising(k) if len(whole) == len(lists) else nothing
             shortlists.append(shortlist)
         return shortlists
+
+
+@functools.cache
+def single_queries() -> int:
+    """Up to how many queries this machine scans one at a time sooner than as a batch; see `_kernel_choice`."""
+    return stored_or(_measured)
+
+
+def _measured() -> int:
+    """Over 32 MiB of codes, more than most caches hold, with one thread; takes less than a second."""
+    rng = np.random.default_rng(0)
+    rows, queries = (rng.normal(size=(count, 512)).astype(np.float32) for count in (1 << 16, MOST))
+    products = CodedProducts([quantise(rows, 1)], 1)
+
+    def scan(single: bool, count: int) -> None:
+        products.first_pass(queries[:count], 50, None, single)
+
+    for single in (True, False):
+        scan(single, 1)  # loads the kernels
+    return measured(partial(scan, True), partial(scan, False))
 
 
 class _QuantisedQueries(NamedTuple):
@@ -121,7 +148,7 @@ def _few(queries: NDArray[np.float32]) -> _QuantisedQueries:
 
 
 def _many(queries: NDArray[np.float32]) -> _QuantisedQueries:
-    exact = np.zeros((-(-len(queries) // 4) * 4, queries.shape[1]))  # whole tiles
+    exact = np.zeros((-(-len(queries) // _TILE) * _TILE, queries.shape[1]))  # whole tiles
     exact[: len(queries)] = queries
     batch, whole = _quantise_queries(exact, np.abs(exact).max(axis=1) / 127)
     return batch._replace(whole=_padded(whole + 128, np.uint8))
