@@ -102,14 +102,14 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def progress_bar(unit: str = "pictures") -> Iterator[Progress]:
-    """A bar with rate and time left on a terminal; silence elsewhere."""
+def progress_bar(unit: str = "pictures", delay: float = 0.0) -> Iterator[Progress]:
+    """A bar with rate and time left on a terminal, shown after `delay` seconds; silence elsewhere."""
     if not sys.stderr.isatty():
         yield lambda _what, _done, _total: None
         return
     from tqdm import tqdm
 
-    bar: tqdm[Any] = tqdm(unit=f" {unit}", dynamic_ncols=True)
+    bar: tqdm[Any] = tqdm(unit=f" {unit}", dynamic_ncols=True, delay=delay)
 
     def tell(what: str, done: int, total: int) -> None:
         if bar.desc != f"{what}: ":

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import operator
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -450,6 +453,44 @@ def test_a_slow_filter_is_stopped(tmp_path: Path) -> None:
     slow = checked(" OR ".join(f"regexp_matches(text, '(a|b){{{n}}}c')" for n in range(2, 40)), ["text"])
     with pytest.raises(UsageError, match=r"the filter took longer than 0\.05 seconds; make it simpler"):
         mask([file], slow, seconds=0.05)
+
+
+def test_without_a_limit_a_slow_filter_runs_to_its_end_and_says_how_far_it_is(tmp_path: Path) -> None:
+    texts = [f"{n}{'ab' * 40}" for n in range(400_000)]
+    file = written(tmp_path / "items.parquet", pa.table({"text": texts}))
+    slow = checked(" OR ".join(f"regexp_matches(text, '(a|b){{{n}}}c')" for n in range(2, 12)), ["text"])
+    shown: list[tuple[str, int]] = []
+
+    found = mask([file], slow, progress=lambda what, done, total: shown.append((what, done * 100 // total)))
+
+    assert not found.any() and len(found) == 400_000
+    assert shown and all(what == "filtering" and 0 <= done <= 100 for what, done in shown)
+
+
+ENDLESS = """
+import sys
+from pathlib import Path
+from eyespot.gallery.filters import checked, mask
+slow = checked(" OR ".join(f"regexp_matches(text, '(a|b){{{n}}}c')" for n in range(2, 40)), ["text"])
+mask([Path(sys.argv[1])], slow, progress=lambda *_: print("at work", flush=True))
+print("ended by itself")
+"""
+
+
+def test_ctrl_c_ends_a_slow_filter(tmp_path: Path) -> None:
+    file = written(tmp_path / "items.parquet", pa.table({"text": [f"{n}{'ab' * 40}" for n in range(1_000_000)]}))
+    line = [sys.executable, "-c", ENDLESS, str(file)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None and child.stdout.readline() == "at work\n"
+        child.send_signal(signal.SIGINT)
+        out, complaints = child.communicate(timeout=120)
+    assert "KeyboardInterrupt" in complaints and "ended by itself" not in out
+
+
+@pytest.mark.parametrize("name", ["file_index", "File_Row_Number"])
+def test_a_column_may_have_the_name_of_a_number_of_rows(tmp_path: Path, name: str) -> None:
+    files = [written(tmp_path / f"{n}.parquet", pa.table({name: [7, n, 7], "x": [n, n, 3]})) for n in range(2)]
+    assert mask(files, checked(f'"{name}" = 7 AND x = 3', [name, "x"])).tolist() == [False, False, True] * 2
 
 
 def test_a_missing_or_broken_file_is_not_the_filters_fault(tmp_path: Path) -> None:

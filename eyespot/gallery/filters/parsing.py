@@ -255,6 +255,8 @@ def sealed(files: Sequence[str] = ()) -> Iterator[DuckDBPyConnection]:
 
     connection = duckdb.connect(config=_SEAL | {"threads": min(4, os.cpu_count() or 1)})
     try:
+        connection.execute("SET enable_progress_bar = true")  # so that the progress can be read
+        connection.execute("SET enable_progress_bar_print = false")
         connection.execute("SET allowed_paths = ?", [list(files)])
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
