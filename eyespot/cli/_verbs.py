@@ -16,8 +16,8 @@ from eyespot.cli.console import escaped
 # A module with `run`, or a group of commands as `app`; the order is that of the help.
 VERBS = (
     "demo", "index", "failures", "duplicates", "names", "search", "tag", "map", "lists", "serve", "metrics", "eval",
-    "compare", "convert", "fuse", "stats", "adapt", "describe", "tune", "doctor", "plan", "publish", "import",
-    "export", "encoders", "adapters", "judges", "build", "annotate", "train", "mine", "download", "reproduce",
+    "compare", "convert", "fuse", "stats", "adapt", "describe", "tune", "compact", "doctor", "plan", "publish",
+    "import", "export", "encoders", "adapters", "judges", "build", "annotate", "train", "mine", "download", "reproduce",
 )  # fmt: skip
 
 

@@ -72,13 +72,14 @@ from eyespot.cli._stage_options import (
     neighbours_option,
     rerank_local_option,
 )
-from eyespot.cli.console import escaped, note, print_json, print_line, print_raw
+from eyespot.cli.console import escaped, note, print_json, print_line, print_raw, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
 from eyespot.types import Note, NothingFound, UsageError
 
 if TYPE_CHECKING:
+    from eyespot.gallery.filters import Condition
     from eyespot.search.collection import Collection
-    from eyespot.types import Query, Run
+    from eyespot.types import Mask, Query, Run
 
 
 UNSAID, SHARES = (
@@ -184,12 +185,12 @@ def run(
         collection.means = context.with_resource(means_on(ray, workers))
     filters = Selection(where, after, before, near, label or ()).condition(collection.view.tables)
     if without_query and filters is not None:
-        listed = collection.by_date(collection.allowed(filters), k or FEW, groups)
+        listed = collection.by_date(_allowed(collection, filters), k or FEW, groups)
         return _show(SearchOutput(listed, {}, {}, listed, column="taken"), started, output)
     wanted = collection.query(words, image)
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
-    options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
+    options = StageOptions(deep, _allowed(collection, filters), adapt, neighbours, rerank_local, rewriting=rewriting)
     options = replace(options, by=by or options.default_way, teach=teach, named=True, grouped=groups, **later)
     results = collection.answered(wanted, collection.stage(options, moves.feedback(collection, wanted)))
     _refuse_no_words(results)
@@ -208,6 +209,11 @@ def _refuse_no_words(results: Run) -> None:
     """`NothingFound` where a search by words alone has no hit, before anybody judges none."""
     if results.header.get("by") == "words" and not any(results.values()):
         raise NothingFound("no label, title or name holds a word of the query; search by look with --by look")
+
+
+def _allowed(collection: Collection, filters: Condition | None) -> Mask:
+    with progress_bar("%", delay=1.0) as progress:
+        return collection.allowed(filters, progress)
 
 
 def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]]:

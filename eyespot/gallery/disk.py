@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-FORMAT = 1
+FORMAT = 2  # 1: shards alone; 2: some of them are merged into segments, which an older eyespot does not see
 HEADER, ITEMS = "gallery.toml", "items.parquet"
 FETCHED = ".fetched.json"  # in a local copy of a published gallery: which content each of its files has
+_NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?")  # of a shard, or of the first and last shard of a segment
 _FINGERPRINTS = re.compile(r"^(fingerprints) = (\[.*\])$", re.MULTILINE)
 
 
@@ -130,7 +131,14 @@ def write_header(gallery: Path, header: Header) -> None:
     """Put `gallery.toml` in place of the old one."""
     roots = [{"number": number, **root._asdict()} for number, root in sorted(header.roots.items())]
     spaces = [{"stem": stem, **asdict(space)} for stem, space in header.spaces.items()]
-    head = {"format": FORMAT, "rows": header.rows, "default": header.default, "roots": roots, "spaces": spaces}
+    merged = any("-" in name for name in _names(gallery))  # or about to be: the folder in the making has that name too
+    head = {
+        "format": FORMAT if merged else 1,
+        "rows": header.rows,
+        "default": header.default,
+        "roots": roots,
+        "spaces": spaces,
+    }
     with new_digested(gallery / HEADER) as file:
         file.write(toml_text(head).encode())
 
@@ -143,18 +151,55 @@ def clear_shard(gallery: Path, number: int) -> None:
 
 
 def shard_path(gallery: Path, number: int) -> Path:
-    """Where a shard lies."""
-    return gallery / "shards" / f"{number:05d}"
+    """Where a shard lies, or the segment that begins with it."""
+    place = gallery / "shards" / f"{number:05d}"
+    segments = [] if place.is_dir() else place.parent.glob(f"{place.name}-*")
+    return max(segments, key=lambda segment: span_of(segment)[1], default=place)
+
+
+def span_of(shard: Path) -> tuple[int, int]:
+    """The numbers of the first and the last shard that lie there; of a shard that is no segment they are the same."""
+    first, _, last = shard.name.partition("-")
+    return int(first), int(last or first)
+
+
+def number_of(shard: Path) -> int:
+    """The number of a shard; a segment has that of its first shard."""
+    return span_of(shard)[0]
 
 
 def shard_paths(gallery: Path) -> list[Path]:
-    """Every finished shard, in order."""
+    """Every finished shard and segment, in order; those that were merged into a segment are no more."""
+    return [place for place, is_merged in _places(gallery) if not is_merged]
+
+
+def merged_paths(gallery: Path) -> list[Path]:
+    """Shards whose rows are in a segment now, and which a later run removes."""
+    return [place for place, is_merged in _places(gallery) if is_merged]
+
+
+def last_number(gallery: Path) -> int:
+    """The highest number that a shard has, also one within a segment; -1 if there is none."""
+    return max((span_of(place)[1] for place, _ in _places(gallery)), default=-1)
+
+
+def _places(gallery: Path) -> list[tuple[Path, bool]]:
+    """Every finished folder of shards in order, and whether a wider one holds its rows too."""
     folder = gallery / "shards"
+    places = [folder / name for name in _names(gallery) if _NAME.fullmatch(name)]
+    places.sort(key=lambda place: (number_of(place), -span_of(place)[1]))
+    found, end = [], -1
+    for place in places:
+        found.append((place, span_of(place)[1] <= end))
+        end = max(end, span_of(place)[1])
+    return found
+
+
+def _names(gallery: Path) -> list[str]:
     try:
-        names = [name for name in os.listdir(folder) if name.isdigit() and name[0] in "0123456789"]
+        return os.listdir(gallery / "shards")
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [folder / name for name in sorted(names, key=int)]
 
 
 def write_items(shard: Path, table: pa.Table) -> None:

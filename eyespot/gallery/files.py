@@ -14,7 +14,7 @@ from eyespot.gallery.photos.found import reason
 from eyespot.storage import systems
 from eyespot.types import EyespotError
 
-_SPARE, _LEAST = 256, 32  # files that a process should be able to open besides those of a gallery, and must
+SPARE, _LEAST = 256, 32  # files that a process should be able to open besides those of a gallery, and must
 
 
 class Damaged(EyespotError):
@@ -89,7 +89,7 @@ def let_open(files: int) -> bool:
 
     The usual limit is 1024, which a program may raise; ten million pictures are more files.
     """
-    return systems.allow_open_files(files, _SPARE, _LEAST)
+    return systems.allow_open_files(files, SPARE, _LEAST)
 
 
 def need_open(files: int) -> None:

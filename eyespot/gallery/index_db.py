@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eyespot.gallery import disk
 from eyespot.gallery.photos.labels import kind_of, wider
 from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Met, Root, Seen, SkippedFiles, scan_counting
 from eyespot.gallery.videos import stored
@@ -96,6 +97,7 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.sql: sqlite3.Connection = sqlite.connect(path, SCHEMA, derived=True)
+        self._gallery = path.parent
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""
@@ -263,7 +265,8 @@ class Ledger:
     def free_shard(self) -> int:
         """The first number above every shard that is there or planned."""
         tables = " UNION ALL ".join(f"SELECT max(shard) n FROM {table}" for table in ("items", "plan", "imported"))
-        return int(self._one(f"SELECT 1 + ifnull(max(n), -1) FROM ({tables})"))
+        known = int(self._one(f"SELECT ifnull(max(n), -1) FROM ({tables})"))
+        return 1 + max(known, disk.last_number(self._gallery))  # a segment has the numbers of all its shards
 
     def unplan(self, root: int) -> None:
         """Take a root's pictures off the plan; the next look at it plans them anew."""

@@ -6,6 +6,7 @@ written first, a shard appears whole or not at all, and a shard that was cut is 
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from shlex import quote
 
 import numpy as np
 
-from eyespot.gallery import disk, int8_codes, integrity, recovery, texts
+from eyespot.gallery import disk, int8_codes, integrity, recovery, segments, texts
 from eyespot.gallery.decode_workers import Reader, ThreadedReader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
@@ -36,6 +37,7 @@ from eyespot.storage.locks import locked
 from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, TextReader, Vectors
 from eyespot.types.progress import Progress, no_progress
 
+_STRETCH = 1 << 16  # pictures whose vectors are written at once where an encoder is added
 GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --forget
 
 
@@ -121,6 +123,7 @@ class _IndexJob:
         self.complete: set[tuple[str, int]] = set()  # space and shard of vectors that this run wrote for every row
 
     def run(self, roots: list[Root]) -> Summary:
+        segments.settle(self.gallery, self.ledger)
         if recovery.recover(self.gallery, self.ledger):
             self.summary.notes.append("the ledger did not know all shards; it was made again from them")
         known = set(self.ledger.failures())
@@ -146,6 +149,7 @@ class _IndexJob:
         self._fill_hashes(look)
         integrity.add_missing_digests(self.gallery)
         self.summary.notes += write_links(self.gallery, self.options.progress, look)
+        self._merge_shards()
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
@@ -347,6 +351,15 @@ class _IndexJob:
         self.summary.notes.append(f"{folder} has {what}; {tail}")
         return away is None
 
+    def _merge_shards(self) -> None:
+        """Merge many small shards; without room for that the run is as good as done, and a note says so."""
+        many = [group for group in segments.mergeable(self.gallery, self.ledger) if len(group) >= segments.MANY]
+        try:
+            merged = segments.merge(self.gallery, self.ledger, many, self.options.progress, grace=math.inf)
+            self.summary.notes += merged.notes
+        except (EyespotError, OSError) as error:
+            self.summary.notes.append(f"shards were not merged into segments: {error}")
+
     def _fill(self, shard: int, stem: str, rows: Sequence[StoredRow], note: disk.SpaceNote | None) -> None:
         """Embed the rows without a vector, without a note all, from the first of their paths that holds the picture."""
         encoder, folder = self.encoders[stem], disk.shard_path(self.gallery, shard)
@@ -354,9 +367,18 @@ class _IndexJob:
         vectors = np.zeros((len(rows), encoder.space.dim), np.float32)  # (rows, dim)
         if note is not None:
             vectors = np.array(disk.map_vectors(folder, stem))
-        places = [place for row in lacking for place in zip(rows[row].roots, rows[row].paths, strict=True)]
+        for start in range(0, len(lacking), _STRETCH):  # a kill in a segment costs a stretch of it
+            self._embed_rows(shard, stem, vectors, {row: rows[row] for row in lacking[start : start + _STRETCH]})
+            self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
+        if not lacking and note is None:
+            self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
+
+    def _embed_rows(self, shard: int, stem: str, vectors: Vectors, lacking: Mapping[int, StoredRow]) -> None:
+        """Put the vectors of these rows of a shard in place, (rows, dim), where their pictures are there."""
+        encoder = self.encoders[stem]
+        places = [place for row in lacking.values() for place in zip(row.roots, row.paths, strict=True)]
         planned = [PlannedPicture(shard, root, self.ledger.seen(root, path)) for root, path in places]
-        row_of = {rows[row].id: row for row in lacking}
+        row_of = {picture.id: row for row, picture in lacking.items()}
         filled: list[int] = []
         with self._reader(None, {stem: encoder}) as reader:
             batches = Batches(stem, encoder, reader)
@@ -366,6 +388,4 @@ class _IndexJob:
                     filled.append(row)
                     batches.add(read.pixels[stem])
             vectors[filled] = batches.vectors()
-        if filled or note is None:
-            self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
         self.summary.embedded += len(filled)

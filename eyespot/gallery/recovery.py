@@ -114,7 +114,7 @@ def recover(gallery: Path, record: Ledger) -> bool:
     Raises `EyespotError` if they hold pictures that the ledger knows elsewhere: then there are two truths.
     """
     known = record.known_shards()
-    lost = [shard for shard in disk.shard_paths(gallery) if int(shard.name) not in known]
+    lost = [shard for shard in disk.shard_paths(gallery) if disk.number_of(shard) not in known]
     if not lost:
         return False
     with sqlite.transaction(record.sql):
@@ -137,7 +137,7 @@ def _take_in(record: Ledger, shard: Path) -> None:
     sources = [note for note in notes if note.source]
     if sources:
         stem, form = disk.stem_of(sources[0].space), str(rows[0]["id"]).partition(":")[0] if rows else ""
-        values = (int(shard.name), rows[0]["roots"][0] if rows else 0, len(rows), form, stem, sources[0].source)
+        values = (disk.number_of(shard), rows[0]["roots"][0] if rows else 0, len(rows), form, stem, sources[0].source)
         record.sql.execute("INSERT INTO imported VALUES (?, ?, ?, ?, ?, ?)", values)
         return
     if any(record.is_known(row["id"]) for row in rows):
@@ -145,7 +145,7 @@ def _take_in(record: Ledger, shard: Path) -> None:
             f"{shard} holds pictures that the ledger knows elsewhere; move that folder away and run again"
         )
     for number, row in enumerate(rows):
-        _take_row(record, int(shard.name), number, row)
+        _take_row(record, disk.number_of(shard), number, row)
 
 
 def _take_row(record: Ledger, shard: int, number: int, row: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.files import Damaged, let_open, need_open, refuse_damaged
+from eyespot.gallery.files import SPARE, Damaged, let_open, need_open, refuse_damaged
 from eyespot.gallery.photos.places import Root, full_path
 from eyespot.gallery.videos.addresses import file_of
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
@@ -109,14 +110,38 @@ class View:
     def codes(self) -> list[Codes | None] | None:
         """int8 codes of each block, mapped from the files next to it, None for a block without any that are up to date.
 
-        None if no block has some, or they are more files than this process may open.
+        None if no block has some, or if `unopened_codes` is not 0.
         """
-        pairs, damaged = list(zip(self.shards, self.blocks, strict=True)), {file.parent for file in self.damaged_codes}
-        coded = {shard for shard in self.shards if shard not in damaged and has_codes(shard / self.stem)}
-        if not let_open(MAPPED * len(coded)):
+        coded = self._coded
+        if self.unopened_codes:
             return None
+        pairs = zip(self.shards, self.blocks, strict=True)
         found = [current_codes(shard / self.stem, block) if shard in coded else None for shard, block in pairs]
         return found if any(codes is not None for codes in found) else None
+
+    @cached_property
+    def _coded(self) -> set[Path]:
+        """The shards that have codes and no damage to them."""
+        damaged = {file.parent for file in self.damaged_codes}
+        return {shard for shard in self.shards if shard not in damaged and has_codes(shard / self.stem)}
+
+    @cached_property
+    def unopened_codes(self) -> int:
+        """The files of codes, where they are more than this process may open beside its vectors; otherwise 0."""
+        _ = self.blocks  # which are opened first: nothing can be searched without them
+        files = MAPPED * len(self._coded)
+        return 0 if let_open(files) else files
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for the user on what makes a search of this view slow, once it has been searched."""
+        if "codes" not in vars(self) or not self.unopened_codes:  # a search of few rows reads no codes
+            return []
+        limit = math.ceil((self.unopened_codes + len(self.shards) + SPARE) / 1024) * 1024
+        return [
+            f"the int8 codes are {self.unopened_codes} files, more than this program may open, so the search took"
+            f" longer; raise the limit with: ulimit -n {limit}"
+        ]
 
     @cached_property
     def damaged_codes(self) -> list[Path]:

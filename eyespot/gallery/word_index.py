@@ -181,13 +181,13 @@ class WordIndex:
         for key in found:
             by_shard.setdefault(key // ROWS, []).append(key % ROWS)
         for shard in disk.shard_paths(self.gallery):
-            if not (rows := by_shard.get(int(shard.name))):
+            if not (rows := by_shard.get(disk.number_of(shard))):
                 continue
             # Names may be tens of thousands: they are looked for in a table of these rows alone
             with suppress(FileNotFoundError), closing(sqlite3.connect(":memory:", isolation_level=None)) as table:
                 fill_some(table, shard, rows, roots)
                 for row, name in _sources(table, words):
-                    found[int(shard.name) * ROWS + row].append(name)
+                    found[disk.number_of(shard) * ROWS + row].append(name)
         return found
 
     def _listed_sources(

@@ -59,7 +59,7 @@ def fill(table: sqlite3.Connection, gallery: Path, stamp: str) -> None:
     rows = 0
     with _bearing(gallery) as borne:
         for shard in shards:
-            first = int(shard.name) * ROWS
+            first = disk.number_of(shard) * ROWS
             lines = [(first + row, *texts) for row, texts in _texts(shard, columns, roots)]
             table.executemany(insert, lines)
             rows += len(lines)

@@ -23,10 +23,12 @@ from eyespot.types import (
     Mask,
     NearestRows,
     NothingFound,
+    Progress,
     Query,
     Run,
     Stage,
     UsageError,
+    no_progress,
 )
 
 if TYPE_CHECKING:
@@ -205,7 +207,7 @@ class Collection:
         run.header |= {"query": "", "heading": "Newest first", "pictures": [], "by_date": True}
         return run
 
-    def allowed(self, where: str | Condition | None = None) -> Mask:
+    def allowed(self, where: str | Condition | None = None, progress: Progress = no_progress) -> Mask:
         """The rows that a search may find, (rows,); `NothingFound` if there is none."""
         live = self.view.live
         if where is not None:
@@ -213,7 +215,7 @@ class Collection:
 
             columns = filters.columns_of(self.view.tables)
             condition = filters.checked(where, list(columns)) if isinstance(where, str) else where
-            live = live & filters.mask(self.view.tables, condition)
+            live = live & filters.mask(self.view.tables, condition, progress=progress)
         if not live.any():
             raise NothingFound(
                 "no picture fits the filter; widen it"
@@ -242,6 +244,7 @@ class Collection:
             notes.append(
                 f"{damaged[0]} is missing or damaged, so its shard was searched more slowly; repair it with: {line}"
             )
+        notes += self.view.notes
         if imported:
             notes.append(f"the vectors were imported as made by {encoder}; that could not be checked")
         rows = int(self.view.starts[-1])

@@ -22,6 +22,7 @@ import numpy as np
 
 from eyespot import rooms
 from eyespot.gallery.files import refuse_damaged, whole
+from eyespot.gallery.segments import members_of
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import evenly
 from eyespot.storage.atomic import new_file, put_folder
@@ -65,10 +66,16 @@ class Covered:
     digest: str
 
     @classmethod
-    def of(cls, view: View, at: int) -> Covered:
-        """A shard of a gallery as it is now."""
-        block = view.blocks[at]
-        return cls(view.shards[at].name, len(block), _digest(block, view.missing[at]))
+    def of(cls, view: View, at: int) -> list[Covered]:
+        """A shard of a gallery as it is now; of a segment the shards that it was made of."""
+        shard, block, missing = view.shards[at], view.blocks[at], np.asarray(view.missing[at], np.int64)
+        members = [(one.name, one.rows) for one in members_of(shard)] or [(shard.name, len(block))]
+        found, start = [], 0
+        for name, rows in members:
+            mine = missing[(missing >= start) & (missing < start + rows)] - start
+            found.append(cls(name, rows, _digest(block[start : start + rows], mine.tolist())))
+            start += rows
+        return found
 
 
 @dataclass(frozen=True)
@@ -171,9 +178,10 @@ def _parsed(place: Path, view: View) -> StoredIndex:
 
 def _places(view: View, record: StoredIndex, name: str) -> tuple[int, ...]:
     """Where the shards of an index stand among those of the gallery; `UsageError` if one is not what it was."""
-    at = {shard.name: place for place, shard in enumerate(view.shards)}
-    places = tuple(at.get(shard.shard, -1) for shard in record.shards)
-    now = [Covered.of(view, place) if place >= 0 else None for place in places]
+    at = {member.name: place for place, shard in enumerate(view.shards) for member in members_of(shard)}
+    at |= {shard.name: place for place, shard in enumerate(view.shards)}
+    places = tuple(dict.fromkeys(at.get(shard.shard, -1) for shard in record.shards))
+    now = [covered for place in places for covered in (Covered.of(view, place) if place >= 0 else [None])]
     if record.space != view.space.digest or list(record.shards) != now:
         encoder = view.space.encoder
         raise UsageError(
@@ -243,5 +251,5 @@ def store_index(view: View, name: str, record: StoredIndex, built: Path) -> Path
 
 def stored_of(view: View, index: str, settings: Mapping[str, Any], measured: Measured) -> StoredIndex:
     """What is to be kept of an index that was built of all rows the gallery has now."""
-    shards = tuple(Covered.of(view, at) for at in range(len(view.shards)))
+    shards = tuple(covered for at in range(len(view.shards)) for covered in Covered.of(view, at))
     return StoredIndex(index, settings, measured, view.space.digest, shards)

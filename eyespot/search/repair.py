@@ -25,9 +25,7 @@ def repair_beside(gallery: Path, damaged: Sequence[Fault], progress: Progress) -
     notes: list[str] = []
     places = [(fault.shard, PurePosixPath(fault.file).parts) for fault in damaged]
     for stem in sorted({parts[1] for _, parts in places if parts[0] == "local"}):
-        shards = sorted(
-            {disk.shard_path(gallery, int(shard)) for shard, parts in places if parts[:2] == ("local", stem)}
-        )
+        shards = sorted({gallery / "shards" / shard for shard, parts in places if parts[:2] == ("local", stem)})
         notes += _describe_again(gallery, shards, stem, progress)
     for space, name in sorted({parts[1:3] for _, parts in places if parts[0] == "indexes"}):
         progress(f"building {name}", 0, 0)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.gallery import disk
 from eyespot.gallery.view import View
 from eyespot.gallery.word_index import MatchingRows, QueryWord, WordIndex, words_of
 from eyespot.gallery.word_table import ROWS
@@ -93,14 +94,14 @@ def without_parts(matches: WordMatches) -> WordMatches:
 def keys_of(view: View, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The keys of rows in the table of words, (n,)."""
     shards = np.searchsorted(view.starts, rows, side="right") - 1
-    numbers = np.array([int(shard.name) for shard in view.shards], np.int64)
+    numbers = np.array([disk.number_of(shard) for shard in view.shards], np.int64)
     keys: NDArray[np.int64] = numbers[shards] * ROWS + rows - np.asarray(view.starts)[shards]
     return keys
 
 
 def _rows_of(matching: MatchingRows, view: View) -> tuple[NDArray[np.int64], Mask]:
     """Rows of the view, and which of the matching rows they are: shards without vectors in its space are left out."""
-    numbers = np.array([int(shard.name) for shard in view.shards], np.int64)  # ascending
+    numbers = np.array([disk.number_of(shard) for shard in view.shards], np.int64)  # ascending
     shard, row = matching.keys // ROWS, matching.keys % ROWS
     place = np.minimum(np.searchsorted(numbers, shard), max(len(numbers) - 1, 0))
     if not len(numbers):

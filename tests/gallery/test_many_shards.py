@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.gallery.facts import table_of
 from eyespot.gallery.index_db import StoredRow
@@ -27,7 +32,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[3])))
 gallery = Gallery(sys.argv[1])
 view = gallery.view(gallery.stem())
 try:
-    print(len(view.blocks), view.codes is not None)
+    print(len(view.blocks), view.codes is not None, *view.notes)
 except EyespotError as error:
     print(error)
 """
@@ -49,7 +54,11 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("usual", "most", "output"),
-    [(100, 1000, "60 True"), (100, 150, "60 False"), (70, 70, "more than a program may open; raise the limit")],
+    [
+        (100, 1000, "60 True"),
+        (100, 150, "60 False the int8 codes are 180 files, more than this program may open"),
+        (70, 70, "more than a program may open; raise the limit"),
+    ],
     ids=["raised", "too few for codes", "too few"],
 )
 def test_files_that_are_more_than_the_usual_limit_are_opened(gallery: Path, usual: int, most: int, output: str) -> None:
@@ -57,6 +66,39 @@ def test_files_that_are_more_than_the_usual_limit_are_opened(gallery: Path, usua
     line = [sys.executable, "-c", OPEN, str(gallery), str(usual), str(most)]
     done = subprocess.run(line, capture_output=True, text=True, check=True)
     assert output in done.stdout
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As many vectors as are searched by their codes, in sixty shards that are links to one."""
+    folder = tmp_path_factory.mktemp("large")
+    space: Space = rooms.load("encoders", "starter").space
+    rows = (1 << 26) // (SHARDS * space.dim) + 1
+    first, stem = disk.shard_path(folder, 0), disk.stem_of(space)
+    first.mkdir(parents=True)
+    facts = [StoredRow(f"{row}", {}, [0], [f"{row}.jpg"], 1, 1, {}) for row in range(rows)]
+    disk.write_items(first, table_of(facts, {}))
+    vectors = np.random.default_rng(3).normal(size=(rows, space.dim)).astype(np.float16)
+    disk.write_vectors(first, vectors, disk.SpaceNote(space, [], vectors[:3].astype(float).tolist()))
+    disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {stem: space}, stem, rows))
+    write_missing(Gallery(folder).view(stem), lambda _what, _done, _total: None)
+    for number in range(1, SHARDS):
+        disk.shard_path(folder, number).mkdir()
+        for file in first.iterdir():
+            os.link(file, disk.shard_path(folder, number) / file.name)
+    return folder
+
+
+@pytest.mark.parametrize("verb", ["search", "search --by look"])
+def test_a_search_without_room_for_codes_says_so_and_its_way_out_works(large: Path, verb: str) -> None:
+    line = f"{shlex.quote(sys.executable)} -m eyespot.cli {verb} bird -k 5 -g {shlex.quote(str(large))} --json"
+    shell = ["bash", "-c"]
+    few = subprocess.run([*shell, f"ulimit -n 180; {line}"], capture_output=True, text=True, check=True)
+    (advice,) = re.findall(r"raise the limit with: (ulimit -n \d+)", few.stderr)
+    many = subprocess.run([*shell, f"ulimit -Sn 180; {advice}; {line}"], capture_output=True, text=True, check=True)
+    assert "int8 codes are 180 files" in few.stderr and "int8 codes" not in many.stderr
+    answers = [[(item["id"], item["score"]) for item in json.loads(one.stdout)["items"]] for one in (few, many)]
+    assert len(answers[0]) == 5 and answers[0] == answers[1]
 
 
 def test_a_search_reads_notes_without_their_fingerprints(gallery: Path) -> None:

@@ -20,13 +20,13 @@ from eyespot.gallery.groups.hashes import FORMS, HASHES, read_hashes, read_numbe
 from eyespot.gallery.groups.near_duplicates import Families, Hashes
 from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
 from eyespot.gallery.int8_codes import LookAtFiles
+from eyespot.gallery.segments import LINKS, current_numbers
 from eyespot.gallery.videos.addresses import frame_of
 from eyespot.gallery.videos.facts import VIDEO_ID
 from eyespot.gallery.view import Gallery, View
 from eyespot.storage.digests import damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
 
-LINKS = "links.i64"
 Numbers = NDArray[np.int64]
 _EPOCH = datetime(1970, 1, 1)
 _SHARD = 1 << 32  # the number of a row is its place in its shard, plus so much for each shard number
@@ -76,7 +76,7 @@ def _times(shard: Path, names: Sequence[str]) -> list[int]:
 def _numbers(view: View) -> Numbers:
     """What each row of a view is called on disk, (rows,)."""
     sizes = np.diff(view.starts).tolist()
-    parts = [int(shard.name) * _SHARD + np.arange(rows) for shard, rows in zip(view.shards, sizes, strict=True)]
+    parts = [disk.number_of(shard) * _SHARD + np.arange(rows) for shard, rows in zip(view.shards, sizes, strict=True)]
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
@@ -135,6 +135,7 @@ class Groups:
         """For each row the lowest row of its copies, and of its group, (rows,) each."""
         parts = [read_numbers(shard / LINKS, (-1, 3), np.array(ALONE, "<i8")) for shard in self._view.shards]
         links = np.concatenate([np.empty((0, 3), np.int64), *parts])
+        links[:, :2] = current_numbers(self._view.shards, links[:, :2], _SHARD)
         numbers = _numbers(self._view)
         rows = np.searchsorted(numbers, links[:, :2])
         known = np.flatnonzero((rows < len(numbers)).all(axis=1))

@@ -20,6 +20,7 @@ from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.layout.clusters import Cells, cluster_cells
 from eyespot.gallery.layout.embedding import Points, flat_map, trustworthiness
 from eyespot.gallery.layout.placing import LANDMARKS, Landmarks, place_all, unit_vectors
+from eyespot.gallery.segments import members_of
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import sample_rows
 from eyespot.storage.atomic import make_folder
@@ -95,7 +96,8 @@ def shard_keys(view: View) -> tuple[tuple[str, int, str], ...]:
         status = (shard / name).stat() if (shard / name).exists() else None
         # Imported vectors may lie elsewhere and have no digest here.
         known = sound_digests(shard).get(name) or (f"{status.st_size:x}" if status else "")
-        keys.append((shard.name, rows, known))
+        members = members_of(shard)  # a segment is the shards that it was made of, also for a map of those
+        keys += [(one.name, one.rows, one.digests.get(name, known)) for one in members] or [(shard.name, rows, known)]
     return tuple(keys)
 
 

@@ -16,13 +16,16 @@ from eyespot.gallery import disk
 from eyespot.gallery.remote.manifest import MANIFEST, OURS, File, Manifest, mended
 from eyespot.gallery.remote.stores import Store, store_at
 from eyespot.parallel import ordered_map
-from eyespot.storage.atomic import new_file
+from eyespot.storage.atomic import new_file, put_folder
 from eyespot.storage.digests import BLAKE2B
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 STATE = disk.FETCHED
 LOG = f"{STATE}l"  # a line for each file that has come since the state was written: `.fetched.jsonl`
+
+
+_COMING = ".coming"  # at the end of a segment's hidden name, while its files are on their way
 
 
 def copies() -> Path:
@@ -56,7 +59,7 @@ def fetch(url: str, into: Path | None = None, progress: Progress = no_progress) 
 def _fetch(store: Store, wanted: dict[str, File], copy: Path, progress: Progress) -> None:
     have = _fetched(copy)
     missing = {
-        name: file for name, file in wanted.items() if have.get(name) != file.digest or not (copy / name).is_file()
+        name: file for name, file in wanted.items() if have.get(name) != file.digest or not _place(copy, name).is_file()
     }
     # After a kill between a file and its line in the log, the file counts neither as what it was nor as another's.
     have |= dict.fromkeys(missing, "")
@@ -70,6 +73,8 @@ def _fetch(store: Store, wanted: dict[str, File], copy: Path, progress: Progress
             _note(log, have, name, file)
             done += file.size
             progress("fetching", done, total)
+        for folder in {_place(copy, name).parent for name in wanted if _place(copy, name) != copy / name}:
+            put_folder(folder, folder.with_name(_final_name(folder)))
         if header is not None:
             # Who opens the copy meanwhile finds no space whose vectors are still on their way.
             _note(log, have, disk.HEADER, _fetch_file(store, copy, (disk.HEADER, header)))
@@ -78,15 +83,27 @@ def _fetch(store: Store, wanted: dict[str, File], copy: Path, progress: Progress
         (copy / name).unlink(missing_ok=True)
         del have[name]
     shards = {name.split("/")[1] for name in wanted if name.startswith("shards/")}
-    for shard in disk.shard_paths(copy):
+    for shard in (*disk.shard_paths(copy), *disk.merged_paths(copy), *copy.glob(f"shards/.*{_COMING}")):
         if shard.name not in shards:
             shutil.rmtree(shard)
     _remember(copy, have)
 
 
+def _place(copy: Path, name: str) -> Path:
+    """Where a file lies, or is to lie: a segment appears whole, for it hides the shards that it was made of."""
+    place = copy / name
+    if "-" not in place.parent.name or place.parent.is_dir() or place.parent.parent.name != "shards":
+        return place
+    return place.parent.with_name(f".{place.parent.name}{_COMING}") / place.name
+
+
+def _final_name(folder: Path) -> str:
+    return folder.name[1:].removesuffix(_COMING)
+
+
 def _fetch_file(store: Store, copy: Path, item: tuple[str, File]) -> File:
     name, file = item
-    place = copy / name
+    place = _place(copy, name)
     place.parent.mkdir(parents=True, exist_ok=True)
     digest, size = BLAKE2B(), 0
     with new_file(place) as local:

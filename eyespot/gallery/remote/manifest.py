@@ -16,7 +16,7 @@ from eyespot.types import EyespotError
 FORMAT = 1
 MANIFEST = "gallery.json"
 # Nothing else is taken from an address, whatever its manifest says.
-OURS = re.compile(r"gallery\.toml|(shards/\d+|indexes(/[\w+][\w.+-]*){2,7})/[\w+][\w.+-]*")
+OURS = re.compile(r"gallery\.toml|(shards/\d+(-\d+)?|indexes(/[\w+][\w.+-]*){2,7})/[\w+][\w.+-]*")
 TABLES = re.compile(r"ledger/judgements-\d+(\.[0-9a-f]+)?\.parquet")
 
 

@@ -7,7 +7,6 @@ falls as a power law, in float16 on disk.
 from __future__ import annotations
 
 import os
-import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from eyespot.kernels import compiled
 from eyespot.kernels.codes import Codes, write_codes
 from eyespot.search.plan.slopes import BILLION, Line, Rate, Slopes
 from eyespot.storage.atomic import flush
+from eyespot.storage.systems import processor_name
 from eyespot.storage.toml import toml_text
 from eyespot.types import AdaptedQuery, Encoder
 
@@ -205,12 +205,7 @@ def with_rate(known: Slopes, encoder: Encoder, photos: Sequence[Path], seconds: 
 
 def this_machine() -> str:
     """This machine in words: its processor and cores."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        processor = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        processor = platform.processor() or platform.machine()
-    return f"{processor}, {os.cpu_count()} cores"
+    return f"{processor_name()}, {os.cpu_count()} cores"
 
 
 def as_toml(slopes: Slopes) -> str:

@@ -1,0 +1,359 @@
+"""Segments: shards merged into one folder of the same form, so that a gallery of millions has few files.
+
+A segment is `shards/00000-00127`: the rows of the shards 0 to 127 in their order, with those of pictures that are gone,
+so that no row gets another number. Its `members.json` says which rows came from which shard, for what was made of the
+shards before: links between copies, approximate indexes, the map.
+
+It appears by one rename, from which on every reader leaves out the shards within its span. Then the ledger is brought
+up to date and the shards are removed; a killed run is finished by the next one that writes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from itertools import accumulate, groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery import disk
+from eyespot.gallery.files import whole
+from eyespot.gallery.groups.hashes import HASHES
+from eyespot.kernels.codes import code_files, has_codes, write_codes
+from eyespot.storage import sqlite
+from eyespot.storage.atomic import new_folder
+from eyespot.storage.digests import damaged_files, file_blake2b, new_digested, rewriting, sound_digests
+from eyespot.storage.locks import locked
+from eyespot.types import EyespotError, Progress, UsageError, no_progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from eyespot.gallery.index_db import Ledger
+
+MEMBERS, LINKS = "members.json", "links.i64"
+MANY = 64  # neighbouring shards that an index run merges by itself
+ROWS = 1 << 20  # of a segment; it has fewer where the next shard would not fit
+GRACE = 10.0  # seconds for which a search that began before may still read the shards that were merged
+_PIECE = 1 << 14  # rows of facts that are written at once
+_BYTES = 1 << 24  # of vectors that are copied at once
+
+
+@dataclass(frozen=True)
+class Member:
+    """A shard that was merged: its number and rows, and the digest of its vectors in each space by file name."""
+
+    number: int
+    rows: int
+    digests: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What its folder was called."""
+        return f"{self.number:05d}"
+
+
+class Merged(NamedTuple):
+    """What a run of `compact` did: the segments that it made, the shards and rows in them, and notes on the rest."""
+
+    segments: list[str]
+    shards: int
+    rows: int
+    notes: list[str]
+
+
+def members_of(shard: Path) -> list[Member]:
+    """The shards in a segment, in order; none of a shard that is no segment. `EyespotError` if the list is damaged."""
+    first, last = disk.span_of(shard)
+    if first == last:
+        return []
+    with whole(shard / MEMBERS, lambda: disk.way_out(shard)) as place:
+        members = [Member(**one) for one in json.loads(place.read_text(encoding="utf-8"))]
+        if not members or (members[0].number, members[-1].number) != (first, last):
+            raise ValueError("it names other shards")
+        return members
+
+
+def current_numbers(shards: Sequence[Path], numbers: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Numbers of rows, each `shard · rows + row`, as they are now that some of the shards are in segments."""
+    moved: dict[int, int] = {}
+    for shard in shards:
+        members = members_of(shard)
+        starts = accumulate((member.rows for member in members), initial=0)
+        moved |= {member.number: disk.number_of(shard) * rows + at for member, at in zip(members, starts, strict=False)}
+    if not moved:
+        return numbers
+    old = np.array(sorted(moved), np.int64)
+    new = np.array([moved[number] for number in sorted(moved)], np.int64)
+    at = np.minimum(np.searchsorted(old, numbers // rows), len(old) - 1)
+    found: NDArray[np.int64] = np.where(old[at] == numbers // rows, new[at] + numbers % rows, numbers)
+    return found
+
+
+# -- what a killed run left ---------------------------------------------------------------------------------
+
+
+def settle(gallery: Path, ledger: Ledger) -> None:
+    """Finish what a run that was killed began: the ledger's rows of merged shards, their folders, half a segment."""
+    for segment in disk.shard_paths(gallery):
+        if "-" in segment.name:
+            _move_rows(ledger, segment)
+    _remove([*disk.merged_paths(gallery), *gallery.glob("shards/.*-*.part")])
+
+
+def _move_rows(ledger: Ledger, segment: Path) -> None:
+    """Let the ledger find the rows of the shards of a segment there; nothing happens where it does already."""
+    first, last = disk.span_of(segment)
+    inside = (first + 1, last)
+    if not ledger.sql.execute("SELECT 1 FROM items WHERE shard BETWEEN ? AND ? LIMIT 1", inside).fetchone():
+        return
+    start = 0
+    with sqlite.transaction(ledger.sql):
+        for member in members_of(segment):
+            if member.number > first:
+                values = (first, start, member.number)
+                ledger.sql.execute("UPDATE items SET shard = ?, row = row + ? WHERE shard = ?", values)
+            start += member.rows
+        stale = ledger.sql.execute("SELECT 1 FROM stale WHERE shard BETWEEN ? AND ?", (first, last)).fetchone()
+        ledger.sql.execute("DELETE FROM stale WHERE shard BETWEEN ? AND ?", (first, last))
+        ledger.sql.executemany("INSERT INTO stale VALUES (?)", [(first,)] if stale else [])
+
+
+def _remove(folders: Sequence[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def compact(gallery: Path, most: int = ROWS, progress: Progress = no_progress, grace: float = GRACE) -> Merged:
+    """Merge the shards of a gallery into segments of at most so many rows.
+
+    Raises `UsageError` if there is no gallery or it is a copy of a published one, `EyespotError` while another eyespot
+    writes to it, and where the disk is too small or full; then the gallery is as it was.
+    """
+    from eyespot.gallery.index_db import Ledger
+
+    disk.read_header(gallery)
+    if (gallery / disk.FETCHED).exists():
+        raise UsageError(f"{gallery} is a copy of a published gallery; compact that one and publish it again")
+    place = gallery / "ledger.sqlite"
+    try:
+        with locked(gallery), sqlite.whole(place), closing(Ledger(place)) as ledger:
+            settle(gallery, ledger)
+            return merge(gallery, ledger, mergeable(gallery, ledger, most), progress, grace)
+    except (OSError, sqlite3.OperationalError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise EyespotError(f"cannot write to {gallery} ({reason}); make room and run the same line again") from error
+
+
+def planned(gallery: Path, most: int = ROWS) -> list[list[Path]]:
+    """The groups of shards that `compact` would merge; nothing is written."""
+    from eyespot.gallery.reading import reading
+
+    disk.read_header(gallery)
+    with reading(gallery) as ledger:
+        return mergeable(gallery, ledger, most)
+
+
+# -- what can be merged -------------------------------------------------------------------------------------
+
+
+class _Shard(NamedTuple):
+    path: Path
+    rows: int
+    kind: tuple[Any, ...] | None  # what shards that are merged have in common; None for one that is left alone
+
+
+def mergeable(gallery: Path, ledger: Ledger, most: int = ROWS) -> list[list[Path]]:
+    """Neighbouring shards that fit into one segment of at most so many rows, in order; each list has two or more."""
+    known = ledger.shard_rows()
+    shards = [_looked_at(shard, known) for shard in disk.shard_paths(gallery)]
+    groups: list[list[Path]] = []
+    for kind, run in groupby(shards, key=lambda shard: shard.kind):
+        group: list[Path] = []
+        rows = 0
+        for shard in run:
+            if group and rows + shard.rows > most:
+                groups.append(group)
+                group, rows = [], 0
+            group.append(shard.path)
+            rows += shard.rows
+        groups += [group] if kind is not None else []
+    return [group for group in groups if len(group) > 1]
+
+
+def _looked_at(shard: Path, known: dict[int, int]) -> _Shard:
+    """Imported vectors lie elsewhere or are large already; local features stay beside the shard they were made of."""
+    rows = known.get(disk.number_of(shard), 0)
+    local = shard / "local"
+    if not rows or (local.is_dir() and any(local.iterdir())):
+        return _Shard(shard, rows, None)
+    try:
+        kinds = sorted((disk.stem_of(note.space), note.dtype, note.source or "") for note in disk.read_notes(shard))
+        kind = (*kinds, (shard / HASHES).exists()) if disk.count_items(shard) == rows else None
+    except EyespotError:  # a repair comes first
+        return _Shard(shard, rows, None)
+    return _Shard(shard, rows, None if any(source for *_, source in kinds) else kind)
+
+
+# -- merging ------------------------------------------------------------------------------------------------
+
+
+def merge(
+    gallery: Path,
+    ledger: Ledger,
+    groups: Sequence[Sequence[Path]],
+    progress: Progress = no_progress,
+    grace: float = GRACE,
+) -> Merged:
+    """Make a segment of each group of shards; the caller holds the gallery's lock.
+
+    Merged shards are removed `grace` seconds after their segment has appeared; infinity leaves that to a later run.
+    A group with a damaged file is left alone and named in the notes. Raises `EyespotError` where the disk has no room
+    for the largest group, OSError if it is full all the same.
+    """
+    made = Merged([], 0, 0, [])
+    _refuse_full(gallery, groups, len(groups) if grace == math.inf else 2)
+    total, done, old = sum(map(len, groups)), 0, list[tuple[float, Sequence[Path]]]()
+    for group in groups:
+        progress("merging shards", done, total)
+        done += len(group)
+        if damaged := next((shard for shard in group if damaged_files(shard)), None):
+            made.notes.append(f"{damaged} has a damaged file, so its neighbours stay apart; {disk.way_out(damaged)}")
+            continue
+        segment = _segment(gallery, group)
+        _move_rows(ledger, segment)
+        made.segments.append(segment.name)
+        made = made._replace(shards=made.shards + len(group), rows=made.rows + disk.count_items(segment))
+        old.append((time.monotonic() + grace, group))
+        _remove_due(old)
+    progress("merging shards", total, total)
+    while old and grace < math.inf:
+        progress("waiting for searches that read the old shards", 0, 0)
+        time.sleep(max(0.0, old[0][0] - time.monotonic()))
+        _remove_due(old)
+    return made
+
+
+def _remove_due(old: list[tuple[float, Sequence[Path]]]) -> None:
+    """Remove the shards whose time has come, and take them off the list."""
+    while old and old[0][0] <= time.monotonic():
+        _remove(old.pop(0)[1])
+
+
+def _refuse_full(gallery: Path, groups: Sequence[Sequence[Path]], together: int) -> None:
+    """`EyespotError` without room for so many segments beside the shards that they are made of."""
+    sizes = [sum(file.stat().st_size for shard in group for file in shard.iterdir()) for group in groups]
+    needed, free = sum(sorted(sizes)[-together:]) if sizes else 0, shutil.disk_usage(gallery).free
+    if needed > free:
+        raise EyespotError(
+            f"merging takes {needed / 1e9:.1f} GB for a while, and the disk of {gallery} has {free / 1e9:.1f} GB;"
+            " make room, or make smaller segments with: eyespot compact --rows"
+        )
+
+
+def _segment(gallery: Path, shards: Sequence[Path]) -> Path:
+    first, last = disk.span_of(shards[0])[0], disk.span_of(shards[-1])[1]
+    place = gallery / "shards" / f"{first:05d}-{last:05d}"
+    sizes = [disk.count_items(shard) for shard in shards]
+    with new_folder(place) as folder:
+        _merge_facts(shards, folder)
+        for note in disk.read_notes(shards[0]):
+            _merge_vectors(shards, sizes, disk.stem_of(note.space), folder)
+        names = [HASHES, LINKS] if all(map(_has_links, shards)) else [HASHES]
+        for name in (name for name in names if (shards[0] / name).exists()):
+            with new_digested(folder / name) as file:
+                for shard in shards:
+                    file.write((shard / name).read_bytes())
+            _take_time(folder / name, shards)
+        members = [member for shard, rows in zip(shards, sizes, strict=True) for member in _members(shard, rows)]
+        with new_digested(folder / MEMBERS) as file:
+            file.write(json.dumps([asdict(member) for member in members]).encode())
+        disk.write_header(gallery, disk.read_or_rebuild_header(gallery))  # from now on with the format of segments
+    return place
+
+
+def _has_links(shard: Path) -> bool:
+    """Whether its links are there and no older than its facts; else the next index run makes them for the segment."""
+    times = [(shard / name).stat().st_mtime_ns for name in (disk.ITEMS, LINKS) if (shard / name).exists()]
+    return len(times) == 2 and times[0] <= times[1]
+
+
+def _members(shard: Path, rows: int) -> list[Member]:
+    digests = {name: digest for name, digest in sound_digests(shard).items() if name.count(".") == 1}
+    vectors = {name: digest for name, digest in digests.items() if name.endswith(".npy")}
+    return members_of(shard) or [Member(disk.number_of(shard), rows, vectors)]
+
+
+def _merge_facts(shards: Sequence[Path], folder: Path) -> None:
+    """The tables of facts one after the other, with all columns that one of them has."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schemas = [pq.read_schema(shard / disk.ITEMS) for shard in shards]
+    schema = pa.unify_schemas(schemas, promote_options="permissive")
+    with (
+        new_digested(folder / disk.ITEMS) as file,
+        pq.ParquetWriter(file.io, schema, write_page_checksum=True) as writer,
+    ):
+        for table in _tables(shards, schema):
+            writer.write_table(table, row_group_size=2048)
+    _take_time(folder / disk.ITEMS, shards)
+
+
+def _tables(shards: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The facts of all rows in pieces of some thousand, lest small shards leave many small row groups."""
+    import pyarrow as pa
+
+    waiting: list[pa.Table] = []
+    for shard in shards:
+        table = disk.read_items(shard)
+        columns = [
+            table[one.name].cast(one.type) if one.name in table.column_names else pa.nulls(len(table), one.type)
+            for one in schema
+        ]
+        waiting.append(pa.table(columns, schema=schema))
+        if sum(map(len, waiting)) >= _PIECE:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _merge_vectors(shards: Sequence[Path], sizes: Sequence[int], stem: str, folder: Path) -> None:
+    """The vectors of a space one after the other, then their note, and codes where a shard has some."""
+    blocks = [disk.map_vectors(shard, stem) for shard in shards]
+    notes = [disk.read_note(shard, stem) for shard in shards]
+    starts = accumulate(sizes, initial=0)
+    missing = [start + row for note, start in zip(notes, starts, strict=False) if note for row in note.missing]
+    name, like = f"{stem}.npy", blocks[0]
+    with new_digested(folder / name) as file:
+        head = {"descr": np.lib.format.dtype_to_descr(like.dtype), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(file.io, head | {"shape": (sum(sizes), like.shape[1])})
+        step = max(1, _BYTES // (like.shape[1] * like.itemsize))
+        for block in blocks:
+            for at in range(0, len(block), step):
+                file.write(np.ascontiguousarray(block[at : at + step]).tobytes())
+    _take_time(folder / name, shards)
+    space = next(note for note in notes if note)
+    fresh = disk.SpaceNote(space.space, missing, space.fingerprints, None, f"blake2b:{file.hex}", like.dtype.name)
+    disk.write_note(folder, fresh)
+    if any(has_codes(shard / stem) for shard in shards):
+        with rewriting(folder, code_files(stem)) as digests:
+            write_codes(disk.map_vectors(folder, stem), folder / stem)
+            digests |= {name: file_blake2b(folder / name) for name in code_files(stem)}
+
+
+def _take_time(place: Path, shards: Sequence[Path]) -> None:
+    """Give a file the time of the newest that it was made of: what was made of those does not count as outdated."""
+    times = [(shard / place.name).stat().st_mtime_ns for shard in shards]
+    os.utime(place, ns=(max(times), max(times)))

@@ -1,0 +1,339 @@
+"""Shards merged into segments: every answer stays, whatever comes after, and a kill at any moment loses nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eyespot import rooms
+from eyespot.gallery import disk, segments
+from eyespot.gallery.groups.stored import Groups
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.integrity import faults
+from eyespot.gallery.layout.stored import shard_keys
+from eyespot.gallery.remote import fetch, publish
+from eyespot.gallery.segments import compact, members_of
+from eyespot.gallery.view import Gallery
+from eyespot.search.index_choice import Measured, stored_of
+from eyespot.types import EyespotError, UsageError, no_progress
+from tests.cli.conftest import run_eyespot
+from tests.gallery.conftest import draw
+from tests.made_once import made_once
+
+SHARDS = 8
+QUESTIONS = (
+    ("search", "stripes", "-k", 30),
+    ("search", "stripes", "--by", "look"),
+    ("search", "egret", "--by", "words"),
+    ("search", "--where", "number > 20"),
+    ("search", "a bird", "--where", "kind = 'heron'"),
+    ("duplicates",),
+    ("failures",),
+)
+
+
+def photos_of(folder: Path, first: int, count: int) -> Path:
+    """Drawn photos with labels; every tenth is a copy of the one before, under its own bytes."""
+    lines = ["file_name,kind,number"]
+    folder.mkdir(parents=True)
+    for seed in range(first, first + count):
+        draw(folder / f"{seed:03d}.jpg", seed)
+        lines.append(f"{seed:03d}.jpg,{'heron' if seed % 3 else 'egret'},{seed}")
+    (folder / "metadata.csv").write_text("\n".join(lines) + "\n")
+    shutil.copyfile(folder / f"{first:03d}.jpg", folder / "again.jpg")
+    with (folder / "again.jpg").open("ab") as file:
+        file.write(b"\0")
+    (folder / "torn.jpg").write_bytes(b"\xff\xd8\xff")
+    return folder
+
+
+def add(gallery: Path, *photos: Path, **options: Any) -> None:
+    index(gallery, [str(one) for one in photos], [rooms.load("encoders", "starter")], Options(**options))
+
+
+def make(folder: Path) -> None:
+    add(folder / "gallery", photos_of(folder / "photos", 0, 4 * SHARDS - 1), shard_rows=4, codes=True)
+
+
+@pytest.fixture
+def gallery(tmp_path: Path) -> Path:
+    """32 photos in eight shards with codes."""
+    made = made_once("segments", make)
+    shutil.copytree(made / "photos", tmp_path / "photos")
+    copied = Path(shutil.copytree(made / "gallery", tmp_path / "gallery"))
+    add(copied, tmp_path / "photos")
+    return copied
+
+
+def answers(gallery: Path) -> list[Any]:
+    """What each question is answered, without the time it took."""
+    found = []
+    for question in QUESTIONS:
+        done = run_eyespot(*question, "-g", gallery, "--json")
+        assert done.returncode in (0, 3), done.stderr
+        answer = json.loads(done.stdout)
+        found.append(
+            {name: value for name, value in answer.items() if name != "took_ms"} if isinstance(answer, dict) else answer
+        )
+    return found
+
+
+def rows_of(gallery: Path) -> tuple[list[Any], bytes, list[int]]:
+    """All rows: their facts, vectors and groups, bit for bit."""
+    view = Gallery(gallery).view(Gallery(gallery).stem())
+    facts = [row for shard in view.shards for row in disk.read_items(shard).to_pylist()]
+    return facts, b"".join(block.tobytes() for block in view.blocks), Groups(view).numbers.tolist()
+
+
+def names(gallery: Path) -> list[str]:
+    return [shard.name for shard in disk.shard_paths(gallery)]
+
+
+def test_a_segment_has_all_rows_and_every_answer_stays(gallery: Path) -> None:
+    rows, before = rows_of(gallery), answers(gallery)
+    view = Gallery(gallery).view(Gallery(gallery).stem())
+    covered = stored_of(view, "faiss", {}, Measured(0.9, 50, 1, "words")).shards
+    keys, files = shard_keys(view), len(list((gallery / "shards").rglob("*.npy")))
+
+    merged = compact(gallery, grace=0)
+
+    view = Gallery(gallery).view(Gallery(gallery).stem())
+    assert names(gallery) == merged.segments == [f"00000-{SHARDS - 1:05d}"]
+    assert (merged.shards, merged.rows, merged.notes) == (SHARDS, len(rows[0]), [])
+    assert [member.rows for member in members_of(view.shards[0])] == [4] * SHARDS
+    assert rows_of(gallery) == rows and answers(gallery) == before
+    assert view.codes is not None and shard_keys(view) == keys
+    assert stored_of(view, "faiss", {}, Measured(0.9, 50, 1, "words")).shards == covered
+    assert len(list((gallery / "shards").rglob("*.npy"))) * SHARDS == files
+    assert faults(gallery, no_progress) == [] and not compact(gallery, grace=0).segments
+
+
+def test_links_of_copies_lead_to_the_rows_where_they_are_now(gallery: Path, tmp_path: Path) -> None:
+    """Those of a shard that came before the segment and points into it; it is not written again for that."""
+    shutil.copyfile(tmp_path / "photos" / "000.jpg", tmp_path / "photos" / "third.jpg")
+    with (tmp_path / "photos" / "third.jpg").open("ab") as file:
+        file.write(b"\1")
+    compact(gallery, most=16, grace=0)
+    add(gallery)
+    before = rows_of(gallery)[2]
+    links = {shard.name: (shard / "links.i64").read_bytes() for shard in disk.shard_paths(gallery)}
+    assert before[0] >= 0 and before.count(before[0]) == 3
+
+    compact(gallery, grace=0)
+
+    assert rows_of(gallery)[2] == before
+    assert (disk.shard_paths(gallery)[0] / "links.i64").read_bytes() == b"".join(links.values())
+
+
+def change(act: str, folder: Path, number: int) -> None:
+    """What people do to their photos between two runs."""
+    if act == "more":
+        photos_of(folder / f"more{number}", 40 + 10 * number, 9)
+    elif act == "label":
+        table = folder / "photos" / "metadata.csv"
+        table.write_text(table.read_text().replace("heron", f"stork {number}"))
+    elif act == "move":
+        (folder / "photos" / "005.jpg").replace(folder / "photos" / "a.jpg")
+    elif act == "lose":
+        (folder / "photos" / "007.jpg").unlink()
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
+def test_whatever_comes_after_ends_as_without_segments(gallery: Path, tmp_path: Path, seed: int) -> None:
+    plain, chance = Path(shutil.copytree(gallery, tmp_path / "plain")), random.Random(seed)
+    acts = ["more", "compact", "label", "move", "compact", "lose", "repair", "more", "compact", "ledger", "index"]
+    chance.shuffle(acts)
+    for number, act in enumerate(["compact", *acts]):
+        if act == "compact":
+            compact(gallery, most=chance.choice([16, 40, 1 << 20]), grace=0)
+        else:
+            change(act, tmp_path, number)
+            for one in (gallery, plain):
+                for file in one.glob("ledger.sqlite*") if act == "ledger" else ():
+                    file.unlink()
+                roots = [tmp_path / "photos", *sorted(tmp_path.glob("more*"))]
+                add(one, *roots, shard_rows=4, repair=act in ("repair", "ledger"), codes=True)
+        assert rows_of(gallery) == rows_of(plain), act
+    assert faults(gallery, no_progress) == []
+    assert any("-" in name for name in names(gallery)) and not any("-" in name for name in names(plain))
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+gallery, moment = sys.argv[1], int(sys.argv[2])
+from eyespot.gallery import segments
+seen = 0
+def hook(event, args):
+    global seen
+    if event in ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.utime"):
+        if gallery in str(args[0]) or event in ("os.remove", "os.rmdir"):
+            seen += 1
+            if seen == moment:
+                os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+segments.compact(Path(gallery), most=16, grace=0)
+print(seen)
+"""
+
+
+def killed_at(gallery: Path, moment: int) -> int:
+    """Compact, killed before its so many-th change or look at a file; how many there were if it came to its end."""
+    done = subprocess.run([sys.executable, "-c", KILLED, str(gallery), str(moment)], capture_output=True, text=True)
+    assert done.returncode in (0, -9), done.stderr
+    return int(done.stdout) if done.returncode == 0 else 0
+
+
+@pytest.mark.parametrize("times", [6, pytest.param(150, marks=pytest.mark.long)])
+@pytest.mark.timeout(900)
+def test_a_kill_at_any_moment_loses_nothing(gallery: Path, tmp_path: Path, times: int) -> None:
+    rows = rows_of(gallery)
+    moments = killed_at(Path(shutil.copytree(gallery, tmp_path / "counted")), 0)
+    assert moments > 50
+    for moment in np.linspace(1, moments, times).astype(int).tolist():
+        victim = Path(shutil.copytree(gallery, tmp_path / "victim"))
+        killed_at(victim, moment)
+        assert rows_of(victim) == rows, moment  # as a search finds it before anything is mended
+        if moment % 2:
+            compact(victim, most=16, grace=0)
+        add(victim, tmp_path / "photos")
+        assert rows_of(victim) == rows and faults(victim, no_progress) == [], moment
+        assert not disk.merged_paths(victim) and not list((victim / "shards").glob(".*"))
+        shutil.rmtree(victim)
+
+
+def test_an_index_run_merges_many_small_shards_itself(tmp_path: Path) -> None:
+    """The shards that were merged stay until the next run, for searches that began before."""
+    photos = photos_of(tmp_path / "photos", 0, segments.MANY)
+    gallery = tmp_path / "gallery"
+
+    add(gallery, photos, shard_rows=1)
+    rows, old = rows_of(gallery), disk.merged_paths(gallery)
+    add(gallery)
+
+    assert len(names(gallery)) == 1 and len(old) >= segments.MANY
+    assert rows_of(gallery) == rows and not disk.merged_paths(gallery)
+
+
+def test_an_older_eyespot_refuses_a_gallery_with_segments(gallery: Path) -> None:
+    """It would see none of their rows; without segments it reads what this one writes."""
+    header = gallery / "gallery.toml"
+    assert "format = 1\n" in header.read_text()
+    compact(gallery, grace=0)
+    assert "format = 2\n" in header.read_text()
+
+
+def test_a_damaged_shard_stays_as_it_is_and_is_named(gallery: Path) -> None:
+    place = disk.shard_path(gallery, 5) / f"{Gallery(gallery).stem()}.npy"
+    data = bytearray(place.read_bytes())
+    data[-3] ^= 1
+    place.write_bytes(data)
+
+    merged = compact(gallery, most=16, grace=0)
+
+    assert merged.segments == ["00000-00003"] and names(gallery)[1:] == [f"{number:05d}" for number in range(4, SHARDS)]
+    (sentence,) = merged.notes
+    assert str(place.parent) in sentence and "eyespot index --repair" in sentence
+    add(gallery, repair=True)
+    assert compact(gallery, grace=0).notes == [] and len(names(gallery)) == 1
+
+
+def test_shards_of_other_vectors_are_merged_apart(gallery: Path, tmp_path: Path) -> None:
+    add(gallery, photos_of(tmp_path / "more", 100, 8), shard_rows=4, half=True)
+    half = disk.dtype_of(disk.shard_paths(gallery)[-1], Gallery(gallery).stem())
+    compact(gallery, grace=0)
+    kinds = [disk.dtype_of(shard, Gallery(gallery).stem()) for shard in disk.shard_paths(gallery)]
+    assert half == "float16" and kinds == ["float32", "float16"]
+
+
+def test_a_full_disk_leaves_the_gallery_as_it_was(gallery: Path) -> None:
+    rows = rows_of(gallery)
+    line = f"ulimit -f 40; exec {sys.executable} -m eyespot.cli compact -g {gallery}"
+    full = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert full.returncode == 1 and "make room and run the same line again" in full.stderr
+    assert len(full.stderr.splitlines()) == 1, full.stderr
+    assert rows_of(gallery) == rows and len(names(gallery)) == SHARDS
+    assert run_eyespot("compact", "-g", gallery).returncode == 0 and rows_of(gallery) == rows
+
+
+def test_the_command_says_what_it_did(gallery: Path) -> None:
+    dry = json.loads(run_eyespot("compact", "-g", gallery, "--dry-run", "--json").stdout)
+    assert (dry["segments"], dry["merged"], dry["shards"], dry["dry_run"]) == (1, SHARDS, SHARDS, True)
+    done = run_eyespot("compact", "-g", gallery, "--rows", 1000)
+    assert done.stdout == f"{SHARDS} shards merged into 1 segment; the gallery is in 1 part\n"
+    again = run_eyespot("compact", "-g", gallery)
+    assert again.stdout == "nothing to merge: the gallery is in 1 part\n"
+    few = run_eyespot("compact", "-g", gallery, "--rows", 10)
+    assert few.returncode == 2 and "--rows 1000 or more" in few.stderr
+
+
+def test_what_is_published_has_the_segments(gallery: Path, tmp_path: Path) -> None:
+    store = (tmp_path / "store").as_uri()
+    assert run_eyespot("publish", store, "-g", gallery).returncode == 0
+    before = run_eyespot("search", "stripes", "-g", store, "--json", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    compact(gallery, grace=0)
+    assert run_eyespot("publish", store, "-g", gallery).returncode == 0
+    after = run_eyespot("search", "stripes", "-g", store, "--json", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    found = [json.loads(one.stdout)["items"] for one in (before, after)]
+    assert found[0] == found[1] and found[0]
+    with pytest.raises(UsageError, match="copy of a published gallery"):
+        compact(next(place.parent for place in (tmp_path / "cache").rglob("gallery.toml")))
+
+
+def test_a_segment_that_is_half_fetched_hides_no_rows(gallery: Path, tmp_path: Path) -> None:
+    store, copy = tmp_path / "store", tmp_path / "copy"
+    publish(gallery, store.as_uri())
+    fetch(store.as_uri(), copy)
+    rows = rows_of(copy)
+    compact(gallery, grace=0)
+    publish(gallery, store.as_uri())
+    (lost,) = store.glob("shards/00000-00007/starter-*.bounds*")
+    lost.rename(tmp_path / "lost")
+
+    with pytest.raises(EyespotError):
+        fetch(store.as_uri(), copy)
+    half, left = rows_of(copy), names(copy)
+    (tmp_path / "lost").rename(lost)
+    fetch(store.as_uri(), copy)
+
+    assert half == rows_of(copy) == rows and len(left) == SHARDS
+    assert names(copy) == ["00000-00007"] == [place.name for place in (copy / "shards").iterdir()]
+
+
+def test_an_index_run_without_room_for_segments_ends_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photos = photos_of(tmp_path / "photos", 0, segments.MANY)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9 - 1000, 1000))
+    done = index(tmp_path / "gallery", [str(photos)], [rooms.load("encoders", "starter")], Options(shard_rows=1))
+    assert done.embedded == segments.MANY + 1 and not any("-" in name for name in names(tmp_path / "gallery"))
+    (sentence,) = [note for note in done.notes if "not merged" in note]
+    assert "make room" in sentence
+
+
+def test_a_list_of_members_that_is_damaged_is_one_sentence(gallery: Path) -> None:
+    compact(gallery, grace=0)
+    (disk.shard_paths(gallery)[0] / segments.MEMBERS).write_text("[]")
+    with pytest.raises(EyespotError, match="missing or damaged"):
+        members_of(disk.shard_paths(gallery)[0])
+
+
+@pytest.mark.long
+def test_an_approximate_index_of_the_shards_is_one_of_the_segment(tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    draws = photos_of(tmp_path / "photos", 0, 2100)
+    add(tmp_path / "gallery", draws, shard_rows=100)
+    tuned = run_eyespot("tune", "-g", tmp_path / "gallery", "--kind", "ivf", "--recall", 0.5)
+    assert tuned.returncode == 0, tuned.stderr
+    line = ("search", "stripes", "-g", tmp_path / "gallery", "--index", "faiss", "--json")
+    before = json.loads(run_eyespot(*line).stdout)
+
+    compact(tmp_path / "gallery", grace=0)
+
+    assert json.loads(run_eyespot(*line).stdout) | {"took_ms": 0} == before | {"took_ms": 0}
