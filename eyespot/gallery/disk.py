@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -166,6 +167,18 @@ def span_of(shard: Path) -> tuple[int, int]:
 def number_of(shard: Path) -> int:
     """The number of a shard; a segment has that of its first shard."""
     return span_of(shard)[0]
+
+
+def places_of(gallery: Path, numbers: Iterable[int]) -> dict[int, Path]:
+    """Where each of these shards lies by its number: a folder of its own, or the segment that it was merged into."""
+    shards = shard_paths(gallery)
+    firsts = [number_of(shard) for shard in shards]
+    found = {}
+    for number in numbers:
+        at = bisect_right(firsts, number) - 1
+        inside = at >= 0 and number <= span_of(shards[at])[1]
+        found[number] = shards[at] if inside else shard_path(gallery, number)
+    return found
 
 
 def shard_paths(gallery: Path) -> list[Path]:

@@ -365,6 +365,10 @@ class Ledger:
         """How many rows each shard of scanned pictures has, in order."""
         return dict(self.sql.execute("SELECT shard, count(*) FROM items GROUP BY shard ORDER BY shard").fetchall())
 
+    def imported_rows(self) -> dict[int, int]:
+        """How many rows each imported shard has, by the number that it came with."""
+        return dict(self.sql.execute("SELECT shard, rows FROM imported ORDER BY shard").fetchall())
+
     def known_shards(self) -> set[int]:
         """Shards that hold rows, that are planned, or whose vectors others computed."""
         query = "SELECT shard FROM items UNION SELECT shard FROM plan UNION SELECT shard FROM imported"

@@ -196,8 +196,11 @@ def _shards(gallery: Path) -> dict[Path, int | None]:
 
     shards: dict[Path, int | None] = dict.fromkeys(disk.shard_paths(gallery))
     with suppress(NoLedger, sqlite.DamagedLedger), reading(gallery) as known:
-        imported = dict(known.sql.execute("SELECT shard, rows FROM imported").fetchall())
-        shards |= {disk.shard_path(gallery, shard): count for shard, count in (known.shard_rows() | imported).items()}
+        rows = known.shard_rows() | known.imported_rows()
+        counts: dict[Path, int | None] = {}
+        for number, place in disk.places_of(gallery, rows).items():
+            counts[place] = (counts.get(place) or 0) + rows[number]
+        shards |= counts
     return shards
 
 

@@ -175,7 +175,9 @@ class _Shard(NamedTuple):
 
 def mergeable(gallery: Path, ledger: Ledger, most: int = ROWS) -> list[list[Path]]:
     """Neighbouring shards that fit into one segment of at most so many rows, in order; each list has two or more."""
-    known = ledger.shard_rows()
+    known, counts = ledger.shard_rows(), ledger.imported_rows()
+    for number, place in disk.places_of(gallery, counts).items():
+        known[disk.number_of(place)] = known.get(disk.number_of(place), 0) + counts[number]
     shards = [_looked_at(shard, known) for shard in disk.shard_paths(gallery)]
     groups: list[list[Path]] = []
     for kind, run in groupby(shards, key=lambda shard: shard.kind):
@@ -192,7 +194,7 @@ def mergeable(gallery: Path, ledger: Ledger, most: int = ROWS) -> list[list[Path
 
 
 def _looked_at(shard: Path, known: dict[int, int]) -> _Shard:
-    """Imported vectors lie elsewhere or are large already; local features stay beside the shard they were made of."""
+    """Vectors that were imported in place lie elsewhere; local features stay beside the shard they were made of."""
     rows = known.get(disk.number_of(shard), 0)
     local = shard / "local"
     if not rows or (local.is_dir() and any(local.iterdir())):

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from eyespot import rooms
@@ -322,6 +324,36 @@ def test_a_list_of_members_that_is_damaged_is_one_sentence(gallery: Path) -> Non
     (disk.shard_paths(gallery)[0] / segments.MEMBERS).write_text("[]")
     with pytest.raises(EyespotError, match="missing or damaged"):
         members_of(disk.shard_paths(gallery)[0])
+
+
+def clip_folder(folder: Path, parts: range) -> Path:
+    """Vectors and names as clip-retrieval writes them, ten in a part."""
+    for name in ("img_emb", "metadata"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for part in parts:
+        vectors = np.random.default_rng(part).normal(size=(10, 512)).astype(np.float16)
+        np.save(folder / "img_emb" / f"img_emb_{part}.npy", vectors)
+        names = [f"{part}/{n}.jpg" for n in range(10)]
+        pq.write_table(pa.table({"image_path": names, "key": names}), folder / "metadata" / f"metadata_{part}.parquet")
+    return folder
+
+
+def test_copies_of_imported_vectors_are_merged_and_known_as_before(tmp_path: Path) -> None:
+    gallery = tmp_path / "gallery"
+    line = ("import", "clip-retrieval", clip_folder(tmp_path / "clip", range(5)), "-g", gallery, "-e", "starter")
+    assert run_eyespot(*line, "--copy").returncode == 0
+    rows = rows_of(gallery)
+
+    assert compact(gallery, most=20, grace=0).segments == ["00000-00001", "00002-00003"]
+    assert rows_of(gallery) == rows and faults(gallery, no_progress) == []
+    assert compact(gallery, grace=0).segments == ["00000-00004"]
+    again = run_eyespot(*line, "--copy", "--json")
+    clip_folder(tmp_path / "clip", range(5, 7))
+    more = run_eyespot(*line, "--copy", "--json")
+
+    assert rows_of(gallery)[0][:50] == rows[0] and names(gallery) == ["00000-00004", "00005", "00006"]
+    assert [json.loads(one.stdout)["added"] for one in (again, more)] == [0, 20]
+    assert faults(gallery, no_progress) == [] and len({row["id"] for row in rows_of(gallery)[0]}) == 70
 
 
 @pytest.mark.long

@@ -193,8 +193,8 @@ class _Import:
         if new:
             # Ids differ within a space; in two spaces one id is one picture
             shards = self.ledger.sql.execute("SELECT shard FROM imported WHERE space = ? ORDER BY shard", (self.stem,))
-            for (shard,) in shards:
-                known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
+            for place in dict.fromkeys(disk.places_of(self.gallery, (shard for (shard,) in shards)).values()):
+                known = merged(known, item_hashes(place))
         for part in _report_rows(new, self.mapped, "importing", progress):
             shard = self._add(part, root, lost[part], way, known)
             known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
@@ -223,7 +223,7 @@ class _Import:
             return False
         shard, rows, stem = found
         if stem != self.stem:
-            note = disk.read_note(disk.shard_path(self.gallery, shard), stem)
+            note = disk.read_note(disk.places_of(self.gallery, [shard])[shard], stem)
             made_with = note.space.encoder if note else "another encoder"
             raise UsageError(
                 f"{part.vectors} is in {self.gallery} already, as vectors of {made_with}; "
