@@ -10,15 +10,18 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot import rooms
 from eyespot.kernels import compiled
 from eyespot.kernels.codes import Codes, write_codes
 from eyespot.search.plan.slopes import BILLION, Line, Rate, Slopes
+from eyespot.search.tuning import DEPTHS
 from eyespot.storage.atomic import flush
 from eyespot.storage.systems import processor_name
 from eyespot.storage.toml import toml_text
@@ -27,6 +30,7 @@ from eyespot.types import AdaptedQuery, Encoder
 Floats = NDArray[np.float32]
 Search = Callable[[Floats], object]  # one query (1, dim)
 RANK, K = 64, 50
+SHARE = 0.99  # of the 50 nearest, that an approximate index finds
 _PIECE = 20_000
 _TRIALS = 15
 
@@ -93,6 +97,24 @@ def searches(vectors: NDArray[Any], codes: Codes, world: SyntheticVectors) -> di
     return ways
 
 
+def approximate(vectors: NDArray[Any], codes: Codes, world: SyntheticVectors) -> tuple[Search, float] | None:
+    """Product quantisation that finds `SHARE` of the nearest, and the seconds to build it; None without faiss."""
+    from eyespot.indexes.exact import Exact
+
+    if find_spec("faiss") is None:
+        return None
+    start = time.perf_counter()
+    index = rooms.load("indexes", "faiss", [vectors], kind="pq")
+    building = time.perf_counter() - start
+    queries = np.concatenate([world.query() for _ in range(_TRIALS)])
+    nearest = Exact([vectors], [codes], small=0).search(queries, K).scores[:, -1:]  # (queries, 1)
+    for depth in DEPTHS:
+        index.use = replace(index.use, depth=depth)
+        if (index.search(queries, K).scores >= nearest - 1e-6).mean() >= SHARE:
+            break
+    return lambda query: index.search(query, K), building
+
+
 def in_float32(vectors: NDArray[Any]) -> Search:
     """The plain scan over a copy in float32, in memory."""
     from eyespot.indexes.exact import Exact
@@ -139,15 +161,19 @@ def measured(known: Slopes, dim: int, folder: Path, sizes: Sequence[int]) -> Slo
     """What is known, with the scans and codes of this machine in place of another's, at these numbers of rows."""
     world = SyntheticVectors(dim)
     points: dict[str, list[tuple[float, float]]] = {}
-    coding, left = [], 0.0
+    coding, building, left = [], list[tuple[float, float]](), 0.0
     for rows in sizes:
         for vectors, codes, seconds, seek in _made(world, folder, rows):
             known = replace(known, seek=seek or known.seek)
             coding.append((float(rows * dim), seconds))
             left = rechecked(vectors, codes, world) if compiled() else known.rechecked
-            for name, search in {**searches(vectors, codes, world), "float32": in_float32(vectors)}.items():
+            ways = {**searches(vectors, codes, world), "float32": in_float32(vectors)}
+            if found := approximate(vectors, codes, world):
+                ways["approximate"], took = found
+                building.append((float(rows * dim), took))
+            for name, search in ways.items():
                 points.setdefault(name, []).append((float(rows * dim), seconds_of(search, world)))
-    scan = {name: line(found) for name, found in points.items()}
+    scan = {name: line(pairs) for name, pairs in points.items()}
     if known.machine == this_machine():  # where numba has gone since, codes are no longer scanned
         scan = {name: before for name, before in known.scan.items() if name != "int8"} | scan
     return replace(
@@ -155,7 +181,8 @@ def measured(known: Slopes, dim: int, folder: Path, sizes: Sequence[int]) -> Slo
         machine=this_machine(),
         cores=os.cpu_count() or 1,
         scan=scan,
-        build={**known.build, "codes": line(coding).slope},
+        build={**known.build, "codes": line(coding).slope}
+        | ({"approximate": line(building).slope} if building else {}),
         rechecked=left,
     )
 
