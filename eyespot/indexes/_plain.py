@@ -38,7 +38,9 @@ class PlainProducts:
         """What may be among the best of each query, of which each has its own k and mask: a scan for each mask."""
         found: dict[int, Shortlist] = {}
         for places, mask in batch.by_mask():
-            found |= zip(places.tolist(), self.scan(batch.queries[places], int(batch.ks[places].max()), mask), strict=True)
+            found |= zip(
+                places.tolist(), self.scan(batch.queries[places], int(batch.ks[places].max()), mask), strict=True
+            )
         return [found[at] for at in range(len(batch))]
 
     def _scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
