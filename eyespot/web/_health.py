@@ -35,7 +35,7 @@ def readyz(house: Served) -> str:
 @router.get("/metrics", response_class=PlainTextResponse, dependencies=[Depends(needs(Role.OWNER))])
 def metrics(house: Served) -> str:
     """Requests, their time, and memory, in the text format of Prometheus; for the owner."""
-    return house.counts.text()
+    return house.counts.text() + house.scans.text()
 
 
 @router.get("/docs", include_in_schema=False)

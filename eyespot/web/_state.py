@@ -39,6 +39,7 @@ from eyespot.web.found.counts import Countable, mask_of
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.judged import LedgerJudge, in_its_order
 from eyespot.web.found.results import ListMask, RankedResult, Results, SearchContext
+from eyespot.web.found.scanning import ScanCounts
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.tabs import rows_by_verdict, tab_of
 from eyespot.web.found.telling import telling_first
@@ -55,7 +56,7 @@ class AppState:
         self.settings = settings
         self.gallery = Gallery(settings.gallery)
         self.gallery.stem(settings.encoder)  # an encoder that is not there is told now and not to every visitor
-        self.counts, self.results = RequestMetrics(), Results()
+        self.counts, self.results, self.scans = RequestMetrics(), Results(), ScanCounts()
         self.adapters = open_adapters(settings.adapters, self.gallery)
         self.judges, self.jobs = open_judges(settings.judging), Jobs()
         self.indexer = Indexer(settings.gallery)
@@ -163,7 +164,7 @@ class AppState:
                 collection = Collection(self.settings.gallery, name)
                 if known is not None and known.view.space == collection.view.space:
                     collection.encoder = known.collection.encoder  # loading a large one again would take minutes
-                made = Snapshot(collection, self.cache_folder / "facts", f"{name} {version}")
+                made = Snapshot(collection, self.cache_folder / "facts", f"{name} {version}", self.scans)
                 made.prepare()
                 facets_of(made)
                 self.gallery = collection.gallery
