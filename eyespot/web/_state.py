@@ -21,7 +21,6 @@ from eyespot.gallery.view import Gallery
 from eyespot.ledger.clicks import Clicks
 from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.ledger.photo_lists import PhotoLists
-from eyespot.search.collection import Collection
 from eyespot.search.feedback import Feedback
 from eyespot.search.recorded import feedback_of
 from eyespot.types import EyespotError, Judgement, Mask, Query, UsageError
@@ -34,6 +33,7 @@ from eyespot.web._remembering import Remembering
 from eyespot.web._request_metrics import RequestMetrics
 from eyespot.web._search_params import SearchParams, query_of, refuse
 from eyespot.web._settings import ServerSettings
+from eyespot.web._tier import SearchTier
 from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of, voices_on
 from eyespot.web.found.counts import Countable, mask_of
 from eyespot.web.found.facets import facets_of
@@ -57,6 +57,7 @@ class AppState:
         self.gallery = Gallery(settings.gallery)
         self.gallery.stem(settings.encoder)  # an encoder that is not there is told now and not to every visitor
         self.counts, self.results, self.scans = RequestMetrics(), Results(), ScanCounts()
+        self.tier = SearchTier(settings)
         self.adapters = open_adapters(settings.adapters, self.gallery)
         self.judges, self.jobs = open_judges(settings.judging), Jobs()
         self.indexer = Indexer(settings.gallery)
@@ -161,7 +162,7 @@ class AppState:
         with self._opening:
             known = self._snapshots.get(name)
             if known is None or known.version != f"{name} {version}":
-                collection = Collection(self.settings.gallery, name)
+                collection = self.tier.collection(name)
                 if known is not None and known.view.space == collection.view.space:
                     collection.encoder = known.collection.encoder  # loading a large one again would take minutes
                 made = Snapshot(collection, self.cache_folder / "facts", f"{name} {version}", self.scans)
@@ -339,6 +340,7 @@ class AppState:
         self.indexer.close()
         if self._preparing is not None:
             self._preparing.join(LOADING)  # Python aborts if it ends around a thread that loads a library
+        self.tier.close()
         if self.history is not None:
             self.history.close()
         for opened in (*self._lists.values(), *self._clicks.values()):

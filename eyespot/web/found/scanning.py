@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from eyespot.adapters.linear import Linear
+from eyespot.cluster.linked import LinkedIndex
 from eyespot.indexes.exact import Exact
 from eyespot.search.chain import StageOptions
 from eyespot.search.collection import Collection
@@ -192,7 +193,9 @@ def shared(collection: Collection, lock: AbstractContextManager[Any], counts: Sc
     An approximate index answers one search at a time: what it finds is estimated for each.
     """
     index = collection.index
-    own: Index = OneByOne(index, lock) if not isinstance(index, Exact) else SharedIndex(index, lock, counts)
+    own: Index = OneByOne(index, lock)
+    if isinstance(index, Exact | LinkedIndex):
+        own = SharedIndex(index, lock, counts)
     return own, SharedScan(partial(getattr, collection, "scan"), lock, counts)
 
 

@@ -293,7 +293,8 @@ class Snapshot:
             caveats.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
         if without := self.without_vector:
             caveats.append(f"{without} pictures have no vectors of {self.view.space.encoder} and were not searched")
-        return [*caveats, *self.view.notes]
+        means = self.collection.means
+        return [*caveats, *self.view.notes, *(means.notes if means else ())]
 
     @cached_property
     def groups(self) -> Groups:
