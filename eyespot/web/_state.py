@@ -38,6 +38,7 @@ from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of, voic
 from eyespot.web.found.counts import Countable, mask_of
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.judged import LedgerJudge, in_its_order
+from eyespot.web.found.open_files import TooManyFilesError, refuse_too_many
 from eyespot.web.found.results import ListMask, RankedResult, Results, SearchContext
 from eyespot.web.found.scanning import ScanCounts
 from eyespot.web.found.snapshot import Snapshot
@@ -148,7 +149,8 @@ class AppState:
     def snapshot(self, encoder: str | None = None) -> Snapshot:
         """The gallery as it is now in one encoder's space; `UsageError` if it has none of that encoder.
 
-        It is opened anew when somebody has indexed; who holds the old one keeps it.
+        It is opened anew when somebody has indexed; who holds the old one keeps it. Where its files cannot be opened
+        beside those of the old one, that stays, and its notes say so.
         """
         name = encoder or self.encoders[0]
         gallery = self.settings.gallery
@@ -161,16 +163,26 @@ class AppState:
         version = " ".join(f"{place.stat().st_mtime_ns:x}" for place in places if place.exists())
         with self._opening:
             known = self._snapshots.get(name)
-            if known is None or known.version != f"{name} {version}":
-                collection = self.tier.collection(name)
-                if known is not None and known.view.space == collection.view.space:
-                    collection.encoder = known.collection.encoder  # loading a large one again would take minutes
-                made = Snapshot(collection, self.cache_folder / "facts", f"{name} {version}", self.scans)
-                made.prepare()
-                facets_of(made)
-                self.gallery = collection.gallery
-                self._snapshots[name] = made
+            if known is not None and f"{name} {version}" in (known.version, known.missed):
+                return known
+            try:
+                self._snapshots[name] = self._opened(name, f"{name} {version}", known)
+            except TooManyFilesError as error:
+                if known is None:
+                    raise
+                known.missed, known.why_missed = f"{name} {version}", str(error)
             return self._snapshots[name]
+
+    def _opened(self, name: str, version: str, known: Snapshot | None) -> Snapshot:
+        collection = self.tier.collection(name)
+        refuse_too_many(collection.view)
+        if known is not None and known.view.space == collection.view.space:
+            collection.encoder = known.collection.encoder  # loading a large one again would take minutes
+        made = Snapshot(collection, self.cache_folder / "facts", version, self.scans)
+        made.prepare()
+        facets_of(made)
+        self.gallery = collection.gallery
+        return made
 
     # -- searches -------------------------------------------------------------------------------------------
 

@@ -50,8 +50,8 @@ class SearchTier:
         """A sentence on the workers; empty where there are none."""
         if self._link is None:
             return ""
-        if self._link.driver is None:
-            return f"{self._link.notes[0]}\n"
+        if notes := self._link.notes:
+            return f"{notes[0]}\n"
         return f"{self._link.alive()} of {self._link.workers} workers on Ray answer\n"
 
     def text(self) -> str:

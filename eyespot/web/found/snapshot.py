@@ -78,7 +78,7 @@ class Snapshot:
 
     def __init__(self, collection: Collection, cache: Path, version: str, scans: ScanCounts | None = None) -> None:
         self.collection, self.cache, self.version = collection, cache, version
-        self._scans = scans or ScanCounts()
+        self._scans, self.missed, self.why_missed = scans or ScanCounts(), "", ""  # a later version, and why it is not
         self._encoding = Lock()  # an encoder is called from one thread at a time
         self._searching = RLock()  # scans run one at a time
         self._known: dict[tuple[Term, ...], _Embedded] = {}
@@ -92,7 +92,7 @@ class Snapshot:
 
     def prepare(self) -> None:
         """Open all that the first search would wait for."""
-        _ = self._by_row, self.view.live, self.tables, self._ids
+        _ = self.view.blocks, self.tables, self._ids, self.view.live, self._by_row  # codes last, which need not be open
 
     # -- facts ----------------------------------------------------------------------------------------------
 
@@ -294,6 +294,8 @@ class Snapshot:
         if without := self.without_vector:
             caveats.append(f"{without} pictures have no vectors of {self.view.space.encoder} and were not searched")
         means = self.collection.means
+        if self.why_missed:
+            caveats.append(f"photos that were added since are not searched yet: {self.why_missed}")
         return [*caveats, *self.view.notes, *(means.notes if means else ())]
 
     @cached_property
