@@ -16,8 +16,9 @@ import typer
 from eyespot.cli import _answering
 from eyespot.cli._ask_server import noted
 from eyespot.cli._judge_options import DEPTH, calls_option, money_option, prices_option
+from eyespot.cli._ray import ray_option, workers_option
 from eyespot.cli.console import note
-from eyespot.cli.settings import gallery_here, gallery_option
+from eyespot.cli.settings import gallery_here, gallery_option, index_option
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ def run(
     originals: str = typer.Option(
         "owner", "--originals", metavar="ROLE", help="From which role on people may open original files."
     ),
+    index: str = index_option(),
+    ray: str = ray_option(),
+    workers: int = workers_option(),
     timeout: float = typer.Option(30.0, "--timeout", min=1.0, help="Seconds after which a request times out."),
 ) -> None:
     """Serve the gallery to a browser: search, annotation, and the API described at /docs."""
@@ -92,6 +96,9 @@ def run(
         originals=web.Role.from_name(originals),
         adapters=web.read_named("--adapt", adapt or ()),
         keep_history=not no_history,
+        ray=ray,
+        workers=workers,
+        index=index,
         judging=web.Judging(web.read_named("--rerank", rerank or ()), depth, budget_calls, budget_money, prices),
     )
     _listen(settings, own, fresh, (host, port), timeout)

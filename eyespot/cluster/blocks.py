@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import ray
 
-from eyespot.cluster.calls import host
-from eyespot.kernels.codes import Block, Codes, current_codes, evenly
-from eyespot.storage.digests import BLAKE2B
-from eyespot.types import EyespotError
+from eyespot.cluster.mapped import Mapped, map_file, mapping_of
+from eyespot.kernels.codes import Block, Codes, current_codes
 
-_SEALED = 16  # rows by which a worker knows that its file is the one that is meant
-
-
-class Mapped(NamedTuple):
-    """An array (rows, dim) in a file."""
-
-    path: str
-    kind: str  # of its numbers
-    shape: tuple[int, int]
-    offset: int  # bytes
-    seal: bytes
+_WHOLE = 1 << 17  # rows; a block of fewer is given to one worker
 
 
 class Stored(NamedTuple):
@@ -49,52 +36,118 @@ class Piece:
         return self.stop - self.start
 
 
+class Placed(NamedTuple):
+    """A piece, and the number of its first row in the gallery."""
+
+    piece: Piece
+    first: int
+
+
 def runs(blocks: Sequence[Block], workers: int, codes: Sequence[Codes | None] | None = None) -> list[list[Piece]]:
     """The rows of all blocks, in order, as one run a worker, of about the same length; fewer where rows are few."""
-    rows = sum(len(block) for block in blocks)
-    cuts = np.linspace(0, rows, min(workers, rows) + 1).astype(int).tolist()
-    mapped = [_mapping(block) for block in blocks]
-    prefixes = (
-        [os.path.abspath(one.prefix) if one and one.prefix else "" for one in codes] if codes else [""] * len(blocks)
-    )
-    return [list(_run(blocks, list(zip(mapped, prefixes, strict=True)), span)) for span in pairwise(cuts)]
+    shares = shared_out(blocks, workers, codes)
+    return [[placed.piece for placed in share] for share in shares]
+
+
+def shared_out(
+    blocks: Sequence[Block],
+    workers: int,
+    codes: Sequence[Codes | None] | None = None,
+    before: Sequence[Sequence[Sequence[Placed]]] = (),
+) -> list[list[Placed]]:
+    """What each worker holds of the rows of all blocks, in order; about as many rows each.
+
+    before: what each worker holds already, of one gallery or several, the latest first. It keeps what it has; new
+    blocks go to those with the fewest rows.
+    """
+    prefixes = [os.path.abspath(one.prefix) if one and one.prefix else "" for one in codes or [None] * len(blocks)]
+    sources = list(zip(blocks, map(mapping_of, blocks), prefixes, strict=True))
+    held = _holders(before)
+    if not any(source in held for _, source, _ in sources):
+        return _evenly(sources, workers)
+    shares: list[list[Placed]] = [[] for _ in range(workers)]
+    firsts = [0, *accumulate(map(len, blocks))]
+    for (_, source, prefix), first in zip(sources, firsts, strict=False):
+        for at, start, stop in held.get(source, ()):
+            assert source is not None
+            shares[at].append(Placed(Piece(source, start, stop, prefix), first + start))
+    for fresh, first in zip(sources, firsts, strict=False):
+        if fresh[1] not in held:
+            _add(shares, fresh, first, -(-firsts[-1] // workers))
+    return [sorted(share, key=lambda placed: placed.first) for share in shares]
+
+
+def _holders(before: Sequence[Sequence[Sequence[Placed]]]) -> dict[Mapped | None, list[tuple[int, int, int]]]:
+    """For each file the workers that hold its rows: number, start and stop; all rows of it, each once."""
+    found: dict[Mapped | None, list[tuple[int, int, int]]] = {}
+    for shares in before:
+        blocks: dict[tuple[Mapped, int], list[tuple[int, int, int]]] = {}  # a gallery may have a file as two blocks
+        for at, share in enumerate(shares):
+            for piece, first in share:
+                if isinstance(piece.source, Mapped):
+                    spans = blocks.setdefault((piece.source, first - piece.start), [])
+                    spans.append((at, piece.start, piece.stop))
+        for (source, _), spans in blocks.items():
+            found.setdefault(source, spans)
+    return found
 
 
 def whole(block: Block) -> Piece:
     """All rows of one block."""
-    return _piece(block, _mapping(block), (0, len(block)))
+    return _piece(block, mapping_of(block), (0, len(block)))
 
 
 def opened(piece: Piece) -> Block:
     """The rows of a piece, (rows, dim), mapped; `EyespotError` on a machine that does not see its file."""
     source = piece.source
-    block = _map(source) if isinstance(source, Mapped) else np.asarray(ray.get(source.reference))
+    block = map_file(source) if isinstance(source, Mapped) else np.asarray(ray.get(source.reference))
     return block[piece.start : piece.stop]
 
 
 def coded(pieces: Sequence[Piece]) -> list[Codes | None] | None:
     """The codes of each piece, mapped, None for one without any that are up to date; None if no piece has some."""
-    found = [_codes_of(piece) for piece in pieces]
+    found = [codes_of(piece) for piece in pieces]
     return found if any(codes is not None for codes in found) else None
 
 
-def _codes_of(piece: Piece) -> Codes | None:
+def codes_of(piece: Piece) -> Codes | None:
+    """The codes of a piece, mapped; None without any that are up to date."""
     if not piece.codes or not isinstance(piece.source, Mapped):
         return None
-    block = _map(piece.source)
+    block = map_file(piece.source)
     codes = current_codes(piece.codes, block)
     return codes and codes.part(block, slice(piece.start, piece.stop))
 
 
-def _run(
-    blocks: Sequence[Block], sources: Sequence[tuple[Mapped | None, str]], span: tuple[int, int]
-) -> Iterator[Piece]:
+_Source = tuple[Block, Mapped | None, str]
+
+
+def _evenly(sources: Sequence[_Source], workers: int) -> list[list[Placed]]:
+    """One run of rows for each worker; fewer runs where rows are few."""
+    rows = sum(len(block) for block, _, _ in sources)
+    cuts = np.linspace(0, rows, min(workers, rows) + 1).astype(int).tolist()
+    return [list(_run(sources, span)) for span in pairwise(cuts)]
+
+
+def _run(sources: Sequence[_Source], span: tuple[int, int]) -> Iterator[Placed]:
     first = 0
-    for block, (mapped, codes) in zip(blocks, sources, strict=True):
+    for block, mapped, codes in sources:
         start, stop = (min(max(row - first, 0), len(block)) for row in span)
         if start < stop:
-            yield _piece(block, mapped, (start, stop), codes)
+            yield Placed(_piece(block, mapped, (start, stop), codes), first + start)
         first += len(block)
+
+
+def _add(shares: list[list[Placed]], source: _Source, first: int, room: int) -> None:
+    """Give a block to the workers with the fewest rows, a large one in parts: each gets up to `room` rows in all."""
+    (block, mapped, codes), start = source, 0
+    while start < len(block):
+        loads = [sum(len(piece) for piece, _ in share) for share in shares]
+        at = int(np.argmin(loads))
+        count = len(block) - start
+        count = count if count <= _WHOLE else min(count, max(_WHOLE, room - loads[at]))
+        shares[at].append(Placed(_piece(block, mapped, (start, start + count), codes), first + start))
+        start += count
 
 
 def _piece(block: Block, source: Mapped | None, span: tuple[int, int], codes: str = "") -> Piece:
@@ -102,37 +155,3 @@ def _piece(block: Block, source: Mapped | None, span: tuple[int, int], codes: st
         return Piece(source, *span, codes)
     rows = np.ascontiguousarray(block[slice(*span)])
     return Piece(Stored(ray.put(rows)), 0, len(rows))
-
-
-def _mapping(block: Block) -> Mapped | None:
-    """The file of a block that is all of a mapped array; None for other arrays."""
-    base: Any = block
-    while base is not None and not (isinstance(base, np.memmap) and isinstance(base.base, mmap.mmap)):
-        base = getattr(base, "base", None)
-    if base is None or base.filename is None or _layout(base) != _layout(block):
-        return None
-    if base.mode != "r":
-        base.flush()
-    return Mapped(os.path.abspath(base.filename), block.dtype.str, block.shape, int(base.offset), _seal(block))
-
-
-def _layout(block: Block) -> tuple[Any, ...]:
-    """Where an array begins, and all that says which of the numbers from there on are its."""
-    return block.ctypes.data, block.dtype.str, block.shape, block.strides, block.flags.c_contiguous
-
-
-def _map(source: Mapped) -> Block:
-    try:
-        block: Block = np.memmap(source.path, np.dtype(source.kind), "r", source.offset, source.shape)
-    except (OSError, ValueError) as error:
-        raise EyespotError(f"{source.path} cannot be read on {host()} ({error}); {_WAY_OUT}") from error
-    if _seal(block) != source.seal:
-        raise EyespotError(f"{source.path} holds other vectors on {host()}; {_WAY_OUT}")
-    return block
-
-
-_WAY_OUT = "keep the gallery on a disk that all machines of the cluster see, at the same path"
-
-
-def _seal(block: Block) -> bytes:
-    return BLAKE2B(np.ascontiguousarray(block[evenly(len(block), _SEALED)]).tobytes()).digest()

@@ -8,142 +8,51 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate, chain, pairwise
+from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import ray
-from numpy.typing import NDArray
 
-from eyespot import rooms
 from eyespot.adapters.quari import scoring
-from eyespot.cluster.blocks import Piece, coded, opened, runs
-from eyespot.cluster.calls import PendingCall, answered, dismissed, hired, host
+from eyespot.cluster.blocks import Placed, shared_out
+from eyespot.cluster.calls import PULSE, PendingCall, answered, dismissed, hired
 from eyespot.cluster.parts import RayParts
+from eyespot.cluster.ray_worker import GALLERIES, Bits, RangeActor, Ranked, RayRequest, RowRange, Told, Where
 from eyespot.cluster.starting import Cluster
-from eyespot.gallery.files import let_open, need_open
-from eyespot.indexes import allowed, exact, positive
-from eyespot.kernels.codes import MAPPED, Block, Codes
+from eyespot.indexes import allowed, positive
+from eyespot.kernels.codes import Block, Codes
 from eyespot.kernels.rows import Ids, Reals, rank
-from eyespot.types import AdaptedQuery, Index, Mask, NearestRows, UsageError, Vectors
+from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, UsageError, Vectors
 
-Ranked = tuple[Ids, Reals]  # rows and scores, (queries, k) both
-Told = tuple[Ids, Reals, float | None]  # the same, and the recall of what is not exact
-Bits = NDArray[np.uint8] | None  # a mask, eight rows a byte; None lets all through
 _INLINE = 100_000  # bytes; larger questions are put into shared memory once for all workers
-
-
-@dataclass(frozen=True)
-class RowRange:
-    """What one worker holds: rows of a gallery of `rows` in all, the first of which has the number `first` there."""
-
-    pieces: list[Piece]
-    first: int
-    rows: int
-
-    def __len__(self) -> int:
-        return sum(map(len, self.pieces))
-
-
-Where = list[Any]  # where a run is: one reference, which Ray follows only if it is asked to
-
-
-class RangeActor:
-    """One worker, which searches its run of rows under their numbers in the gallery.
-
-    It is told with each question where its run is, so that one that was started again knows it as well.
-    """
-
-    def __init__(self) -> None:
-        self._opened: _OpenRange | None = None
-
-    def pulse(self) -> str:
-        """A sign of life."""
-        return host()
-
-    def search(self, run: Where, name: str, arguments: tuple[Vectors, int], bits: Bits) -> Told:
-        """The k best for each query, by an index of that name."""
-        opened = self._open(run)
-        index, mask = opened.index(name), opened.mask(bits)
-        if isinstance(index, exact.Exact):
-            return opened.numbered(index.ranked(*arguments, mask))
-        found = index.search(*arguments, mask)
-        return opened.numbered((found.rows, found.scores.astype(np.float64)), found.recall)
-
-    def scan(self, run: Where, arguments: tuple[Sequence[AdaptedQuery], int], bits: Bits) -> Told:
-        """The k best for each adapted query."""
-        opened = self._open(run)
-        return opened.numbered(opened.scan.ranked(*arguments, opened.mask(bits)))
-
-    def rescore(self, run: Where, adapted: AdaptedQuery, rows: Ids) -> Reals:
-        """The scores of some rows, by their numbers in the gallery."""
-        opened = self._open(run)
-        return opened.scan.rescore(adapted, rows - opened.first)
-
-    def _open(self, run: Where) -> _OpenRange:
-        if self._opened is None:
-            held: Any = ray.get(run[0])
-            self._opened = _OpenRange(held)
-        return self._opened
-
-
-class _OpenRange:
-    """A run with its vectors and their codes mapped, and what searches them."""
-
-    def __init__(self, run: RowRange) -> None:
-        need_open(len(run.pieces))
-        self._blocks = [opened(piece) for piece in run.pieces]
-        self._codes = coded(run.pieces) if let_open(MAPPED * len(run.pieces)) else None
-        self.first, self._count = run.first, len(run)
-        self._numbers = run.rows * self._blocks[0].shape[1]
-        self._indexes: dict[str, Index] = {}
-
-    def index(self, name: str) -> Index:
-        """An index of that name over these rows."""
-        if name not in self._indexes:
-            options = {"codes": self._codes, "small": self._least(exact.SMALL)} if name == "exact" else {}
-            self._indexes[name] = rooms.load("indexes", name, self._blocks, **options)
-        return self._indexes[name]
-
-    @cached_property
-    def scan(self) -> scoring.AdaptedIndex:
-        """The scan under adapted queries."""
-        return scoring.AdaptedIndex(self._blocks, self._codes, small=self._least(scoring.SMALL))
-
-    def _least(self, small: int) -> int:
-        """Codes are made where one machine with the whole gallery would make them, so that scores agree in all bits."""
-        return 0 if self._numbers >= small else self._numbers + 1
-
-    def mask(self, bits: Bits) -> Mask | None:
-        """Which rows are let through; None for all."""
-        return None if bits is None else np.unpackbits(bits, count=self._count).astype(bool)
-
-    def numbered(self, found: Ranked, recall: float | None = None) -> Told:
-        """What was found, under the numbers of the whole gallery."""
-        rows, scores = found
-        return rows + self.first, scores, recall
 
 
 class RayBackend:
     """Who searches a gallery in place of this process: workers that hold its rows for as long as this is open.
 
-    Codes that lie on disk next to the blocks are mapped by the workers as well; without them only small runs get any.
+    Codes that lie on disk next to the blocks are mapped by the workers as well; without them only small shares get any.
+    A gallery that grew is searched by the same workers: each keeps what it holds, and new blocks are shared out.
     """
+
+    notes: Sequence[str] = ()
 
     def __init__(self, cluster: Cluster, name: str = "exact") -> None:
         self._cluster, self._name = cluster, name
-        self._held: list[_Rows] = []
+        self._crew = _Crew(cluster)
+        self._held = list[_Rows]()  # the latest first
         self._parts: list[RayParts] = []
+        self._opening = Lock()
 
     def __enter__(self) -> RayBackend:
         return self
 
     def __exit__(self, *_: object) -> None:
-        workers = [*(held.workers for held in self._held), *(held.workers for held in self._parts)]
-        dismissed(chain.from_iterable(workers))
+        dismissed(chain(self._crew.workers, *(held.workers for held in self._parts)))
+        self._crew.workers.clear()
         self._held.clear()
         self._parts.clear()
 
@@ -161,13 +70,19 @@ class RayBackend:
         self._parts.append(RayParts(self._cluster, folder, sizes))
         return self._parts[-1]
 
+    def alive(self, seconds: float) -> int:
+        """How many of the workers give a sign of life within some seconds."""
+        pulses = [worker.pulse.options(concurrency_group=PULSE).remote() for worker in self._crew.workers]
+        return len(ray.wait(pulses, num_returns=len(pulses), timeout=seconds)[0]) if pulses else 0
+
     def _rows(self, blocks: Sequence[Block], codes: Sequence[Codes | None] | None) -> _Rows:
-        for held in self._held:
-            if len(held.blocks) == len(blocks) and all(map(operator.is_, held.blocks, blocks)):
-                return held
-        self._refuse_both(self._parts)
-        self._held.append(_Rows(self._cluster, blocks, codes))
-        return self._held[-1]
+        with self._opening:
+            for held in self._held:
+                if len(held.blocks) == len(blocks) and all(map(operator.is_, held.blocks, blocks)):
+                    return held
+            self._refuse_both(self._parts)
+            self._held = [_Rows(self._crew, blocks, codes, self._held), *self._held[: GALLERIES - 1]]
+            return self._held[0]
 
     def _refuse_both(self, others: Sequence[object]) -> None:
         """`UsageError` if workers that hold something else have the processors: Ray would wait for ever."""
@@ -176,32 +91,78 @@ class RayBackend:
             raise UsageError(f"{message}; leave out --ray, or --index")
 
 
+class _Crew:
+    """The workers of a backend, as many as were ever needed: no more than there are processors for."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster, self.workers = cluster, list[Any]()
+
+    def of_size(self, count: int) -> list[Any]:
+        """The first `count` of them, hired where they are lacking."""
+        more = max(0, count - len(self.workers))
+        self.workers += hired(RangeActor, Cluster(more, self.cluster.cpus), [()] * more) if more else []
+        return self.workers[:count]
+
+
 class _Rows:
-    """The rows of some blocks, spread over workers in order."""
+    """The rows of some blocks, spread over workers."""
 
-    def __init__(self, cluster: Cluster, blocks: Sequence[Block], codes: Sequence[Codes | None] | None) -> None:
-        self.blocks, self._patience = blocks, cluster.patience
+    def __init__(
+        self, crew: _Crew, blocks: Sequence[Block], codes: Sequence[Codes | None] | None, before: Sequence[_Rows] = ()
+    ) -> None:
+        self.blocks, self._patience = blocks, crew.cluster.patience
         self.count = sum(len(block) for block in blocks)
-        held = runs(blocks, cluster.workers, codes)
-        self.starts = np.array([*accumulate((sum(map(len, run)) for run in held), initial=0)])  # (workers + 1,)
-        whole = [RowRange(pieces, at, self.count) for pieces, at in zip(held, self.starts.tolist(), strict=False)]
-        self._runs: list[Where] = [[ray.put(run)] for run in whole]
-        self.workers = hired(RangeActor, Cluster(cluster.workers, cluster.cpus), [()] * len(held))
+        self.shares: list[list[Placed]] = shared_out(
+            blocks, crew.cluster.workers, codes, [held.shares for held in before]
+        )
+        self.workers = crew.of_size(len(self.shares))
+        placed = sorted((one.first, at, len(one.piece)) for at, share in enumerate(self.shares) for one in share)
+        self._firsts = np.array([first for first, _, _ in placed], np.int64)  # (pieces,), of all workers
+        self._holders = np.array([at for _, at, _ in placed], np.int64)  # (pieces,)
+        ranges = [RowRange([one.piece for one in its], [one.first for one in its], self.count) for its in self.shares]
+        self._where = [Where(uuid4().hex, [ray.put(one)]) for one in ranges]
 
-    def ask(self, method: str, arguments: Sequence[Any], mask: Mask | None) -> list[Told]:
-        """What all workers find that have a row to be found; one worker, where nobody has."""
-        parts = [None if mask is None else mask[a:b] for a, b in pairwise(self.starts.tolist())]
-        chosen = [at for at, part in enumerate(parts) if part is None or part.any()] or [0][: len(parts)]
-        return answered([self.call(at, method, *arguments, _bits(parts[at])) for at in chosen])
+    def hold(self) -> None:
+        """Let all workers open what they hold."""
+        there = [at for at, share in enumerate(self.shares) if share]
+        answered([self.call(at, "hold") for at in there])
+
+    def ask(self, method: str, names: Sequence[str], requests: Sequence[ScanRequest]) -> list[list[Told]]:
+        """For each request what the workers find that have a row to be found for any; one's, where nobody has."""
+        masks = {id(one.mask): allowed(one.mask, self.count) for one in requests}
+        place = {mask: at for at, mask in enumerate(masks)}
+        queries = [one.query for one in requests], [positive(one.k) for one in requests]
+        chosen = [place[id(one.mask)] for one in requests]
+        calls = []
+        for at, share in enumerate(self.shares):
+            parts = [self._part(share, mask) for mask in masks.values()]
+            if share and any(part is None or part.any() for part in parts):
+                calls.append((at, RayRequest(*queries, chosen, [_bits(part) for part in parts])))
+        calls = (
+            calls
+            or [
+                (at, RayRequest(*queries, chosen, [_bits(self._part(share, m)) for m in masks.values()]))
+                for at, share in enumerate(self.shares)
+                if share
+            ][:1]
+        )
+        answers = answered([self.call(at, method, *names, _put(request)) for at, request in calls])
+        return [list(found) for found in zip(*answers, strict=True)] or [[] for _ in requests]
+
+    def _part(self, share: Sequence[Placed], mask: Mask | None) -> Mask | None:
+        if mask is None:
+            return None
+        return np.concatenate([mask[:0], *(mask[one.first : one.first + len(one.piece)] for one in share)])
 
     def call(self, at: int, method: str, *question: Any) -> PendingCall:
         """A question to one worker."""
-        answer = getattr(self.workers[at], method).remote(self._runs[at], *question)
+        answer = getattr(self.workers[at], method).remote(self._where[at], *question)
         return PendingCall(self.workers[at], answer, self._patience)
 
-
-def _bits(mask: Mask | None) -> Bits:
-    return None if mask is None or mask.all() else np.packbits(mask)
+    def holders(self, rows: Ids) -> Ids:
+        """Which worker holds each of these rows."""
+        found: Ids = self._holders[np.searchsorted(self._firsts, rows, side="right") - 1]
+        return found
 
 
 class RayIndex:
@@ -214,15 +175,22 @@ class RayIndex:
     def __len__(self) -> int:
         return self._rows.count
 
+    def hold(self) -> None:
+        """Let the workers open what they hold, before anybody waits for it."""
+        self._rows.hold()
+
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query (m, dim), best first; of equals the lower row. As one machine's would be.
 
         Raises `UsageError` as any index does, and `EyespotError` if a worker is lost for good: never fewer answers.
         """
-        mask, k = allowed(mask, len(self)), positive(k)
-        arguments = np.ascontiguousarray(queries, np.float32), k
-        found = self._rows.ask("search", (self._name, _put(arguments, arguments[0].nbytes)), mask)
-        return _merged(found, (len(queries), k), rank)
+        vectors = np.ascontiguousarray(queries, np.float32)
+        return _stacked(self.search_each([ScanRequest(one, k, mask) for one in vectors]), k, mask, len(self))
+
+    def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
+        """The same for queries (dim,) with their own k and mask, by one question to each worker."""
+        found = self._rows.ask("search", (self._name,), requests)
+        return [_merged(parts, one.k, rank) for parts, one in zip(found, requests, strict=True)]
 
 
 class RayScan:
@@ -237,18 +205,20 @@ class RayScan:
         return self._rows.count
 
     def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
-        """The k best rows for each query, as `AdaptedIndex` finds them; the same errors as `Held.search`."""
-        mask, k = allowed(mask, len(self)), positive(k)
-        size = sum(view.left.nbytes + view.right.nbytes for view in adapted)
-        found = self._rows.ask("scan", (_put((list(adapted), k), size),), mask)
-        return _merged(found, (len(adapted), k), scoring.best_of)
+        """The k best rows for each query, as `AdaptedIndex` finds them; the same errors as `RayIndex.search`."""
+        return _stacked(self.search_each([ScanRequest(one, k, mask) for one in adapted]), k, mask, len(self))
+
+    def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
+        """The same for queries with their own k and mask, by one question to each worker."""
+        found = self._rows.ask("scan", (), requests)
+        return [_merged(parts, one.k, scoring.best_of) for parts, one in zip(found, requests, strict=True)]
 
     def rescore(self, adapted: AdaptedQuery, rows: Sequence[int] | Ids) -> Reals:
         """The scores of these rows, (rows,)."""
         chosen = np.asarray(rows, np.int64).reshape(-1)
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(self):
             raise UsageError(f"rows are numbered from 0 to {len(self) - 1}; {chosen.min()} to {chosen.max()} asked")
-        holders = np.searchsorted(self._rows.starts, chosen, side="right") - 1
+        holders = self._rows.holders(chosen)
         places = {holder: np.flatnonzero(holders == holder) for holder in np.unique(holders).tolist()}
         calls = [self._rows.call(at, "rescore", adapted, chosen[its]) for at, its in places.items()]
         scores = np.empty(len(chosen))
@@ -257,20 +227,38 @@ class RayScan:
         return scores
 
 
-def _put(question: Any, size: int) -> Any:
-    """The question, or where all workers find it if it is large."""
-    return ray.put(question) if size > _INLINE else question
+def _bits(mask: Mask | None) -> Bits:
+    return None if mask is None or mask.all() else np.packbits(mask)
 
 
-def _merged(parts: Sequence[Told], shape: tuple[int, int], best: Callable[[Ids, Reals, int], Ranked]) -> NearestRows:
-    """The k best of what the workers found, (queries, k'), k' = k or all that they found."""
-    queries, k = shape
-    rows = np.concatenate([np.empty((queries, 0), np.int64), *(part[0] for part in parts)], axis=1)
-    scores = np.concatenate([np.empty((queries, 0)), *(part[1] for part in parts)], axis=1)
-    k = min(k, rows.shape[1])
-    answers = [best(*one, k) for one in zip(rows, scores, strict=True)] if k else []
-    with np.errstate(over="ignore"):
-        top_scores = np.array([scores for _, scores in answers]).reshape(queries, k).astype(np.float32)
+def _put(request: RayRequest) -> Any:
+    """The question, or where the worker finds it if it is large."""
+    adapted = [part for query in request.queries if isinstance(query, AdaptedQuery) for part in query[:3]]
+    plain = [query for query in request.queries if not isinstance(query, AdaptedQuery)]
+    size = sum(part.nbytes for part in (*adapted, *plain, *filter(lambda one: one is not None, request.bits)))
+    return ray.put(request) if size > _INLINE else request
+
+
+def _merged(parts: Sequence[Told], k: int, best: Callable[[Ids, Reals, int], Ranked]) -> NearestRows:
+    """The k best of what the workers found for one query, (1, k'), k' = k or all that they found."""
+    rows = np.concatenate([np.empty((1, 0), np.int64), *(part[0] for part in parts)], axis=1)
+    scores = np.concatenate([np.empty((1, 0)), *(part[1] for part in parts)], axis=1)
+    found_rows, found_scores = best(rows[0], scores[0], min(k, rows.shape[1])) if rows.size else (rows[0], scores[0])
     recalls = [recall for *_, recall in parts if recall is not None]
-    rows = np.array([rows for rows, _ in answers], np.int64).reshape(queries, k)
-    return NearestRows(rows, top_scores, min(recalls) if recalls else None)
+    with np.errstate(over="ignore"):
+        top_scores = found_scores.astype(np.float32)[None]
+    return NearestRows(found_rows[None], top_scores, min(recalls) if recalls else None)
+
+
+def _stacked(found: Sequence[NearestRows], k: int, mask: Mask | None, rows: int) -> NearestRows:
+    """The answers of queries with one k and one mask, (queries, k') both; of no queries as well."""
+    mask = allowed(mask, rows)
+    count = min(positive(k), rows if mask is None else int(np.count_nonzero(mask)))
+    if not found:
+        return NearestRows(np.empty((0, count), np.int64), np.empty((0, count), np.float32))
+    recalls = [one.recall for one in found if one.recall is not None]
+    return NearestRows(
+        np.concatenate([one.rows for one in found]),
+        np.concatenate([one.scores for one in found]),
+        min(recalls) if recalls else None,
+    )

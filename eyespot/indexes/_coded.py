@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.indexes._batches import QueryBatch
 from eyespot.indexes._kernel_choice import MOST, measured, stored_or
 from eyespot.kernels.codes import Codes, chunks, default_threads, padded, quantise
 from eyespot.kernels.rows import Ids, Reals, Shortlist, joined
@@ -22,7 +23,6 @@ _TILE = 4  # queries of a batch that are multiplied together
 _TOGETHER = 128  # queries that share one reading of the codes
 _ROOM = 1 << 20  # places in all lists of a thread together, 24 bytes each
 _SHARE = 1 << 26  # codes a thread takes at a time
-_ALL = np.empty(0, np.bool_)  # the mask that lets everything through
 
 
 class CodedProducts:
@@ -48,26 +48,31 @@ class CodedProducts:
 
     def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
         """What may be among the k best of each query."""
-        return self.first_pass(queries, k, mask, len(queries) <= MOST and len(queries) <= single_queries())
+        return self.scan_each(QueryBatch.of(queries, k, mask))
 
-    def first_pass(self, queries: NDArray[np.float32], k: int, mask: Mask | None, single: bool) -> list[Shortlist]:
+    def scan_each(self, batch: QueryBatch) -> list[Shortlist]:
+        """What may be among the best of each query, of which each has its own k and mask."""
+        return self.first_pass(batch, len(batch) <= MOST and len(batch) <= single_queries())
+
+    def first_pass(self, batch: QueryBatch, single: bool) -> list[Shortlist]:
         """The same with every query alone, in 16 bits, or in batches, in 8 bits."""
         if single:
-            return self._scan(_few(queries), k, mask)
-        together = min(_TOGETHER, max(_TILE, _ROOM // _room(k)))
-        groups = [queries[start : start + together] for start in range(0, len(queries), together)]
-        return [found for group in groups for found in self._scan_many(group, k, mask)]
+            return self._scan(_few(batch.queries), batch)
+        together = min(_TOGETHER, max(_TILE, _ROOM // _room(int(batch.ks.max(initial=1)))))
+        groups = [batch.part(slice(start, start + together)) for start in range(0, len(batch), together)]
+        return [found for group in groups for found in self._scan_many(group)]
 
-    def _scan_many(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
+    def _scan_many(self, batch: QueryBatch) -> list[Shortlist]:
         """A query with more near ties than its list holds comes back empty, and is asked again alone."""
-        found = self._scan(_many(queries), k, mask)[: len(queries)]
+        found = self._scan(_many(batch.queries), batch)[: len(batch)]
         for j in (j for j, shortlist in enumerate(found) if not len(shortlist.rows)):
-            found[j] = self._scan(_few(queries[j : j + 1]), k, mask)[0]
+            one = batch.part(slice(j, j + 1))
+            found[j] = self._scan(_few(one.queries), one)[0]
         return found
 
-    def _scan(self, batch: _QuantisedQueries, k: int, mask: Mask | None) -> list[Shortlist]:
+    def _scan(self, quantised: _QuantisedQueries, batch: QueryBatch) -> list[Shortlist]:
         shares = deque((part, *span) for part, codes in enumerate(self.codes) for span in chunks(codes.codes, _SHARE))
-        workers = [_Worker(batch, k) for _ in range(min(self._threads, len(shares)) or 1)]
+        workers = [_Worker(quantised, batch) for _ in range(min(self._threads, len(shares)) or 1)]
 
         def work(worker: _Worker) -> None:
             while shares:
@@ -75,14 +80,14 @@ class CodedProducts:
                     part, start, stop = shares.popleft()
                 except IndexError:  # another thread took the last one
                     return
-                worker.scan(self.codes[part], mask, (int(self._starts[part]), start, stop))
+                worker.scan(self.codes[part], (int(self._starts[part]), start, stop))
 
         others = [self._pool.submit(work, worker) for worker in workers[1:]]
         work(workers[0])
         for other in others:
             other.result()
         shortlists = []
-        for j in range(len(batch.lengths)):
+        for j, k in enumerate(batch.ks.tolist()):
             lists = [worker.list(j) for worker in workers]
             whole = [part for part in lists if part is not None]
             nothing = Shortlist(np.empty(0, np.int64), np.empty(0), np.empty(0))
@@ -104,7 +109,7 @@ def _measured() -> int:
     products = CodedProducts([quantise(rows, 1)], 1)
 
     def scan(single: bool, count: int) -> None:
-        products.first_pass(queries[:count], 50, None, single)
+        products.first_pass(QueryBatch.of(queries[:count], 50, None), single)
 
     for single in (True, False):
         scan(single, 1)  # loads the kernels
@@ -167,23 +172,27 @@ def _room(k: int) -> int:
 class _Worker:
     """One thread's shortlists of all queries, in the arrays the kernels fill."""
 
-    def __init__(self, batch: _QuantisedQueries, k: int) -> None:
-        count = len(batch.lengths)
-        self._asked, self._many = batch, batch.whole.dtype == np.uint8
+    def __init__(self, quantised: _QuantisedQueries, batch: QueryBatch) -> None:
+        count, k = len(quantised.lengths), int(batch.ks.max(initial=1))
+        self._asked, self._many, self._allowed = quantised, quantised.whole.dtype == np.uint8, batch.allowed
+        self._masks = np.ones(count, np.uint8)
+        self._masks[: len(batch)] = batch.masks
         self._heaps, self._floors = np.full((count, k), -np.inf), np.full(count, -np.inf)
+        for heap, own in zip(self._heaps, batch.ks.tolist(), strict=False):
+            heap[own:] = np.inf  # its first place is the least of the k best all the same
         self._rows = np.empty((count, _room(k)), np.int64)
         self._limits = np.empty((count, _room(k), 2))
         self._counts = np.zeros(count, np.int64)
         if self._many:
-            self._floors[batch.lengths == 0] = np.inf  # all rows tie
+            self._floors[quantised.lengths == 0] = np.inf  # all rows tie
 
-    def scan(self, codes: Codes, mask: Mask | None, span: tuple[int, int, int]) -> None:
+    def scan(self, codes: Codes, span: tuple[int, int, int]) -> None:
         from eyespot.kernels.scans import scan_few, scan_many
 
         first, start, stop = span
-        allowed = _ALL if mask is None else mask[first : first + len(codes.codes)]
+        allowed = self._allowed[first : first + len(codes.codes)]
         gallery = np.asarray(codes.codes), np.asarray(codes.bounds), allowed
-        batch = self._asked.whole, self._asked.terms(codes)
+        batch = self._asked.whole, self._asked.terms(codes), self._masks
         if self._many:
             scan_many(gallery, batch, self._state(), span)
             return

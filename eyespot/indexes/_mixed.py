@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.indexes._batches import QueryBatch
 from eyespot.indexes._coded import CodedProducts
 from eyespot.indexes._plain import PlainProducts
 from eyespot.kernels.codes import Codes
@@ -28,5 +29,9 @@ class MixedProducts:
 
     def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
         """What may be among the k best of each query."""
-        both = zip(self._coded.scan(queries, k, mask), self._plain.scan(queries, k, mask), strict=True)
-        return [joined(pair).promising(k) for pair in both]
+        return self.scan_each(QueryBatch.of(queries, k, mask))
+
+    def scan_each(self, batch: QueryBatch) -> list[Shortlist]:
+        """What may be among the best of each query, of which each has its own k and mask."""
+        both = zip(self._coded.scan_each(batch), self._plain.scan_each(batch), batch.ks.tolist(), strict=True)
+        return [joined((coded, plain)).promising(k) for coded, plain, k in both]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.indexes._batches import QueryBatch
 from eyespot.kernels.codes import Block, chunks, floats, lengths
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, joined
 from eyespot.types import Mask
@@ -32,6 +33,15 @@ class PlainProducts:
         """What may be among the k best of each query."""
         groups = (queries[start : start + _TOGETHER] for start in range(0, len(queries), _TOGETHER))
         return [found for some in groups for found in self._scan(some, k, mask)]
+
+    def scan_each(self, batch: QueryBatch) -> list[Shortlist]:
+        """What may be among the best of each query, of which each has its own k and mask: a scan for each mask."""
+        found: dict[int, Shortlist] = {}
+        for places, mask in batch.by_mask():
+            found |= zip(
+                places.tolist(), self.scan(batch.queries[places], int(batch.ks[places].max()), mask), strict=True
+            )
+        return [found[at] for at in range(len(batch))]
 
     def _scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
         pools = _Pools(queries, k)

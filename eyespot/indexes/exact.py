@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.indexes._asked import allowed, positive, queries_for
+from eyespot.indexes._batches import QueryBatch, shared_scans
 from eyespot.kernels import compiled
-from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFiniteVectors, quantise
+from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFiniteVectors, default_threads, quantise, spread
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, add_products, rank
-from eyespot.types import Mask, NearestRows, UsageError, Vectors
+from eyespot.types import Mask, NearestRows, ScanRequest, UsageError, Vectors
 
 if TYPE_CHECKING:
     from eyespot.indexes._coded import CodedProducts
@@ -109,8 +110,7 @@ class Exact:
 
     def ranked(self, queries: Vectors, k: int, mask: Mask | None = None) -> tuple[Ids, Reals]:
         """What `search` finds, with the scores that rows are ranked by, in double precision; (m, k') both."""
-        checked, mask = queries_for(self._rows, queries), allowed(mask, len(self._rows))
-        count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
+        checked, (mask, count) = queries_for(self._rows, queries), self._let_through(mask)
         k = min(positive(k), count)
         shortlists: list[Shortlist] = []
         if k and len(checked) and count <= max(_AT_ONCE // len(checked), 2 * k):
@@ -122,6 +122,48 @@ class Exact:
         answers = [self._best(query, shortlist, k) for query, shortlist in zip(checked, shortlists, strict=False)]
         rows = np.array([rows for rows, _ in answers], np.int64).reshape(len(checked), k)
         return rows, np.array([scores for _, scores in answers], np.float64).reshape(len(checked), k)
+
+    def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
+        """What `search` finds for each of several queries (dim,), which share scans though each has its k and mask."""
+        with np.errstate(over="ignore"):
+            return [NearestRows(rows, scores.astype(np.float32)) for rows, scores in self.ranked_each(requests)]
+
+    def ranked_each(self, requests: Sequence[ScanRequest]) -> list[tuple[Ids, Reals]]:
+        """What `ranked` finds for each, (1, k') both."""
+        masks = {id(one.mask): self._let_through(one.mask) for one in requests}
+        counts = [masks[id(one.mask)][1] for one in requests]
+        requests = [one._replace(mask=masks[id(one.mask)][0]) for one in requests]
+        few = [count <= max(_AT_ONCE, _FEW_LEFT, 2 * one.k) for one, count in zip(requests, counts, strict=True)]
+        found = {at: self.ranked(requests[at].query[None], *requests[at][1:]) for at in np.flatnonzero(few).tolist()}
+        left = [at for at in range(len(requests)) if at not in found]
+        first = self._first_pass(len(left)) if left else self._plain
+        some, mixed = [requests[at] for at in left], first is not self._plain
+        for places in shared_scans(some, [counts[at] for at in left], len(self._rows), mixed):
+            answers = self._together(first, [some[at] for at in places])
+            found |= zip([left[at] for at in places], answers, strict=True)
+        return [found[at] for at in range(len(requests))]
+
+    def _together(
+        self, first: PlainProducts | CodedProducts | MixedProducts, requests: Sequence[ScanRequest]
+    ) -> list[tuple[Ids, Reals]]:
+        """The same by one scan."""
+        queries = queries_for(self._rows, np.stack([one.query for one in requests]))
+        batch = QueryBatch.each(queries, [positive(one.k) for one in requests], [one.mask for one in requests])
+        shortlists = first.scan_each(batch)
+        found: dict[int, tuple[Ids, Reals]] = {}
+
+        def score(at: int) -> None:
+            rows, scores = self._best(queries[at], shortlists[at], requests[at].k)
+            found[at] = rows[None], scores[None]
+
+        spread(score, range(len(batch)), min(len(batch), self._threads or default_threads()))
+        return [found[at] for at in range(len(batch))]
+
+    def _let_through(self, mask: Mask | None) -> tuple[Mask | None, int]:
+        """A mask, None where it lets all rows through, and how many these are."""
+        mask, count = allowed(mask, len(self._rows)), len(self._rows)
+        left = count if mask is None else int(np.count_nonzero(mask))
+        return (None if left == count else mask), left
 
     @property
     def _lack_codes(self) -> bool:

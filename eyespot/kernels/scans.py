@@ -33,8 +33,9 @@ def _read_only(dtype: Any, ndim: int) -> Any:
 _REORDER = {"reassoc", "contract"}  # sums may use vector registers; NaN and infinity keep their meaning
 _FLOATS, _ROWS = _read_only(types.float32, 2), types.int64[::1]
 _REAL, _REALS = types.float64[::1], types.float64[:, ::1]
-_GALLERY = types.Tuple((_read_only(types.int8, 2), _FLOATS, _read_only(types.bool_, 1)))
-_FEW, _MANY = (types.Tuple((kind[:, ::1], _REALS)) for kind in (types.int16, types.uint8))
+_MASKS = _read_only(types.uint8, 1)
+_GALLERY = types.Tuple((_read_only(types.int8, 2), _FLOATS, _MASKS))
+_FEW, _MANY = (types.Tuple((kind[:, ::1], _REALS, _MASKS)) for kind in (types.int16, types.uint8))
 _SHORTLIST = types.Tuple((_REALS, _REAL, types.int64[:, ::1], types.float64[:, :, ::1], _ROWS))
 _SPAN = types.UniTuple(types.int64, 3)
 
@@ -122,17 +123,25 @@ def _reach(terms, j, bounds, row):
     return bounds[row, 1] * terms[2, j] + bounds[row, 2] * terms[3, j] + terms[4, j]
 
 
+@_part
+def _lets(allowed, row, mask):
+    """Whether a mask, a bit of those in `allowed`, lets a row through."""
+    return allowed.size == 0 or (allowed[row] & mask) != 0
+
+
 @_kernel(types.int64(_GALLERY, _FEW, _SHORTLIST, _SPAN))
 def scan_few(gallery, batch, shortlist, span):
     """Rows start to stop against a few 16-bit queries; the row reached, less than `stop` if a list must grow first.
 
-    `gallery`: codes (n, width), bounds (n, 4: scale, error norm, code norm, sum of codes), allowed (n or 0,).
-    `batch`: queries (m, width) and terms (5, m: offset, step, and what multiplies error norm, code norm and 1).
+    `gallery`: codes (n, width), bounds (n, 4: scale, error norm, code norm, sum of codes), allowed (n or 0,), whose
+    bits are masks.
+    `batch`: queries (m, width), terms (5, m: offset, step, and what multiplies error norm, code norm and 1), and the
+    bit of each query's mask (m,).
     `shortlist`: heaps (m, k) and floors (m,) of the best lower limits, rows (m, room), limits (m, room, 2: low,
     high), counts (m,); changed in place. `span`: the number of the gallery's first row, start, stop.
     """
     codes, bounds, allowed = gallery
-    queries, terms = batch
+    queries, terms, masks = batch
     floors, full = shortlist[1], True
     for row in range(span[1], span[2]):
         if allowed.size > 0 and not allowed[row]:
@@ -141,6 +150,8 @@ def scan_few(gallery, batch, shortlist, span):
             return row
         full = False
         for j in range(queries.shape[0]):
+            if not _lets(allowed, row, masks[j]):
+                continue
             middle = terms[0, j] + np.float64(bounds[row, 0]) * (terms[1, j] * _dot(codes, row, queries, j))
             reach = _reach(terms, j, bounds, row)
             if not middle + reach < floors[j]:
@@ -165,7 +176,7 @@ def _choose(allowed, chosen, start, stop):
     count = 0
     for row in range(start, stop):
         chosen[count] = row
-        count += allowed.size == 0 or allowed[row]
+        count += allowed.size == 0 or allowed[row] != 0
     for i in range(count, BLOCK):
         chosen[i] = chosen[0]
     return count
@@ -198,12 +209,12 @@ def _cut(bounds, row, widest):
 
 
 @_part
-def _keep_near(gallery, terms, shortlist, work, place):
-    bounds, (dots, needs, cut, unit), (first, row, i) = gallery[1], work, place
+def _keep_near(gallery, batch, shortlist, work, place):
+    (_, bounds, allowed), (_, terms, masks), (dots, needs, cut, unit), (first, row, i) = gallery, batch, work, place
     scale, shift = np.float64(bounds[row, 0]), 128 * np.float64(bounds[row, 3])
     floors, full = shortlist[1], False
     for j in range(needs.size):
-        if not np.float32(dots[i, j]) < needs[j] * cut[0] + cut[1]:
+        if not np.float32(dots[i, j]) < needs[j] * cut[0] + cut[1] and _lets(allowed, row, masks[j]):
             middle = terms[0, j] + scale * (terms[1, j] * (dots[i, j] - shift))
             reach = _reach(terms, j, bounds, row)
             if floors[j] < np.inf and not middle + reach < floors[j]:
@@ -235,7 +246,7 @@ def scan_many(gallery, batch, shortlist, span):
     is full of rows that cannot be told apart gets the floor +inf too, and must be asked again by `scan_few`.
     """
     codes, bounds, allowed = gallery
-    queries, terms = batch
+    queries, terms, _ = batch
     floors, first = shortlist[1], span[0]
     chosen, dots = np.empty(BLOCK, np.int64), np.empty((BLOCK, floors.size), np.int32)
     needs, widest = np.empty(floors.size, np.float32), np.zeros(4)
@@ -255,7 +266,7 @@ def scan_many(gallery, batch, shortlist, span):
         for i in range(count):
             cut = _cut(bounds, chosen[i], widest)
             if _any_near(dots, i, needs, cut):
-                full |= _keep_near(gallery, terms, shortlist, (dots, needs, cut, unit), (first, chosen[i], i))
+                full |= _keep_near(gallery, batch, shortlist, (dots, needs, cut, unit), (first, chosen[i], i))
 
 
 # -- building codes, and the true scores ------------------------------------------------------------------------

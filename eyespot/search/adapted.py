@@ -53,6 +53,11 @@ class SearchBackend(Protocol):
     codes: of each block, None for one without, if there are any; they make it faster.
     """
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences for the user on what makes a search slower than it should be."""
+        ...
+
     def index(self, blocks: Sequence[Vectors], codes: Sequence[Codes | None] | None = None) -> Index:
         """Exact search by inner product."""
         ...

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isnan, nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,6 +71,12 @@ def tell_recall(run: Run, *made_of: NearestRows | Run) -> None:
         share = f"about {100 * recall:.1f} % of the nearest were found"
         note = f"approximate: {'how much it finds was never measured' if isnan(recall) else share}"
         run.notes = [*(text for text in run.notes if text != note), note]
+
+
+def recall_of(header: Mapping[str, Any]) -> float | None:
+    """What a run's header states as the share of the nearest that was found; None where all were, or nobody knows."""
+    share = float(header.get("recall", nan))
+    return None if isnan(share) else round(share, 4)
 
 
 def as_run(queries: Sequence[Query], nearest: NearestRows, view: View) -> Run:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from eyespot.gallery.view import Gallery, View
     from eyespot.gallery.word_index import WordIndex
     from eyespot.search.taught import Contrast
-    from eyespot.types import AdaptedQuery, Encoder, Index, Mask, NearestRows
+    from eyespot.types import AdaptedQuery, Encoder, Index, Mask, NearestRows, ScanRequest
 
 
 class Scan(Protocol):
@@ -23,6 +23,10 @@ class Scan(Protocol):
 
     def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query among those the mask lets through."""
+        ...
+
+    def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
+        """The same for each of several adapted queries with their own k and mask, which share readings."""
         ...
 
     def rescore(self, adapted: AdaptedQuery, rows: Sequence[int]) -> NDArray[np.floating[Any]]:

@@ -20,7 +20,7 @@ from eyespot.types.notes import Note, codes_of, prefixed, without_code
 from eyespot.types.progress import Progress, no_progress
 from eyespot.types.queries import Query, Term
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
-from eyespot.types.search import AdaptedQuery, Adapter, Index, NearestRows
+from eyespot.types.search import AdaptedQuery, Adapter, BatchSearch, Index, NearestRows, ScanRequest
 from eyespot.types.stages import Stage
 from eyespot.types.text_reading import TextBox, TextReader
 
@@ -30,6 +30,7 @@ __all__ = [
     "Adjustment",
     "Answer",
     "AnswerStream",
+    "BatchSearch",
     "BudgetMeter",
     "Composer",
     "Encoder",
@@ -60,6 +61,7 @@ __all__ = [
     "RankedImage",
     "Reply",
     "Run",
+    "ScanRequest",
     "SequentialAnswers",
     "Space",
     "Spent",

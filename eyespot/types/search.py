@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from eyespot.types.arrays import Mask, Vectors
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -36,6 +38,22 @@ class Index(Protocol):
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query among those the mask lets through; fewer only if fewer exist."""
+        ...
+
+
+class ScanRequest(NamedTuple):
+    """One of several searches that share a scan: a query (dim,), or an `AdaptedQuery`, with its own k and mask."""
+
+    query: Any
+    k: int
+    mask: Mask | None = None
+
+
+class BatchSearch(Protocol):
+    """Several searches at once, each answered as if it were the only one."""
+
+    def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
+        """For each request its k best rows, (1, k') both; what one of them is refused for is raised for all."""
         ...
 
 

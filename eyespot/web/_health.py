@@ -29,13 +29,13 @@ def readyz(house: Served) -> str:
     """Ready to search at once; 503 while the encoder and the vectors are still being loaded."""
     if not house.ready:
         raise Problem(503, house.unready, {"Retry-After": "2"})
-    return "ready\n"
+    return f"ready\n{house.tier.health}"
 
 
 @router.get("/metrics", response_class=PlainTextResponse, dependencies=[Depends(needs(Role.OWNER))])
 def metrics(house: Served) -> str:
     """Requests, their time, and memory, in the text format of Prometheus; for the owner."""
-    return house.counts.text()
+    return house.counts.text() + house.scans.text() + house.tier.text()
 
 
 @router.get("/docs", include_in_schema=False)

@@ -138,6 +138,8 @@ class ServerSettings:
     keep_history: whether each person's searches are remembered for them.
     adapters: the checkpoints that may be chosen, by the names that people see.
     originals: the role from which on people may open the files themselves, with all that they hold.
+    ray, workers: the address of a Ray cluster whose workers search, and how many of them; None: this process searches.
+    index: the name of an index that was made by `eyespot tune`, or `exact`.
     """
 
     gallery: Path
@@ -154,6 +156,9 @@ class ServerSettings:
     judging: Judging = Judging()
     originals: Role = Role.OWNER
     keep_history: bool = True
+    ray: str | None = None
+    workers: int = 0
+    index: str = "exact"
 
     @property
     def ledger(self) -> Path:

@@ -21,7 +21,6 @@ from eyespot.gallery.view import Gallery
 from eyespot.ledger.clicks import Clicks
 from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.ledger.photo_lists import PhotoLists
-from eyespot.search.collection import Collection
 from eyespot.search.feedback import Feedback
 from eyespot.search.recorded import feedback_of
 from eyespot.types import EyespotError, Judgement, Mask, Query, UsageError
@@ -34,11 +33,14 @@ from eyespot.web._remembering import Remembering
 from eyespot.web._request_metrics import RequestMetrics
 from eyespot.web._search_params import SearchParams, query_of, refuse
 from eyespot.web._settings import ServerSettings
+from eyespot.web._tier import SearchTier
 from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of, voices_on
 from eyespot.web.found.counts import Countable, mask_of
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.judged import LedgerJudge, in_its_order
+from eyespot.web.found.open_files import TooManyFilesError, refuse_too_many
 from eyespot.web.found.results import ListMask, RankedResult, Results, SearchContext
+from eyespot.web.found.scanning import ScanCounts
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.tabs import rows_by_verdict, tab_of
 from eyespot.web.found.telling import telling_first
@@ -55,7 +57,8 @@ class AppState:
         self.settings = settings
         self.gallery = Gallery(settings.gallery)
         self.gallery.stem(settings.encoder)  # an encoder that is not there is told now and not to every visitor
-        self.counts, self.results = RequestMetrics(), Results()
+        self.counts, self.results, self.scans = RequestMetrics(), Results(), ScanCounts()
+        self.tier = SearchTier(settings)
         self.adapters = open_adapters(settings.adapters, self.gallery)
         self.judges, self.jobs = open_judges(settings.judging), Jobs()
         self.indexer = Indexer(settings.gallery)
@@ -146,7 +149,8 @@ class AppState:
     def snapshot(self, encoder: str | None = None) -> Snapshot:
         """The gallery as it is now in one encoder's space; `UsageError` if it has none of that encoder.
 
-        It is opened anew when somebody has indexed; who holds the old one keeps it.
+        It is opened anew when somebody has indexed; who holds the old one keeps it. Where its files cannot be opened
+        beside those of the old one, that stays, and its notes say so.
         """
         name = encoder or self.encoders[0]
         gallery = self.settings.gallery
@@ -159,16 +163,26 @@ class AppState:
         version = " ".join(f"{place.stat().st_mtime_ns:x}" for place in places if place.exists())
         with self._opening:
             known = self._snapshots.get(name)
-            if known is None or known.version != f"{name} {version}":
-                collection = Collection(self.settings.gallery, name)
-                if known is not None and known.view.space == collection.view.space:
-                    collection.encoder = known.collection.encoder  # loading a large one again would take minutes
-                made = Snapshot(collection, self.cache_folder / "facts", f"{name} {version}")
-                made.prepare()
-                facets_of(made)
-                self.gallery = collection.gallery
-                self._snapshots[name] = made
+            if known is not None and f"{name} {version}" in (known.version, known.missed):
+                return known
+            try:
+                self._snapshots[name] = self._opened(name, f"{name} {version}", known)
+            except TooManyFilesError as error:
+                if known is None:
+                    raise
+                known.missed, known.why_missed = f"{name} {version}", str(error)
             return self._snapshots[name]
+
+    def _opened(self, name: str, version: str, known: Snapshot | None) -> Snapshot:
+        collection = self.tier.collection(name)
+        refuse_too_many(collection.view)
+        if known is not None and known.view.space == collection.view.space:
+            collection.encoder = known.collection.encoder  # loading a large one again would take minutes
+        made = Snapshot(collection, self.cache_folder / "facts", version, self.scans)
+        made.prepare()
+        facets_of(made)
+        self.gallery = collection.gallery
+        return made
 
     # -- searches -------------------------------------------------------------------------------------------
 
@@ -338,6 +352,7 @@ class AppState:
         self.indexer.close()
         if self._preparing is not None:
             self._preparing.join(LOADING)  # Python aborts if it ends around a thread that loads a library
+        self.tier.close()
         if self.history is not None:
             self.history.close()
         for opened in (*self._lists.values(), *self._clicks.values()):

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from eyespot.ledger.judgements import PERSON
+from eyespot.search.nearest import recall_of
 from eyespot.types import Judgement
 from eyespot.types import Query as Asking
 from eyespot.web._items import cursor_of, item_of, items_of, no_such_item, read_cursor, with_probability
@@ -49,6 +50,7 @@ def search(house: Served, person: Reader, given: Given, cursor: Cursor = None, l
         "encoder": frozen.snapshot.view.space.encoder,
         "by": frozen.options.by,
         "exact": frozen.exact,
+        "recall": recall_of(frozen.header),
         "moved": frozen.moved and frozen.moved.fields,
         "total": frozen.total,
         "notes": frozen.notes,

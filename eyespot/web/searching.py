@@ -12,6 +12,7 @@ from urllib.parse import quote, quote_plus
 import numpy as np
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from eyespot.search.nearest import recall_of
 from eyespot.types import EyespotError, NothingFound
 from eyespot.web._items import (
     cursor_of,
@@ -105,6 +106,7 @@ def search_page(request: Request, house: Served, given: Given, cursor: Cursor = 
     shown = {
         "hits": hits,
         "frozen": hits.frozen,
+        "recall": recall_of(hits.frozen.header) if hits.frozen else None,
         "wrong": wrong and str(wrong),
         "formats": formats_for(house, person, FORMATS),
     }

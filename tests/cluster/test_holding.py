@@ -14,13 +14,15 @@ import pytest
 pytest.importorskip("ray")
 
 from eyespot.adapters.quari.scoring import AdaptedIndex
-from eyespot.cluster.blocks import Mapped, coded, opened, runs, whole
-from eyespot.cluster.ray_index import RangeActor, RayBackend, RowRange, _merged, _OpenRange
+from eyespot.cluster.blocks import coded, opened, runs, shared_out, whole
+from eyespot.cluster.mapped import Mapped
+from eyespot.cluster.ray_index import RayBackend, _merged
+from eyespot.cluster.ray_worker import RangeActor, RowRange, _OpenRange
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes.exact import SMALL, Exact
 from eyespot.kernels.codes import Codes, write_codes
 from eyespot.kernels.rows import rank
-from eyespot.types import AdaptedQuery, EyespotError, UsageError
+from eyespot.types import AdaptedQuery, EyespotError, ScanRequest, UsageError
 from tests.cluster.conftest import killing, mapped, unit, workers_of
 
 DIM = 24
@@ -99,6 +101,63 @@ def test_no_rows_are_no_answers() -> None:
         assert holding.scan([]).search(views(2), 5).rows.shape == (2, 0)
 
 
+def test_queries_with_their_own_k_and_mask_are_one_question(holding: RayBackend, blocks: list[np.ndarray]) -> None:
+    own = [1, 30, 5000, 7, 9]
+    asked = [ScanRequest(*one) for one in zip(unit(5, DIM, 1), own, masks(3000), strict=True)]
+    for request, found in zip(asked, holding.index(blocks).search_each(asked), strict=True):
+        assert_same(found, Exact(blocks).search(request.query[None], request.k, request.mask))
+    adapted = [ScanRequest(*one) for one in zip(views(5), own, masks(3000), strict=True)]
+    for request, found in zip(adapted, holding.scan(blocks).search_each(adapted), strict=True):
+        assert_same(found, AdaptedIndex(blocks).search([request.query], request.k, request.mask))
+
+
+# -- a gallery that changes ----------------------------------------------------------------------------------------
+
+
+def held_by(shares: Any) -> list[dict[str, int]]:
+    """How many rows of each file each worker holds."""
+    return [{Path(piece.source.path).name: len(piece) for piece, _ in share} for share in shares]
+
+
+def test_workers_keep_what_they_hold_and_new_blocks_go_to_those_with_the_fewest_rows(tmp_path: Path) -> None:
+    first = [mapped(tmp_path / f"{at}.npy", unit(rows, 4, at)) for at, rows in enumerate((60, 40, 20))]
+    before = shared_out(first, 2)
+    more = [*first, *(mapped(tmp_path / f"{at}.npy", unit(5, 4, at)) for at in (3, 4))]
+    after = shared_out(more, 2, before=[before])
+
+    assert held_by(before) == [{"0.npy": 60}, {"1.npy": 40, "2.npy": 20}]
+    assert held_by(after) == [{"0.npy": 60, "3.npy": 5}, {"1.npy": 40, "2.npy": 20, "4.npy": 5}]
+    without = shared_out([more[0], more[3]], 2, before=[after])
+    assert held_by(without) == [{"0.npy": 60, "3.npy": 5}, {}]
+
+
+def test_a_large_new_block_is_shared_out(tmp_path: Path) -> None:
+    small, large = (mapped(tmp_path / f"{at}.npy", unit(rows, 2, at)) for at, rows in enumerate((1000, 600_000)))
+    shares = shared_out([small, large], 3, before=[shared_out([small], 3)])
+    assert max(sum(its.values()) for its in held_by(shares)) <= 2**18
+    assert sorted((one.first, len(one.piece)) for share in shares for one in share)[-1][0] > 1000
+
+
+def test_a_grown_gallery_is_searched_by_the_same_workers(tmp_path: Path) -> None:
+    vectors, others = unit(3000, DIM), set(workers_of(RangeActor))
+    blocks = [mapped(tmp_path / f"{at}.npy", vectors[at * 1000 : at * 1000 + 1000]) for at in range(3)]
+    queries, mask = unit(4, DIM, 1), np.arange(3000) % 3 > 0
+    with RayBackend(Cluster(2)) as holding:
+        old, old_scan = holding.index(blocks[:2]), holding.scan(blocks[:2])
+        old.search(queries, 9)
+        crew = set(workers_of(RangeActor)) - others
+        new, new_scan = holding.index(blocks), holding.scan(blocks)
+        for limits in (None, mask):
+            assert_same(new.search(queries, 40, limits), Exact(blocks).search(queries, 40, limits))
+            assert_same(new_scan.search(views(2), 40, limits), AdaptedIndex(blocks).search(views(2), 40, limits))
+        assert_same(old.search(queries, 9), Exact(blocks[:2]).search(queries, 9))
+        rows = [2999, 0, 1000, 1999]
+        assert new_scan.rescore(views(1)[0], rows).tolist() == AdaptedIndex(blocks).rescore(views(1)[0], rows).tolist()
+        assert old_scan.search(views(1), 3).rows.shape == (1, 3)
+        assert set(workers_of(RangeActor)) - others == crew and len(crew) == 2
+        assert holding.alive(20) == 2
+
+
 @pytest.mark.parametrize(("kills", "every"), [(2, 0.4), pytest.param(20, 1.0, marks=pytest.mark.slow)])
 def test_a_killed_worker_costs_a_retry_and_no_answer(blocks: list[np.ndarray], kills: int, every: float) -> None:
     queries, mask = unit(5, DIM, 2), np.random.default_rng(1).random(3000) < 0.5
@@ -152,7 +211,7 @@ def test_a_worker_maps_the_codes_that_lie_on_disk(coded_block: tuple[np.ndarray,
     """Its rows begin within the block. Of many vectors it would make none in memory, and scan floats for minutes."""
     block, codes = coded_block
     pieces = runs([block], 3, [codes])[1]
-    worker = _OpenRange(RowRange(pieces, 300, 1 << 30))  # of so many rows that codes are worth having
+    worker = _OpenRange(RowRange(pieces, [300], 1 << 30))  # of so many rows that codes are worth having
 
     index, queries = worker.index("exact"), unit(5, DIM, 1)
     assert isinstance(index, Exact)
@@ -176,7 +235,7 @@ def test_with_codes_the_answers_are_the_same(tmp_path: Path) -> None:
     block, queries = mapped(tmp_path / "v.npy", vectors), unit(3, 1024, 1)
     write_codes(block, tmp_path / "v")
     codes = Codes.load(tmp_path / "v")
-    assert _OpenRange(RowRange(runs([block], 2, [codes])[0], 0, len(block))).index("exact").codes != ()
+    assert _OpenRange(RowRange(runs([block], 2, [codes])[0], [0], len(block))).index("exact").codes != ()
     with RayBackend(Cluster(2)) as holding:
         assert_same(holding.index([block], [codes]).search(queries, 50), Exact([block]).search(queries, 50))
 
@@ -185,13 +244,13 @@ def test_a_worker_without_codes_yet_scores_as_one_that_has_made_some(tmp_path: P
     """As one does that was killed and started again. Every picture is there twice, once at each."""
     vectors, queries = unit(3000, 128), unit(20, 128, 1)
     blocks = [mapped(tmp_path / "a.npy", vectors), mapped(tmp_path / "b.npy", vectors)]
-    old, new = (_OpenRange(RowRange([whole(block)], 3000 * at, 1 << 30)) for at, block in enumerate(blocks))
+    old, new = (_OpenRange(RowRange([whole(block)], [3000 * at], 1 << 30)) for at, block in enumerate(blocks))
     while not old.index("exact").codes:
         old.index("exact").search(queries[:1], 9)
-    rankings = [one.numbered(one.index("exact").ranked(queries[:2], 9, None)) for one in (old, new)]
+    rankings = [one.numbered(one.index("exact").ranked(queries[:1], 9, None)) for one in (old, new)]
 
     assert not new.index("exact").codes
-    assert_same(_merged(rankings, (2, 9), rank), Exact(blocks).search(queries[:2], 9))
+    assert_same(_merged(rankings, 9, rank), Exact(blocks).search(queries[:1], 9))
 
 
 # -- where rows lie -----------------------------------------------------------------------------------------------

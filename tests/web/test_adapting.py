@@ -71,7 +71,7 @@ def test_an_adapted_search_reads_the_codes_beside_the_vectors(
         index(gallery, [], [rooms.load("encoders", "starter")], Options(codes=True))
         snapshot = client.app.state.house.snapshot()  # type: ignore[attr-defined]
         after = client.get("/v1/search", params=found).json()["items"]
-        scan = snapshot._by_row.scan
+        scan = snapshot.collection.scan
 
     assert [type(part.codes) for part in scan._given] == 3 * [np.memmap]
     assert after == before

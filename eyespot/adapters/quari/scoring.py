@@ -7,7 +7,6 @@ much of it, and in float64 at last.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from threading import Lock
@@ -20,6 +19,7 @@ from eyespot.adapters.quari._ceilings import Ceilings, CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import Ways, ways
 from eyespot.adapters.quari._formula import Formula
+from eyespot.adapters.quari._sharing import Task, positive, shared_readings, union
 from eyespot.kernels import compiled
 from eyespot.kernels.codes import (
     NOT_FINITE,
@@ -35,7 +35,7 @@ from eyespot.kernels.codes import (
     short_lengths,
 )
 from eyespot.kernels.rows import Ids, Reals, RowBlocks
-from eyespot.types import AdaptedQuery, Mask, NearestRows, UsageError
+from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _SAMPLE = 2048  # rows that stand for the gallery where directions are chosen
 _NONE = np.empty(0, np.int64)
 _STAGES = (7, 23, 79)  # directions beside the query's own, of all rows and of those left each time
-_TOGETHER = 4  # queries that share one reading of the codes
 _FEW_LEFT = 512  # rows; so few are sooner scored than looked at again
 _BLOCK = 4096  # rows scored at once
 _TIE = 1e-13  # scores that differ by less are equal: it is what float64 rounds off
@@ -137,16 +136,29 @@ class AdaptedIndex:
 
     def ranked(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> tuple[Ids, Reals]:
         """What `search` finds, with the scores that rows are ranked by, in double precision; (queries, k') both."""
-        formulas = [Formula.of(view, self._rows.dim) for view in adapted] if len(self._rows) else []
         allowed = _allowed(mask, len(self._rows))
-        count = len(self._rows) if allowed is None else int(np.count_nonzero(allowed))
-        k = min(_positive(k), count)
+        k = min(positive(k), len(self._rows) if allowed is None else int(np.count_nonzero(allowed)))
         rows, scores = np.empty((len(adapted), k), np.int64), np.empty((len(adapted), k))
-        for start in range(0, len(formulas) if k else 0, _TOGETHER):
-            part = slice(start, start + _TOGETHER)
-            for j, (best, found) in enumerate(self._search(formulas[part], k, allowed), start):
-                rows[j], scores[j] = best, found
+        answers = self.ranked_each([ScanRequest(view, k, allowed) for view in adapted]) if k else []
+        for j, (best, found) in enumerate(answers):
+            rows[j], scores[j] = best[0], found[0]
         return rows, scores
+
+    def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
+        """What `search` finds for each of several adapted queries, which share scans though each has its k and mask."""
+        return [NearestRows(rows, scores.astype(np.float32)) for rows, scores in self.ranked_each(requests)]
+
+    def ranked_each(self, requests: Sequence[ScanRequest]) -> list[tuple[Ids, Reals]]:
+        """What `ranked` finds for each, (1, k') both."""
+        masks = {id(one.mask): _allowed(one.mask, len(self._rows)) for one in requests}
+        tasks = [Task.of(one._replace(mask=masks[id(one.mask)]), self._rows) for one in requests]
+        mixed = self._device is None and self._codable and not _lacking(self._given)
+        for some in shared_readings([task for task in tasks if task.k], len(self._rows), mixed):
+            tallies = [_Tally(task.k) for task in some]
+            self._search(some, tallies)
+            for task, tally in zip(some, tallies, strict=True):
+                task.found = tally.best()
+        return [(task.found[0][None], task.found[1][None]) for task in tasks]
 
     def rescore(self, adapted: AdaptedQuery, rows: Sequence[int] | Ids) -> Reals:
         """The scores of these rows by the formula in float64, (rows,)."""
@@ -157,27 +169,30 @@ class AdaptedIndex:
             )
         return self._exactly(Formula.of(adapted, self._rows.dim), chosen) if chosen.size else np.empty(0)
 
-    def _search(self, formulas: list[Formula], k: int, mask: Mask | None) -> list[tuple[Ids, Reals]]:
-        count = len(formulas)
+    def _search(self, tasks: Sequence[Task], tallies: Sequence[_Tally]) -> None:
+        """Find the best rows of each."""
+        first, looked = self._first_pass(len(tasks)), []
+        for task, tally in zip(tasks, tallies, strict=True):
+            if task.count > max(_FEW_LEFT, 4 * task.k):
+                looked.append((task, tally, ways(task.formula, self._sample)))
+                continue
+            every = np.arange(task.count) if task.mask is None else np.flatnonzero(task.mask)
+            self._settle(task.formula, tally, every)
+        for rows in self._windows(union([task.mask for task, _, _ in looked])) if looked else ():
+            ceilings = first.ceilings([way.first(_STAGES[0]) for _, _, way in looked], rows)
+            for (task, tally, way), ceiling in zip(looked, ceilings, strict=True):
+                left = _Left(rows, ceiling).among(task.mask)
+                if len(left.ceilings):
+                    self._look(task.formula, way, tally, left)
+
+    def _first_pass(self, count: int) -> PlainBounds | CodedBounds | OnDevice:
+        """What looks at all rows first, for so many queries more."""
         self._spent += count
         if self._spent > self._patience:
             self.prepare()
         elif self._coded is None and any(part is not None for part in self._given):
             self._use_codes(self._plain)  # those that are there, at once
-        first = self._ready
-        tallies = [_Tally(k) for _ in formulas]
-        count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
-        if count <= max(_FEW_LEFT, 4 * k):
-            everything = np.arange(count) if mask is None else np.flatnonzero(mask)
-            for formula, tally in zip(formulas, tallies, strict=True):
-                self._settle(formula, tally, everything)
-            return [tally.best() for tally in tallies]
-        known = [ways(formula, self._sample) for formula in formulas]
-        for rows in self._windows(mask):
-            ceilings = first.ceilings([way.first(_STAGES[0]) for way in known], rows)
-            for formula, way, tally, ceiling in zip(formulas, known, tallies, ceilings, strict=True):
-                self._look(formula, way, tally, _Left(rows, ceiling))
-        return [tally.best() for tally in tallies]
+        return self._ready
 
     def _windows(self, mask: Mask | None) -> Iterator[Ids | None]:
         """The rows let through, so many at a time; None for all there are."""
@@ -274,6 +289,14 @@ class _Left:
     def __init__(self, rows: Ids | None, ceilings: Ceilings) -> None:
         self.rows, self.ceilings = rows, ceilings
 
+    def among(self, mask: Mask | None) -> _Left:
+        """Those that a mask lets through."""
+        if mask is None:
+            return self
+        numbers = self.numbers()
+        own = mask[numbers]
+        return self if own.all() else _Left(numbers[own], self.ceilings[own])
+
     def numbers(self, which: Ids | None = None) -> Ids:
         """The numbers of the rows, or of those at some places."""
         if self.rows is None:
@@ -344,12 +367,6 @@ def _cut(ceilings: Ceilings, count: int) -> float:
     some = ceilings[:: max(1, len(ceilings) >> 16)]
     rank = max(1, -(-3 * count * len(some) // (2 * len(ceilings))))
     return float(np.partition(some, -rank)[-rank]) if rank < len(some) else -np.inf
-
-
-def _positive(k: int) -> int:
-    if operator.index(k) < 1:
-        raise UsageError(f"k is {k}; ask for at least one row")
-    return operator.index(k)
 
 
 def _allowed(mask: Mask | None, rows: int) -> Mask | None:

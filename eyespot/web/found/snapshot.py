@@ -9,7 +9,7 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import fields
 from datetime import date, datetime
@@ -33,7 +33,8 @@ from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
 from eyespot.storage.files import write_whole
-from eyespot.types import Encoder, Index, Mask, NearestRows, Query, Run, Term, Vectors
+from eyespot.types import Encoder, Mask, Query, Run, Term, Vectors
+from eyespot.web.found.scanning import ScanCounts, adapting, shared
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,19 +65,6 @@ class RowView(View):
         return [int(id) for id in ids]
 
 
-class OneByOne:
-    """An index that is searched by one thread at a time, for each scan takes all processors."""
-
-    def __init__(self, index: Index, lock: AbstractContextManager[Any]) -> None:
-        self.index, self._lock = index, lock
-        self.exact = index.exact
-
-    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
-        """As the index itself."""
-        with self._lock:
-            return self.index.search(queries, k, mask)
-
-
 class _Embedded(NamedTuple):
     """A query's unit vector (1, dim), what an encoder says of its words, and the score below which nothing fits."""
 
@@ -88,10 +76,11 @@ class _Embedded(NamedTuple):
 class Snapshot:
     """One space of the gallery; what others index meanwhile is not in it."""
 
-    def __init__(self, collection: Collection, cache: Path, version: str) -> None:
+    def __init__(self, collection: Collection, cache: Path, version: str, scans: ScanCounts | None = None) -> None:
         self.collection, self.cache, self.version = collection, cache, version
+        self._scans, self.missed, self.why_missed = scans or ScanCounts(), "", ""  # a later version, and why it is not
         self._encoding = Lock()  # an encoder is called from one thread at a time
-        self._searching = RLock()  # an adapted search holds it whole, and may scan once more within
+        self._searching = RLock()  # scans run one at a time
         self._known: dict[tuple[Term, ...], _Embedded] = {}
         self._masks: OrderedDict[Condition, Mask] = OrderedDict()
         self._masking = Lock()  # of what is remembered
@@ -103,7 +92,7 @@ class Snapshot:
 
     def prepare(self) -> None:
         """Open all that the first search would wait for."""
-        _ = self._by_row, self.view.live, self.tables, self._ids
+        _ = self.view.blocks, self.tables, self._ids, self.view.live, self._by_row  # codes last, which need not be open
 
     # -- facts ----------------------------------------------------------------------------------------------
 
@@ -280,18 +269,18 @@ class Snapshot:
         made = copy(self.collection)
         made.view = RowView(*(getattr(self.view, field.name) for field in fields(View)))
         made.view.__dict__.update(self.view.__dict__)  # what is mapped and made of it is there once
-        made.index = OneByOne(self.collection.index, self._searching)
+        made.index, made.scan = shared(self.collection, self._searching, self._scans)
         return made
 
     def ranked(self, query: Query | None, vector: Vectors, options: StageOptions) -> Run:
         """The run of the stages that options name, for a query with this vector (1, dim); ids are the pictures' rows.
 
-        None is a search by items alone. Several may run at once; of their scans one at a time.
+        None is a search by items alone. Several may run at once, and share scans.
         """
         effective_query = query or Query("q", ())
-        stage = chain_of(self._by_row, options, KnownVectors({effective_query.id: vector[0]}, vector.shape[1]))
-        with self._searching if options.adapt is not None else nullcontext():
-            return stage([effective_query])
+        with adapting(options) as one_at_a_time:
+            known = KnownVectors({effective_query.id: vector[0]}, vector.shape[1])
+            return chain_of(self._by_row, one_at_a_time, known)([effective_query])
 
     def notes(self, query: Query | None, best: float | None) -> list[str]:
         """What the reader should know before trusting an answer whose best score is `best`.
@@ -304,7 +293,10 @@ class Snapshot:
             caveats.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
         if without := self.without_vector:
             caveats.append(f"{without} pictures have no vectors of {self.view.space.encoder} and were not searched")
-        return [*caveats, *self.view.notes]
+        means = self.collection.means
+        if self.why_missed:
+            caveats.append(f"photos that were added since are not searched yet: {self.why_missed}")
+        return [*caveats, *self.view.notes, *(means.notes if means else ())]
 
     @cached_property
     def groups(self) -> Groups:

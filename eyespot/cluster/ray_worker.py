@@ -1,0 +1,176 @@
+"""One worker of a search on Ray: the rows that it holds, mapped, and what searches them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+import ray
+from numpy.typing import NDArray
+
+from eyespot import rooms
+from eyespot.adapters.quari import scoring
+from eyespot.cluster.blocks import Piece, codes_of, opened
+from eyespot.cluster.calls import host
+from eyespot.gallery.files import let_open, need_open
+from eyespot.indexes import exact
+from eyespot.kernels.codes import MAPPED, Block, Codes
+from eyespot.kernels.rows import Ids, Reals
+from eyespot.types import AdaptedQuery, Index, ScanRequest
+
+Ranked = tuple[Ids, Reals]  # rows and scores, (queries, k) both
+Told = tuple[Ids, Reals, float | None]  # the same, and the recall of what is not exact
+Bits = NDArray[np.uint8] | None  # a mask, eight rows a byte; None lets all through
+GALLERIES = 6  # that workers hold at once: several spaces, each as it is now and as it was before rows were added
+
+
+@dataclass(frozen=True)
+class RowRange:
+    """What one worker holds of a gallery of `rows` in all: pieces, and the numbers that their first rows have there."""
+
+    pieces: list[Piece]
+    firsts: list[int]
+    rows: int
+
+    def __len__(self) -> int:
+        return sum(map(len, self.pieces))
+
+
+class Where(NamedTuple):
+    """Where a worker's share is: a name, and a list of one reference, which Ray follows only if it is asked to."""
+
+    name: str
+    reference: list[Any]
+
+
+class RayRequest(NamedTuple):
+    """What one worker is asked: queries (m,), plain or adapted, their k, and the mask of each, of `bits`."""
+
+    queries: Sequence[Any]
+    ks: Sequence[int]
+    masks: Sequence[int]
+    bits: Sequence[Bits]
+
+    def requests(self, count: int) -> list[ScanRequest]:
+        """As an index takes them, over so many rows."""
+        masks = [None if one is None else np.unpackbits(one, count=count).astype(bool) for one in self.bits]
+        return [
+            ScanRequest(query, k, masks[mask]) for query, k, mask in zip(self.queries, self.ks, self.masks, strict=True)
+        ]
+
+
+class RangeActor:
+    """One worker, which searches its rows under their numbers in the gallery.
+
+    It is told with each question where its share is, so that one that was started again knows it as well. Pieces that
+    several galleries have, such as one before and after rows were added, are open once.
+    """
+
+    def __init__(self) -> None:
+        self._opened: OrderedDict[str, _OpenRange] = OrderedDict()
+
+    def pulse(self) -> str:
+        """A sign of life."""
+        return host()
+
+    def hold(self, where: Where) -> int:
+        """Open a share before anybody asks for it; how many rows it has."""
+        return len(self._open(where).run)
+
+    def search(self, where: Where, name: str, request: RayRequest) -> list[Told]:
+        """The k best for each query, by an index of that name."""
+        opened = self._open(where)
+        index, requests = opened.index(name), request.requests(len(opened.run))
+        if isinstance(index, exact.Exact):
+            return [opened.numbered(found) for found in index.ranked_each(requests)]
+        answers = [index.search(one.query[None], one.k, one.mask) for one in requests]
+        return [opened.numbered((one.rows, one.scores.astype(np.float64)), one.recall) for one in answers]
+
+    def scan(self, where: Where, request: RayRequest) -> list[Told]:
+        """The k best for each adapted query."""
+        opened = self._open(where)
+        return [opened.numbered(found) for found in opened.scan.ranked_each(request.requests(len(opened.run)))]
+
+    def rescore(self, where: Where, adapted: AdaptedQuery, rows: Ids) -> Reals:
+        """The scores of some rows, by their numbers in the gallery."""
+        opened = self._open(where)
+        return opened.scan.rescore(adapted, opened.own(rows))
+
+    def _open(self, where: Where) -> _OpenRange:
+        if where.name not in self._opened:
+            held: Any = ray.get(where.reference[0])
+            known = {piece: its for opened in self._opened.values() for piece, its in opened.pieces().items()}
+            self._opened[where.name] = _OpenRange(held, known)
+            while len(self._opened) > GALLERIES:
+                self._opened.popitem(last=False)
+        self._opened.move_to_end(where.name)
+        return self._opened[where.name]
+
+
+class _OpenPiece(NamedTuple):
+    """A piece with its vectors and their codes, mapped or made."""
+
+    block: Block
+    codes: Codes | None
+
+
+class _OpenRange:
+    """A share with its vectors and their codes mapped, and what searches them; `known` are pieces that are open."""
+
+    def __init__(self, run: RowRange, known: Mapping[Piece, _OpenPiece] | None = None) -> None:
+        fresh = [piece for piece in run.pieces if piece not in (known or {})]
+        need_open(len(fresh))
+        blocks = {piece: opened(piece) for piece in fresh}
+        with_codes = let_open(MAPPED * len(fresh))
+        opened_now = {piece: _OpenPiece(blocks[piece], codes_of(piece) if with_codes else None) for piece in fresh}
+        self._pieces = [(known or {}).get(piece) or opened_now[piece] for piece in run.pieces]
+        self.run, self._blocks = run, [one.block for one in self._pieces]
+        codes = [one.codes for one in self._pieces]
+        self._codes = codes if any(part is not None for part in codes) else None
+        self._firsts = np.array(run.firsts, np.int64)  # (pieces,)
+        self._starts = np.array([*accumulate(map(len, run.pieces), initial=0)])  # (pieces + 1,)
+        self._numbers = run.rows * self._blocks[0].shape[1]
+        self._indexes: dict[str, Index] = {}
+
+    def pieces(self) -> dict[Piece, _OpenPiece]:
+        """What is open, with the codes that were made meanwhile."""
+        index = self._indexes.get("exact")
+        made = index.codes if isinstance(index, exact.Exact) else ()
+        codes = [new or one.codes for new, one in zip(made or [None] * len(self._pieces), self._pieces, strict=True)]
+        return {
+            piece: _OpenPiece(one.block, its)
+            for piece, one, its in zip(self.run.pieces, self._pieces, codes, strict=True)
+        }
+
+    def index(self, name: str) -> Index:
+        """An index of that name over these rows."""
+        if name not in self._indexes:
+            options = {"codes": self._codes, "small": self._least(exact.SMALL)} if name == "exact" else {}
+            self._indexes[name] = rooms.load("indexes", name, self._blocks, **options)
+        return self._indexes[name]
+
+    @cached_property
+    def scan(self) -> scoring.AdaptedIndex:
+        """The scan under adapted queries."""
+        return scoring.AdaptedIndex(self._blocks, self._codes, small=self._least(scoring.SMALL))
+
+    def _least(self, small: int) -> int:
+        """Codes are made where one machine with the whole gallery would make them, so that scores agree in all bits."""
+        return 0 if self._numbers >= small else self._numbers + 1
+
+    def numbered(self, found: Ranked, recall: float | None = None) -> Told:
+        """What was found, under the numbers of the whole gallery."""
+        rows, scores = found
+        at = np.searchsorted(self._starts, rows, side="right") - 1
+        return rows - self._starts[at] + self._firsts[at], scores, recall
+
+    def own(self, rows: Ids) -> Ids:
+        """Numbers of the gallery as they are here."""
+        at = np.searchsorted(self._firsts, rows, side="right") - 1
+        own: Ids = rows - self._firsts[at] + self._starts[at]
+        return own
