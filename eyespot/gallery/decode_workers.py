@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from eyespot.gallery.groups.hashes import COLUMNS, signature
-from eyespot.gallery.index_db import MEASURED, PlannedPicture
+from eyespot.gallery.index_db import PlannedPicture
+from eyespot.gallery.index_tables import packed
 from eyespot.gallery.photos.found import MAX_FILE_BYTES, Seen
 from eyespot.gallery.photos.memory import MemoryBudget
 from eyespot.gallery.photos.pictures import BadPicture, TooLarge, id_of, picture_in_memory
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _FILES = MemoryBudget()  # the bytes of all files that threads hold: as many as the largest file may have
+_MEASURED = "SELECT format IS NOT NULL FROM pictures WHERE id = ?"  # a row made again from a shard has none
 Later = Callable[[], Vectors]  # vectors (n, dim) that may still be in the making
 
 
@@ -108,7 +110,7 @@ class ThreadedReader:
     def is_measured(self, id: str) -> bool | None:
         """Whether the row of a picture of these bytes says what was measured of it; None if it has no row."""
         with self.turn:
-            row = None if self.sql is None else self.sql.execute(MEASURED, (id,)).fetchone()
+            row = None if self.sql is None else self.sql.execute(_MEASURED, (packed(id),)).fetchone()
         return None if row is None else bool(row[0])
 
     def frames(self, video: str) -> list[tuple[str, int, str]]:

@@ -253,7 +253,7 @@ class _IndexJob:
     def _commit(self, shard: int, building: ShardInMaking) -> None:
         vectors = {stem: batches.vectors() for stem, batches in building.batches.items()}
         self.summary.embedded += len(building.measured)
-        with sqlite.transaction(self.ledger.sql):
+        with self.ledger.transaction():
             self.ledger.record(shard, building.outcomes, building.measured)
             self.ledger.measure(building.measured_again)
             if not building.measured:

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from eyespot.gallery import disk
 from eyespot.gallery.index_db import Ledger
+from eyespot.gallery.older_ledgers import is_older
+from eyespot.gallery.photos.found import Seen
 from eyespot.gallery.photos.places import Root
+from eyespot.gallery.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 from eyespot.types import EyespotError
 
@@ -23,6 +26,29 @@ class ReadOnlyLedger(Ledger):
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self.sql = sql
+        self.forget_numbers()
+
+    def _keep_tally(self, roots: str, counted: tuple[int, int]) -> None:
+        """It is for the next question only."""
+
+
+class OlderLedger(ReadOnlyLedger):
+    """One that no run of today has taken over yet: `files` is a table in it, and `items` has the rows."""
+
+    def known_file(self, root: int, path: str) -> Seen | None:
+        """A file as it was when it was last read; None for one that is not known."""
+        query = "SELECT size, mtime, place FROM files WHERE root = ? AND path = ?"
+        row = self.sql.execute(query, (root, path)).fetchone()
+        return None if row is None else Seen(path, *row)
+
+    def shard_rows(self) -> dict[int, int]:
+        """How many rows each shard of scanned pictures has, in order."""
+        return dict(self.sql.execute("SELECT shard, count(*) FROM items GROUP BY shard ORDER BY shard").fetchall())
+
+    def _tally(self, roots: str, query: str) -> tuple[int, int]:
+        query = f"SELECT count(DISTINCT id), count(id) FROM files WHERE place <> {VIDEO}"
+        pictures, paths = self.sql.execute(query).fetchone()
+        return pictures, paths
 
 
 @contextmanager
@@ -35,7 +61,7 @@ def reading(gallery: Path) -> Iterator[ReadOnlyLedger]:
         with sqlite.whole(place), closing(sqlite.connect_to_read(place)) as sql:
             if not {"roots", "files", "problems"} <= sqlite.table_names(sql):
                 raise NoLedger(f"{place} is empty; make it again with: eyespot index -g {gallery}")
-            yield ReadOnlyLedger(sql)
+            yield OlderLedger(sql) if is_older(sql) else ReadOnlyLedger(sql)
     except sqlite3.DatabaseError as error:
         raise EyespotError(
             f"{place} cannot be read ({error}); end what holds it, or give yourself the right to read the gallery"

@@ -6,7 +6,6 @@ next look reads every file once more, but embeds none that is known.
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import suppress
 from itertools import chain, count
@@ -18,7 +17,9 @@ import numpy as np
 from eyespot.gallery import disk, texts
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
-from eyespot.gallery.index_db import RETRY, SCHEMA, Ledger
+from eyespot.gallery.index_db import RETRY, Ledger
+from eyespot.gallery.index_tables import SCHEMA, split
+from eyespot.gallery.older_ledgers import TABLES
 from eyespot.gallery.photos.embedded_texts import EMBEDDED
 from eyespot.gallery.videos.addresses import frame_of, place_of_frame
 from eyespot.gallery.videos.facts import VIDEO_COLUMNS
@@ -54,7 +55,7 @@ def _rebuild(gallery: Path) -> list[str]:
     if place.exists():
         aside = _set_aside(place)
         log = log_damage(place)
-        lost, newer = copies.rescue(place, copies.tables_of(SCHEMA))
+        lost, newer = copies.rescue(place, copies.tables_of(SCHEMA) | TABLES)
         lost += ["what was recorded last, in its damaged log"] if log else []
         if lost:
             notes.append(f"lost for good with damaged parts of the ledger: {'; '.join(lost)}; the old file is {aside}")
@@ -117,7 +118,9 @@ def recover(gallery: Path, record: Ledger) -> bool:
     lost = [shard for shard in disk.shard_paths(gallery) if disk.number_of(shard) not in known]
     if not lost:
         return False
-    with sqlite.transaction(record.sql):
+    with record.transaction():
+        for table in ("stamps", "tallies"):  # which say nothing of what is taken in now
+            record.sql.execute(f"DELETE FROM {table}")
         for number, root in disk.read_or_rebuild_header(gallery).roots.items():
             record.sql.execute("INSERT OR IGNORE INTO roots VALUES (?, ?, ?)", (number, *root))
         for shard in lost:
@@ -144,18 +147,21 @@ def _take_in(record: Ledger, shard: Path) -> None:
         raise EyespotError(
             f"{shard} holds pictures that the ledger knows elsewhere; move that folder away and run again"
         )
-    for number, row in enumerate(rows):
-        _take_row(record, disk.number_of(shard), number, row)
+    numbers = record.add_pictures(disk.number_of(shard), {row["id"]: _measured(row) for row in rows})
+    for row in rows:
+        texts.take_back(record, numbers[row["id"]], row)
+        _take_paths(record, numbers[row["id"]], row)
 
 
-def _take_row(record: Ledger, shard: int, number: int, row: dict[str, Any]) -> None:
+def _measured(row: dict[str, Any]) -> dict[str, Any]:
     measured = {name: row[name] for name in _MEASURED if row.get(name) is not None}
-    if "taken" in measured:
-        measured["taken"] = measured["taken"].isoformat()
-    record.sql.execute("INSERT INTO items VALUES (?, ?, ?, ?)", (row["id"], shard, number, json.dumps(measured)))
-    texts.take_back(record, row["id"], row)
+    return measured | ({"taken": measured["taken"].isoformat()} if "taken" in measured else {})
+
+
+def _take_paths(record: Ledger, number: int, row: dict[str, Any]) -> None:
     for root, path in zip(row["roots"], row["paths"], strict=True):
         frame = frame_of(path)
         place = -1 if frame is None else place_of_frame(frame.ms)
-        values = (root, path, row["size"], RETRY, place, row["id"], None)
-        record.sql.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        folder, name = split(path)
+        values = (record.folder(root, folder), name, row["size"], RETRY, place, number, None)
+        record.sql.execute("INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?, ?, ?, ?)", values)

@@ -114,19 +114,8 @@ def settle(gallery: Path, ledger: Ledger) -> None:
 def _move_rows(ledger: Ledger, segment: Path) -> None:
     """Let the ledger find the rows of the shards of a segment there; nothing happens where it does already."""
     first, last = disk.span_of(segment)
-    inside = (first + 1, last)
-    if not ledger.sql.execute("SELECT 1 FROM items WHERE shard BETWEEN ? AND ? LIMIT 1", inside).fetchone():
-        return
-    start = 0
-    with sqlite.transaction(ledger.sql):
-        for member in members_of(segment):
-            if member.number > first:
-                values = (first, start, member.number)
-                ledger.sql.execute("UPDATE items SET shard = ?, row = row + ? WHERE shard = ?", values)
-            start += member.rows
-        stale = ledger.sql.execute("SELECT 1 FROM stale WHERE shard BETWEEN ? AND ?", (first, last)).fetchone()
-        ledger.sql.execute("DELETE FROM stale WHERE shard BETWEEN ? AND ?", (first, last))
-        ledger.sql.executemany("INSERT INTO stale VALUES (?)", [(first,)] if stale else [])
+    if ledger.has_shards(first + 1, last):
+        ledger.move_rows([(member.number, member.rows) for member in members_of(segment)], last)
 
 
 def _remove(folders: Sequence[Path]) -> None:

@@ -12,7 +12,6 @@ from eyespot.gallery.photos.sources import Met, Root, Seen, Unreadable, scan_cou
 from eyespot.gallery.reading import NoLedger, reading
 
 _Known = Callable[[Root, str], Seen | None]
-_FILE = "SELECT size, mtime, place FROM files JOIN roots ON number = root WHERE roots.path = ? AND files.path = ?"
 
 
 @dataclass
@@ -55,13 +54,14 @@ def survey(gallery: Path, roots: Iterable[Root]) -> PictureSurvey:
 def _known(gallery: Path) -> Iterator[_Known]:
     with ExitStack() as open_things:
         try:
-            sql = open_things.enter_context(reading(gallery)).sql
+            ledger = open_things.enter_context(reading(gallery))
         except NoLedger:
             yield lambda _root, _path: None
             return
 
+        numbers = {root.path: number for number, root in ledger.roots().items()}
+
         def known(root: Root, path: str) -> Seen | None:
-            row = sql.execute(_FILE, (root.path, path)).fetchone()
-            return None if row is None else Seen(path, *row)
+            return ledger.known_file(numbers[root.path], path) if root.path in numbers else None
 
         yield known

@@ -20,6 +20,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot.gallery.index_db import Failure, Ledger
+from eyespot.gallery.index_tables import SHARD_OF, STALE_ALL, unpacked
 from eyespot.gallery.photos.places import full_path
 from eyespot.gallery.rereading import NotReread, reread
 from eyespot.parallel import ordered_map
@@ -32,9 +33,14 @@ if TYPE_CHECKING:
 WORDS, BOXES, READ_BY = COLUMNS = ("text_in_picture", "text_boxes", "text_read_by")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what no table holds
 AHEAD = 3  # pictures that are decoded while one is read
-_UNREAD = """SELECT i.shard, i.id, f.root, f.path FROM items i JOIN files f ON f.id = i.id
-    LEFT JOIN texts t ON t.id = i.id WHERE t.id IS NULL OR (:again AND t.failed IS NOT NULL)
-    ORDER BY i.shard, i.row, f.root, f.path"""
+_UNREAD = f"""SELECT {SHARD_OF.format("p.number")}, p.number, p.id, d.root, d.path || name FROM pictures p
+    JOIN paths ON paths.item = +p.number JOIN folders d ON d.number = folder
+    LEFT JOIN picture_texts t ON t.item = p.number
+    WHERE t.item IS NULL OR (:again AND t.failed IS NOT NULL) ORDER BY 1, 2, 4, 5"""
+_FAILED = """SELECT d.root AS root, min(d.path || name) AS path, t.failed FROM picture_texts t JOIN paths ON paths.item = +t.item
+    JOIN folders d ON d.number = folder WHERE t.failed IS NOT NULL GROUP BY t.item ORDER BY root, path"""
+_FAILED_OLDER = """SELECT root, min(path) AS path, texts.failed FROM texts JOIN files USING(id)
+    WHERE texts.failed IS NOT NULL GROUP BY texts.id ORDER BY root, path"""
 
 
 @dataclass
@@ -48,9 +54,10 @@ class TextSummary:
 
 
 class UnreadPicture(NamedTuple):
-    """A picture whose text is not known: its shard, its id, and where it lies."""
+    """A picture whose text is not known: its shard, its number and id, and where it lies."""
 
     shard: int
+    number: int
     id: str
     places: list[str]
 
@@ -75,14 +82,15 @@ def unread(ledger: Ledger, again: bool) -> list[UnreadPicture]:
     roots = ledger.roots()
     rows = ledger.sql.execute(_UNREAD, {"again": again}).fetchall()
     pictures = []
-    for (shard, id), group in groupby(rows, key=lambda row: row[:2]):
-        pictures.append(UnreadPicture(shard, id, [full_path(roots[root], path) for _, _, root, path in group]))
+    for (shard, number, id), group in groupby(rows, key=lambda row: row[:3]):
+        places = [full_path(roots[root], path) for *_, root, path in group]
+        pictures.append(UnreadPicture(shard, number, unpacked(id), places))
     return pictures
 
 
 def summary(ledger: Ledger, before: int) -> TextSummary:
     """What is known of the pictures that are there; `before`: how many of them had been read when the run began."""
-    known = "FROM texts WHERE failed IS NULL AND id IN (SELECT id FROM files)"
+    known = "FROM picture_texts t WHERE failed IS NULL AND EXISTS (SELECT 1 FROM paths WHERE paths.item = +t.item)"
     read, with_text = ledger.sql.execute(
         f"SELECT count(*), ifnull(sum(facts LIKE ?), 0) {known}", (f'%"{WORDS}"%',)
     ).fetchone()
@@ -91,21 +99,19 @@ def summary(ledger: Ledger, before: int) -> TextSummary:
 
 def failures(ledger: Ledger) -> list[Failure]:
     """Pictures whose text could not be read, by root and path; none in a ledger of an older eyespot."""
-    if "texts" not in sqlite.table_names(ledger.sql):
+    tables = sqlite.table_names(ledger.sql)
+    if "picture_texts" not in tables and "texts" not in tables:
         return []
-    rows = ledger.sql.execute(
-        "SELECT root, min(path), texts.failed FROM texts JOIN files USING(id) WHERE texts.failed IS NOT NULL"
-        " GROUP BY texts.id ORDER BY root, path"
-    )
+    rows = ledger.sql.execute(_FAILED if "picture_texts" in tables else _FAILED_OLDER)
     return [Failure(root, path, f"its text: {reason}") for root, path, reason in rows]
 
 
-def take_back(ledger: Ledger, id: str, row: Mapping[str, Any]) -> None:
-    """Take down again what a row of a shard's table says; call inside a transaction."""
+def take_back(ledger: Ledger, number: int, row: Mapping[str, Any]) -> None:
+    """Take down again what a row of a shard's table says of a picture; call inside a transaction."""
     if row.get(READ_BY) is not None:
         facts = {name: row[name] for name in COLUMNS if row.get(name) is not None}
         ledger.sql.execute(
-            "INSERT OR IGNORE INTO texts VALUES (?, ?, NULL)", (id, json.dumps(facts, ensure_ascii=False))
+            "INSERT OR IGNORE INTO picture_texts VALUES (?, ?, NULL)", (number, json.dumps(facts, ensure_ascii=False))
         )
         ledger.sql.executemany("INSERT OR IGNORE INTO columns VALUES (?, 'text')", [(name,) for name in COLUMNS])
 
@@ -132,8 +138,8 @@ def _read(ledger: Ledger, reader: TextReader, unread_picture: UnreadPicture, pic
     with sqlite.transaction(ledger.sql):
         if facts:
             _add_columns(ledger)
-        values = (unread_picture.id, json.dumps(facts, ensure_ascii=False), failed)
-        ledger.sql.execute("INSERT OR REPLACE INTO texts VALUES (?, ?, ?)", values)
+        values = (unread_picture.number, json.dumps(facts, ensure_ascii=False), failed)
+        ledger.sql.execute("INSERT OR REPLACE INTO picture_texts VALUES (?, ?, ?)", values)
         ledger.sql.execute("INSERT OR IGNORE INTO stale VALUES (?)", (unread_picture.shard,))
 
 
@@ -144,7 +150,7 @@ def _add_columns(ledger: Ledger) -> None:
         spelled, kind = kinds.get(column, (column, ""))
         if kind != "text":
             ledger.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, 'text')", (spelled,))
-            ledger.sql.execute("INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items")
+            ledger.sql.execute(STALE_ALL)
 
 
 # -- facts --------------------------------------------------------------------------------------------------

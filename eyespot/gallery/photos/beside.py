@@ -18,10 +18,15 @@ from eyespot.gallery.photos.tars import scan_tar, split_key
 _SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
 
 
+def table_beside(place: str) -> Path | None:
+    """The table of a tar, if there is one."""
+    stem = os.path.splitext(place)[0]
+    return next((Path(stem + suffix) for suffix in _SUFFIXES if os.path.isfile(stem + suffix)), None)
+
+
 def scan_with_table(place: str) -> Iterator[Record]:
     """Every picture of a tar, its sidecars' labels, and then what the table beside it says."""
-    stem = os.path.splitext(place)[0]
-    table = next((Path(stem + suffix) for suffix in _SUFFIXES if os.path.isfile(stem + suffix)), None)
+    table = table_beside(place)
     if table is None:
         yield from scan_tar(place)
     elif names_keys(table):

@@ -5,6 +5,7 @@ Only files with an unknown ending or none are opened for their first bytes: a fo
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
@@ -113,6 +114,27 @@ class SkippedFiles:
         names = self.examples.setdefault(kind, [])
         if len(names) < _EXAMPLES:
             names.append(place)
+
+    def add_all(self, more: SkippedFiles) -> None:
+        """Count what was counted elsewhere, too."""
+        for (kind, ending), files in more.counts.items():
+            key = (kind, ending)
+            self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (kind, "")] += files
+        self.left_out.update(more.left_out)
+        for kind, names in more.examples.items():
+            known = self.examples.setdefault(kind, [])
+            known += names[: _EXAMPLES - len(known)]
+
+    def to_json(self) -> str:
+        """All of it as a text."""
+        counts = [[*key, files] for key, files in self.counts.items()]
+        return json.dumps([counts, self.left_out, self.examples])
+
+    @classmethod
+    def from_json(cls, text: str) -> SkippedFiles:
+        """What `to_json` wrote."""
+        counts, left_out, examples = json.loads(text)
+        return cls(Counter({(kind, ending): n for kind, ending, n in counts}), Counter(left_out), examples)
 
     @property
     def files(self) -> int:

@@ -1,4 +1,4 @@
-"""Videos and their frames in the ledger: a row of `files` for the video, and one for each of its frames.
+"""Videos and their frames in the ledger: a row of `paths` for the video, and one for each of its frames.
 
 A frame has the size and date of its video, so that both change at once, and is there as long as its video is.
 """
@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from eyespot.gallery.index_tables import HAS_ROW, SHARD_OF, packed, split, unpacked
 from eyespot.gallery.photos.found import Skipped
 from eyespot.gallery.photos.places import Root, full_path
 from eyespot.gallery.photos.raw import RAW_SUFFIXES, reads_raw
 from eyespot.gallery.videos.addresses import FRAGMENT, VIDEO, VIDEO_SUFFIXES, reads_video
 
 IS_FRAME = f"place < {VIDEO}"
-FILE_PATH = f"iif(files.{IS_FRAME}, substr(files.path, 1, length(files.path) - {FRAGMENT}), files.path)"
-INDEX = f"CREATE INDEX IF NOT EXISTS files_frames ON files(root, path) WHERE {IS_FRAME};"
+FILE_NAME = f"iif({IS_FRAME}, substr(name, 1, length(name) - {FRAGMENT}), name)"
 WEIGHT = 32  # pictures that a video counts as when shards are planned
-_SEEN = "INSERT OR IGNORE INTO seen SELECT root, path, size, mtime, place FROM files WHERE root = ?"
 _LAST = "\U0010ffff"
+_IN_ROOT = "FROM paths JOIN folders ON folders.number = paths.folder WHERE folders.root = ?"
+_OF_VIDEO = f"""FROM paths WHERE folder = (SELECT number FROM folders WHERE root = ? AND path = ?)
+    AND name >= ? AND name < ? AND {IS_FRAME}"""
 
 
 class VideoCounts(NamedTuple):
@@ -37,9 +39,9 @@ def protect_files_of_extras(sql: sqlite3.Connection, number: int, root: Root) ->
     if not endings:
         return
     has_ending = " OR ".join(f"path LIKE '%{ending}'" for ending in sorted(endings))
-    rows = sql.execute(f"SELECT path FROM files WHERE root = ? AND ({has_ending})", (number,)).fetchall()
+    rows = sql.execute(f"SELECT path FROM gone WHERE root = ? AND ({has_ending})", (number,)).fetchall()
     there = [(number, path) for (path,) in rows if root.kind == "tar" or os.path.exists(full_path(root, path))]
-    sql.executemany(f"{_SEEN} AND path = ?", there)
+    sql.executemany("DELETE FROM gone WHERE root = ? AND path = ?", there)
 
 
 def known_files(sql: sqlite3.Connection, number: int) -> Callable[[Skipped], bool]:
@@ -48,60 +50,59 @@ def known_files(sql: sqlite3.Connection, number: int) -> Callable[[Skipped], boo
     def is_known(file: Skipped) -> bool:
         if file.ending not in RAW_SUFFIXES | VIDEO_SUFFIXES:
             return False
-        row = sql.execute("SELECT 1 FROM files WHERE root = ? AND path = ?", (number, file.path)).fetchone()
-        return row is not None
+        row = sql.execute(f"SELECT 1 {_IN_ROOT} AND folders.path = ? AND name = ?", (number, *split(file.path)))
+        return row.fetchone() is not None
 
     return is_known
 
 
-def see_frames(sql: sqlite3.Connection, number: int) -> None:
-    """The frames of every video of a root that was seen count as seen."""
+def keep_frames(sql: sqlite3.Connection, number: int) -> None:
+    """The frames of every video of a root that is there are not gone either."""
+    video = f"substr(gone.name, 1, length(gone.name) - {FRAGMENT})"
     sql.execute(
-        f"{_SEEN} AND {IS_FRAME} AND EXISTS"
-        f" (SELECT 1 FROM seen s WHERE s.root = files.root AND s.path = {FILE_PATH} AND s.path <> files.path)",
+        f"DELETE FROM gone WHERE root = ? AND place < {VIDEO}"
+        f" AND EXISTS (SELECT 1 FROM paths v WHERE v.folder = gone.folder AND v.name = {video})"
+        f" AND NOT EXISTS (SELECT 1 FROM gone v WHERE v.root = gone.root"
+        f" AND v.path = substr(gone.path, 1, length(gone.path) - {FRAGMENT}))",
         (number,),
     )
 
 
-def replace_frames(
-    sql: sqlite3.Connection, videos: Iterable[tuple[int, str]], frames: Sequence[tuple[object, ...]]
-) -> None:
-    """Drop the frames of videos, by their roots and paths, that were read again, and count the new ones as seen.
-
-    frames: root, path, size, mtime and place of each.
-    """
+def drop_frames(sql: sqlite3.Connection, videos: Iterable[tuple[int, str]]) -> None:
+    """Drop the frames of videos, by their roots and paths, that were read again; the new ones are written next."""
     for root, path in videos:
-        span = (root, f"{path}#t=", f"{path}#t={_LAST}")
-        which = f"FROM files WHERE root = ? AND path >= ? AND path < ? AND {IS_FRAME}"
-        shards = f"SELECT DISTINCT shard FROM items WHERE id IN (SELECT id {which})"
+        folder, name = split(path)
+        span = (root, folder, f"{name}#t=", f"{name}#t={_LAST}")
+        shards = f"SELECT DISTINCT {SHARD_OF.format('paths.item')} {_OF_VIDEO} AND {HAS_ROW}"
         sql.execute(f"INSERT OR IGNORE INTO stale {shards}", span)
-        sql.execute(f"DELETE {which}", span)
-    sql.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)", frames)
+        sql.execute(f"DELETE {_OF_VIDEO}", span)
+        named = (root, f"{path}#t=", f"{path}#t={_LAST}")
+        sql.execute(f"DELETE FROM gone WHERE root = ? AND path >= ? AND path < ? AND place < {VIDEO}", named)
 
 
 def known_frames(sql: sqlite3.Connection, video: str) -> list[tuple[str, int, str]]:
     """The frames of a video that was read before, by its id: fragment, place and id of each; none if it was not."""
     found = sql.execute(
-        f"SELECT root, path FROM files WHERE id = ? AND place = {VIDEO} AND failed IS NULL LIMIT 1", (video,)
+        f"SELECT folder, name FROM paths WHERE item = ? AND place = {VIDEO} AND failed IS NULL LIMIT 1",
+        (packed(video),),
     ).fetchone()
     if found is None:
         return []
-    span = (found[0], f"{found[1]}#t=", f"{found[1]}#t={_LAST}")
-    return sql.execute(
-        f"SELECT substr(path, -{FRAGMENT}), place, id FROM files WHERE root = ? AND path >= ? AND path < ?"
-        f" AND {IS_FRAME} AND id IN (SELECT id FROM items)",
-        span,
-    ).fetchall()
+    rows = sql.execute(
+        f"SELECT substr(name, -{FRAGMENT}), place, id FROM paths JOIN pictures ON number = item"
+        f" WHERE folder = ? AND name >= ? AND name < ? AND {IS_FRAME}",
+        (found[0], f"{found[1]}#t=", f"{found[1]}#t={_LAST}"),
+    )
+    return [(fragment, place, unpacked(id)) for fragment, place, id in rows]
 
 
 def video_counts(sql: sqlite3.Connection, roots: Iterable[int]) -> VideoCounts:
     """How many videos and frames were read in these roots."""
-    among = f"root IN ({', '.join(map(str, roots))})"
-    videos, files = sql.execute(
-        f"SELECT count(DISTINCT id), count(id) FROM files WHERE place = {VIDEO} AND failed IS NULL AND {among}"
-    ).fetchone()
-    sound = f"SELECT root, path FROM files WHERE place = {VIDEO} AND failed IS NULL"
+    among = f"folder IN (SELECT number FROM folders WHERE root IN ({', '.join(map(str, roots))}))"
+    sound = f"FROM paths WHERE place = {VIDEO} AND failed IS NULL"
+    videos, files = sql.execute(f"SELECT count(DISTINCT item), count(item) {sound} AND {among}").fetchone()
     (frames,) = sql.execute(
-        f"SELECT count(DISTINCT id) FROM files WHERE {IS_FRAME} AND {among} AND (root, {FILE_PATH}) IN ({sound})"
+        f"SELECT count(DISTINCT item) FROM paths WHERE {IS_FRAME} AND {among}"
+        f" AND (folder, {FILE_NAME}) IN (SELECT folder, name {sound})"
     ).fetchone()
     return VideoCounts(videos, files, frames)

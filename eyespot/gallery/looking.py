@@ -1,0 +1,217 @@
+"""A walk through a root, compared with what the ledger knows of it, folder by folder as the walk goes on.
+
+Only differences are written down, in tables of the connection that nobody else sees: `changed` files, which are new or
+not as they were; those that are `gone`; and the labels. The ledger itself changes when the walk is over, in one short
+transaction, so that a walk of hours keeps nobody from recording verdicts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, STALE_ALL, split
+from eyespot.gallery.photos.labels import kind_of, wider
+from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Met, Root, Seen
+from eyespot.gallery.videos import stored
+from eyespot.gallery.videos.addresses import FRAGMENT, VIDEO
+from eyespot.storage import sqlite
+
+SCHEMA = """
+CREATE TEMP TABLE IF NOT EXISTS changed(root INTEGER, path TEXT, size INTEGER, mtime INTEGER, place INTEGER,
+    PRIMARY KEY(root, path)) WITHOUT ROWID;
+CREATE TEMP TABLE IF NOT EXISTS gone(root INTEGER, path TEXT, folder INTEGER, name TEXT, place INTEGER,
+    PRIMARY KEY(root, path)) WITHOUT ROWID;
+CREATE TEMP TABLE IF NOT EXISTS seen_labels(root INTEGER, path TEXT, facts TEXT, PRIMARY KEY(root, path)) WITHOUT ROWID;
+CREATE TEMP TABLE IF NOT EXISTS in_order(path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, place INTEGER)
+    WITHOUT ROWID;
+"""
+TABLES = ("changed", "gone", "seen_labels")
+_LAST = "\U0010ffff"  # sorts behind every path
+_BATCH = 10_000
+_GONE = "INSERT OR IGNORE INTO gone SELECT ?, ? || name, folder, name, place FROM paths WHERE folder = ?"
+
+
+class _Folder(NamedTuple):
+    """A folder on the way down to where the walk is: what the ledger knows of it that the walk has not come to."""
+
+    path: str
+    left: dict[str, tuple[int, int, int]]  # size, time and place by name
+    videos: set[str]  # that the walk came to
+
+
+class Comparison:
+    """One look at a root; `record` takes what a walk meets, folder by folder, and `finish` ends it."""
+
+    def __init__(self, sql: sqlite3.Connection, number: int, root: Root) -> None:
+        self.sql, self.number, self.root = sql, number, root
+        self.folders: dict[str, int] = dict(
+            sql.execute("SELECT path, number FROM folders WHERE root = ?", (number,)).fetchall()
+        )
+        self.way: list[_Folder] = []
+        self.changed: list[tuple[int, str, int, int, int]] = []
+        self.problems: list[tuple[int, str, str]] = []
+        self.columns: dict[str, str] = dict(sql.execute("SELECT name, kind FROM columns").fetchall())
+        self.known_columns = dict(self.columns)
+
+    def record(self, records: Iterable[Met]) -> None:
+        """Compare what a walk meets."""
+        for one in records if self.root.kind == "folder" else self._in_order(records):
+            if isinstance(one, Seen):
+                self._compare(one)
+            elif isinstance(one, Labels):
+                self._note_labels(one)
+            else:
+                self.problems.append((self.number, one.path, one.reason))
+
+    def _in_order(self, records: Iterable[Met]) -> Iterator[Met]:
+        """Tars and lists name their files in any order, and some twice: here they come by path, each once."""
+        self.sql.execute("DELETE FROM in_order")
+        for one in records:
+            if isinstance(one, Seen):
+                self.sql.execute("INSERT OR REPLACE INTO in_order VALUES (?, ?, ?, ?)", one)
+            else:
+                yield one
+        for row in self.sql.execute("SELECT * FROM in_order ORDER BY path"):
+            yield Seen(*row)
+
+    def _compare(self, seen: Seen) -> None:
+        folder, name = split(seen.path)
+        if not self.way or self.way[-1].path != folder:
+            self._move_to(folder)
+        here = self.way[-1]
+        if here.left.pop(name, None) != seen[1:]:
+            self.changed.append((self.number, *seen))
+            if len(self.changed) == _BATCH:
+                self._write_changed()
+        if seen.offset == VIDEO:
+            here.videos.add(name)
+
+    def _move_to(self, folder: str) -> None:
+        """The walk leaves folders, which it never enters again, and enters one."""
+        while self.way and not folder.startswith(self.way[-1].path):
+            self._leave()
+        if not self.way or self.way[-1].path != folder:
+            number = self.folders.pop(folder, None)
+            rows = self.sql.execute("SELECT name, size, mtime, place FROM paths WHERE folder = ?", (number,))
+            self.way.append(_Folder(folder, {name: (*facts,) for name, *facts in rows}, set()))
+
+    def _leave(self) -> None:
+        path, left, videos = self.way.pop()
+        if not left:
+            return
+        lost = [
+            (path, name)
+            for name, (_, _, place) in left.items()
+            if place >= VIDEO or name[:-FRAGMENT] not in videos  # frames are there as long as their video is
+        ]
+        self.sql.executemany(
+            "INSERT OR IGNORE INTO gone SELECT root, folders.path || name, folder, name, place"
+            " FROM folders JOIN paths ON folder = folders.number"
+            f" WHERE root = {self.number} AND folders.path = ? AND name = ?",
+            lost,
+        )
+
+    def _write_changed(self) -> None:
+        self.sql.executemany("INSERT OR REPLACE INTO changed VALUES (?, ?, ?, ?, ?)", self.changed)
+        self.changed = []
+
+    def _note_labels(self, labels: Labels) -> None:
+        for name, value in labels.facts.items():
+            kind = kind_of(value)
+            # A column keeps one kind over the whole gallery
+            spelled = next((known for known in self.columns if known.casefold() == name.casefold()), name)
+            self.columns[spelled] = wider(self.columns.get(spelled, kind), kind)
+        # A folder's own label file adds to what one above it says
+        self.sql.execute(
+            "INSERT INTO seen_labels VALUES (?, ?, ?) ON CONFLICT(root, path) DO UPDATE"
+            " SET facts = json_patch(facts, excluded.facts)",
+            (self.number, labels.path, json.dumps(labels.facts, ensure_ascii=False)),
+        )
+
+    # -- the end of the walk --------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """What is gone is known: what the walk did not come to, but could have."""
+        self._write_changed()
+        while self.way:
+            self._leave()
+        rows = [(self.number, path, number) for path, number in self.folders.items()]
+        self.sql.executemany(_GONE, rows)
+        self._protect_unreadable()
+        stored.protect_files_of_extras(self.sql, self.number, self.root)
+        stored.keep_frames(self.sql, self.number)
+        # Label rows that name no picture are problems of their own, not silence
+        named = {path for _, path, _ in self.problems}
+        rows_without = self.sql.execute(_WITHOUT_PICTURE, {"n": self.number}).fetchall()
+        why = "named in the labels, but no such picture is there"
+        self.problems += [(self.number, path, why) for (path,) in rows_without if path not in named]
+
+    def _protect_unreadable(self) -> None:
+        """What lies at or below a path that cannot be read now is not gone, and has its old labels."""
+        for _, path, _ in self.problems:
+            # The first and last path that a problem at `path` leaves in doubt
+            folder, _, name = path.rpartition("/")
+            if path == "" or (self.root.kind == "list" and name == f"{os.path.basename(self.root.path)}:0"):
+                below = "", _LAST  # nothing of the root could be read
+            elif name == "":
+                below = path, path + _LAST
+            elif name in LABEL_FILES:
+                below = (f"{folder}/", f"{folder}/{_LAST}") if folder else ("", _LAST)
+            else:
+                below = path, path
+            span = (self.number, *below)
+            self.sql.execute(
+                "INSERT OR IGNORE INTO seen_labels SELECT * FROM labels WHERE root = ? AND path >= ? AND path <= ?",
+                span,
+            )
+            if os.path.basename(path) not in LABEL_FILES:
+                self.sql.execute("DELETE FROM gone WHERE root = ? AND path >= ? AND path <= ?", span)
+
+    def write(self) -> None:
+        """Adopt problems, columns and labels; shards whose pictures' labels changed are written again."""
+        old = self.sql.execute("SELECT * FROM problems WHERE root = ?", (self.number,)).fetchall()
+        changes = self.sql.execute(_CHANGED_LABELS, {"n": self.number}).fetchone()
+        if not changes and sorted(old) == sorted(self.problems) and self.columns == self.known_columns:
+            return
+        with sqlite.transaction(self.sql):
+            self.sql.execute("DELETE FROM problems WHERE root = ?", (self.number,))
+            self.sql.executemany("INSERT INTO problems VALUES (?, ?, ?)", self.problems)
+            for name, kind in self.columns.items():
+                if self.known_columns.get(name) != kind:  # a new or wider one makes every table be written again
+                    self.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, ?)", (name, kind))
+                    self.sql.execute(STALE_ALL)
+            if changes:
+                self._write_labels()
+
+    def _write_labels(self) -> None:
+        named = {"n": self.number}
+        self.sql.execute("DROP TABLE IF EXISTS temp.relabelled")
+        self.sql.execute(f"CREATE TEMP TABLE relabelled AS {_CHANGED_LABELS}", named)
+        self.sql.execute(_STALE_LABELS, named)
+        self.sql.execute(
+            "DELETE FROM labels WHERE root = :n AND path IN (SELECT path FROM relabelled)",
+            named,
+        )
+        self.sql.execute(
+            "INSERT INTO labels SELECT s.* FROM relabelled JOIN seen_labels s USING(path) WHERE s.root = :n", named
+        )
+
+
+# Labels that are new, other than they were, or gone
+_CHANGED_LABELS = """SELECT s.path AS path FROM seen_labels s LEFT JOIN labels l ON l.root = s.root AND l.path = s.path
+    WHERE s.root = :n AND l.facts IS NOT s.facts
+    UNION ALL SELECT l.path FROM labels l WHERE l.root = :n
+    AND NOT EXISTS (SELECT 1 FROM seen_labels s WHERE s.root = l.root AND s.path = l.path)"""
+_STALE_LABELS = f"""INSERT OR IGNORE INTO stale SELECT DISTINCT {SHARD_OF.format("paths.item")} FROM relabelled s
+    JOIN folders d ON d.root = :n AND d.path = {FOLDER_OF.format("s.path")} JOIN paths ON folder = d.number
+    AND (name = {NAME_OF.format("s.path")} OR ({stored.IS_FRAME} AND name > {NAME_OF.format("s.path")}
+    AND name < {NAME_OF.format("s.path")} || '#u')) WHERE {HAS_ROW}"""
+_WITHOUT_PICTURE = f"""SELECT path FROM seen_labels s WHERE root = :n
+    AND NOT EXISTS (SELECT 1 FROM changed c WHERE c.root = s.root AND c.path = s.path)
+    AND (EXISTS (SELECT 1 FROM gone g WHERE g.root = s.root AND g.path = s.path) OR NOT EXISTS
+    (SELECT 1 FROM folders d JOIN paths ON folder = d.number WHERE d.root = s.root
+    AND d.path = {FOLDER_OF.format("s.path")} AND name = {NAME_OF.format("s.path")}))"""
