@@ -1,16 +1,16 @@
 """Facts of single rows, and rows by their ids, from two files beside a large `items.parquet`, which are mapped.
 
-`items.arrow` has the columns of the table in one Arrow batch, texts that repeat as numbers of a dictionary: sixty rows of
-a million take a millisecond, where parquet decodes a group of rows for each. `items.ids.arrow` has a number made of each
-id, sorted, and the row that it stands for. Both name the digest of the table that they were made of: of another one, or
-damaged, they are not used. Nothing else is lost with them, and `complete` makes them again.
+`items.arrow` has the columns of the table in one Arrow batch, texts that repeat as numbers of a dictionary: sixty rows
+of a million take a millisecond, where parquet decodes a group of rows for each. `items.ids.arrow` has a number made of
+each id, sorted, and the row that it stands for. Both name the digest of the table that they were made of: of another
+one, or damaged, they are not used. Nothing else is lost with them, and `complete` makes them again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,8 @@ def open_ids(shard: Path) -> IdIndex | None:
     """The rows of a shard by their ids; None as above."""
     if (batch := _mapped(shard, IDS)) is None:
         return None
-    numbers, rows = (np.from_dlpack(column) for column in batch.columns)
+    numbers: Any = np.from_dlpack(batch.column(0))
+    rows: Any = np.from_dlpack(batch.column(1))
     return IdIndex(numbers, rows)
 
 
@@ -198,5 +199,5 @@ def _write(place: Path, batch: pa.RecordBatch, source: str) -> None:
     import pyarrow as pa
 
     batch = batch.replace_schema_metadata({_SOURCE: source.encode()})
-    with new_digested(place) as file, pa.ipc.new_file(file.io, batch.schema) as writer:
+    with new_digested(place) as file, pa.ipc.new_file(cast("pa.NativeFile", file), batch.schema) as writer:
         writer.write_batch(batch)

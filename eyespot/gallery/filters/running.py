@@ -198,9 +198,7 @@ def _shape(file: Path, _stamp: tuple[int, int]) -> FileShape:
 
 
 def _unreadable(error: Exception) -> EyespotError:
-    return EyespotError(
-        f"the gallery's facts cannot be read: {first_line(str(error))}; restore them or index again"
-    )
+    return EyespotError(f"the gallery's facts cannot be read: {first_line(str(error))}; restore them or index again")
 
 
 def _sources(kinds: Mapping[str, str]) -> dict[str, tuple[str, str]]:
