@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROWS, IDS = disk.ROW_STORE
 LARGE, MOST = 1 << 16, 1 << 22  # rows of a shard that gets them; a larger one would not fit into memory
 _TEXT = 1 << 30  # bytes of a column, from which it needs wide offsets
-_REPEATED = 8  # a text that comes so many times on average is a number of a dictionary
+REPEATED = 8  # a text that comes so many times on average is a number of a dictionary
 _SOURCE = b"items"  # the digest of the table
 
 Numbers = NDArray[np.uint64]
@@ -68,6 +68,42 @@ def open_ids(shard: Path) -> IdIndex | None:
     numbers: Any = np.from_dlpack(batch.column(0))
     rows: Any = np.from_dlpack(batch.column(1))
     return IdIndex(numbers, rows)
+
+
+def take_rows(shard: Path, rows: Sequence[int]) -> list[dict[str, Any]]:
+    """What is known of some rows of a shard, in their order; from the table itself where there is no such file."""
+    batch = open_rows(shard)
+    if batch is None:
+        return disk.read_rows(shard, rows).to_pylist()
+    return rows_in(batch, rows)
+
+
+def rows_in(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Some rows of a batch, in their order; of some columns, or of all."""
+    import pyarrow as pa
+
+    part = (batch if columns is None else batch.select(list(columns))).take(_array(np.array(rows, np.int64)))
+    # A dictionary's values are looked up together: one at a time takes twice as long as all the rest
+    plain: list[Any] = [getattr(column, "dictionary_decode", lambda column=column: column)() for column in part.columns]
+    found: list[dict[str, Any]] = pa.RecordBatch.from_arrays(plain, names=part.schema.names).to_pylist()
+    return found
+
+
+def find_rows(shard: Path, ids: Sequence[str]) -> NDArray[np.int64]:
+    """The row of each id in a shard, (ids,); -1 for one that is not there. The ids are read where they have no index."""
+    index, batch = open_ids(shard), open_rows(shard)
+    names: Any = disk.read_items(shard, ["id"])["id"] if index is None or batch is None else batch.column("id")
+    return find_ids(names, index or IdIndex.of(names.combine_chunks()), ids)
+
+
+def find_ids(names: Any, index: IdIndex, ids: Sequence[str]) -> NDArray[np.int64]:
+    """The first row of each id, (ids,), among names by row; -1 for one that is not there."""
+    found = np.full(len(ids), -1, np.int64)
+    at, rows = index.candidates(numbers_of(ids))
+    for place, row in zip(at.tolist(), rows.tolist(), strict=True):
+        if found[place] < 0 and names[row].as_py() == ids[place]:
+            found[place] = row
+    return found
 
 
 def _mapped(shard: Path, name: str) -> pa.RecordBatch | None:
@@ -176,7 +212,7 @@ def _array(numbers: NDArray[Any]) -> pa.Array[Any]:
     import pyarrow as pa
 
     # pa.array would load pandas, where it is installed
-    kind = pa.uint64() if numbers.dtype == np.uint64 else pa.uint32()
+    kind: Any = {"uint64": pa.uint64(), "uint32": pa.uint32(), "int64": pa.int64()}[numbers.dtype.name]
     return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(np.ascontiguousarray(numbers).data)])
 
 
@@ -188,7 +224,7 @@ def _column(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
         if column.nbytes > _TEXT:
             return column.cast(pa.large_string()).combine_chunks()
         encoded: Any = column.combine_chunks().dictionary_encode()
-        if len(encoded.dictionary) * _REPEATED <= len(column):
+        if len(encoded.dictionary) * REPEATED <= len(column):
             width = next(width for width in (8, 16, 32) if len(encoded.dictionary) < 1 << (width - 1))
             kind: Any = {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}[width]
             return pa.DictionaryArray.from_arrays(encoded.indices.cast(kind), encoded.dictionary)

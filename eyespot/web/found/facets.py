@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.filters import fold_case
-from eyespot.web.found.shard_facets import VALUES, ShardFacets
+from eyespot.web.found.shard_facets import NUMBERS, VALUES, ShardFacets
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.taxa import Coded, Codes, Taxa, taxa_of
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 SHOWN = 200  # values of a label
 OWN = frozenset({"id", "live", "roots", "paths", "size", "mtime", "width", "height", "taken", "latitude", "longitude"})
-DISTINCT_NUMBERS = 40  # a column of numbers with more values is a measure and no label
 CELLS = 48  # of the map, from left to right
 SOME = (3, 20)  # pictures from which on a cell of the map has some, and many
 
@@ -113,17 +111,17 @@ def _column(shards: Sequence[ShardFacets], name: str) -> _CountedColumn | None:
     for shard in having:
         if (label := shard.label(name, kind)) is None or len(values) > VALUES:
             return None
-        for value in label.values:
-            if (folded := fold_case(value)) not in numbers:
+        for folded, value in label.values.items():
+            if folded not in numbers:
                 numbers[folded] = len(values)
                 values.append(value)
-        at = np.array([numbers[fold_case(value)] for value in label.values], np.int64)
+        at = np.array([numbers[folded] for folded in label.values], np.int64)
         counts = np.concatenate([counts, np.zeros(len(values) - len(counts), np.int64)])
         counts[at] += shard.counts(name, kind)
         places.append(at)
-        if not pa.types.is_string(kind) and np.count_nonzero(counts) > DISTINCT_NUMBERS:
+        if not pa.types.is_string(kind) and np.count_nonzero(counts) > NUMBERS:
             return None
-    if not 1 < np.count_nonzero(counts) <= (counts.sum() // 2 if pa.types.is_string(kind) else DISTINCT_NUMBERS):
+    if not 1 < np.count_nonzero(counts) <= (counts.sum() // 2 if pa.types.is_string(kind) else NUMBERS):
         return None
     by_shard = dict(zip(map(id, having), places, strict=True))
     return _CountedColumn(Coded(values, lambda: _codes(shards, name, kind, by_shard, len(values))), counts.tolist())

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import whole
-from eyespot.gallery.row_store import IdIndex, numbers_of, open_ids, open_rows, plain_type
+from eyespot.gallery.row_store import IdIndex, numbers_of, open_ids, open_rows, plain_type, rows_in
 from eyespot.web.found.masks import MaskStore
 
 if TYPE_CHECKING:
@@ -123,14 +123,14 @@ class ShardFacts:
     def take(self, rows: Sequence[int], columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """What is known of these rows of the shard, in their order; of some columns, or of all."""
         if self.by_row is not None:
-            return _taken(self.by_row, rows, columns)
+            return rows_in(self.by_row, rows, columns)
         groups = np.searchsorted(self._ends, rows, side="right")
         starts = np.concatenate([[0], self._ends])
         found: dict[int, dict[str, Any]] = {}
         for group in np.unique(groups).tolist():
             mine = [row for row, its in zip(rows, groups.tolist(), strict=True) if its == group]
             batch = self._groups.group(self, group)
-            found |= zip(mine, _taken(batch, [row - int(starts[group]) for row in mine], columns), strict=True)
+            found |= zip(mine, rows_in(batch, [row - int(starts[group]) for row in mine], columns), strict=True)
         return [found[row] for row in rows]
 
     def column(self, name: str) -> pa.Array[Any]:
@@ -144,14 +144,6 @@ class ShardFacts:
         if pa.types.is_string(column.type) and column.nbytes > WIDE:
             column = column.cast(pa.large_string())
         return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
-
-
-def _taken(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] | None) -> list[dict[str, Any]]:
-    import pyarrow as pa
-
-    part = batch if columns is None else batch.select(list(columns))
-    found: list[dict[str, Any]] = part.take(pa.array(rows, pa.int64())).to_pylist()
-    return found
 
 
 class FactStore:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.filters import fold_case
+from eyespot.gallery.row_store import REPEATED
 from eyespot.storage.digests import BLAKE2B
 from eyespot.types import Mask
 from eyespot.web.found.facts import ShardFacts
@@ -19,7 +20,11 @@ from eyespot.web.found.facts import ShardFacts
 if TYPE_CHECKING:
     import pyarrow as pa
 
-VALUES = 1 << 18  # of a column of labels; one with more is none
+VALUES = 1 << 16  # of a column of labels; one with more is none
+NUMBERS, SAMPLE = (
+    40,
+    4096,
+)  # a column of numbers with more values is a measure and no label; some rows show most of them
 GRID = 64  # cells of the map from left to right and from top to bottom, at most
 
 
@@ -29,7 +34,7 @@ class LabelColumn(NamedTuple):
     Spellings that differ in upper and lower case are one value. The last number, -1, is of rows where nothing is known.
     """
 
-    values: list[str]
+    values: dict[str, str]  # by their spelling in lower case
     numbers: NDArray[np.int32]
     indices: pa.Array[Any]
 
@@ -40,13 +45,12 @@ class LabelColumn(NamedTuple):
         if len(encoded.dictionary) > VALUES:
             return None
         known: dict[str, int] = {}
-        values: list[str] = []
+        values: dict[str, str] = {}
         numbers = []
         for value in map(str, encoded.dictionary.to_pylist()):
-            if (folded := fold_case(value)) not in known:
-                known[folded] = len(values)
-                values.append(value)
-            numbers.append(known[folded])
+            folded = fold_case(value)
+            values.setdefault(folded, value)
+            numbers.append(known.setdefault(folded, len(known)))
         return cls(values, np.array([*numbers, -1], np.int32), encoded.indices)
 
     @property
@@ -73,10 +77,21 @@ class ShardFacets:
         made = self.facts.made
         if (key := ("label", name, str(kind))) not in made:
             column: Any = self.facts.column(name)
+            if not hasattr(column, "dictionary") and self._is_measure(column):
+                return None
             own = self.facts.schema.field(name).type
             made[key] = LabelColumn.of(column if own == kind else column.cast(kind))
         found: LabelColumn | None = made[key]
         return found
+
+    def _is_measure(self, column: pa.Array[Any]) -> bool:
+        """Whether a column has too many values, as far as that is known without looking at all rows."""
+        import pyarrow as pa
+
+        if pa.types.is_integer(column.type):
+            return len(column[:SAMPLE].filter(_booleans(self.live[:SAMPLE])).unique().drop_null()) > NUMBERS
+        by_row = self.facts.by_row  # there, texts that repeat have a dictionary
+        return by_row is not None and pa.types.is_string(column.type) and len(by_row) >= VALUES * REPEATED
 
     def counts(self, name: str, kind: pa.DataType) -> NDArray[np.int64]:
         """How many rows have each value of a column of labels, (values,)."""
