@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FORMAT = 2  # 1: shards alone; 2: some of them are merged into segments, which an older eyespot does not see
 HEADER, ITEMS = "gallery.toml", "items.parquet"
+ROW_STORE = ("items.arrow", "items.ids.arrow")  # made of the table of facts, see `row_store`
 FETCHED = ".fetched.json"  # in a local copy of a published gallery: which content each of its files has
 _NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?")  # of a shard, or of the first and last shard of a segment
 _FINGERPRINTS = re.compile(r"^(fingerprints) = (\[.*\])$", re.MULTILINE)
@@ -219,7 +220,9 @@ def write_items(shard: Path, table: pa.Table) -> None:
     """The facts of a shard's rows, `items.parquet`."""
     import pyarrow.parquet as pq
 
-    with new_digested(shard / ITEMS) as file:
+    with new_digested(shard / ITEMS, ROW_STORE) as file:
+        for name in ROW_STORE:  # of the table as it was
+            (shard / name).unlink(missing_ok=True)
         pq.write_table(table, file.io, row_group_size=2048, write_page_checksum=True)
 
 

@@ -18,7 +18,7 @@ from shlex import quote
 
 import numpy as np
 
-from eyespot.gallery import disk, int8_codes, integrity, recovery, segments, texts
+from eyespot.gallery import disk, int8_codes, integrity, recovery, row_store, segments, texts
 from eyespot.gallery.decode_workers import Reader, ThreadedReader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
@@ -150,6 +150,7 @@ class _IndexJob:
         integrity.add_missing_digests(self.gallery)
         self.summary.notes += write_links(self.gallery, self.options.progress, look)
         self._merge_shards()
+        row_store.complete(self.gallery, self.options.progress)
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)

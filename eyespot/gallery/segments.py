@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk
 from eyespot.gallery.files import whole
 from eyespot.gallery.groups.hashes import HASHES
+from eyespot.gallery.row_store import complete, write_row_store
 from eyespot.kernels.codes import code_files, has_codes, write_codes
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import new_folder
@@ -45,7 +46,8 @@ MEMBERS, LINKS = "members.json", "links.i64"
 MANY = 64  # neighbouring shards that an index run merges by itself
 ROWS = 1 << 20  # of a segment; it has fewer where the next shard would not fit
 GRACE = 10.0  # seconds for which a search that began before may still read the shards that were merged
-_PIECE = 1 << 14  # rows of facts that are written at once
+_PIECE = 1 << 17  # rows of facts that are written at once
+_GROUP = 1 << 14  # rows of facts in a group: few groups, for a filter looks at the statistics of each
 _BYTES = 1 << 24  # of vectors that are copied at once
 
 
@@ -138,7 +140,9 @@ def compact(gallery: Path, most: int = ROWS, progress: Progress = no_progress, g
     try:
         with locked(gallery), sqlite.whole(place), closing(Ledger(place)) as ledger:
             settle(gallery, ledger)
-            return merge(gallery, ledger, mergeable(gallery, ledger, most), progress, grace)
+            merged = merge(gallery, ledger, mergeable(gallery, ledger, most), progress, grace)
+            complete(gallery, progress)
+            return merged
     except (OSError, sqlite3.OperationalError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise EyespotError(f"cannot write to {gallery} ({reason}); make room and run the same line again") from error
@@ -258,6 +262,7 @@ def _segment(gallery: Path, shards: Sequence[Path]) -> Path:
     sizes = [disk.count_items(shard) for shard in shards]
     with new_folder(place) as folder:
         _merge_facts(shards, folder)
+        write_row_store(folder)
         for note in disk.read_notes(shards[0]):
             _merge_vectors(shards, sizes, disk.stem_of(note.space), folder)
         names = [HASHES, LINKS] if all(map(_has_links, shards)) else [HASHES]
@@ -297,7 +302,7 @@ def _merge_facts(shards: Sequence[Path], folder: Path) -> None:
         pq.ParquetWriter(file.io, schema, write_page_checksum=True) as writer,
     ):
         for table in _tables(shards, schema):
-            writer.write_table(table, row_group_size=2048)
+            writer.write_table(table, row_group_size=_GROUP)
     _take_time(folder / disk.ITEMS, shards)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk
 from eyespot.gallery.files import SPARE, Damaged, let_open, need_open, refuse_damaged
 from eyespot.gallery.photos.places import Root, full_path
+from eyespot.gallery.row_store import find_rows, take_rows
 from eyespot.gallery.videos.addresses import file_of
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
 from eyespot.storage.digests import damaged_at_a_glance
@@ -188,8 +189,8 @@ class View:
         shards = np.searchsorted(self.starts, rows, side="right") - 1
         for shard in np.unique(shards).tolist():
             mine = [int(row) for row, its_shard in zip(rows, shards, strict=True) if its_shard == shard]
-            table = disk.read_rows(self.shards[shard], [row - int(self.starts[shard]) for row in mine])
-            facts |= dict(zip(mine, map(self._row_facts, table.to_pylist()), strict=True))
+            found = take_rows(self.shards[shard], [row - int(self.starts[shard]) for row in mine])
+            facts |= dict(zip(mine, map(self._row_facts, found), strict=True))
         return [facts[int(row)] for row in rows]
 
     def _row_facts(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -237,18 +238,11 @@ class View:
         """The rows of pictures by their ids, (ids,); -1 for an id that is not here."""
         if int(self.starts[-1]) < FEW_ROWS:
             return self._rows_of_few(ids)
-        import pyarrow as pa
-
-        # Made of its buffers, for pa.array would load pandas where it is installed
-        texts = [str(id).encode() for id in ids]
-        offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
-        wanted = pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets.tobytes()), pa.py_buffer(b"".join(texts)))
         at = np.full(len(ids), -1, np.int64)
         for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
-            places = pa.compute.index_in(wanted, value_set=disk.read_items(shard, ["id"])["id"])
-            found = np.array(places.to_pylist(), np.float64)  # to_numpy would load pandas where it is installed
-            there = ~np.isnan(found) & (at < 0)
-            at[there] = found[there].astype(np.int64) + int(start)
+            found = find_rows(shard, ids)
+            there = (found >= 0) & (at < 0)
+            at[there] = found[there] + int(start)
         return at
 
     def _rows_of_few(self, ids: Sequence[str]) -> NDArray[np.int64]:

@@ -37,6 +37,7 @@ from eyespot.web._tier import SearchTier
 from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of, voices_on
 from eyespot.web.found.counts import Countable, mask_of
 from eyespot.web.found.facets import facets_of
+from eyespot.web.found.facts import FactStore
 from eyespot.web.found.judged import LedgerJudge, in_its_order
 from eyespot.web.found.open_files import TooManyFilesError, refuse_too_many
 from eyespot.web.found.results import ListMask, RankedResult, Results, SearchContext
@@ -62,6 +63,7 @@ class AppState:
         self.adapters = open_adapters(settings.adapters, self.gallery)
         self.judges, self.jobs = open_judges(settings.judging), Jobs()
         self.indexer = Indexer(settings.gallery)
+        self.facts = FactStore()
         self._calibrations: OrderedDict[Any, CalibrationSummary | None] = OrderedDict()
         self.ready, self.unready = False, "the gallery is still being opened; come again in a moment"
         self._snapshots: dict[str, Snapshot] = {}
@@ -76,7 +78,7 @@ class AppState:
 
     @cached_property
     def cache_folder(self) -> Path:
-        """A folder for thumbnails, uploads and copies of facts; a passing one where the gallery may not be written."""
+        """A folder for thumbnails and uploads; a passing one where the gallery may not be written."""
         place = self.settings.cache_folder
         with suppress(OSError):
             place.mkdir(parents=True, exist_ok=True)
@@ -155,12 +157,9 @@ class AppState:
         name = encoder or self.encoders[0]
         gallery = self.settings.gallery
         # What changes whenever something was indexed
-        places = [
-            gallery / "gallery.toml",
-            gallery / "names.sqlite",
-            *(shard / "items.parquet" for shard in disk.shard_paths(gallery)),
-        ]
-        version = " ".join(f"{place.stat().st_mtime_ns:x}" for place in places if place.exists())
+        names = ("items.parquet", disk.ROW_STORE[0])
+        places = [shard / name for shard in disk.shard_paths(gallery) for name in names]
+        version = _times([gallery / "gallery.toml", gallery / "names.sqlite", *places])
         with self._opening:
             known = self._snapshots.get(name)
             if known is not None and f"{name} {version}" in (known.version, known.missed):
@@ -178,9 +177,10 @@ class AppState:
         refuse_too_many(collection.view)
         if known is not None and known.view.space == collection.view.space:
             collection.encoder = known.collection.encoder  # loading a large one again would take minutes
-        made = Snapshot(collection, self.cache_folder / "facts", version, self.scans)
+        made = Snapshot(collection, self.facts, version, self.scans)
         made.prepare()
         facets_of(made)
+        _remove_copies(self.cache_folder / "facts")
         self.gallery = collection.gallery
         return made
 
@@ -349,6 +349,7 @@ class AppState:
     def close(self) -> None:
         """Finish what is being written, and ask nobody any more."""
         self.jobs.close()
+        self.facts.masks.close()
         self.indexer.close()
         if self._preparing is not None:
             self._preparing.join(LOADING)  # Python aborts if it ends around a thread that loads a library
@@ -360,6 +361,23 @@ class AppState:
         self._copied.close()
         if "judgements" in self.__dict__:
             self.judgements.close()
+
+
+def _times(places: Sequence[Path]) -> str:
+    """When each of these files was written, of those that are there."""
+    times = []
+    for place in places:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            times.append(f"{place.stat().st_mtime_ns:x}")
+    return " ".join(times)
+
+
+def _remove_copies(folder: Path) -> None:
+    """Remove the copies of facts that an older eyespot made."""
+    for pattern in ("[0-9]*-*-*.arrow", "[0-9]*-*-*.npy"):
+        for copy in folder.glob(pattern):
+            with suppress(OSError):
+                copy.unlink()
 
 
 def house_of(request: Request) -> AppState:

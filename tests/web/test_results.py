@@ -16,7 +16,8 @@ from hypothesis import given
 
 from eyespot.search.collection import Collection
 from eyespot.types import Index, Mask, NearestRows, NothingFound, Query, Vectors
-from eyespot.web._search_params import SearchParams, condition_of
+from eyespot.web._search_params import SearchParams
+from eyespot.web.found.facts import FactStore
 from eyespot.web.found.results import PLAIN, JudgedPlace, RankedResult, Results, SearchContext
 from eyespot.web.found.snapshot import QUERIES, Snapshot
 from tests.web.conftest import copy_gallery
@@ -26,7 +27,7 @@ MIB = 1 << 20
 
 def world_of(gallery: Path, version: str) -> SearchContext:
     collection = Collection(gallery, "starter")
-    snapshot = Snapshot(collection, gallery / "facts", version)
+    snapshot = Snapshot(collection, FactStore(), version)
     snapshot.prepare()
     return SearchContext(snapshot, gallery / "pictures")
 
@@ -101,16 +102,6 @@ def test_results_of_a_gallery_as_it_was_go_first(tmp_path: Path) -> None:
     assert {one.id for one in results.recent()} == {one.id for one in new}
 
 
-def test_filters_that_an_old_gallery_remembers_count_with_its_results(tmp_path: Path) -> None:
-    """Three filters and the live rows, of four rows each."""
-    gallery = copy_gallery(tmp_path, 4)
-    snapshot = world_of(gallery, "1").snapshot
-    for at in range(3):
-        snapshot.mask(condition_of(SearchParams(where=f"width > {at}"), list(snapshot.kinds)))
-
-    assert sum(array.nbytes for array in snapshot.remembered()) == 16
-
-
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.booleans()), max_size=60))
 def test_the_store_knows_what_its_results_hold(world: SearchContext, steps: list[tuple[int, int, bool]]) -> None:
     """Whatever is kept and searched anew in which order: counted afresh it is the same, and within the limit."""
@@ -147,7 +138,7 @@ class CountedIndex:
 def test_the_same_search_by_several_people_at_once_is_one(tmp_path: Path) -> None:
     collection = Collection(copy_gallery(tmp_path, 4), "starter")
     counted = collection.index = CountedIndex(collection.index)
-    snapshot = Snapshot(collection, tmp_path / "facts", "1")
+    snapshot = Snapshot(collection, FactStore(), "1")
     results, world = Results(), SearchContext(snapshot, tmp_path / "pictures")
     together = threading.Barrier(6)
 

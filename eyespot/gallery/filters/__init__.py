@@ -9,38 +9,27 @@ from __future__ import annotations
 
 import math
 import re
-import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
+from eyespot.gallery.filters.parsing import name_in_sql, rewritten, text_in_sql
+from eyespot.gallery.filters.running import Condition, columns_of, file_masks, kinds_of, mask
+from eyespot.types import UsageError
 
-from eyespot.gallery.filters.parsing import (
-    QUOTING,
-    find_column,
-    first_line,
-    name_in_sql,
-    rewritten,
-    sealed,
-    text_in_sql,
-)
-from eyespot.types import EyespotError, Mask, Progress, UsageError, no_progress
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A condition that was checked: SQL made by this package, and the columns it asks for."""
-
-    sql: str
-    columns: tuple[str, ...]
+__all__ = [
+    "Condition",
+    "after",
+    "all_of",
+    "before",
+    "checked",
+    "columns_of",
+    "file_masks",
+    "fold_case",
+    "kinds_of",
+    "label",
+    "mask",
+    "near",
+]
 
 
 def checked(expression: str, columns: Sequence[str]) -> Condition:
@@ -116,135 +105,3 @@ def _moment(date: str) -> str:
     raise UsageError(
         f"{date!r} is no date; write 2021, 2021-05, 2021-05-31 or 2021-05-31T18:02, in the camera's local time"
     )
-
-
-# -- running it ---------------------------------------------------------------------------------------------
-
-_HIDDEN = ("live", "roots")  # the gallery's own bookkeeping
-_SCALARS = (
-    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
-    *(
-        "FLOAT",
-        "DOUBLE",
-        "DECIMAL",
-        "VARCHAR",
-        "DATE",
-        "TIME",
-        "TIMESTAMP",
-        "TIMESTAMP_S",
-        "TIMESTAMP_MS",
-        "TIMESTAMP_NS",
-    ),
-)
-
-
-def columns_of(files: Sequence[Path]) -> dict[str, str]:
-    """What a filter may ask for: names and DuckDB types of the plain columns in any of these parquet files.
-
-    `path` is the first path of a picture. Raises EyespotError if a file cannot be read.
-    """
-    if not files:
-        return {}
-    with sealed(_names(files)) as connection:
-        return {name: kind for name, (kind, _) in _sources(_schema(connection, files)).items()}
-
-
-def mask(
-    files: Sequence[Path], condition: Condition, seconds: float | None = None, progress: Progress = no_progress
-) -> Mask:
-    """One flag per row, (rows,), in the order of the files and of the rows inside them; NULL counts as no match.
-
-    Groups of rows whose statistics rule out a match are not read. The progress is in per cent.
-    Raises UsageError if the condition does not fit the data or takes longer than `seconds`; None: as long as it takes.
-    """
-    if not files:
-        return np.zeros(0, np.bool_)
-    with sealed(_names(files)) as connection:
-        kinds = _schema(connection, files)
-        sources = _sources(kinds)
-        for column in condition.columns:
-            find_column(column, list(sources))
-        hidden = {*_NUMBERS}.intersection(map(str.casefold, kinds))
-        find = partial(_flags if hidden else _hits, connection, _names(files), condition, sources)
-        return _answered(find, connection, seconds, progress)
-
-
-def _flags(
-    connection: DuckDBPyConnection, names: list[str], condition: Condition, sources: Mapping[str, tuple[str, str]]
-) -> Mask:
-    """A flag of every row, in order: where a column has a name that DuckDB gives to its numbers of rows."""
-    columns = ", ".join(f"{source} AS {name_in_sql(column)}" for column, (_, source) in sources.items())
-    sql = f"SELECT ({condition.sql}) IS TRUE AS hit FROM (SELECT {columns} FROM {_PARQUET})"
-    return np.asarray(connection.execute(sql, [names]).fetchnumpy()["hit"], np.bool_)  # (rows,)
-
-
-def _hits(
-    connection: DuckDBPyConnection, names: list[str], condition: Condition, sources: Mapping[str, tuple[str, str]]
-) -> Mask:
-    """The rows that match: their numbers, in batches, for all of them at once would be sixteen times the flags."""
-    sizes = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [names]).fetchnumpy()["num_rows"]
-    starts = np.cumsum([0, *sizes.astype(np.int64)])  # (files + 1,)
-    columns = [f"{source} AS {name_in_sql(column)}" for column, (_, source) in sources.items()]
-    rows = f"SELECT {', '.join([*_NUMBERS, *columns])} FROM {_NUMBERED}"
-    sql = f"SELECT {', '.join(_NUMBERS)} FROM ({rows}) WHERE ({condition.sql})"
-    hits: Mask = np.zeros(int(starts[-1]), np.bool_)
-    for batch in connection.sql(sql, params=[names]).to_arrow_reader(_BATCH):
-        file, row = (np.from_dlpack(column).astype(np.int64) for column in batch.columns)
-        hits[starts[file] + row] = True
-    return hits
-
-
-_NUMBERS = ("file_index", "file_row_number")  # which DuckDB gives; a column of such a name would hide them
-_BATCH = 1 << 16  # rows
-_PARQUET = "read_parquet(?, union_by_name = true)"
-_NUMBERED = "read_parquet(?, union_by_name = true, file_row_number = true)"
-
-
-def _names(files: Sequence[Path]) -> list[str]:
-    return [str(file.absolute()) for file in files]
-
-
-def _schema(connection: DuckDBPyConnection, files: Sequence[Path]) -> dict[str, str]:
-    """The type of every column in any of the files."""
-    import duckdb
-
-    try:
-        rows = connection.execute(f"DESCRIBE SELECT * FROM {_PARQUET}", [_names(files)]).fetchall()
-    except duckdb.Error as error:
-        raise EyespotError(
-            f"the gallery's facts cannot be read: {first_line(str(error))}; restore them or index again"
-        ) from error
-    return {name: kind for name, kind, *_ in rows}
-
-
-def _sources(kinds: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """The columns that a filter may ask for: type, and the expression that reads it."""
-    plain = {name: (kind, name_in_sql(name)) for name, kind in kinds.items() if kind.split("(")[0] in _SCALARS}
-    path = {"path": ("VARCHAR", '"paths"[1]')} if kinds.get("paths") == "VARCHAR[]" else {}
-    shown = {name: source for name, source in plain.items() if name.casefold() not in (*_HIDDEN, *path)}
-    return path | shown
-
-
-def _answered(
-    find: Callable[[], Mask], connection: DuckDBPyConnection, seconds: float | None, progress: Progress
-) -> Mask:
-    """What is found within so many seconds; the question has a thread of its own, so that Ctrl-C ends it at once."""
-    import duckdb
-
-    until = time.monotonic() + (math.inf if seconds is None else seconds)
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(find)
-        try:
-            while not wait([answer], max(0.0, min(0.5, until - time.monotonic()))).done:
-                if time.monotonic() >= until:
-                    raise UsageError(f"the filter took longer than {seconds:g} seconds; make it simpler")
-                progress("filtering", max(0, int(connection.query_progress())), 100)
-            return answer.result()
-        except duckdb.IOException as error:
-            raise EyespotError(f"the gallery's facts cannot be read: {first_line(str(error))}") from error
-        except duckdb.Error as error:
-            raise UsageError(f"the filter does not fit the data: {first_line(str(error))}; {QUOTING}") from error
-        finally:
-            while not answer.done():  # again and again: it may not have begun
-                connection.interrupt()
-                wait([answer], 0.05)

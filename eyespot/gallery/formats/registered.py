@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, row_store
 from eyespot.gallery.files import map_array, need_open
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.formats.items import (
@@ -144,6 +144,7 @@ def take_in(
             open_things.callback(known.close)
             imported = _Import(gallery, known, source, encoder).run(way, progress)
             add_missing_digests(gallery)
+            row_store.complete(gallery, progress)
             return imported
     except (OSError, sqlite3.OperationalError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()

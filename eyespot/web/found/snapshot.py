@@ -1,28 +1,25 @@
 """The gallery in one encoder's space as it is at one moment: rows, their facts, and how to search them.
 
-Facts are copied once into files that are mapped, not read: any sixty of a million rows are there in a millisecond.
+Facts lie in `eyespot.web.found.facts`; snapshots share what they hold.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import fields
 from datetime import date, datetime
-from functools import cached_property, partial
-from hashlib import blake2b
-from pathlib import Path
+from functools import cached_property
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery import disk, filters
+from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.photos.names import shown_name
@@ -32,8 +29,8 @@ from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
-from eyespot.storage.files import write_whole
 from eyespot.types import Encoder, Mask, Query, Run, Term, Vectors
+from eyespot.web.found.facts import Facts, FactStore, ShardFacts
 from eyespot.web.found.scanning import ScanCounts, adapting, shared
 
 if TYPE_CHECKING:
@@ -41,8 +38,6 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 QUERIES = 512  # whose vectors are remembered
-FILTERING = 10.0  # seconds that a filter may take, for others wait meanwhile
-MASKS = 64  # filters whose answers are remembered
 BOOKKEEPING = ("live", "roots", "paths")
 
 
@@ -76,13 +71,12 @@ class _Embedded(NamedTuple):
 class Snapshot:
     """One space of the gallery; what others index meanwhile is not in it."""
 
-    def __init__(self, collection: Collection, cache: Path, version: str, scans: ScanCounts | None = None) -> None:
-        self.collection, self.cache, self.version = collection, cache, version
+    def __init__(self, collection: Collection, store: FactStore, version: str, scans: ScanCounts | None = None) -> None:
+        self.collection, self.store, self.version = collection, store, version
         self._scans, self.missed, self.why_missed = scans or ScanCounts(), "", ""  # a later version, and why it is not
         self._encoding = Lock()  # an encoder is called from one thread at a time
         self._searching = RLock()  # scans run one at a time
         self._known: dict[tuple[Term, ...], _Embedded] = {}
-        self._masks: OrderedDict[Condition, Mask] = OrderedDict()
         self._masking = Lock()  # of what is remembered
 
     @property
@@ -92,49 +86,25 @@ class Snapshot:
 
     def prepare(self) -> None:
         """Open all that the first search would wait for."""
-        _ = self.view.blocks, self.tables, self._ids, self.view.live, self._by_row  # codes last, which need not be open
+        # Codes last, which need not be open
+        _ = self.view.blocks, self.fact_tables, self.view.live, self._kinds, self._by_row
 
     # -- facts ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def tables(self) -> list[pa.RecordBatch]:
-        """The facts of each shard, mapped."""
-        import pyarrow as pa
+    def fact_tables(self) -> Facts:
+        """The facts of all rows, as they were when this was opened."""
+        return self.store.open(self.view.shards)
 
-        tables = []
-        for shard in self.view.shards:
-            reader = pa.ipc.open_file(pa.memory_map(str(self._copied(shard, ".arrow"))))
-            empty = pa.RecordBatch.from_pylist([], schema=reader.schema)
-            tables.append(reader.get_batch(0) if reader.num_record_batches else empty)  # one batch has all rows
-        return tables
-
-    @cached_property
-    def _ids(self) -> list[NDArray[np.uint64]]:
-        """For each shard the digests of its ids in order, and the rows they stand for, (2, rows)."""
-        return [np.load(self._copied(shard, ".npy"), mmap_mode="r") for shard in self.view.shards]
-
-    def _copied(self, shard: Path, suffix: str) -> Path:
-        status = (shard / "items.parquet").stat()
-        place = self.cache / f"{shard.name}-{status.st_mtime_ns:x}-{status.st_size:x}{suffix}"
-        if not place.exists():
-            self.cache.mkdir(parents=True, exist_ok=True)
-            table = disk.read_items(shard)
-            if place.suffix == ".npy":
-                digests = np.array([_digest(str(id)) for id in table["id"].to_pylist()], np.uint64)
-                order = np.argsort(digests, kind="stable")
-                rows = np.stack([digests[order], order.astype(np.uint64)])  # (2, rows)
-                write_whole(place, lambda file: np.save(file, rows))
-            else:
-                write_whole(place, partial(_write_table, table))
-            for old in self.cache.glob(f"{shard.name}-*{suffix}"):
-                if old != place:
-                    old.unlink(missing_ok=True)  # whoever has it mapped keeps it
-        return place
+    @property
+    def tables(self) -> Sequence[ShardFacts]:
+        """The facts of each shard."""
+        return self.fact_tables.tables
 
     def facts(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """What is known of these rows, in their order, as JSON has it; `path` tells no more than the root's name."""
         row_fields = []
-        for row in self._rows(rows):
+        for row in self.fact_tables.take(rows):
             roots = self.view.gallery.header.roots
             shown = []
             for root, path in zip(row["roots"], row["paths"], strict=True):
@@ -149,18 +119,6 @@ class Snapshot:
             row_fields.append(plain | {"path": shown[0] if shown else None})
         return row_fields
 
-    def _rows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        import pyarrow as pa
-
-        found: dict[int, dict[str, Any]] = {}
-        shards = np.searchsorted(self.view.starts, rows, side="right") - 1
-        for shard in np.unique(shards).tolist():
-            mine = [int(row) for row, at in zip(rows, shards, strict=True) if at == shard]
-            start = int(self.view.starts[shard])
-            taken = self.tables[shard].take(pa.array([row - start for row in mine], pa.int64()))
-            found |= zip(mine, taken.to_pylist(), strict=True)
-        return [found[int(row)] for row in rows]
-
     def places(self, row: int) -> list[PicturePlace]:
         """Where the picture of a row may lie."""
         return self.pictures([row])[0][1]
@@ -168,37 +126,19 @@ class Snapshot:
     def pictures(self, rows: Sequence[int]) -> list[tuple[str, list[PicturePlace]]]:
         """The id of each row, and where its picture may lie."""
         pictures = []
-        for row in self._rows(rows):
+        for row in self.fact_tables.take(rows, ["id", "roots", "paths"]):
             named = zip(map(self.view.gallery.root, row["roots"]), row["paths"], strict=True)
             pictures.append((row["id"], [PicturePlace(place_of(root, path), root) for root, path in named]))
         return pictures
 
     def row_of(self, id: str) -> int | None:
         """The row of a picture by its id; None if it is not here or its picture is gone."""
-        wanted = _digest(id)
-        for start, (digests, rows), table in zip(self.view.starts.tolist(), self._ids, self.tables, strict=False):
-            for at in range(*np.searchsorted(digests, [wanted, wanted + np.uint64(1)]).tolist()):
-                row = int(rows[at])
-                if table["id"][row].as_py() == id and self.view.live[start + row]:
-                    return int(start) + row
-        return None
+        row = int(self.rows_by_id([id])[0])
+        return None if row < 0 else row
 
     def rows_by_id(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """The rows of many pictures by their ids, (ids,); -1 for one that is not here or whose picture is gone."""
-        import pyarrow as pa
-
-        wanted = np.fromiter((_digest(id) for id in ids), np.uint64, len(ids))
-        found = np.full(len(ids), -1, np.int64)
-        for start, (digests, rows), table in zip(self.view.starts.tolist(), self._ids, self.tables, strict=False):
-            first, behind = (np.searchsorted(digests, wanted, side) for side in ("left", "right"))
-            for more in range(int((behind - first).max(initial=0))):  # two ids may have one digest
-                at = np.flatnonzero((first + more < behind) & (found < 0))
-                local = rows[first[at] + more].astype(np.int64)
-                names = table["id"].take(pa.array(local)).to_pylist()
-                same = np.array([name == ids[one] for name, one in zip(names, at.tolist(), strict=True)], bool)
-                same &= self.view.live[start + local]
-                found[at[same]] = start + local[same]
-        return found
+        return self.fact_tables.rows_by_id(ids, self.view.live)
 
     def rows_of(self, mask: Mask, first: int) -> Iterator[int]:
         """The rows that a mask lets through, from a row on."""
@@ -211,14 +151,7 @@ class Snapshot:
 
     def column(self, name: str) -> pa.ChunkedArray[Any]:
         """One fact of all rows, (rows,); null where a shard does not have it."""
-        import pyarrow as pa
-
-        kind = next(table.schema.field(name).type for table in self.tables if name in table.schema.names)
-        pieces = [
-            table[name].cast(kind) if name in table.schema.names else pa.nulls(len(table), kind)
-            for table in self.tables
-        ]
-        return pa.chunked_array(pieces, kind)
+        return self.fact_tables.column(name)
 
     # -- searching ------------------------------------------------------------------------------------------
 
@@ -309,9 +242,9 @@ class Snapshot:
         return self.view.without_vector
 
     def remembered(self) -> list[NDArray[Any]]:
-        """What it holds in memory for those who ask again: the live rows, filters' answers, vectors of queries."""
+        """What it holds in memory for those who ask again: the live rows, vectors of queries."""
         with self._masking:
-            masks = [self.view.live, *self._masks.values(), *(known.vector for known in self._known.values())]
+            masks = [self.view.live, *(known.vector for known in self._known.values())]
         words = self.collection.__dict__.get("words")  # made when it is first searched
         return [*masks, *words.store.arrays, *words.recent.arrays] if words else masks
 
@@ -322,35 +255,15 @@ class Snapshot:
         """The columns that a filter may ask for, and their DuckDB types."""
         return filters.columns_of(self.view.tables)
 
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        return filters.kinds_of(self.view.tables)
+
     def mask(self, condition: Condition | None) -> Mask:
         """The rows that can be found and pass the filter, (rows,)."""
         if condition is None:
             return self.view.live
-        with self._masking:
-            known = self._masks.get(condition)
-        made = self.view.live & filters.mask(self.view.tables, condition, FILTERING) if known is None else known
-        with self._masking:
-            self._masks[condition] = made
-            self._masks.move_to_end(condition)
-            while len(self._masks) > MASKS:
-                self._masks.popitem(last=False)
-        return made
-
-
-# -- copies of facts ------------------------------------------------------------------------------------------
-
-
-def _digest(id: str) -> np.uint64:
-    # Half the range, so that the next number is one too.
-    digest = blake2b(id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return np.uint64(int.from_bytes(digest, "big") >> 1)
-
-
-def _write_table(table: pa.Table, file: Any) -> None:
-    import pyarrow as pa
-
-    with pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table.combine_chunks(), max_chunksize=max(1, len(table)))
+        return self.view.live & self.store.masks.mask(self.tables, condition, self._kinds)
 
 
 # -- what is told ---------------------------------------------------------------------------------------------

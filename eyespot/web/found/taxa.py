@@ -5,18 +5,16 @@ Columns nest where each value of the lower one lies in one value of the upper on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.filters import fold_case
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # from the widest down; names of one row mean the same rank
 RANKS = (
@@ -28,33 +26,26 @@ RANKS = (
     ("genus",),
     ("species", "scientific_name", "scientificname"),
 )
-Codes = NDArray[np.int32]
+Codes = NDArray[np.signedinteger[Any]]
 
 
-class Coded(NamedTuple):
+class Coded:
     """A column of labels: its values, and for each row the number of its value, (rows,); -1 where nothing is known.
 
     Spellings that differ in upper and lower case are one value, as a filter has it.
     """
 
-    values: list[str]
-    codes: Codes
+    def __init__(self, values: list[str], codes: Codes | Callable[[], Codes]) -> None:
+        self.values, self._codes = values, codes
+        self._making = Lock()
 
-    @classmethod
-    def of(cls, column: pa.ChunkedArray[Any]) -> Coded:
-        """The numbers of a column's values, in the order in which they first come."""
-        encoded = column.combine_chunks().dictionary_encode()
-        chunk: Any = encoded.chunk(0) if hasattr(encoded, "chunk") else encoded
-        numbers: dict[str, int] = {}
-        values: list[str] = []
-        merged = []
-        for value in map(str, chunk.dictionary.to_pylist()):
-            if (folded := fold_case(value)) not in numbers:
-                numbers[folded] = len(values)
-                values.append(value)
-            merged.append(numbers[folded])
-        indices = np.asarray(chunk.indices.fill_null(len(merged)), np.int64)
-        return cls(values, np.array([*merged, -1], np.int32)[indices])
+    @property
+    def codes(self) -> Codes:
+        """The numbers, made when they are first needed."""
+        with self._making:
+            if callable(self._codes):
+                self._codes = self._codes()
+            return self._codes
 
     def number(self, value: str) -> int:
         """The number of a value, however it is spelled; -1 if no row has it."""
@@ -149,9 +140,9 @@ def _lies_in(lower: Codes, upper: Codes) -> bool:
     return len(pairs) == len(np.unique(lower[both])) > 0
 
 
-def _parents(column: Coded, upper: Codes) -> Codes:
+def _parents(column: Coded, upper: Codes) -> NDArray[np.int32]:
     """For each value the value of the upper column that it lies in, (values,); -1 if none is known."""
-    parents = np.full(len(column.values), -1, np.int32)
+    parents: NDArray[np.int32] = np.full(len(column.values), -1, np.int32)
     both = (column.codes >= 0) & (upper >= 0)
     parents[column.codes[both]] = upper[both]
     return parents

@@ -1,0 +1,205 @@
+"""The facts of a gallery as the server holds them: without a copy, and after an index run only new shards are opened.
+
+Segments have a file that is mapped (`eyespot.gallery.row_store`). Of other shards the table itself is mapped and
+decoded in groups of rows, the last of which stay in memory.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery import disk
+from eyespot.gallery.files import whole
+from eyespot.gallery.row_store import IdIndex, numbers_of, open_ids, open_rows, plain_type, rows_in
+from eyespot.web.found.masks import MaskStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+WIDE = 1 << 30  # bytes of a column of texts, from which it needs wide offsets
+GROUPS = 128 << 20  # bytes of decoded groups of rows that stay in memory
+
+
+class TableStamp(NamedTuple):
+    """Which table of facts: where it lies, when it was written, its bytes, and when its file by rows was."""
+
+    path: Path
+    mtime_ns: int
+    size: int
+    by_row_ns: int
+
+    @classmethod
+    def of(cls, shard: Path) -> TableStamp:
+        """That of a shard now; `Damaged` if it has none."""
+        with whole(shard / disk.ITEMS, lambda: disk.way_out(shard)) as place:
+            status = place.stat()
+        by_row = shard / disk.ROW_STORE[0]
+        written = by_row.stat().st_mtime_ns if by_row.exists() else 0
+        return cls(shard / disk.ITEMS, status.st_mtime_ns, status.st_size, written)
+
+
+class RowGroups:
+    """Decoded groups of rows, as many as fit into so many bytes; what was not used for longest goes first."""
+
+    def __init__(self, limit: int = GROUPS) -> None:
+        self.limit, self.size = limit, 0
+        self._groups: OrderedDict[tuple[TableStamp, int], pa.RecordBatch] = OrderedDict()
+        self._lock = Lock()
+
+    def group(self, facts: ShardFacts, number: int) -> pa.RecordBatch:
+        """A group of a table by its number."""
+        key = (facts.stamp, number)
+        with self._lock:
+            if key in self._groups:
+                self._groups.move_to_end(key)
+                return self._groups[key]
+        made = facts.decoded(number)
+        with self._lock:
+            if key not in self._groups:
+                self._groups[key] = made
+                self.size += made.nbytes
+            while self.size > self.limit and len(self._groups) > 1:
+                self.size -= self._groups.popitem(last=False)[1].nbytes
+        return made
+
+
+class ShardFacts:
+    """The facts of one shard as they were when it was opened, also if it is merged or written anew meanwhile."""
+
+    def __init__(self, stamp: TableStamp, groups: RowGroups) -> None:
+        import pyarrow as pa
+
+        self.stamp, self.shard, self._groups = stamp, stamp.path.parent, groups
+        self.by_row = open_rows(self.shard)
+        own = self.file.schema_arrow if self.by_row is None else self.by_row.schema
+        self.schema = pa.schema([field.with_type(plain_type(field.type)) for field in own])
+        self.rows = self.file.metadata.num_rows if self.by_row is None else len(self.by_row)
+        if self.by_row is not None:
+            _ = self.ids  # mapped now, for the folder may be gone later
+        self.made: dict[Any, Any] = {}  # of its columns, by whoever needs it again
+
+    @cached_property
+    def file(self) -> pq.ParquetFile:
+        """The table, mapped; as an open file it would count against the system's limit."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with whole(self.stamp.path, lambda: disk.way_out(self.shard)) as place, pa.memory_map(str(place)) as mapped:
+            return pq.ParquetFile(pa.BufferReader(mapped.read_buffer()))
+
+    @cached_property
+    def _ends(self) -> NDArray[np.int64]:
+        """Behind the last row of each group of the table, (groups,)."""
+        groups = range(self.file.metadata.num_row_groups)
+        return np.cumsum([self.file.metadata.row_group(group).num_rows for group in groups])
+
+    @cached_property
+    def ids(self) -> IdIndex:
+        """Which row an id stands for; made of the ids where it does not lie beside them."""
+        known = open_ids(self.shard) if self.by_row is not None else None
+        return known or IdIndex.of(self.column("id"))
+
+    def decoded(self, group: int) -> pa.RecordBatch:
+        """A group of rows of the table; `Damaged` if it cannot be read."""
+        import pyarrow as pa
+
+        with whole(self.stamp.path, lambda: disk.way_out(self.shard)):
+            table = self.file.read_row_group(group).combine_chunks()
+        columns: list[Any] = [
+            column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+    def take(self, rows: Sequence[int], columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """What is known of these rows of the shard, in their order; of some columns, or of all."""
+        if self.by_row is not None:
+            return rows_in(self.by_row, rows, columns)
+        groups = np.searchsorted(self._ends, rows, side="right")
+        starts = np.concatenate([[0], self._ends])
+        found: dict[int, dict[str, Any]] = {}
+        for group in np.unique(groups).tolist():
+            mine = [row for row, its in zip(rows, groups.tolist(), strict=True) if its == group]
+            batch = self._groups.group(self, group)
+            found |= zip(mine, rows_in(batch, [row - int(starts[group]) for row in mine], columns), strict=True)
+        return [found[row] for row in rows]
+
+    def column(self, name: str) -> pa.Array[Any]:
+        """One column, (rows,); from the file by rows it may be a dictionary."""
+        import pyarrow as pa
+
+        if self.by_row is not None:
+            return self.by_row.column(name)
+        with whole(self.stamp.path, lambda: disk.way_out(self.shard)):
+            column: Any = self.file.read(columns=[name]).column(name)
+        if pa.types.is_string(column.type) and column.nbytes > WIDE:
+            column = column.cast(pa.large_string())
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+class FactStore:
+    """All tables of facts that somebody holds open, and the masks of filters over them."""
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[TableStamp, ShardFacts] = WeakValueDictionary()
+        self._groups, self.masks = RowGroups(), MaskStore()
+
+    def open(self, shards: Sequence[Path]) -> Facts:
+        """The facts of these shards as they are now; those that somebody holds are not opened again."""
+        tables = []
+        for shard in shards:
+            stamp = TableStamp.of(shard)
+            known = self._known.get(stamp) or ShardFacts(stamp, self._groups)
+            tables.append(self._known.setdefault(stamp, known))
+        return Facts(tables)
+
+
+class Facts:
+    """The facts of all rows of a view."""
+
+    def __init__(self, tables: Sequence[ShardFacts]) -> None:
+        self.tables = tables
+        self.starts = np.cumsum([0, *(table.rows for table in tables)])  # (tables + 1,)
+
+    def take(self, rows: Sequence[int], columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """What is known of these rows, in their order; of some columns, or of all."""
+        found: dict[int, dict[str, Any]] = {}
+        at = np.searchsorted(self.starts, rows, side="right") - 1
+        for table in np.unique(at).tolist():
+            mine = [int(row) for row, its in zip(rows, at, strict=True) if its == table]
+            start = int(self.starts[table])
+            found |= zip(mine, self.tables[table].take([row - start for row in mine], columns), strict=True)
+        return [found[int(row)] for row in rows]
+
+    def rows_by_id(self, ids: Sequence[str], live: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The live rows of pictures by their ids, (ids,); -1 for one that is not here."""
+        wanted, found = numbers_of(ids), np.full(len(ids), -1, np.int64)
+        for start, table in zip(self.starts.tolist(), self.tables, strict=False):
+            at, rows = table.ids.candidates(wanted)
+            fresh = live[start + rows] & (found[at] < 0)
+            at, rows = at[fresh], rows[fresh]
+            names = table.take(rows.tolist(), ["id"]) if len(rows) else []
+            for place, row, name in zip(at.tolist(), rows.tolist(), names, strict=True):
+                if name["id"] == ids[place] and found[place] < 0:
+                    found[place] = start + row
+        return found
+
+    def column(self, name: str) -> pa.ChunkedArray[Any]:
+        """One fact of all rows, (rows,); null where a shard does not have it."""
+        import pyarrow as pa
+
+        kind = next(table.schema.field(name).type for table in self.tables if name in table.schema.names)
+        pieces = [
+            table.column(name).cast(kind) if name in table.schema.names else pa.nulls(table.rows, kind)
+            for table in self.tables
+        ]
+        return pa.chunked_array(pieces, kind)

@@ -1,0 +1,202 @@
+"""The rows that pass a filter, remembered for each table of facts: after an index run only new tables are read.
+
+A filter runs in the background, some millions of rows at a time, in turn with other filters, so that a slow one holds
+nobody up. Who asks for it waits some seconds and then learns how far it is; what it has found by then is not lost.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Event, Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery import filters
+from eyespot.gallery.filters import Condition
+from eyespot.types import Mask
+from eyespot.web._problems import Problem
+
+if TYPE_CHECKING:
+    from eyespot.web.found.facts import ShardFacts, TableStamp
+
+PATIENCE = 10.0  # seconds that somebody waits for a filter; then it goes on without them
+MASKS = 256 << 20  # bytes of remembered masks
+AT_ONCE = 2  # filters that run at the same time
+STRETCH = 1 << 24  # rows that a filter looks at before it is another one's turn
+FILES = 512  # tables, likewise
+
+
+class PackedMask(NamedTuple):
+    """A mask of so many rows in few bytes: a bit for each row, or the numbers of the rows where that is less."""
+
+    length: int
+    bits: NDArray[np.uint8] | None
+    rows: NDArray[np.uint32] | None
+
+    @classmethod
+    def of(cls, mask: Mask) -> PackedMask:
+        """The same mask, (rows,)."""
+        if np.count_nonzero(mask) * 32 < len(mask):
+            return cls(len(mask), None, np.flatnonzero(mask).astype(np.uint32))
+        return cls(len(mask), np.packbits(mask), None)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return 200 + sum(array.nbytes for array in (self.bits, self.rows) if array is not None)
+
+    def unpack(self, into: Mask) -> None:
+        """Write a flag for each row, (rows,)."""
+        if self.bits is not None:
+            into[:] = np.unpackbits(self.bits, count=self.length).view(np.bool_)
+        elif self.rows is not None:
+            into[:] = False
+            into[self.rows] = True
+
+
+class _MaskKey(NamedTuple):
+    """A condition over a table; the types of its columns are those of all tables of the gallery."""
+
+    stamp: TableStamp
+    condition: Condition
+    kinds: tuple[str, ...]
+
+
+@dataclass
+class _FilterRun:
+    """A filter on its way over the tables that nobody asked yet."""
+
+    condition: Condition
+    kinds: Mapping[str, str]
+    tables: list[ShardFacts]
+    found: dict[TableStamp, PackedMask] = field(default_factory=dict)
+    over: Event = field(default_factory=Event)
+    error: Exception | None = None
+
+    @cached_property
+    def stretches(self) -> Iterator[list[ShardFacts]]:
+        """The tables in parts of some millions of rows."""
+        return iter(list(_stretches(self.tables)))
+
+    @property
+    def percent(self) -> int:
+        """How many of the rows it has looked at."""
+        done = sum(mask.length for mask in list(self.found.values()))
+        return 100 * done // max(1, sum(table.rows for table in self.tables))
+
+
+class MaskStore:
+    """Masks of filters, as many as fit into so many bytes; what was not used for longest goes first."""
+
+    def __init__(self, limit: int = MASKS, patience: float = PATIENCE) -> None:
+        self.limit, self.patience, self.size = limit, patience, 0
+        self._masks: OrderedDict[_MaskKey, PackedMask] = OrderedDict()
+        self._runs: dict[tuple[Condition, tuple[TableStamp, ...]], _FilterRun] = {}
+        self._lock = Lock()
+        self._threads = ThreadPoolExecutor(AT_ONCE, "filter")
+
+    def mask(self, tables: Sequence[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> Mask:
+        """A flag for each row of the tables, whose columns have these types together, (rows,).
+
+        Raises `UsageError` if the condition does not fit the data, `Problem` if it is not through after `patience`.
+        """
+        found, lacking = self._known(tables, condition, kinds)
+        if lacking:
+            run = self._run(lacking, condition, kinds)
+            if not run.over.wait(self.patience):
+                raise Problem(
+                    503,
+                    f"this filter takes long, {run.percent} % of the photos are looked at so far; it goes on without"
+                    " you: open the same page again in a while",
+                    {"Retry-After": "10"},
+                )
+            if run.error is not None:
+                raise run.error
+            found |= run.found
+        mask: Mask = np.empty(sum(table.rows for table in tables), np.bool_)
+        start = 0
+        for table in tables:
+            found[table.stamp].unpack(mask[start : start + table.rows])
+            start += table.rows
+        return mask
+
+    def _known(
+        self, tables: Sequence[ShardFacts], condition: Condition, kinds: Mapping[str, str]
+    ) -> tuple[dict[TableStamp, PackedMask], list[ShardFacts]]:
+        """What is remembered, and the tables of which nothing is."""
+        found, lacking = {}, []
+        with self._lock:
+            for table in tables:
+                key = _key(table, condition, kinds)
+                if (known := self._masks.get(key)) is None:
+                    lacking.append(table)
+                else:
+                    self._masks.move_to_end(key)
+                    found[table.stamp] = known
+        return found, lacking
+
+    def _run(self, tables: list[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> _FilterRun:
+        """The run of a filter over these tables: one that somebody else waits for, or a new one."""
+        key = (condition, tuple(table.stamp for table in tables))
+        with self._lock:
+            if (run := self._runs.get(key)) is None:
+                run = next((one for one in self._runs.values() if _covers(one, condition, tables)), None)
+            if run is None:
+                run = self._runs[key] = _FilterRun(condition, dict(kinds), tables)
+                self._threads.submit(self._advance, key, run)
+        return run
+
+    def _advance(self, key: tuple[Condition, tuple[TableStamp, ...]], run: _FilterRun) -> None:
+        """Look at some millions of rows, then it is the turn of who waits."""
+        try:
+            part = next(run.stretches, None)
+            if part is not None:
+                self._look(run, part)
+                self._threads.submit(self._advance, key, run)
+                return
+        except Exception as error:  # for whoever asked, whatever it is
+            run.error = error
+        with self._lock:
+            self._runs.pop(key, None)
+        run.over.set()
+
+    def _look(self, run: _FilterRun, part: list[ShardFacts]) -> None:
+        masks = filters.file_masks([table.stamp.path for table in part], run.condition, run.kinds)
+        for table, mask in zip(part, masks, strict=True):
+            packed = run.found[table.stamp] = PackedMask.of(mask)
+            key = _key(table, run.condition, run.kinds)
+            with self._lock:
+                self.size += packed.nbytes - (self._masks[key].nbytes if key in self._masks else 0)
+                self._masks[key] = packed
+                while self.size > self.limit and self._masks:
+                    self.size -= self._masks.popitem(last=False)[1].nbytes
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _key(table: ShardFacts, condition: Condition, kinds: Mapping[str, str]) -> _MaskKey:
+    return _MaskKey(table.stamp, condition, tuple(kinds.get(name, "") for name in (*condition.columns, "paths")))
+
+
+def _covers(run: _FilterRun, condition: Condition, tables: Sequence[ShardFacts]) -> bool:
+    """Whether a run looks at all of these tables: when it began, less was known."""
+    return run.condition == condition and {table.stamp for table in tables} <= {one.stamp for one in run.tables}
+
+
+def _stretches(tables: Sequence[ShardFacts]) -> Iterator[list[ShardFacts]]:
+    part: list[ShardFacts] = []
+    for table in tables:
+        if part and (sum(one.rows for one in part) + table.rows > STRETCH or len(part) == FILES):
+            yield part
+            part = []
+        part.append(table)
+    if part:
+        yield part

@@ -1,0 +1,240 @@
+"""Facts and filters of the server: as the tables say, without a copy, and only new shards are looked at again."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.gallery import disk, filters, row_store
+from eyespot.search.collection import Collection
+from eyespot.types import Mask, UsageError
+from eyespot.web._problems import Problem
+from eyespot.web.found.facets import facets_of
+from eyespot.web.found.facts import Facts, FactStore, RowGroups
+from eyespot.web.found.masks import MaskStore, PackedMask
+from eyespot.web.found.snapshot import Snapshot
+from tests.examples import examples
+from tests.web.conftest import copy_gallery
+
+CONDITIONS = (
+    "number > 2", "number <> 3", "number IS NULL", "NOT (number > 2)", "score = score", "score > 1e300", "score < 0",
+    "kind LIKE 'h%'", "kind ILIKE '%ß%'", "regexp_matches(kind, '^[hH]')", "lower(kind) = 'heron'", "kind IN ('', 'x')",
+    "path LIKE '%a%'", "path IS NULL", "taken >= '2000-01-01'", "year(taken) = 1999", "number > 2 OR kind IS NULL",
+    "CAST(number AS VARCHAR) = '3'",
+)  # fmt: skip
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "number": st.none() | st.integers(-3, 6),
+            "score": st.none() | st.floats(width=64),
+            "kind": st.none() | st.sampled_from(["heron", "Heron", "ß", "", "x", "日本"]),
+            "paths": st.lists(st.sampled_from(["a", "b/ä", ""]), max_size=2),
+            "taken": st.none() | st.sampled_from(["1999-12-31", "2000-01-01", "2030-06-01"]),
+        }
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def shards_of(folder: Path, tables: list[list[dict[str, Any]]], lacking: str, by_row: bool) -> list[Path]:
+    """A shard for each table; the last one lacks a column, and the first has it as text where it is a number."""
+    shards = []
+    for number, rows in enumerate(tables):
+        shard = folder / "shards" / f"{number:05d}"
+        shard.mkdir(parents=True)
+        columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+        made = {
+            "id": pa.array([f"{number}-{at}" for at in range(len(rows))]),
+            "number": pa.array(columns["number"], pa.int64()),
+            "score": pa.array(columns["score"], pa.float64()),
+            "kind": pa.array(columns["kind"], pa.string()),
+            "paths": pa.array(columns["paths"], pa.list_(pa.string())),
+            "taken": pa.array(columns["taken"], pa.string()).cast(pa.timestamp("s")),
+        }
+        if number and number == len(tables) - 1:
+            del made[lacking]
+        if number == 0 and lacking == "number" and len(tables) > 1:
+            made["number"] = made["number"].cast(pa.string())
+        disk.write_items(shard, pa.table(made))
+        if by_row and number % 2:
+            row_store.write_row_store(shard)
+        shards.append(shard)
+    return shards
+
+
+def plain_duckdb(shards: list[Path], sql: str) -> Mask:
+    """What DuckDB says of all tables at once."""
+    names = [str(shard / disk.ITEMS) for shard in shards]
+    columns = "* EXCLUDE (paths), paths[1] AS path"
+    table = f"SELECT {columns} FROM read_parquet(?, union_by_name = true)"
+    found = duckdb.execute(f"SELECT ({sql}) IS TRUE AS hit FROM ({table})", [names]).fetchnumpy()["hit"]
+    return np.asarray(found, np.bool_)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.lists(ROWS, min_size=1, max_size=4),
+    st.sampled_from(["number", "score", "kind", "taken"]),
+    st.lists(st.sampled_from(CONDITIONS), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_a_filter_selects_what_duckdb_selects(
+    tmp_path_factory: pytest.TempPathFactory, tables: Any, lacking: str, conditions: list[str], by_row: bool
+) -> None:
+    """Also when it is asked of one table after the other, of which some are remembered."""
+    shards = shards_of(tmp_path_factory.mktemp("gallery"), tables, lacking, by_row)
+    store, files = FactStore(), [shard / disk.ITEMS for shard in shards]
+    facts, kinds = store.open(shards), filters.kinds_of(files)
+    for sql in conditions:
+        condition = filters.checked(sql, list(filters.columns_of(files)))
+        try:
+            wanted = plain_duckdb(shards, sql)
+        except duckdb.Error:  # a text that is no number, say
+            with pytest.raises(UsageError):
+                store.masks.mask(facts.tables, condition, kinds)
+            continue
+
+        for count in (1, len(shards), len(shards)):
+            part = store.masks.mask(facts.tables[:count], condition, kinds)
+            assert part.tolist() == wanted[: len(part)].tolist()
+
+        assert filters.mask(files, condition).tolist() == wanted.tolist()
+
+
+def facts_in(folder: Path, count: int = 3) -> tuple[FactStore, Facts]:
+    rows = [{"number": at, "score": 0.5, "kind": "heron", "paths": ["a"], "taken": None} for at in range(5)]
+    store = FactStore()
+    return store, store.open(shards_of(folder, [rows] * count, "score", by_row=True))
+
+
+def masks_of(facts: Facts, store: MaskStore, sql: str) -> Mask:
+    files = [table.stamp.path for table in facts.tables]
+    condition = filters.checked(sql, list(filters.columns_of(files)))
+    return store.mask(facts.tables, condition, filters.kinds_of(files))
+
+
+def test_what_was_looked_at_is_not_read_again(tmp_path: Path) -> None:
+    store, facts = facts_in(tmp_path)
+    files = [table.stamp.path for table in facts.tables]
+    condition, kinds = filters.checked("number > 2", ["number"]), filters.kinds_of(files)
+    before = store.masks.mask(facts.tables[:2], condition, kinds)
+    for file in files[:2]:
+        file.unlink()
+
+    after = store.masks.mask(facts.tables, condition, kinds)
+
+    assert after.tolist() == [*before.tolist(), False, False, False, True, True]
+
+
+def test_remembered_masks_have_a_limit(tmp_path: Path) -> None:
+    _, facts = facts_in(tmp_path)
+    store = MaskStore(limit=1000)
+    for least in range(10):
+        masks_of(facts, store, f"number > {least - 5}")
+
+    assert 0 < store.size <= 1000
+
+
+@given(st.lists(st.booleans(), max_size=300), st.booleans())
+def test_a_packed_mask_is_the_same_mask(flags: list[bool], sparse: bool) -> None:
+    mask = np.array(flags, np.bool_) & (np.arange(len(flags)) % 97 == 5 if sparse else True)
+    found = np.ones(len(mask), np.bool_)
+    packed = PackedMask.of(mask)
+
+    packed.unpack(found)
+
+    assert found.tolist() == mask.tolist() and packed.nbytes <= 200 + -(-len(mask) // 8)
+
+
+def slow_table(folder: Path) -> Path:
+    """A million texts of forty letters, over which a regular expression takes a second or more."""
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"id": pa.array([f"{'a' * 40}{at}" for at in range(300_000)])}), folder / disk.ITEMS)
+    return folder
+
+
+SLOW = " OR ".join(f"regexp_matches(id, '(a|aa)+{letter}$')" for letter in "bcdefghi")
+
+
+def test_who_waits_too_long_learns_how_far_it_is_and_finds_it_done_later(tmp_path: Path) -> None:
+    shards = [slow_table(tmp_path / "shards" / f"{number:05d}") for number in range(2)]
+    facts, store = FactStore().open(shards), MaskStore(patience=0.01)
+    with pytest.raises(Problem, match="% of the photos are looked at so far; it goes on without you") as raised:
+        masks_of(facts, store, SLOW)
+    assert raised.value.status == 503 and raised.value.headers["Retry-After"]
+
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        try:
+            found = masks_of(facts, store, SLOW)
+            break
+        except Problem:
+            time.sleep(0.2)
+
+    assert len(found) == 600_000 and not found.any()
+
+
+def test_a_slow_filter_holds_nobody_up(tmp_path: Path) -> None:
+    slow = FactStore().open([slow_table(tmp_path / "slow" / "shards" / "00000")])
+    _, facts = facts_in(tmp_path / "quick")
+    store = MaskStore(patience=60)
+    files = [table.stamp.path for table in slow.tables]
+    condition = filters.checked(SLOW, ["id"])
+    run = store._run(list(slow.tables), condition, filters.kinds_of(files))
+
+    masks_of(facts, store, "number > 2")
+
+    assert not run.over.is_set()
+    assert run.over.wait(120) and run.error is None
+
+
+def test_facts_stay_when_their_shard_is_merged_and_removed(tmp_path: Path) -> None:
+    _, facts = facts_in(tmp_path)
+    before = facts.take([0, 7, 12])
+    shutil.rmtree(tmp_path / "shards")
+
+    assert facts.take([0, 7, 12]) == before
+    assert facts.rows_by_id(["1-2", "2-2", "9-9"], np.ones(15, np.bool_)).tolist() == [7, 12, -1]
+
+
+def test_a_picture_that_is_gone_is_not_found_by_its_id(tmp_path: Path) -> None:
+    _, facts = facts_in(tmp_path)
+    live = np.ones(15, np.bool_)
+    live[7] = False
+
+    assert facts.rows_by_id(["1-2", "0-1"], live).tolist() == [-1, 1]
+
+
+def test_decoded_groups_of_rows_have_a_limit(tmp_path: Path) -> None:
+    folder = tmp_path / "shards" / "00000"
+    folder.mkdir(parents=True)
+    table = pa.table({"id": [f"{at:06d}" for at in range(10_000)], "text": ["x" * 100] * 10_000})
+    pq.write_table(table, folder / disk.ITEMS, row_group_size=1000)
+    store = FactStore()
+    groups = store._groups = RowGroups(300_000)
+    facts = store.open([folder])
+
+    assert [row["id"] for row in facts.take(range(0, 10_000, 500))] == [f"{at:06d}" for at in range(0, 10_000, 500)]
+    assert 0 < groups.size <= 300_000
+
+
+def test_a_new_snapshot_opens_and_counts_only_what_is_new(tmp_path: Path) -> None:
+    gallery = copy_gallery(tmp_path, 6)
+    collection, store = Collection(gallery, "starter"), FactStore()
+    first, second = (Snapshot(collection, store, version) for version in "12")
+    facets = facets_of(first)
+
+    assert facets_of(second).labels == facets.labels
+    assert [one is two for one, two in zip(first.tables, second.tables, strict=True)] == [True] * len(first.tables)
+    assert all(len(table.made) for table in second.tables)
