@@ -71,7 +71,7 @@ class Gallery:
         return f"{self.path} has no vectors yet; add some with: eyespot index PHOTOS -g {self.path}"
 
     def view(self, stem: str) -> View:
-        """The rows that have vectors in one space, which come now to the copy of a published gallery that lacks them."""
+        """The rows that have vectors in one space; to a copy of a published gallery they come now, if need be."""
         if (self.path / disk.FETCHED).is_file():  # a copy, to which vectors come when they are needed
             from eyespot.gallery.remote import complete
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import IO
 
 from eyespot.gallery.remote.manifest import File, mended
 from eyespot.gallery.remote.stores import PIECE, Store
 from eyespot.parallel import ordered_map
-from eyespot.storage.atomic import make_folder, new_file, put_file
+from eyespot.storage import systems
+from eyespot.storage.atomic import flush
 from eyespot.storage.digests import BLAKE2B
 from eyespot.types import EyespotError, Progress
 
@@ -62,30 +62,31 @@ class Downloads:
 
     def _whole(self, item: Item) -> Item:
         place, file = item
-        make_folder(place.parent)
-        digest, size = BLAKE2B(), 0
-        with new_file(place) as local:
-            for piece in self.store.pieces(file.at, file.size):
-                local.write(piece)
-                digest.update(piece)
-                size += len(piece)
-                self.bar.add(len(piece))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        digest, size, part = BLAKE2B(), 0, place.with_name(f".{place.name}.part")
+        try:
+            with part.open("wb") as local:
+                for piece in self.store.pieces(file.at, file.size):
+                    local.write(piece)
+                    digest.update(piece)
+                    size += len(piece)
+                    self.bar.add(len(piece))
             if (size, digest.hexdigest()) != (file.size, file.digest):
                 raise self._changed(file)
-            local.flush()
-            _date(local, file)
+            _put(part, item)
+        finally:
+            part.unlink(missing_ok=True)
         return item
 
     def _in_ranges(self, place: Path, file: File) -> None:
-        make_folder(place.parent)
+        place.parent.mkdir(parents=True, exist_ok=True)
         part = part_of(place, file)
-        if part.exists() and self._grown(part, file):
-            return put_file(part, place)
-        part.unlink(missing_ok=True)  # what had come of it was damaged, or nothing had
-        if not self._grown(part, file):
-            part.unlink(missing_ok=True)
-            raise self._changed(file)
-        put_file(part, place)
+        if not (part.exists() and self._grown(part, file)):
+            part.unlink(missing_ok=True)  # what had come of it was damaged, or nothing had
+            if not self._grown(part, file):
+                part.unlink(missing_ok=True)
+                raise self._changed(file)
+        _put(part, (place, file))
 
     def _grown(self, part: Path, file: File) -> bool:
         """Bring the rest of a file; whether it is what was published."""
@@ -104,8 +105,6 @@ class Downloads:
                 digest.update(piece)
                 self.bar.add(len(piece))
                 self.bar.tell()
-            local.flush()
-            _date(local, file)
         if digest.hexdigest() == file.digest:
             return True
         self.bar.add(-file.size)
@@ -132,5 +131,9 @@ def is_full(error: OSError) -> bool:
     return error.errno in FULL
 
 
-def _date(local: IO[bytes], file: File) -> None:
-    os.utime(local.name, ns=(file.mtime_ns, file.mtime_ns))
+def _put(part: Path, item: Item) -> None:
+    """Give a file its time and its name, once its bytes are on the disk. A name that a power cut takes comes again."""
+    place, file = item
+    os.utime(part, ns=(file.mtime_ns, file.mtime_ns))
+    flush(part)
+    systems.rename(lambda: part.replace(place))

@@ -19,7 +19,7 @@ from shlex import quote
 from eyespot.gallery import disk
 from eyespot.gallery.remote.downloads import Bar, Downloads, is_full, part_of
 from eyespot.gallery.remote.local_copy import LOG, fetched_files, note_file, read_origin, remember, write_origin
-from eyespot.gallery.remote.manifest import EVERYTHING, FACTS, MANIFEST, File, Manifest
+from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, File, Manifest
 from eyespot.gallery.remote.stores import Store, store_at
 from eyespot.storage.atomic import put_folder
 from eyespot.storage.digests import DIGESTS, sound_digests
@@ -151,9 +151,10 @@ class Fetch:
         for shard in (*disk.shard_paths(self.copy), *disk.merged_paths(self.copy), *leftovers):
             if shard.name not in shards:
                 shutil.rmtree(shard)
-        growing = {part_of(self.copy / name, file) for name, file in self.manifest.files.items()}
-        for part in self.copy.glob("shards/*/.*.part"):
-            if part not in growing:
+        parts = list(self.copy.glob("shards/*/.*.part"))
+        if parts:  # what had come of a large file goes on only if that is still published
+            growing = {part_of(self.copy / name, file) for name, file in self.manifest.files.items()}
+            for part in set(parts) - growing:
                 part.unlink(missing_ok=True)
 
     def _without_room(self, missing: dict[str, File], have: dict[str, str]) -> EyespotError:
