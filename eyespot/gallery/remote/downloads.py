@@ -26,7 +26,7 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 Item = tuple[Path, File]
 
 
-class Bar:
+class ByteProgress:
     """Progress in bytes, told by several threads."""
 
     def __init__(self, progress: Progress, done: int, total: int) -> None:
@@ -45,7 +45,7 @@ class Bar:
 class Downloads:
     """Brings files to their places, with the times that they were published with: codes and indexes compare those."""
 
-    def __init__(self, store: Store, bar: Bar) -> None:
+    def __init__(self, store: Store, bar: ByteProgress) -> None:
         self.store, self.bar = store, bar
 
     def bring(self, items: Iterable[Item]) -> Iterator[Item]:

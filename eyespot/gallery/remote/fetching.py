@@ -17,7 +17,7 @@ from pathlib import Path
 from shlex import quote
 
 from eyespot.gallery import disk
-from eyespot.gallery.remote.downloads import Bar, Downloads, is_full, part_of
+from eyespot.gallery.remote.downloads import ByteProgress, Downloads, is_full, part_of
 from eyespot.gallery.remote.local_copy import LOG, fetched_files, note_file, read_origin, remember, write_origin
 from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, File, Manifest
 from eyespot.gallery.remote.stores import Store, store_at
@@ -120,7 +120,7 @@ class Fetch:
 
     def _bring(self, missing: dict[str, File], wanted: dict[str, File], have: dict[str, str]) -> None:
         total = sum(file.size for file in wanted.values())
-        bar = Bar(self.progress, total - sum(file.size for file in missing.values()), total)
+        bar = ByteProgress(self.progress, total - sum(file.size for file in missing.values()), total)
         names = {_place(self.copy, name): name for name in missing if name != disk.HEADER}
         with (self.copy / LOG).open("a", encoding="utf-8") as log:
             items = ((place, missing[name]) for place, name in names.items())
@@ -137,7 +137,9 @@ class Fetch:
     def _bring_header(self, missing: dict[str, File], have: dict[str, str]) -> None:
         if header := missing.get(disk.HEADER):
             with (self.copy / LOG).open("a", encoding="utf-8") as log:
-                for _, file in Downloads(self.store, Bar(no_progress, 0, 0)).bring([(self.copy / disk.HEADER, header)]):
+                for _, file in Downloads(self.store, ByteProgress(no_progress, 0, 0)).bring(
+                    [(self.copy / disk.HEADER, header)]
+                ):
                     note_file(log, have, disk.HEADER, file)
 
     def _drop(self, wanted: dict[str, File], have: dict[str, str]) -> None:

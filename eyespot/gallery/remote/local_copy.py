@@ -20,7 +20,7 @@ ORIGIN = ".origin.json"  # the address, the parts that are whole, and the name o
 PUBLISHED = ".published-{}.json"  # `gallery.json` as it was when these parts came
 
 
-class Origin(NamedTuple):
+class CopyOrigin(NamedTuple):
     """Where a copy comes from, the parts that have come whole, and the file that says what was published by then."""
 
     url: str
@@ -35,11 +35,11 @@ class Origin(NamedTuple):
             raise EyespotError(f"{copy} does not know any more what it has; search {self.url} again") from None
 
 
-def read_origin(copy: Path) -> Origin | None:
+def read_origin(copy: Path) -> CopyOrigin | None:
     """None for a folder that is no copy, or was made by an older eyespot, which noted none."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         found = json.loads((copy / ORIGIN).read_bytes())
-        return Origin(str(found["url"]), frozenset(map(str, found["parts"])), Path(found["published"]).name)
+        return CopyOrigin(str(found["url"]), frozenset(map(str, found["parts"])), Path(found["published"]).name)
     return None
 
 
