@@ -25,7 +25,7 @@ TRANSFERS, MOST_TRANSFERS = "EYESPOT_TRANSFERS", 64
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
 HERE = ("file", "local")
 OBJECTS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"}  # where a file appears whole, as it is put
-S3 = {"s3", "s3a"}
+S3, WEB = {"s3", "s3a"}, {"http", "https"}
 REFUSED = {"PreconditionFailed", "ConditionalRequestConflict"}  # S3's codes for a put that came second
 
 
@@ -164,7 +164,9 @@ class AddressStore:
 
     def __init__(self, url: str, fs: Any, root: str, protocols: set[str]) -> None:
         self.url, self.fs, self.root, self.transfers = url, fs, root, transfers()
-        self.ranges = bool(protocols & OBJECTS)  # a plain web server may send the whole file instead
+        self.ranges = bool(protocols & OBJECTS)
+        # A plain web server sends a file from its beginning alone, and whole, whatever range it is asked for
+        self._streaming = {"block_size": 0} if protocols & WEB else {}
         self.puts_whole, self.compares = bool(protocols & OBJECTS), bool(protocols & S3)
 
     def read(self, name: str) -> tuple[bytes, str] | None:
@@ -206,7 +208,7 @@ class AddressStore:
 
     def pieces(self, name: str, size: int) -> Iterator[bytes]:
         if size > PIECE:
-            yield from _pieces(lambda: self.fs.open(self._at(name), "rb"), self.url, name)
+            yield from _pieces(lambda: self.fs.open(self._at(name), "rb", **self._streaming), self.url, name)
             return
         with _explain_errors(self.url):  # one request, where a file that is opened costs two
             try:
