@@ -77,7 +77,7 @@ def make_gallery(folder: Path, rows: int) -> Path:
     for number, start in enumerate(range(0, rows, SHARD)):
         count = min(SHARD, rows - start)
         with new_folder(disk.shard_path(folder, number)) as shard:
-            disk.write_items(shard, _facts(rng, start, count))
+            disk.write_items(shard, facts(rng, start, count))
             vectors = world.draw(count)
             disk.write_vectors(shard, vectors, disk.SpaceNote(space, [], vectors[:3].astype(float).tolist()))
     stem = disk.stem_of(space)
@@ -85,7 +85,7 @@ def make_gallery(folder: Path, rows: int) -> Path:
     return folder
 
 
-def _facts(rng: np.random.Generator, start: int, count: int) -> pa.Table:
+def facts(rng: np.random.Generator, start: int, count: int) -> pa.Table:
     numbers = range(start, start + count)
     columns = {
         "id": [f"{number:032x}" for number in numbers],

@@ -67,10 +67,10 @@ def open(gallery: Path | str, encoder: str | None = None, index: str = "exact") 
     from eyespot.search.collection import Collection
 
     if ":/" in str(gallery):
-        from eyespot.gallery.remote import address_of, fetch
+        from eyespot.gallery.remote import FACTS, address_of, fetch
 
         url = address_of(gallery)
-        gallery = gallery if url is None else fetch(url)
+        gallery = gallery if url is None else fetch(url, part=FACTS)  # vectors come with the view
     return Collection(gallery, encoder, index)
 
 

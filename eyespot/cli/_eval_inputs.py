@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from eyespot.cli._judge_options import DEPTH, JudgeArguments, JudgeOptions, ledger_of, rewriter, second_stage
 from eyespot.cli._stage_options import refuse_alone
 from eyespot.cli.console import note
-from eyespot.cli.settings import gallery_here
+from eyespot.cli.settings import searched_here
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
     from eyespot.search.adapted import adapter_named
     from eyespot.search.chain import StageOptions
 
-    place = gallery_here(options.gallery)
+    place = searched_here(options.gallery, options.encoder)
     if options.gallery is None and not (place / "gallery.toml").is_file():
         search = "give rankings with --run FILE, or a gallery to search with -g GALLERY"
         raise UsageError("say with -g which gallery has the pictures for the judge" if options.run else search)

@@ -143,14 +143,14 @@ def _summary(row: EvalOptions) -> tuple[dict[str, Any], bool]:
 def _signature(row: EvalOptions) -> dict[str, Any]:
     """What a row's numbers depend on: its options, its files, and what its gallery holds."""
     from eyespot.benchmarks import made_by
-    from eyespot.cli.settings import gallery_here
+    from eyespot.cli.settings import searched_here
     from eyespot.search.collection import Collection
 
     paths = [Path(run.partition("=")[2] if not Path(run).exists() else run) for run in row.run or ()]
     arguments = {name: value for name, value in arguments_of(row, {}).items() if name != "out"}
     made = made_by(arguments, inputs_of(row, paths))
     signature = {name: made[name] for name in ("eyespot", "arguments", "inputs")}
-    place = gallery_here(row.gallery)
+    place = searched_here(row.gallery, row.encoder)
     if (place / "gallery.toml").is_file():
         view = Collection(place, row.encoder, row.index or "exact").view
         signature |= {"space": view.space.digest, "pictures": int(view.live.sum()), "shards": _shards(view)}

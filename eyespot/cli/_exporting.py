@@ -20,7 +20,7 @@ from eyespot.cli._filtering import (
     where_option,
 )
 from eyespot.cli.console import note, print_json, print_summary, progress_bar
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.types import Qrels, UsageError
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def open_view(gallery: Path | None, encoder: str | None) -> View:
     """The space that is exported."""
     from eyespot.gallery.view import Gallery
 
-    opened = Gallery(gallery_here(gallery))
+    opened = Gallery(searched_here(gallery, encoder))
     return opened.view(opened.stem(encoder))
 
 

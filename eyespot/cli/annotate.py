@@ -11,7 +11,7 @@ import typer
 from eyespot.cli import _annotate_team
 from eyespot.cli._annotate_team import AS, GALLERY, open_store
 from eyespot.cli.console import escaped, note, print_json, print_line, print_summary
-from eyespot.cli.settings import gallery_here, json_option
+from eyespot.cli.settings import json_option, searched_here
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def options() -> None:
 def _collection(gallery: Path | None, encoder: str | None = None) -> Collection:
     import eyespot
 
-    return eyespot.open(gallery_here(gallery), encoder)
+    return eyespot.open(searched_here(gallery, encoder), encoder)
 
 
 # -- queries and lists ----------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def run(
     from eyespot.cli.encoders import known
     from eyespot.storage.systems import usable_cores
 
-    place = gallery_here(gallery, writes=repair)
+    place = _whole(gallery_here(gallery, writes=repair))
     damaged: list[Fault] = []
     spaces: list[dict[str, Any]] = []
     if gallery is not None or (place / "gallery.toml").exists():
@@ -69,6 +69,15 @@ def run(
         _print(report)
     if damaged or any(space["status"] == "differs" for space in spaces):
         raise typer.Exit(GATE_FAILED)
+
+
+def _whole(place: Path) -> Path:
+    """The same; of the copy of a published gallery all files come first."""
+    from eyespot.gallery.remote import EVERYTHING, complete
+
+    with progress_bar("bytes") as progress:
+        complete(place, EVERYTHING, progress)
+    return place
 
 
 def _checked(place: Path) -> list[Fault]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli.console import escaped, note, print_json, print_line
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.types import NothingFound
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run(
     from eyespot.gallery.groups.listing import GROUP_KINDS, file_groups
     from eyespot.gallery.view import Gallery
 
-    opened = Gallery(gallery_here(gallery))
+    opened = Gallery(searched_here(gallery))
     view = opened.view(opened.stem())
     groups = file_groups(view)
     _note_unhashed(view)

@@ -73,7 +73,7 @@ from eyespot.cli._stage_options import (
     rerank_local_option,
 )
 from eyespot.cli.console import escaped, note, print_json, print_line, print_raw, progress_bar
-from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
+from eyespot.cli.settings import gallery_option, index_option, json_option, searched_here
 from eyespot.types import Note, NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def run(
     about = JudgeArguments(calibrate, judged, blend, None, judge or (), *limits, wording, prices, ledger, dry_run)
     second = second_stage(rerank, about)
     started = time.perf_counter()
-    collection = open_collection(gallery_here(gallery), encoder, index)
+    collection = open_collection(searched_here(gallery, encoder), encoder, index)
     if ray:
         collection.means = context.with_resource(means_on(ray, workers))
     filters = Selection(where, after, before, near, label or ()).condition(collection.view.tables)

@@ -18,7 +18,7 @@ from eyespot.cli._ask_server import noted
 from eyespot.cli._judge_options import DEPTH, calls_option, money_option, prices_option
 from eyespot.cli._ray import ray_option, workers_option
 from eyespot.cli.console import note
-from eyespot.cli.settings import gallery_here, gallery_option, index_option
+from eyespot.cli.settings import gallery_here, gallery_option, index_option, searched_here
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def run(
     # The names of the server, also that of its own address; None: any name, because everybody needs a token
     names = tuple(map(str.lower, [*allow_host, host])) if allow_host else () if here else None
     settings = web.ServerSettings(
-        gallery_here(gallery) if gallery or not here else begin_gallery(gallery_here(None)),
+        searched_here(gallery, encoder) if gallery or not here else begin_gallery(gallery_here(None)),
         encoder,
         access,
         hosts=names,

@@ -40,7 +40,8 @@ def json_option() -> Any:
 def gallery_here(given: Path | None, writes: bool = False) -> Path:
     """The gallery named, else the nearest `.eyespot` at or above this folder, else a new one here.
 
-    Of an address it is the local copy, brought up to date; `UsageError` for a verb that `writes` to the gallery.
+    Of an address it is the local copy, brought up to date; vectors come with `searched_here`, or when they are read.
+    `UsageError` for a verb that `writes` to the gallery.
     """
     if given is not None and ":/" in str(given) and (copy := _fetched(given, writes)) is not None:
         return copy
@@ -62,9 +63,21 @@ def gallery_here(given: Path | None, writes: bool = False) -> Path:
     return place
 
 
+def searched_here(given: Path | None, encoder: str | None = None) -> Path:
+    """The same; of an address with the vectors of an encoder's space, the default one for None."""
+    place = gallery_here(given)
+    if ":/" in str(given) and place != given:
+        from eyespot.gallery.remote import complete
+        from eyespot.gallery.view import Gallery
+
+        with suppress(UsageError), progress_bar("bytes") as progress:  # whoever opens a space that is not there says so
+            complete(place, Gallery(place).stem(encoder), progress)
+    return place
+
+
 def _fetched(given: Path, writes: bool) -> Path | None:
     """The local copy of what is published at an address; None for a folder."""
-    from eyespot.gallery.remote import address_of, fetch
+    from eyespot.gallery.remote import FACTS, address_of, fetch
 
     url = address_of(given)
     if url is None:
@@ -72,7 +85,7 @@ def _fetched(given: Path, writes: bool) -> Path | None:
     if writes:
         raise UsageError(f"{url} can be searched, not written; change the gallery it came from, then: eyespot publish")
     with progress_bar("bytes") as progress:
-        return fetch(url, progress=progress)
+        return fetch(url, progress=progress, part=FACTS)
 
 
 # -- eyespot.toml -------------------------------------------------------------------------------------------

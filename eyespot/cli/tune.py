@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.rooms import needs
 from eyespot.types import EyespotError, UsageError
 
@@ -51,7 +51,7 @@ def run(
             import matplotlib  # noqa: F401
     if plot is not None and plot.suffix not in (".png", ".svg"):
         raise UsageError(f"--plot draws .png and .svg, not {plot.name!r}")
-    collection = eyespot.open(gallery_here(gallery), encoder)
+    collection = eyespot.open(searched_here(gallery, encoder), encoder)
     view = collection.view
     refuse_few(int(view.live.sum()))
     kinds = candidates(kind, int(view.starts[-1]), view.space.dim)

@@ -72,7 +72,11 @@ class Gallery:
         return f"{self.path} has no vectors yet; add some with: eyespot index PHOTOS -g {self.path}"
 
     def view(self, stem: str) -> View:
-        """The rows that have vectors in one space."""
+        """The rows that have vectors in one space; to a copy of a published gallery they come now, if need be."""
+        if (self.path / disk.FETCHED).is_file():  # a copy, to which vectors come when they are needed
+            from eyespot.gallery.remote import complete
+
+            complete(self.path, stem)
         shards = disk.shard_paths(self.path)
         for shard in shards:
             damaged = damaged_at_a_glance(shard, [disk.ITEMS, f"{stem}.npy", f"{stem}.toml"])

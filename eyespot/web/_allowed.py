@@ -20,7 +20,7 @@ from eyespot.web._settings import Judging
 
 def open_adapters(folders: Iterable[tuple[str, str]], gallery: Gallery) -> dict[str, AnyAdapter]:
     """The checkpoints by their names; `UsageError` for one that is none, or fits no space of the gallery."""
-    spaces = [gallery.view(gallery.stem(encoder)).space for encoder in gallery.encoders]
+    spaces = [gallery.header.spaces[gallery.stem(encoder)] for encoder in gallery.encoders]
     adapters = {}
     for name, folder in folders:
         adapter = adapter_named(folder)

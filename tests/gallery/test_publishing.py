@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ pytest.importorskip("fsspec", reason="galleries at an address need the extra [re
 import fsspec
 
 from eyespot.gallery.remote import MANIFEST, fetch, publish
-from eyespot.gallery.remote.stores import Conflict, store_at
+from eyespot.gallery.remote.stores import PIECE, Conflict, store_at
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError
 from tests.gallery.conftest import draw
@@ -382,3 +384,31 @@ def test_a_fetch_that_was_cut_is_not_taken_for_what_was_there_before(tmp_path: P
     publish(tmp_path / "before", url)
 
     assert contents(fetch(url, copy)) == contents(tmp_path / "before")
+
+
+def test_a_large_file_comes_in_ranges_from_any_store(url: str, tmp_path: Path) -> None:
+    gallery = make(tmp_path, 1)
+    (gallery / "shards" / "00000" / "large.bin").write_bytes(os.urandom(5 * PIECE + 7))
+    publish(gallery, url)
+    steps: list[int] = []
+    copy = fetch(url, tmp_path / "copy", lambda _what, done, _total: steps.append(done))
+    assert contents(copy) == contents(gallery) and steps == sorted(steps) and len(set(steps)) > 5
+
+    fs, large = in_store(url, ".bin")
+    fs.pipe_file(large, bytes(fs.cat_file(large))[:-9])
+    (copy / "shards" / "00000" / "large.bin").unlink()
+    with pytest.raises(EyespotError, match=r"is not what was published; .* --check"):
+        fetch(url, copy)
+
+
+def test_a_store_without_ranges_sends_large_files_whole(tmp_path: Path) -> None:
+    """A plain web server sends everything, whatever range it is asked for."""
+    gallery = make(tmp_path, 1)
+    (gallery / "shards" / "00000" / "large.bin").write_bytes(os.urandom(5 * PIECE + 7))
+    publish(gallery, f"file://{tmp_path}/store")
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        copy = fetch(f"http://127.0.0.1:{server.server_address[1]}/store", tmp_path / "copy")
+        server.shutdown()
+    assert contents(copy) == contents(gallery)

@@ -1,29 +1,38 @@
-"""Fetching: a local copy of what is published, of which only what has changed comes over the network."""
+"""Fetching: a local copy of what is published, of which only what is needed and has changed comes over the network.
+
+A copy has parts: the facts, which come first, each space with its vectors and codes, and the indexes of each space.
+What has come whole is kept up to date; `complete` brings a part when a command comes to need it.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
+import time
+from collections.abc import Iterable, Set
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import IO
+from shlex import quote
 
 from eyespot.gallery import disk
-from eyespot.gallery.remote.manifest import MANIFEST, OURS, File, Manifest, mended
+from eyespot.gallery.remote.downloads import ByteProgress, Downloads, is_full, part_of
+from eyespot.gallery.remote.local_copy import (
+    LOG,
+    fetched_files,
+    name_of,
+    note_file,
+    read_origin,
+    remember,
+    write_origin,
+)
+from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, File, Manifest
 from eyespot.gallery.remote.stores import Store, store_at
-from eyespot.parallel import ordered_map
-from eyespot.storage.atomic import new_file, put_folder
-from eyespot.storage.digests import BLAKE2B
+from eyespot.storage.atomic import put_folder
+from eyespot.storage.digests import DIGESTS, sound_digests
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
-
-STATE = disk.FETCHED
-LOG = f"{STATE}l"  # a line for each file that has come since the state was written: `.fetched.jsonl`
-
 
 _COMING = ".coming"  # at the end of a segment's hidden name, while its files are on their way
 
@@ -34,59 +43,137 @@ def copies() -> Path:
     return cache / "eyespot" / "galleries"
 
 
-def fetch(url: str, into: Path | None = None, progress: Progress = no_progress) -> Path:
+def fetch(url: str, into: Path | None = None, progress: Progress = no_progress, part: str = EVERYTHING) -> Path:
     """The local copy of a published gallery, brought up to date: only what has changed comes over the network.
 
-    `into` is its folder, one of the user's cache for None. Every file is checked against its digest. What was made in
-    the copy (judgements, thumbnails, indexes) stays. Raises `UsageError` if nothing is published there, `EyespotError`
-    if it cannot be had whole.
+    `into` is its folder, one of the user's cache for None. `part` comes if it has not yet: everything, FACTS, a space
+    by its stem, or `indexes/STEM`; others stay away until `complete` or a `view` of the gallery needs them. Every file
+    is checked against its digest. What was made in the copy (judgements, thumbnails, indexes) stays. Raises
+    `UsageError` if nothing is published there, `EyespotError` if it cannot be had whole.
     """
     store = store_at(url)
     found = store.read(MANIFEST)
     if found is None:
         raise UsageError(f"no gallery is published at {store.url}; do so with: eyespot publish {store.url}")
-    wanted = Manifest.of(found[0], store.url).files
+    manifest = Manifest.of(found[0], store.url)
     name = re.sub(r"[^A-Za-z0-9.]+", "-", store.url).strip("-")[-40:]
     copy = into or copies() / f"{name}-{hashlib.sha256(store.url.encode()).hexdigest()[:8]}"
-    same = _fetched(copy) == {name: file.digest for name, file in wanted.items()}
-    is_current = same and all((copy / name).is_file() for name in wanted)
-    if not is_current:  # else several may read at once
+    if not _is_current(copy, manifest, found[0], part):  # else several may read at once
         with locked(copy):
-            _fetch(store, wanted, copy, progress)
+            parts = _parts(copy, manifest) | manifest.parts_of(part)
+            Fetch(store, manifest, copy, progress).run(parts, found[0])
     return copy
 
 
-def _fetch(store: Store, wanted: dict[str, File], copy: Path, progress: Progress) -> None:
-    have = _fetched(copy)
-    missing = {
-        name: file for name, file in wanted.items() if have.get(name) != file.digest or not _place(copy, name).is_file()
-    }
-    # After a kill between a file and its line in the log, the file counts neither as what it was nor as another's.
-    have |= dict.fromkeys(missing, "")
-    _remember(copy, have)
-    total = sum(file.size for file in wanted.values())
-    done = total - sum(file.size for file in missing.values())
-    header = missing.pop(disk.HEADER, None)
-    with (copy / LOG).open("a", encoding="utf-8") as log:
-        work = partial(_fetch_file, store, copy)
-        for name, file in zip(missing, ordered_map(work, missing.items(), store.transfers, 64), strict=True):
-            _note(log, have, name, file)
-            done += file.size
-            progress("fetching", done, total)
-        for folder in {_place(copy, name).parent for name in wanted if _place(copy, name) != copy / name}:
-            put_folder(folder, folder.with_name(_final_name(folder)))
-        if header is not None:
-            # Who opens the copy meanwhile finds no space whose vectors are still on their way.
-            _note(log, have, disk.HEADER, _fetch_file(store, copy, (disk.HEADER, header)))
-            progress("fetching", total, total)
-    for name in set(have) - set(wanted):
-        (copy / name).unlink(missing_ok=True)
-        del have[name]
-    shards = {name.split("/")[1] for name in wanted if name.startswith("shards/")}
-    for shard in (*disk.shard_paths(copy), *disk.merged_paths(copy), *copy.glob(f"shards/.*{_COMING}")):
-        if shard.name not in shards:
-            shutil.rmtree(shard)
-    _remember(copy, have)
+def complete(copy: Path, part: str, progress: Progress = no_progress) -> None:
+    """Bring a part of a copy that has not come yet, of the state that the copy has; nothing happens elsewhere.
+
+    Raises `EyespotError` if the address cannot be reached, or another eyespot fetches to the copy.
+    """
+    origin = read_origin(copy)
+    if origin is None or part in origin.parts:
+        return
+    with locked(copy):
+        origin = read_origin(copy) or origin
+        text = origin.text(copy)
+        manifest = Manifest.of(text, origin.url)
+        if not (parts := manifest.parts_of(part)) <= origin.parts:
+            Fetch(store_at(origin.url), manifest, copy, progress).run(origin.parts | parts, text)
+
+
+def _parts(copy: Path, manifest: Manifest) -> set[str]:
+    """The parts of a copy that have come; of one that an older eyespot made, those of its files."""
+    origin = read_origin(copy)
+    return set(origin.parts) if origin else {manifest.part_of(name) for name in fetched_files(copy)}
+
+
+def _is_current(copy: Path, manifest: Manifest, text: bytes, part: str) -> bool:
+    origin = read_origin(copy)
+    if origin is None or origin.published != name_of(text) or not manifest.parts_of(part) <= origin.parts:
+        return False
+    have, wanted = fetched_files(copy), manifest.of_parts(origin.parts)
+    is_cut = not have.keys() <= manifest.files.keys()  # on its way to another state, or from one
+    same = (have.get(name) == file.digest and (copy / name).is_file() for name, file in wanted.items())
+    with suppress(EyespotError):
+        return not is_cut and origin.text(copy) == text and all(same)
+    return False
+
+
+class Fetch:
+    """One run that brings a copy from whatever it has to some parts of what is published."""
+
+    def __init__(self, store: Store, manifest: Manifest, copy: Path, progress: Progress) -> None:
+        self.store, self.manifest, self.copy, self.progress = store, manifest, copy, progress
+
+    def run(self, parts: Set[str], text: bytes) -> None:
+        """Bring what is missing; the header last, so that nobody finds a state that is still on its way."""
+        wanted, have = self.manifest.of_parts(parts), fetched_files(self.copy)
+        missing = {
+            name: file
+            for name, file in wanted.items()
+            if have.get(name) != file.digest or not _place(self.copy, name).is_file()
+        }
+        # After a kill between a file and its line in the log, the file counts neither as what it was nor as another's.
+        have |= dict.fromkeys(missing, "")
+        remember(self.copy, have)
+        try:
+            self._bring(missing, wanted, have)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            raise self._without_room(missing, have) from error
+        write_origin(self.copy, self.store.url, parts, text)
+        self._bring_header(missing, have)
+        self._drop(wanted, have)
+        remember(self.copy, have)
+
+    def _bring(self, missing: dict[str, File], wanted: dict[str, File], have: dict[str, str]) -> None:
+        total = sum(file.size for file in wanted.values())
+        bar = ByteProgress(self.progress, total - sum(file.size for file in missing.values()), total)
+        names = {_place(self.copy, name): name for name in missing if name != disk.HEADER}
+        with (self.copy / LOG).open("a", encoding="utf-8") as log:
+            items = ((place, missing[name]) for place, name in names.items())
+            for place, file in Downloads(self.store, bar).bring(items):
+                note_file(log, have, names[place], file)
+            for folder in {_place(self.copy, name).parent for name in wanted} - {self.copy}:
+                if folder.name.endswith(_COMING):
+                    put_folder(folder, folder.with_name(folder.name[1:].removesuffix(_COMING)))
+        bar.add(missing[disk.HEADER].size if disk.HEADER in missing else 0)
+        _date_digests(self.copy, missing, self.manifest)
+        if missing:
+            bar.tell()
+
+    def _bring_header(self, missing: dict[str, File], have: dict[str, str]) -> None:
+        if header := missing.get(disk.HEADER):
+            with (self.copy / LOG).open("a", encoding="utf-8") as log:
+                for _, file in Downloads(self.store, ByteProgress(no_progress, 0, 0)).bring(
+                    [(self.copy / disk.HEADER, header)]
+                ):
+                    note_file(log, have, disk.HEADER, file)
+
+    def _drop(self, wanted: dict[str, File], have: dict[str, str]) -> None:
+        """What is no more of the gallery, and what had come of a part that is not wanted and has changed since."""
+        for name in set(have) - set(wanted):
+            if name not in self.manifest.files or self.manifest.files[name].digest != have[name]:
+                (self.copy / name).unlink(missing_ok=True)
+                del have[name]
+        shards = {name.split("/")[1] for name in self.manifest.files if name.startswith("shards/")}
+        leftovers = self.copy.glob(f"shards/.*{_COMING}")
+        for shard in (*disk.shard_paths(self.copy), *disk.merged_paths(self.copy), *leftovers):
+            if shard.name not in shards:
+                shutil.rmtree(shard)
+        parts = list(self.copy.glob("shards/*/.*.part"))
+        if parts:  # what had come of a large file goes on only if that is still published
+            growing = {part_of(self.copy / name, file) for name, file in self.manifest.files.items()}
+            for part in set(parts) - growing:
+                part.unlink(missing_ok=True)
+
+    def _without_room(self, missing: dict[str, File], have: dict[str, str]) -> EyespotError:
+        lacking = sum(file.size for name, file in missing.items() if have.get(name) != file.digest)
+        return EyespotError(
+            f"there is no room for the copy at {quote(str(self.copy))}, which needs up to {lacking / 1e6:,.1f} MB more;"
+            " make room, or set XDG_CACHE_HOME to a larger disk, and run the same line again"
+        )
 
 
 def _place(copy: Path, name: str) -> Path:
@@ -97,53 +184,14 @@ def _place(copy: Path, name: str) -> Path:
     return place.parent.with_name(f".{place.parent.name}{_COMING}") / place.name
 
 
-def _final_name(folder: Path) -> str:
-    return folder.name[1:].removesuffix(_COMING)
+def _date_digests(copy: Path, names: Iterable[str], manifest: Manifest) -> None:
+    """Digests of a folder whose files have just come, and are those that it lists, take the date of now.
 
-
-def _fetch_file(store: Store, copy: Path, item: tuple[str, File]) -> File:
-    name, file = item
-    place = _place(copy, name)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    digest, size = BLAKE2B(), 0
-    with new_file(place) as local:
-        for piece in store.pieces(file.at, file.size):
-            local.write(piece)
-            digest.update(piece)
-            size += len(piece)
-        if (size, digest.hexdigest()) != (file.size, file.digest):
-            raise EyespotError(f"{store.url}/{file.at} is not what was published; {mended(store.url)}")
-        local.flush()  # before its name: codes and indexes know by the time that they still fit
-        os.utime(local.name, ns=(file.mtime_ns, file.mtime_ns))
-    return file
-
-
-# -- what has come already ------------------------------------------------------------------------------------
-
-
-def _fetched(copy: Path) -> dict[str, str]:
-    """The digests of the files that were fetched, by their names."""
-    found: list[object] = []
-    with suppress(OSError, ValueError, AttributeError):
-        found += json.loads((copy / STATE).read_bytes()).items()
-    with suppress(OSError, ValueError), (copy / LOG).open("rb") as log:  # the last line may be cut
-        found += map(json.loads, log)
-    have: dict[str, str] = {}
-    for line in found:
-        match line:
-            case [str(name), str(digest)] | (str(name), str(digest)) if OURS.fullmatch(name):
-                have[name] = digest
-    return have
-
-
-def _remember(copy: Path, have: dict[str, str]) -> None:
-    """Write the state whole, which takes the place of the log: a log whose last line is cut is never added to."""
-    with new_file(copy / STATE) as state:
-        state.write(json.dumps(have).encode())
-    (copy / LOG).unlink(missing_ok=True)
-
-
-def _note(log: IO[str], have: dict[str, str], name: str, file: File) -> None:
-    have[name] = file.digest
-    log.write(json.dumps([name, file.digest]) + "\n")
-    log.flush()
+    Otherwise whoever opens the copy would read every byte again, because all its files are newer.
+    """
+    for folder in {name.rpartition("/")[0] for name in names if "/" in name}:
+        listed = sound_digests(copy / folder)
+        files = ((name, manifest.files.get(f"{folder}/{name}")) for name in listed)
+        if listed and all(file is None or file.digest == listed[name] for name, file in files):
+            now = time.time_ns()
+            os.utime(copy / folder / DIGESTS, ns=(now, now))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import PurePosixPath
 from shlex import quote
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ MANIFEST = "gallery.json"
 # Nothing else is taken from an address, whatever its manifest says.
 OURS = re.compile(r"gallery\.toml|(shards/\d+(-\d+)?|indexes(/[\w+][\w.+-]*){2,7})/[\w+][\w.+-]*")
 TABLES = re.compile(r"ledger/judgements-\d+(\.[0-9a-f]+)?\.parquet")
+FACTS, EVERYTHING = "facts", "everything"  # parts of a gallery, beside its spaces by their stems
 
 
 class DamagedManifest(EyespotError):
@@ -59,6 +61,30 @@ class Manifest:
         head = {"format": FORMAT, "judgements": self.judgements}
         return json.dumps({**head, "ledger": tables, "files": files}, indent=1).encode()
 
+    @cached_property
+    def stems(self) -> list[str]:
+        """The spaces that have vectors, by the names of their files; a longer name first."""
+        notes = (PurePosixPath(name) for name in self.files if name.startswith("shards/") and name.endswith(".toml"))
+        return sorted({note.stem for note in notes}, key=lambda stem: (-len(stem), stem))
+
+    def part_of(self, name: str) -> str:
+        """The part that a file belongs to: a space by its stem, the indexes of a space as `indexes/STEM`, or FACTS."""
+        folder, _, rest = name.partition("/")
+        if folder == "indexes":
+            return f"indexes/{rest.partition('/')[0]}"
+        file = name.rpartition("/")[2]
+        return next((stem for stem in self.stems if file.startswith(stem) and file[len(stem)] == "."), FACTS)
+
+    def parts_of(self, part: str) -> set[str]:
+        """The parts that are meant, FACTS among them: all of them by EVERYTHING."""
+        return {FACTS, *(map(self.part_of, self.files) if part == EVERYTHING else [part])}
+
+    def of_parts(self, parts: Set[str]) -> dict[str, File]:
+        """The files of some parts, those of FACTS first."""
+        by_part = {name: self.part_of(name) for name in self.files}
+        names = [name for name, part in by_part.items() if part in parts]
+        return {name: self.files[name] for name in sorted(names, key=lambda name: by_part[name] != FACTS)}
+
     @classmethod
     def of(cls, text: bytes, url: str) -> Manifest:
         """`DamagedManifest` for what is none or names files that are no gallery's; `EyespotError` if it is newer."""
@@ -83,13 +109,13 @@ def mended(url: str) -> str:
 
 def published_name(name: str, digest: str) -> str:
     """Where a file of a gallery lies at an address: beside its name stand the first digits of its digest."""
-    stem, dot, suffix = PurePosixPath(name).name.rpartition(".")
-    own = f"{stem or suffix}.{digest[:12]}{dot if stem else ''}{suffix if stem else ''}"
-    return (PurePosixPath(name).parent / own).as_posix()
+    folder, slash, file = name.rpartition("/")  # texts: paths take a second for tens of thousands of files
+    stem, dot, suffix = file.rpartition(".")
+    return f"{folder}{slash}{stem or suffix}.{digest[:12]}{dot if stem else ''}{suffix if stem else ''}"
 
 
 def _check(name: str, file: File) -> None:
-    apart = PurePosixPath(file.at).parent != PurePosixPath(name).parent
+    apart = file.at.rpartition("/")[0] != name.rpartition("/")[0]
     if apart or not OURS.fullmatch(name) or "/." in f"/{file.at}":
         raise ValueError(f"{name} at {file.at} is no file of a gallery")
     if any(type(number) is not int or not 0 <= number < 1 << 63 for number in (file.size, file.mtime_ns)):

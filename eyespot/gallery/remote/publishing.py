@@ -237,12 +237,14 @@ def _states(gallery: Path) -> dict[str, LocalState]:
 
 
 def _statuses(gallery: Path) -> Iterator[tuple[str, os.stat_result]]:
+    merged = {shard.name for shard in disk.merged_paths(gallery)}  # whose rows are in a segment, which is sent
     # Walked, not globbed: a folder may be removed meanwhile.
     walks = (os.walk(gallery / part) for part in ("indexes", "shards"))
     places = sorted(Path(folder, name) for walk in walks for folder, _, names in walk for name in names)
     for place in [*places, gallery / disk.HEADER]:
         name = place.relative_to(gallery).as_posix()
-        if OURS.fullmatch(name) and "/." not in name:
+        is_merged = name.startswith("shards/") and name.split("/")[1] in merged
+        if OURS.fullmatch(name) and "/." not in name and not is_merged:
             try:
                 if place.is_file():
                     yield name, place.stat()

@@ -21,10 +21,11 @@ from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
 
 PIECE = 1 << 22  # bytes
+TRANSFERS, MOST_TRANSFERS = "EYESPOT_TRANSFERS", 64
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
 HERE = ("file", "local")
 OBJECTS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"}  # where a file appears whole, as it is put
-S3 = {"s3", "s3a"}
+S3, WEB = {"s3", "s3a"}, {"http", "https"}
 REFUSED = {"PreconditionFailed", "ConditionalRequestConflict"}  # S3's codes for a put that came second
 
 
@@ -35,11 +36,12 @@ class Conflict(Exception):
 class Store(Protocol):
     """The files below an address, by their names there; whatever goes wrong is explained in one sentence.
 
-    transfers: how many files to send or read at once.
+    transfers: how many files, or ranges of one, to send or read at once. ranges: whether a range can be read alone.
     """
 
     url: str
     transfers: int
+    ranges: bool
 
     def read(self, name: str) -> tuple[bytes, str] | None:
         """A small file, and what tells this version of it from others; None if it is not there."""
@@ -59,6 +61,10 @@ class Store(Protocol):
 
     def pieces(self, name: str, size: int) -> Iterator[bytes]:
         """The bytes of a file, some at a time, which should be `size` in all; `EyespotError` if it is not there."""
+        ...
+
+    def range(self, name: str, start: int, stop: int) -> bytes:
+        """The bytes of a file from one place up to another, fewer where it ends; `EyespotError` if it is not there."""
         ...
 
     def remove(self, name: str) -> None:
@@ -90,13 +96,21 @@ def store_at(url: str) -> Store:
     return FolderStore(url, Path(root)) if protocols & set(HERE) else AddressStore(url, fs, root, protocols)
 
 
+def transfers() -> int:
+    """How many files are sent or read at once; `UsageError` if the setting is no such number."""
+    given = os.environ.get(TRANSFERS) or "8"  # a request takes long and costs this machine little
+    if not given.isdecimal() or not 1 <= int(given) <= MOST_TRANSFERS:
+        raise UsageError(f"{TRANSFERS} is {given!r}; give a whole number from 1 to {MOST_TRANSFERS} or unset it")
+    return int(given)
+
+
 class FolderStore:
     """A folder, which publishers lock."""
 
-    transfers = 4
+    ranges = True
 
     def __init__(self, url: str, root: Path) -> None:
-        self.url, self.root = url, root
+        self.url, self.root, self.transfers = url, root, transfers()
 
     def read(self, name: str) -> tuple[bytes, str] | None:
         with _explain_errors(self.url), suppress(FileNotFoundError):
@@ -119,6 +133,15 @@ class FolderStore:
     def pieces(self, name: str, size: int) -> Iterator[bytes]:
         return _pieces(lambda: (self.root / name).open("rb"), self.url, name)
 
+    def range(self, name: str, start: int, stop: int) -> bytes:
+        with _explain_errors(self.url):
+            try:
+                with (self.root / name).open("rb") as file:
+                    file.seek(start)
+                    return file.read(stop - start)
+            except FileNotFoundError:
+                raise _missing(self.url, name) from None
+
     def remove(self, name: str) -> None:
         with _explain_errors(self.url):
             (self.root / name).unlink(missing_ok=True)
@@ -139,10 +162,11 @@ class FolderStore:
 class AddressStore:
     """Whatever else fsspec reaches, by the client that fsspec names for it."""
 
-    transfers = 8  # a request takes long and costs this machine little
-
     def __init__(self, url: str, fs: Any, root: str, protocols: set[str]) -> None:
-        self.url, self.fs, self.root = url, fs, root
+        self.url, self.fs, self.root, self.transfers = url, fs, root, transfers()
+        self.ranges = bool(protocols & OBJECTS)
+        # A plain web server sends a file from its beginning alone, and whole, whatever range it is asked for
+        self._streaming = {"block_size": 0} if protocols & WEB else {}
         self.puts_whole, self.compares = bool(protocols & OBJECTS), bool(protocols & S3)
 
     def read(self, name: str) -> tuple[bytes, str] | None:
@@ -184,11 +208,18 @@ class AddressStore:
 
     def pieces(self, name: str, size: int) -> Iterator[bytes]:
         if size > PIECE:
-            yield from _pieces(lambda: self.fs.open(self._at(name), "rb"), self.url, name)
+            yield from _pieces(lambda: self.fs.open(self._at(name), "rb", **self._streaming), self.url, name)
             return
         with _explain_errors(self.url):  # one request, where a file that is opened costs two
             try:
                 yield bytes(self.fs.cat_file(self._at(name)))
+            except FileNotFoundError:
+                raise _missing(self.url, name) from None
+
+    def range(self, name: str, start: int, stop: int) -> bytes:
+        with _explain_errors(self.url):
+            try:
+                return bytes(self.fs.cat_file(self._at(name), start=start, end=stop))
             except FileNotFoundError:
                 raise _missing(self.url, name) from None
 

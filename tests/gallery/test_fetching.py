@@ -1,0 +1,345 @@
+"""A copy in parts: what comes first, what a view brings, large files in ranges, full disks, and kills in between."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
+
+import eyespot
+from eyespot import rooms
+from eyespot.gallery import disk
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.integrity import faults
+from eyespot.gallery.remote import FACTS, OURS, complete, fetch, publish
+from eyespot.gallery.remote.stores import PIECE
+from eyespot.gallery.segments import compact
+from eyespot.gallery.view import Gallery
+from eyespot.search.index_choice import read_stored
+from eyespot.storage.digests import DIGESTS, damaged_at_a_glance
+from eyespot.types import EyespotError, UsageError, no_progress
+from tests.gallery.conftest import draw
+from tests.made_once import made_once
+
+ROOT = Path(__file__).resolve().parents[2]
+CROPS = "crops:5:starter"
+
+
+def make(folder: Path) -> None:
+    for seed in range(6):
+        draw(folder / "photos" / f"{seed}.png", seed)
+    encoders = [rooms.load("encoders", name) for name in ("starter", CROPS)]
+    index(folder / "gallery", [str(folder / "photos")], encoders, Options(shard_rows=3, codes=True))
+
+
+@pytest.fixture
+def gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Six photos in two shards, with vectors and codes of two encoders."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = made_once("two spaces", make)
+    shutil.copytree(made / "photos", tmp_path / "photos")
+    return Path(shutil.copytree(made / "gallery", tmp_path / "gallery"))
+
+
+def url_of(tmp_path: Path) -> str:
+    return f"file://{tmp_path}/store"
+
+
+def contents(gallery: Path) -> dict[str, bytes]:
+    """The files of a gallery by their names, without those that only a copy has."""
+    files = {place.relative_to(gallery).as_posix(): place for place in gallery.rglob("*") if place.is_file()}
+    return {name: place.read_bytes() for name, place in files.items() if OURS.fullmatch(name)}
+
+
+def spaces_in(copy: Path) -> set[str]:
+    """The encoders whose vectors have come to a copy, wholly or in part."""
+    spaces = disk.read_header(copy).spaces
+    return {space.encoder for stem, space in spaces.items() if list(copy.glob(f"shards/*/{stem}.*"))}
+
+
+# -- parts ----------------------------------------------------------------------------------------------------
+
+
+def test_facts_come_alone_and_vectors_with_the_view(gallery: Path, tmp_path: Path) -> None:
+    publish(gallery, url_of(tmp_path))
+    copy = fetch(url_of(tmp_path), part=FACTS)
+    assert spaces_in(copy) == set() and len(list(copy.glob("shards/*/items.parquet"))) == 2
+
+    first = eyespot.open(url_of(tmp_path)).search("stripes", k=9)
+    assert spaces_in(copy) == {"starter"}
+    second = eyespot.open(url_of(tmp_path), CROPS).search("stripes", k=9)
+
+    assert spaces_in(copy) == {"starter", CROPS} and contents(copy) == contents(gallery)
+    for found, encoder in ((first, None), (second, CROPS)):
+        assert found["q"] == eyespot.open(gallery, encoder).search("stripes", k=9)["q"]
+
+
+def test_a_copy_whose_folder_is_opened_brings_what_it_lacks_of_its_own_state(gallery: Path, tmp_path: Path) -> None:
+    """Though another state is published by then."""
+    publish(gallery, url_of(tmp_path))
+    copy = fetch(url_of(tmp_path), part=FACTS)
+    before = contents(gallery)
+    draw(tmp_path / "photos" / "new.png", 99)
+    index(gallery, [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=3))
+    publish(gallery, url_of(tmp_path))
+
+    assert len(eyespot.open(copy, CROPS).search("stripes", k=9)["q"]) == 6
+    complete(copy, disk.read_header(copy).default)
+    assert contents(copy) == before
+
+
+def test_what_a_copy_has_is_kept_up_to_date_and_nothing_else_comes(gallery: Path, tmp_path: Path) -> None:
+    publish(gallery, url_of(tmp_path))
+    copy = eyespot.open(url_of(tmp_path)).gallery.path
+    draw(tmp_path / "photos" / "new.png", 99)
+    index(
+        gallery,
+        [str(tmp_path / "photos")],
+        [rooms.load("encoders", name) for name in ("starter", CROPS)],
+        Options(shard_rows=3),
+    )
+    publish(gallery, url_of(tmp_path))
+
+    fetch(url_of(tmp_path), part=FACTS)
+
+    assert spaces_in(copy) == {"starter"}
+    (tmp_path / "store").rename(tmp_path / "away")
+    assert len(eyespot.open(copy).search("stripes", k=9)["q"]) == 7
+    with pytest.raises(EyespotError, match="is missing"):
+        eyespot.open(copy, CROPS)
+
+
+def test_a_copy_of_an_older_eyespot_keeps_what_it_has(gallery: Path, tmp_path: Path) -> None:
+    publish(gallery, url_of(tmp_path))
+    copy = fetch(url_of(tmp_path))
+    (copy / ".origin.json").unlink()
+    assert len(eyespot.open(copy, CROPS).search("stripes", k=9)["q"]) == 6
+
+    fetch(url_of(tmp_path), part=FACTS)
+
+    assert contents(copy) == contents(gallery)
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_a_copy_that_has_lost_what_was_published_is_mended_by_its_address(
+    gallery: Path, tmp_path: Path, damage: str
+) -> None:
+    publish(gallery, url_of(tmp_path))
+    copy = fetch(url_of(tmp_path), part=FACTS)
+    (place,) = copy.glob(".published-*.json")
+    place.write_bytes(place.read_bytes()[:-9])
+    if damage == "gone":
+        place.unlink()
+
+    with pytest.raises(EyespotError, match=f"name its address, as in: -g {url_of(tmp_path)}"):
+        eyespot.open(copy)
+    assert len(eyespot.open(url_of(tmp_path)).search("stripes", k=9)["q"]) == 6
+    assert len(eyespot.open(copy, CROPS).search("stripes", k=9)["q"]) == 6
+
+
+def test_a_stored_index_comes_with_the_search_that_uses_it(gallery: Path, tmp_path: Path) -> None:
+    stem = Gallery(gallery).stem()
+    place = gallery / "indexes" / stem / "flat"
+    place.mkdir(parents=True)
+    (place / "settings.json").write_text("{}")
+    (place / "lists.bin").write_bytes(b"lists")
+    publish(gallery, url_of(tmp_path))
+    view = eyespot.open(url_of(tmp_path)).view
+    assert not (view.gallery.path / "indexes").exists()
+
+    with pytest.raises(EyespotError, match="damaged"):  # these settings are none
+        read_stored(view, "flat")
+
+    assert (view.gallery.path / "indexes" / stem / "flat" / "lists.bin").read_bytes() == b"lists"
+
+
+def test_a_new_copy_is_not_read_again_when_it_is_opened(gallery: Path, tmp_path: Path) -> None:
+    """Its files are newer than the digests that were published; each was compared when it came."""
+    publish(gallery, url_of(tmp_path))
+    copy = eyespot.open(url_of(tmp_path)).gallery.path
+    shard = disk.shard_paths(copy)[0]
+    files = [file for file in shard.iterdir() if file.name != DIGESTS]
+    assert all(
+        max(file.stat().st_mtime_ns, file.stat().st_ctime_ns) <= (shard / DIGESTS).stat().st_mtime_ns for file in files
+    )
+
+    files[0].write_bytes(files[0].read_bytes()[:-1] + b"x")
+    assert list(damaged_at_a_glance(shard, [files[0].name])) == [files[0].name]
+
+
+def test_damage_from_before_the_publication_still_shows_in_a_copy(gallery: Path, tmp_path: Path) -> None:
+    place = disk.shard_path(gallery, 1) / f"{Gallery(gallery).stem()}.npy"
+    place.write_bytes(place.read_bytes()[:-1] + b"x")
+    publish(gallery, url_of(tmp_path))
+    with pytest.raises(EyespotError, match=f"{place.name} is missing or damaged"):
+        eyespot.open(url_of(tmp_path))
+    assert [fault.file for fault in faults(fetch(url_of(tmp_path)), no_progress)] == [place.name]
+
+
+# -- large files ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def large(gallery: Path) -> Path:
+    """The same with a file of 50 MB, twelve pieces, among the facts."""
+    data = np.random.default_rng(0).bytes(12 * PIECE + 12345)
+    (gallery / "shards" / "00001" / "large.bin").write_bytes(data)
+    return gallery
+
+
+def test_a_large_file_comes_in_ranges_and_progress_is_in_bytes(large: Path, tmp_path: Path) -> None:
+    publish(large, url_of(tmp_path))
+    told: list[tuple[int, int]] = []
+    copy = fetch(url_of(tmp_path), tmp_path / "copy", lambda _what, done, total: told.append((done, total)))
+
+    assert contents(copy) == contents(large)
+    total = sum(map(len, contents(large).values()))
+    assert told == sorted(told) and told[-1] == (total, total)
+    assert sum(done > total - 12 * PIECE for done, _ in told) >= 11
+
+
+@pytest.mark.parametrize("fault", ["changed", "cut", "gone"])
+def test_a_large_file_that_is_not_what_was_published_is_refused(large: Path, tmp_path: Path, fault: str) -> None:
+    publish(large, url_of(tmp_path))
+    (sent,) = (tmp_path / "store").glob("shards/00001/large.*")
+    data = sent.read_bytes()
+    damage: dict[str, Callable[[], object]] = {
+        "changed": lambda: sent.write_bytes(data[:-1] + bytes([data[-1] ^ 1])),
+        "cut": lambda: sent.write_bytes(data[: -PIECE // 2]),
+        "gone": sent.unlink,
+    }
+    damage[fault]()
+
+    with pytest.raises(EyespotError, match=r"eyespot publish .* --check"):
+        fetch(url_of(tmp_path), tmp_path / "copy")
+    assert not (tmp_path / "copy" / disk.HEADER).exists()
+    publish(large, url_of(tmp_path), check=True)
+    assert contents(fetch(url_of(tmp_path), tmp_path / "copy")) == contents(large)
+    assert not list((tmp_path / "copy").rglob("*.part"))
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from eyespot.gallery.remote import FACTS, complete, fetch
+from eyespot.gallery.view import Gallery
+url, copy = sys.argv[1], Path(sys.argv[2])
+def tell(*_):
+    print("on", flush=True)
+fetch(url, copy, tell, FACTS)
+complete(copy, Gallery(copy).stem(), tell)
+"""
+
+
+def killed(url: str, copy: Path, steps: int) -> int:
+    """Bring facts and vectors, killed after so many steps; the return code."""
+    line = [sys.executable, "-c", KILLED, url, str(copy)]
+    process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    assert process.stdout is not None
+    for _ in range(steps):
+        process.stdout.readline()
+    if steps:
+        process.send_signal(signal.SIGKILL)
+    process.communicate()
+    return process.returncode
+
+
+def test_a_large_file_goes_on_where_it_was_killed(large: Path, tmp_path: Path) -> None:
+    publish(large, url_of(tmp_path))
+    parts: list[Path] = []
+    for _ in range(9):
+        if not parts or parts[0].stat().st_size < 3 * PIECE:
+            killed(url_of(tmp_path), tmp_path / "copy", 5)
+            parts = list((tmp_path / "copy").glob("shards/00001/.large.bin.*.part"))
+    assert len(parts) == 1
+    with parts[0].open("r+b") as file:  # as a kill can leave it, in the middle of a piece
+        file.truncate(parts[0].stat().st_size // PIECE * PIECE + 99)
+    inode, told = parts[0].stat().st_ino, list[int]()
+
+    fetch(url_of(tmp_path), tmp_path / "copy", lambda _what, done, _total: told.append(done))
+
+    assert contents(tmp_path / "copy") == contents(large)
+    assert (tmp_path / "copy" / "shards" / "00001" / "large.bin").stat().st_ino == inode
+    assert told == sorted(told)
+
+
+def test_what_came_of_a_large_file_and_was_damaged_here_comes_again(large: Path, tmp_path: Path) -> None:
+    publish(large, url_of(tmp_path))
+    copy = fetch(url_of(tmp_path), tmp_path / "copy")
+    (sent,) = (tmp_path / "store").glob("shards/00001/large.*")
+    place = copy / "shards" / "00001" / "large.bin"
+    place.unlink()
+    part = place.with_name(f".large.bin.{sent.name.split('.')[1]}.part")
+    part.write_bytes(bytes(5 * PIECE))
+
+    fetch(url_of(tmp_path), copy)
+
+    assert contents(copy) == contents(large) and not part.exists()
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_killed_between_facts_and_vectors_a_copy_ends_in_what_is_published(
+    gallery: Path, tmp_path: Path, seed: int
+) -> None:
+    chance, url, copy = random.Random(seed), url_of(tmp_path), tmp_path / "copy"
+    other = Path(shutil.copytree(gallery, tmp_path / "other"))
+    draw(tmp_path / "photos" / "new.png", 99)
+    index(other, [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=3))
+    compact(other, grace=0)
+    for turn in range(4):
+        last = [gallery, other][turn % 2]
+        publish(last, url)
+        killed(url, copy, chance.randrange(1, 24))
+    assert killed(url, copy, 0) == 0
+
+    assert len(eyespot.open(copy).search("stripes", k=9)["q"]) == 7
+    (tmp_path / "store").rename(tmp_path / "away")
+    assert eyespot.open(copy).search("stripes", k=9)["q"] == eyespot.open(last).search("stripes", k=9)["q"]
+    (tmp_path / "away").rename(tmp_path / "store")
+    assert contents(fetch(url, copy)) == contents(last)
+
+
+# -- settings and full disks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", ["1", "3", "64"])
+def test_the_number_of_transfers_is_a_setting(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    monkeypatch.setenv("EYESPOT_TRANSFERS", number)
+    publish(large, url_of(tmp_path))
+    assert contents(fetch(url_of(tmp_path))) == contents(large)
+
+
+@pytest.mark.parametrize("number", ["0", "65", "many", "-1", "2.5"])
+def test_another_number_of_transfers_is_refused(
+    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    monkeypatch.setenv("EYESPOT_TRANSFERS", number)
+    with pytest.raises(UsageError, match=r"EYESPOT_TRANSFERS is .* from 1 to 64 or unset it"):
+        publish(gallery, url_of(tmp_path))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit on the size of files stands in for a full disk")
+def test_a_full_disk_is_one_sentence_and_the_same_line_goes_on(large: Path, tmp_path: Path) -> None:
+    publish(large, url_of(tmp_path))
+    line = f"{sys.executable} -m eyespot.cli search stripes -g {url_of(tmp_path)}"
+    full = subprocess.run(["bash", "-c", f"ulimit -f 20000; exec {line}"], cwd=ROOT, capture_output=True, text=True)
+    (copy,) = (tmp_path / "cache" / "eyespot" / "galleries").iterdir()
+    came = {path: path.stat().st_ino for path in copy.rglob("*.parquet")}
+
+    assert full.returncode == 1 and len(full.stderr.splitlines()) == 1, full.stderr
+    assert "there is no room for the copy" in full.stderr and "make room" in full.stderr and len(came) == 2
+    again = subprocess.run(line.split(), cwd=ROOT, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert {path: path.stat().st_ino for path in came} == came and (copy / "shards" / "00001" / "large.bin").is_file()
