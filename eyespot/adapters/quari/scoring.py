@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _SAMPLE = 2048  # rows that stand for the gallery where directions are chosen
 _NONE = np.empty(0, np.int64)
-_STAGES = (7, 23, 79)  # directions beside the query's own, of all rows and of those left each time
+_STAGES = (6, 22, 78)  # directions beside the query's own, of all rows and of those left each time
 _TOGETHER = 4  # queries that share one reading of the codes
 _FEW_LEFT = 512  # rows; so few are sooner scored than looked at again
 _BLOCK = 4096  # rows scored at once
