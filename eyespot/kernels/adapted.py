@@ -15,7 +15,7 @@ keep_compiled_kernels()
 import numpy as np  # noqa: E402
 from numba import types  # noqa: E402
 
-from eyespot.kernels.lanes import LANES, ROWS, lanes  # noqa: E402
+from eyespot.kernels.lanes import FEW, ROWS, few_lanes, lanes  # noqa: E402
 from eyespot.kernels.scans import BLOCK, _kernel, _part, _read_only  # noqa: E402
 
 _GALLERY = types.Tuple((_read_only(types.int8, 2), _read_only(types.float32, 2), _read_only(types.float32, 1)))
@@ -41,6 +41,11 @@ def _describe(codes, lengths, chosen, about):
 
 @_part
 def _dot_block(codes, chosen, columns, dots):
+    if columns.shape[1] == FEW:
+        for group in range(columns.shape[0]):
+            for at in range(0, BLOCK, FEW):
+                few_lanes(codes, chosen, columns, dots, at, group)
+        return
     for group in range(columns.shape[0]):
         for at in range(0, BLOCK, ROWS):
             lanes(codes, chosen, columns, dots, at, group)
@@ -50,13 +55,14 @@ def _dot_block(codes, chosen, columns, dots):
 def _sum_up(dots, terms, place, about, sums):
     """sums (3, BLOCK): the product with the query's direction, and the squares that are added and subtracted."""
     groups, first = place
+    across = terms.shape[2]
     sums[:] = 0
     for at in range(first, first + groups):
-        for lane in range(LANES):
+        for lane in range(across):
             offset, step, shift = terms[at, 0, lane], terms[at, 1, lane], terms[at, 2, lane]
             top, gain, owed = terms[at, 3, lane], terms[at, 4, lane], terms[at, 5, lane]
             for i in range(BLOCK):
-                whole = np.float64(dots[at * LANES + lane, i]) - shift * about[4, i]
+                whole = np.float64(dots[at * across + lane, i]) - shift * about[4, i]
                 value = offset + about[0, i] * (step * whole)
                 sums[0, i] += top * value
                 sums[1, i] += gain * (value * value)
@@ -82,13 +88,14 @@ def ceilings(gallery, batch, rows, out):
     """out[j, i]: what the score of rows[i] under query j surely does not exceed, never below 0.
 
     `gallery`: codes (n, width), bounds (n, 4: scale, error norm, code norm, sum of codes), lengths (n,).
-    `batch`: for m queries of g groups of LANES bytes each: columns above 0 by their `shift` (m g, width / 4, LANES, 4);
-    terms (m g, 6, LANES: offset, step, shift, and 1 where a lane is added to the query's direction, where its square
-    is added, where it is subtracted); forms (m, 13), see `_bound`. The direction has 16 bits, in two lanes.
+    `batch`: for m queries of g groups of LANES bytes each: columns above 0 by their `shift` (m g, width / 4, LANES, 4),
+    or for groups of FEW (m g, FEW, width / 4, 4); terms (m g, 6, LANES or FEW: offset, step, shift, and 1 where a lane is
+    added to the query's direction, where its square is added, where it is subtracted); forms (m, 13), see `_bound`. The
+    direction has 16 bits, in two lanes.
     """
     codes, bounds, lengths = gallery
     columns, terms, forms = batch
-    chosen, dots = np.empty(2 * BLOCK, np.int64), np.empty((columns.shape[0] * LANES, BLOCK), np.int32)
+    chosen, dots = np.empty(2 * BLOCK, np.int64), np.empty((columns.shape[0] * terms.shape[2], BLOCK), np.int32)
     about, sums, bound = np.empty((5, BLOCK)), np.empty((3, BLOCK)), np.empty(BLOCK)
     groups = columns.shape[0] // forms.shape[0]
     for at in range(0, rows.size, BLOCK):

@@ -167,22 +167,25 @@ class _QueryBatch(NamedTuple):
     """Queries in groups of lanes, as the kernel takes them."""
 
     queries: Sequence[_QuantisedQuery]
-    columns: NDArray[np.uint8]  # (g, width / 4, LANES, 4)
+    columns: NDArray[np.uint8]  # (g, width / 4, LANES, 4), or (g, FEW, width / 4, 4)
+    group: int  # LANES or FEW
 
     @classmethod
     def of(cls, queries: Sequence[_QuantisedQuery]) -> _QueryBatch:
-        from eyespot.kernels.adapted import LANES
+        from eyespot.kernels.lanes import FEW, LANES
 
-        each = -(-max(len(one.lanes) for one in queries) // LANES) * LANES
+        most = max(len(one.lanes) for one in queries)
+        group = FEW if most <= FEW else LANES
+        each = -(-most // group) * group
         whole = np.zeros((len(queries), each, padded(queries[0].lanes.shape[1])), np.uint8)
         for j, one in enumerate(queries):
             whole[j, : len(one.lanes), : one.lanes.shape[1]] = one.lanes
-        fours = whole.reshape(-1, LANES, whole.shape[2] // 4, 4)
-        return cls(queries, np.ascontiguousarray(fours.swapaxes(1, 2)))
+        fours = whole.reshape(-1, group, whole.shape[2] // 4, 4)
+        return cls(queries, fours if group == FEW else np.ascontiguousarray(fours.swapaxes(1, 2)), group)
 
     def over(self, codes: Codes) -> tuple[NDArray[Any], ...]:
         """What the kernel takes for these codes."""
-        groups, _, lanes, _ = self.columns.shape
+        groups, lanes = len(self.columns), self.group
         centre = codes.centre.astype(np.float64)
         terms = np.zeros((len(self.queries), 6, groups // len(self.queries) * lanes))
         for j, one in enumerate(self.queries):
