@@ -89,9 +89,9 @@ def ceilings(gallery, batch, rows, out):
 
     `gallery`: codes (n, width), bounds (n, 4: scale, error norm, code norm, sum of codes), lengths (n,).
     `batch`: for m queries of g groups of LANES bytes each: columns above 0 by their `shift` (m g, width / 4, LANES, 4),
-    or for groups of FEW (m g, FEW, width / 4, 4); terms (m g, 6, LANES or FEW: offset, step, shift, and 1 where a lane is
-    added to the query's direction, where its square is added, where it is subtracted); forms (m, 13), see `_bound`. The
-    direction has 16 bits, in two lanes.
+    or for groups of FEW (m g, FEW, width / 4, 4); terms (m g, 6, LANES or FEW: offset, step, shift, and 1 where a lane
+    is added to the query's direction, where its square is added, where it is subtracted); forms (m, 13), see `_bound`.
+    The direction has 16 bits, in two lanes.
     """
     codes, bounds, lengths = gallery
     columns, terms, forms = batch

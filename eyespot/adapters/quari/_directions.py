@@ -198,9 +198,9 @@ def _basis(columns: Reals, most: float) -> _Basis:
         # Of columns at unit length, which is how Cholesky's error counts (Higham, theorem 10.7)
         loss = len(gram) * _gram_error(columns) * float(np.square(inverse).sum(axis=0) @ np.diag(gram))
         if loss <= most:
-            return _Basis(columns, inverse.T, root.T, loss)
-    whole: Reals = np.linalg.qr(columns)[0]
-    return _Basis(whole, np.eye(whole.shape[1]), np.asarray(whole.T @ columns, np.float64), 0.0)
+            return _Basis(columns, inverse.T, np.asarray(root.T, np.float64), loss)
+    whole: Reals = np.asarray(np.linalg.qr(columns)[0], np.float64)
+    return _Basis(whole, np.eye(whole.shape[1]), whole.T @ columns, 0.0)
 
 
 def _gram_error(columns: Reals) -> float:
