@@ -15,12 +15,11 @@ keep_compiled_kernels()
 import numpy as np  # noqa: E402
 from numba import types  # noqa: E402
 
-from eyespot.kernels.lanes import LANES, ROWS, lanes  # noqa: E402
+from eyespot.kernels.lanes import FEW, ROWS, few_lanes, lanes  # noqa: E402
 from eyespot.kernels.scans import BLOCK, _kernel, _part, _read_only  # noqa: E402
 
 _GALLERY = types.Tuple((_read_only(types.int8, 2), _read_only(types.float32, 2), _read_only(types.float32, 1)))
 _ASKED = types.Tuple((types.uint8[:, :, :, ::1], types.float64[:, :, ::1], types.float64[:, ::1]))
-COLUMNS = LANES // 2  # of 16 bits that are multiplied at once
 
 
 @_part
@@ -33,15 +32,20 @@ def _choose(rows, at, chosen):
 
 @_part
 def _describe(codes, lengths, chosen, about):
-    """What is needed of the chosen rows, in columns: scale, error, code norm, length, 2¹⁵ times the sum of codes."""
+    """What is needed of the chosen rows, in columns: scale, error, code norm, length, sum of codes."""
     for i in range(BLOCK):
         row = chosen[i]
         about[0, i], about[1, i], about[2, i], about[3, i] = codes[row, 0], codes[row, 1], codes[row, 2], lengths[row]
-        about[4, i] = 32768 * np.float64(codes[row, 3])
+        about[4, i] = codes[row, 3]
 
 
 @_part
 def _dot_block(codes, chosen, columns, dots):
+    if columns.shape[1] == FEW:
+        for group in range(columns.shape[0]):
+            for at in range(0, BLOCK, FEW):
+                few_lanes(codes, chosen, columns, dots, at, group)
+        return
     for group in range(columns.shape[0]):
         for at in range(0, BLOCK, ROWS):
             lanes(codes, chosen, columns, dots, at, group)
@@ -51,18 +55,18 @@ def _dot_block(codes, chosen, columns, dots):
 def _sum_up(dots, terms, place, about, sums):
     """sums (3, BLOCK): the product with the query's direction, and the squares that are added and subtracted."""
     groups, first = place
-    for i in range(BLOCK):
-        top, gain, owed = 0.0, 0.0, 0.0
-        for group in range(groups):
-            at = first + group
-            for j in range(COLUMNS):
-                high, low = dots[i, at * LANES + j], dots[i, at * LANES + COLUMNS + j]
-                whole = 256 * np.float64(high) + np.float64(low) - about[4, i]
-                value = terms[at, 0, j] + about[0, i] * (terms[at, 1, j] * whole)
-                top += terms[at, 2, j] * value
-                gain += terms[at, 3, j] * (value * value)
-                owed += terms[at, 4, j] * (value * value)
-        sums[0, i], sums[1, i], sums[2, i] = top, gain, owed
+    across = terms.shape[2]
+    sums[:] = 0
+    for at in range(first, first + groups):
+        for lane in range(across):
+            offset, step, shift = terms[at, 0, lane], terms[at, 1, lane], terms[at, 2, lane]
+            top, gain, owed = terms[at, 3, lane], terms[at, 4, lane], terms[at, 5, lane]
+            for i in range(BLOCK):
+                whole = np.float64(dots[at * across + lane, i]) - shift * about[4, i]
+                value = offset + about[0, i] * (step * whole)
+                sums[0, i] += top * value
+                sums[1, i] += gain * (value * value)
+                sums[2, i] += owed * (value * value)
 
 
 @_part
@@ -84,13 +88,14 @@ def ceilings(gallery, batch, rows, out):
     """out[j, i]: what the score of rows[i] under query j surely does not exceed, never below 0.
 
     `gallery`: codes (n, width), bounds (n, 4: scale, error norm, code norm, sum of codes), lengths (n,).
-    `batch`: for m queries of g groups of COLUMNS each: columns of 16 bits, 2¹⁵ above their values, the high bytes of a
-    group and then the low ones (m g, width / 4, LANES, 4); terms (m g, 5, COLUMNS: offset, step, and 1 where a column
-    is that of the query's direction, where its square is added, where it is subtracted); forms (m, 13), see `_bound`.
+    `batch`: for m queries of g groups of LANES bytes each: columns above 0 by their `shift` (m g, width / 4, LANES, 4),
+    or for groups of FEW (m g, FEW, width / 4, 4); terms (m g, 6, LANES or FEW: offset, step, shift, and 1 where a lane
+    is added to the query's direction, where its square is added, where it is subtracted); forms (m, 13), see `_bound`.
+    The direction has 16 bits, in two lanes.
     """
     codes, bounds, lengths = gallery
     columns, terms, forms = batch
-    chosen, dots = np.empty(2 * BLOCK, np.int64), np.empty((BLOCK, columns.shape[0] * LANES), np.int32)
+    chosen, dots = np.empty(2 * BLOCK, np.int64), np.empty((columns.shape[0] * terms.shape[2], BLOCK), np.int32)
     about, sums, bound = np.empty((5, BLOCK)), np.empty((3, BLOCK)), np.empty(BLOCK)
     groups = columns.shape[0] // forms.shape[0]
     for at in range(0, rows.size, BLOCK):

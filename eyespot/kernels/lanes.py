@@ -1,7 +1,7 @@
-"""Eight rows of codes times sixteen columns of bytes, a column to each lane: no sums across lanes, so few columns cost
+"""Eight rows of codes times eight columns of bytes, a column to each lane: no sums across lanes, so few columns cost
 little. The instructions numba would not choose by itself.
 
-`adapted` is the only file that imports this one.
+`adapted` multiplies with these; the adapters lay out columns by their sizes.
 """
 
 # mypy: allow-untyped-calls
@@ -16,9 +16,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from eyespot.kernels.tiles import WIDTH, fast
+from eyespot.kernels.tiles import TILE, WIDTH, _accumulate, _store, _sums_by_four, ask, fast
 
-ROWS, LANES = 8, 16
+ROWS, LANES, FEW = 8, 8, TILE
 
 _BYTE, _SHORT, _INT, _INDEX = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 _SUMS = ir.VectorType(_INT, LANES)
@@ -27,7 +27,7 @@ _BYTES = ir.VectorType(_BYTE, 4 * LANES)
 
 def _vnni(builder: Any, total: Any, columns: Any, codes: Any) -> Any:
     kind = ir.FunctionType(_SUMS, [_SUMS] * 3)
-    add = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.vpdpbusd.512")
+    add = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.vpdpbusd.256")
     return builder.call(add, [total, columns, codes])
 
 
@@ -56,13 +56,6 @@ def _everywhere(builder: Any, pointer: Any) -> Any:
     return builder.shuffle_vector(first, nothing, ir.Constant(_SUMS, [0] * LANES))
 
 
-def _ask(builder: Any, pointer: Any) -> None:
-    """Fetch a line as far as the second-level cache: the first has too few places to wait in."""
-    kind = ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), _INT, _INT, _INT])
-    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(prefetch, [pointer, _INT(0), _INT(2), _INT(1)])
-
-
 def _sums(builder: Any, codes: list[Any], columns: Any, width: Any) -> list[Any]:
     """The sums of the first ROWS codes; a line of the others is asked for whenever a line of these is used up."""
     multiply: Callable[..., Any] = _vnni if fast() else _portable
@@ -72,7 +65,7 @@ def _sums(builder: Any, codes: list[Any], columns: Any, width: Any) -> list[Any]
         builder.store(ir.Constant(_SUMS, [0] * LANES), total)
     with cgutils.for_range_slice(builder, _INDEX(0), width, _INDEX(WIDTH), _INDEX) as (line, _):
         for code in later:
-            _ask(builder, builder.gep(code, [line]))
+            ask(builder, builder.gep(code, [line]))
         end = builder.add(line, _INDEX(WIDTH))
         with cgutils.for_range_slice(builder, line, end, _INDEX(4), _INDEX) as (at, _):
             place = builder.gep(columns, [builder.mul(at, _INDEX(LANES))])
@@ -84,26 +77,70 @@ def _sums(builder: Any, codes: list[Any], columns: Any, width: Any) -> list[Any]
     return sums
 
 
+def _transposed(builder: Any, sums: list[Any]) -> list[Any]:
+    """Eight vectors of eight: those of rows as those of columns."""
+    for step in (1, 2, 4):
+        lower = [lane ^ step | LANES if lane & step else lane for lane in range(LANES)]
+        upper = [lane | LANES if lane & step else lane | step for lane in range(LANES)]
+        turned = list(sums)
+        for i in (i for i in range(ROWS) if not i & step):
+            for j, which in ((i, lower), (i | step, upper)):
+                turned[j] = builder.shuffle_vector(sums[i], sums[i | step], ir.Constant(_SUMS, which))
+        sums = turned
+    return sums
+
+
 def _emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     pairs = zip(signature.args[:4], args[:4], strict=True)
     codes, chosen, columns, dots = (context.make_array(kind)(context, builder, value=array) for kind, array in pairs)
     width, across = builder.extract_value(codes.shape, 1), builder.extract_value(dots.shape, 1)
     lines = [builder.add(args[4], _INDEX(i)) for i in range(ROWS)]
-    later = [builder.add(line, builder.extract_value(dots.shape, 0)) for line in lines]
+    later = [builder.add(line, across) for line in lines]
     rows = [builder.load(builder.gep(chosen.data, [line])) for line in [*lines, *later]]
     code = [builder.gep(codes.data, [builder.mul(row, width)]) for row in rows]
     group = builder.gep(columns.data, [builder.mul(args[5], builder.mul(width, _INDEX(LANES)))])
-    for line, total in zip(lines, _sums(builder, code, group, width), strict=True):
-        start = builder.add(builder.mul(line, across), builder.mul(args[5], _INDEX(LANES)))
+    sums = [builder.load(total) for total in _sums(builder, code, group, width)]
+    for lane, total in enumerate(_transposed(builder, sums)):
+        line = builder.add(builder.mul(args[5], _INDEX(LANES)), _INDEX(lane))
+        start = builder.add(builder.mul(line, across), args[4])
         place = builder.bitcast(builder.gep(dots.data, [start]), _SUMS.as_pointer())
-        builder.store(builder.load(total), place).align = 4
+        builder.store(total, place).align = 4
     return context.get_dummy_value()
 
 
 @intrinsic
 def lanes(typing: Any, codes: Any, chosen: Any, columns: Any, dots: Any, at: Any, group: Any) -> Any:  # noqa: PLR0913
-    """dots[at:at+8, 16 group:16 group+16] of codes[chosen[at:at+8]] and columns (groups, width / 4, 16, 4).
+    """dots[8 group:8 group+8, at:at+8] of columns (groups, width / 4, 8, 4) and codes[chosen[at:at+8]].
 
     Behind the rows of all dots `chosen` names those whose turn comes then, as many again.
     """
     return types.void(codes, chosen, columns, dots, types.int64, types.int64), _emit
+
+
+def _emit_few(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    pairs = zip(signature.args[:4], args[:4], strict=True)
+    codes, chosen, columns, dots = (context.make_array(kind)(context, builder, value=array) for kind, array in pairs)
+    width, across = builder.extract_value(codes.shape, 1), builder.extract_value(dots.shape, 1)
+    lines = [builder.add(args[4], _INDEX(i)) for i in range(TILE)]
+    rows = [
+        builder.load(builder.gep(chosen.data, [builder.add(line, more)]))
+        for more in (_INDEX(0), across)
+        for line in lines
+    ]
+    code = [builder.gep(codes.data, [builder.mul(row, width)]) for row in rows]
+    lanes = [builder.add(builder.mul(args[5], _INDEX(FEW)), _INDEX(lane)) for lane in range(FEW)]
+    column = [builder.gep(columns.data, [builder.mul(lane, width)]) for lane in lanes]
+    sums = _accumulate(context, builder, code[:TILE], column, width, code[TILE:])
+    by_lane = [row[lane] for lane in range(FEW) for row in sums]
+    for lane, four in zip(lanes, _sums_by_four(builder, by_lane), strict=True):
+        _store(builder, builder.gep(dots.data, [builder.add(builder.mul(lane, across), args[4])]), four)
+    return context.get_dummy_value()
+
+
+@intrinsic
+def few_lanes(typing: Any, codes: Any, chosen: Any, columns: Any, dots: Any, at: Any, group: Any) -> Any:  # noqa: PLR0913
+    """dots[4 group:4 group+4, at:at+4] of columns (groups, 4, width / 4, 4) and codes[chosen[at:at+4]]; see `lanes`.
+
+    Sums across lanes, which few columns repay: half the loads.
+    """
+    return types.void(codes, chosen, columns, dots, types.int64, types.int64), _emit_few

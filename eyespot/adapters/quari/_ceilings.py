@@ -128,68 +128,80 @@ def _form(one: Directions, dim: int) -> list[float]:
 
 
 class _QuantisedQuery(NamedTuple):
-    """The directions of one query in whole numbers of 16 bits: step · whole + left."""
+    """The directions of one query in whole numbers: step · whole + left, 16 bits for its own, 8 for the others."""
 
     columns: Reals  # (c, dim), the same without rounding
-    whole: Reals  # (c, dim)
-    steps: Reals  # (c,)
-    parts: Reals  # (c, 3), 1 in the place of what a column belongs to: the top, what is kept, what is owed
+    lanes: NDArray[np.uint8]  # (1 + c, dim): the high and the low byte of the first, then the others above 128
+    steps: Reals  # (1 + c,)
+    shifts: Reals  # (1 + c,), how far the bytes are above their values
+    parts: Reals  # (1 + c, 3), 1 in the place of what a lane belongs to: the top, what is kept, what is owed
     form: list[float]  # own, floor, slack, vanished
     errors: list[tuple[float, float, float]]  # of each part: per |e|, per |s a|, per |c|
 
     @classmethod
     def of(cls, one: Directions) -> _QuantisedQuery:
         columns = np.concatenate([one.direction[None], one.kept, one.owed])  # (c, dim)
-        steps = np.abs(columns).max(axis=1, initial=0) / 32767
+        most = np.where(np.arange(len(columns)), 127, 32767)
+        steps = np.abs(columns).max(axis=1, initial=0) / most
         steps[steps == 0] = 1
         whole = np.rint(columns / steps[:, None])
         left = columns - steps[:, None] * whole
         parts = np.repeat(np.eye(3), (1, len(one.kept), len(one.owed)), axis=0)
-        errors = []
-        for mine in parts.T > 0:
-            error_columns = columns[mine]
-            error_left = left[mine]
-            # How far the products may be off: per |e|, per |s a|, per |c|; double precision loses some of
-            # each too
-            rounding = (error_columns.shape[1] + 16) * 2.0**-50 * (float(np.linalg.norm(error_columns)) + one.size)
-            error = stretch(error_columns) + rounding, stretch(error_left) + rounding, 2 * rounding
-            errors.append(error)
-        return cls(columns, whole, steps, parts, _form(one, columns.shape[1]), errors)
+        errors = [_error(columns[mine], left[mine], one.size) for mine in parts.T > 0]
+        twice = np.maximum(np.arange(len(columns) + 1) - 1, 0)  # the first column has two lanes
+        shifts = np.where(np.arange(len(twice)) == 1, 0.0, 128.0)
+        scaled = np.concatenate([[256 * steps[0]], steps])
+        return cls(columns, _bytes(whole), scaled, shifts, parts[twice], _form(one, columns.shape[1]), errors)
 
     def forms(self, far: float) -> list[float]:
         """The kernel's form, for codes whose centre is so far out."""
         return [*self.form, *(term for near, whole, spare in self.errors for term in (near, whole, spare * far))]
 
+    def terms(self, centre: Reals) -> Reals:
+        """What the kernel makes of each lane, (6, 1 + c): offset, step, shift and the three parts."""
+        offsets = self.columns @ centre
+        return np.stack([np.concatenate([offsets[:1], [0.0], offsets[1:]]), self.steps, self.shifts, *self.parts.T])
+
 
 class _QueryBatch(NamedTuple):
-    """Queries in groups of columns, as the kernel takes them."""
+    """Queries in groups of lanes, as the kernel takes them."""
 
     queries: Sequence[_QuantisedQuery]
-    columns: NDArray[np.uint8]  # (g, width / 4, LANES, 4)
-    group: int  # columns of one group
+    columns: NDArray[np.uint8]  # (g, width / 4, LANES, 4), or (g, FEW, width / 4, 4)
+    group: int  # LANES or FEW
 
     @classmethod
     def of(cls, queries: Sequence[_QuantisedQuery]) -> _QueryBatch:
-        from eyespot.kernels.adapted import COLUMNS
+        from eyespot.kernels.lanes import FEW, LANES
 
-        each = -(-max(len(one.whole) for one in queries) // COLUMNS) * COLUMNS
-        whole = np.zeros((len(queries), each, padded(queries[0].whole.shape[1])))
+        most = max(len(one.lanes) for one in queries)
+        group = FEW if most <= FEW else LANES
+        each = -(-most // group) * group
+        whole = np.zeros((len(queries), each, padded(queries[0].lanes.shape[1])), np.uint8)
         for j, one in enumerate(queries):
-            whole[j, : len(one.whole), : one.whole.shape[1]] = one.whole
-        return cls(queries, _bytes(whole.reshape(-1, COLUMNS, whole.shape[2])), COLUMNS)
+            whole[j, : len(one.lanes), : one.lanes.shape[1]] = one.lanes
+        fours = whole.reshape(-1, group, whole.shape[2] // 4, 4)
+        return cls(queries, fours if group == FEW else np.ascontiguousarray(fours.swapaxes(1, 2)), group)
 
     def over(self, codes: Codes) -> tuple[NDArray[Any], ...]:
         """What the kernel takes for these codes."""
+        groups, lanes = len(self.columns), self.group
         centre = codes.centre.astype(np.float64)
-        terms = np.zeros((len(self.queries), len(self.columns) // len(self.queries) * self.group, 5))
+        terms = np.zeros((len(self.queries), 6, groups // len(self.queries) * lanes))
         for j, one in enumerate(self.queries):
-            terms[j, : len(one.steps)] = np.column_stack([one.columns @ centre, one.steps, one.parts])
+            terms[j, :, : len(one.lanes)] = one.terms(centre)
         forms = np.array([one.forms(float(np.linalg.norm(centre))) for one in self.queries])
-        return self.columns, np.ascontiguousarray(terms.reshape(-1, self.group, 5).swapaxes(1, 2)), forms
+        by_group = terms.reshape(len(self.queries), 6, -1, lanes).swapaxes(1, 2).reshape(groups, 6, lanes)
+        return self.columns, np.ascontiguousarray(by_group), forms
+
+
+def _error(columns: Reals, left: Reals, size: float) -> tuple[float, float, float]:
+    """How far the products of a part may be off: per |e|, per |s a|, per |c|; double precision loses some of each."""
+    rounding = (columns.shape[1] + 16) * 2.0**-50 * (float(np.linalg.norm(columns)) + size)
+    return stretch(columns) + rounding, stretch(left) + rounding, 2 * rounding
 
 
 def _bytes(whole: Reals) -> NDArray[np.uint8]:
-    """Columns of whole numbers (g, COLUMNS, width) as the kernel takes them, (g, width / 4, LANES, 4)."""
-    raised = whole.astype(np.int64) + (1 << 15)
-    both = np.concatenate([raised >> 8, raised & 255], axis=1).astype(np.uint8)  # (g, LANES, width)
-    return np.ascontiguousarray(both.reshape(*both.shape[:2], -1, 4).swapaxes(1, 2))
+    """Columns of whole numbers (c, dim), the first of 16 bits, as lanes of bytes (1 + c, dim)."""
+    first = whole[:1].astype(np.int64) + (1 << 15)
+    return np.concatenate([first >> 8, first & 255, whole[1:] + 128]).astype(np.uint8)

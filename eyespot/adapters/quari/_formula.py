@@ -13,7 +13,7 @@ from eyespot.types import AdaptedQuery, UsageError
 
 NOTHING = 1e-9  # an image whose f(x) is shorter than this share of what it could be is mapped to nothing: score 0
 
-_TOGETHER = 256  # rows; blocks of one size, the last filled up, so that equal rows are summed alike wherever they lie
+_TOGETHER = 64  # rows; blocks of one size, the last filled up, so that equal rows are summed alike wherever they lie
 _ROUND = 2.0**-24  # what one operation in float32 may be off by
 
 

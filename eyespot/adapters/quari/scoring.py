@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 
 _SAMPLE = 2048  # rows that stand for the gallery where directions are chosen
 _NONE = np.empty(0, np.int64)
-_STAGES = (7, 23, 79)  # directions beside the query's own, of all rows and of those left each time
+_STAGES = (6, 22, 78)  # directions beside the query's own, of all rows and of those left each time
+_FEWEST, _ALMOST = 2, 0.95  # so few for all rows, where they give so much of what the second stage's do
+_LIKELY = 128  # rows beside the k best that are scored for a floor
+_CLOSER = 2048  # rows that are looked at again to find these
 _FEW_LEFT = 512  # rows; so few are sooner scored than looked at again
 _BLOCK = 4096  # rows scored at once
 _TIE = 1e-13  # scores that differ by less are equal: it is what float64 rounds off
@@ -179,7 +182,7 @@ class AdaptedIndex:
             every = np.arange(task.count) if task.mask is None else np.flatnonzero(task.mask)
             self._settle(task.formula, tally, every)
         for rows in self._windows(union([task.mask for task, _, _ in looked])) if looked else ():
-            ceilings = first.ceilings([way.first(_STAGES[0]) for _, _, way in looked], rows)
+            ceilings = first.ceilings([way.first(_first_stage(way)) for _, _, way in looked], rows)
             for (task, tally, way), ceiling in zip(looked, ceilings, strict=True):
                 left = _Left(rows, ceiling).among(task.mask)
                 if len(left.ceilings):
@@ -208,18 +211,25 @@ class AdaptedIndex:
     def _look(self, formula: Formula, way: Ways, tally: _Tally, left: _Left) -> None:
         """Score the likeliest rows, and whatever else could still beat the k-th best seen so far."""
         left = left if np.isneginf(tally.floor) else left.reaching(tally.floor)
-        left = self._tried(formula, tally, left)
+        left = self._tried(formula, tally, left, self._likely(way, tally.k, left))
         for stage, count in enumerate(_STAGES[1:]):
             if len(left.ceilings) <= _FEW_LEFT or tally.floor <= 0:
                 break
             lower = self._ready.ceilings([way.first(count)], left.rows)[0]
             left = _Left(left.rows, np.minimum(left.ceilings, lower)).reaching(tally.floor)
-            left = left if stage else self._tried(formula, tally, left)
+            left = left if stage else self._tried(formula, tally, left, left.likeliest(tally.k + _LIKELY))
         self._settle(formula, tally, left.numbers())
 
-    def _tried(self, formula: Formula, tally: _Tally, left: _Left) -> _Left:
-        """What is left when the likeliest rows are scored and those below the floor are dropped."""
-        likely = left.likeliest(tally.k + _FEW_LEFT // 4)
+    def _likely(self, way: Ways, k: int, left: _Left) -> Ids:
+        """The places of the likeliest rows: by more directions, where the first few told little."""
+        if _first_stage(way) == _FEWEST or len(left.ceilings) < 4 * (_CLOSER + 2 * k):
+            return left.likeliest(k + _LIKELY)
+        some = left.likeliest(_CLOSER + 2 * k)
+        closer = self._ready.ceilings([way.first(_STAGES[1])], left.numbers(some))[0]
+        return some[_Left(None, closer).likeliest(k + _LIKELY)]
+
+    def _tried(self, formula: Formula, tally: _Tally, left: _Left, likely: Ids) -> _Left:
+        """What is left when the likely rows, by their places, are scored and those below the floor are dropped."""
         tally.add(left.numbers(likely), self._exactly(formula, left.numbers(likely)))
         return left.reaching(tally.floor, likely)
 
@@ -271,6 +281,11 @@ class AdaptedIndex:
         return np.divide(rows, np.maximum(lengths, 1e-37), out=np.zeros_like(rows), where=np.isfinite(lengths))
 
 
+def _first_stage(way: Ways) -> int:
+    """How many directions beside the query's own are worth their products with all rows."""
+    return _FEWEST if way.energy(_FEWEST) > _ALMOST * way.energy(_STAGES[1]) else _STAGES[0]
+
+
 def _lacking(codes: Sequence[Codes | None]) -> bool:
     return any(part is None for part in codes)
 
@@ -304,13 +319,13 @@ class _Left:
         return self.rows if which is None else self.rows[which]
 
     def likeliest(self, count: int) -> Ids:
-        """The places of about `count` rows of the highest ceilings, ascending; never fewer."""
+        """The places of the `count` rows of the highest ceilings, ascending; all there are if those are fewer."""
         if len(self.ceilings) <= count:
             return np.arange(len(self.ceilings))
-        found = np.flatnonzero(self.ceilings >= _cut(self.ceilings, count))
-        if not count <= len(found) <= 2 * count:
-            found = np.sort(np.argpartition(-self.ceilings, count - 1)[:count])
-        return found
+        found = np.flatnonzero(self.ceilings >= _cut(self.ceilings, 2 * count))
+        if len(found) < count:
+            found = np.flatnonzero(self.ceilings >= np.partition(self.ceilings, -count)[-count])
+        return np.sort(found[np.argpartition(-self.ceilings[found], count - 1)[:count]])
 
     def reaching(self, floor: float, seen: Ids = _NONE) -> _Left:
         """Those whose ceiling reaches the floor, less those at some places."""
@@ -364,9 +379,9 @@ def factored_scores(adapted: AdaptedQuery, vectors: NDArray[Any]) -> Reals:
 
 def _cut(ceilings: Ceilings, count: int) -> float:
     """A value that about `count` of the ceilings reach, from a part of them."""
-    some = ceilings[:: max(1, len(ceilings) >> 16)]
-    rank = max(1, -(-3 * count * len(some) // (2 * len(ceilings))))
-    return float(np.partition(some, -rank)[-rank]) if rank < len(some) else -np.inf
+    some = ceilings[:: max(1, len(ceilings) >> 14)]
+    rank = max(1, -(-count * len(some) // len(ceilings)))
+    return float(np.sort(some)[-rank]) if rank < len(some) else -np.inf  # partitions of some such data take 10 ms
 
 
 def _allowed(mask: Mask | None, rows: int) -> Mask | None:
