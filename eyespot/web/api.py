@@ -33,6 +33,7 @@ Limit = Annotated[int, Query(ge=1, le=500, description="How many.")]
 Cursor = Annotated[str | None, Query(max_length=60, description="What `next` held; leave it out to begin.")]
 Reader = Annotated[User, Depends(needs(Role.READER))]
 Annotator = Annotated[User, Depends(needs(Role.ANNOTATOR))]
+ThumbnailSize = Literal["128", "200", "320", "640", "1600"]
 FOR_EVER = "private, max-age=31536000, immutable"
 WEEK = "private, max-age=604800"
 
@@ -100,9 +101,7 @@ def columns(house: Served, encoder: Annotated[str | None, Query(max_length=300)]
 
 
 @router.get("/thumbnails/{size}/{id:path}", tags=["items"], response_class=Response)
-def thumbnail(
-    house: Served, size: Literal["200", "320", "640", "1600"], id: str, if_none_match: Annotated[str, Header()] = ""
-) -> Response:
+def thumbnail(house: Served, size: ThumbnailSize, id: str, if_none_match: Annotated[str, Header()] = "") -> Response:
     """A small JPEG of an item, at most so many pixels wide and high, without EXIF; made once."""
     tag = f'"{house.thumbnails.place(id, int(size)).stem}-{size}"'
     # The id is the digest of the picture, so what it names never changes; other ids may come to mean another picture.

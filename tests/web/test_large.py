@@ -113,11 +113,11 @@ def test_a_search_that_is_gone_still_shows_the_photo(client: TestClient) -> None
     assert "Why it is here" not in answer.text
 
 
-def test_small_photos_come_in_four_sizes(client: TestClient) -> None:
+def test_small_photos_come_in_five_sizes(client: TestClient) -> None:
     id = first_item(client)["id"]
-    sizes = [len(client.get(f"/v1/thumbnails/{size}/{id}").content) for size in (200, 320, 640, 1600)]
+    sizes = [len(client.get(f"/v1/thumbnails/{size}/{id}").content) for size in (128, 200, 320, 640, 1600)]
 
-    assert sizes[0] < sizes[1]
+    assert sizes[0] == sizes[2] < sizes[3]  # the drawing is smaller than all of them; those of a grid are lighter
     assert client.get(f"/v1/thumbnails/100/{id}").status_code == 422
 
 

@@ -57,6 +57,23 @@ def test_the_map_is_drawn_with_a_graphics_card_and_without(page: Any, how: str) 
     assert page.locator("#plot").screenshot() != shot
 
 
+INKED = "paper.pixels.reduce((sum, one) => sum + (one !== 0), 0)"
+
+
+def test_a_machine_that_is_too_slow_draws_a_sample_while_the_map_moves_and_all_at_rest(page: Any) -> None:
+    page.goto("/map#canvas")
+    page.locator(READY).wait_for()
+    whole = page.evaluate(INKED)
+    page.evaluate("for (const _ of [1, 2, 3, 4]) paper.pace(100)")  # two slow frames halve it
+    moving = page.evaluate(f"[draw(true), {INKED}][1]")
+    page.evaluate("rest()")
+
+    assert 0 < moving < whole / 2
+    assert page.evaluate(f"[{INKED}, paper.share]") == [whole, 0.25]
+    page.evaluate("rest()")
+    assert page.evaluate("paper.share") == 0.5  # a move without a slow frame: more of them again
+
+
 def test_a_photo_shows_under_the_pointer_and_opens_and_back_finds_the_same_view(page: Any) -> None:
     page.goto("/map")
     page.locator(READY).wait_for()

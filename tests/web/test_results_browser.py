@@ -167,7 +167,17 @@ def test_thirty_whole_photos_at_once_and_the_first_above_the_fold_of_a_phone(bro
         with opened(browser, place, viewport={"width": 390, "height": 844}) as page:
             page.goto(where)
             assert page.evaluate(WHOLE) >= 1
+            assert page.locator(".tile").first.bounding_box()["y"] < 0.55 * 844
             assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.parametrize(("dense", "fit"), [(1, {"128"}), (2, {"200", "320"})])
+def test_a_photo_weighs_as_much_as_its_place_needs(browser: Any, place: str, dense: int, fit: set[str]) -> None:
+    with opened(browser, place, viewport={"width": 1440, "height": 900}, device_scale_factor=dense) as page:
+        page.goto("/?q=stripes&ungrouped=true", wait_until="networkidle")
+        sources = page.evaluate("[...document.querySelectorAll('.tile img')].slice(0, 20).map((one) => one.currentSrc)")
+
+    assert len(sources) == 20 and {one.split("/")[-2] for one in sources} <= fit
 
 
 def test_rows_are_full_and_photos_whole(page: Any) -> None:

@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS list_leases(query TEXT NOT NULL, image TEXT NOT NULL,
 """
 LAPSE = 900.0  # seconds for which a photo that was handed out waits for its label
 SKIPPED = 24  # looks at photos that were handed out to somebody after an open one: then they have skipped it
+PHOTOS = 240  # in groups: whoever was handed so many at once gets no further group, so that a page can show them all
 TWICE = 0.1  # of the photos of a shared list are labelled by two people
 
 
@@ -94,11 +95,11 @@ class Leases:
     def hand_out(
         self, query: str, person: str, units: Sequence[Unit], labelled: Collection[tuple[str, str]], most: int
     ) -> int:
-        """Hand somebody the next photos of a list, whole units until there are `most`; gives how many there were.
+        """Hand somebody the next units of a list, `most` of them or some `PHOTOS`; gives how many photos there were.
 
         `labelled` are the labels there are, as photo and person.
         """
-        now, handed = time.time(), list[str]()
+        now, handed, looks = time.time(), list[str](), 0
         with self._lock, sqlite.transaction(self._sql):
             leases = self.leases(query)
             mine = {image for image, labeller in labelled if labeller == person}
@@ -106,9 +107,11 @@ class Leases:
             held = {(lease.image, lease.person) for lease in leases if not lease.lapsed}
             taken = Counter(image for image, _ in held.union(labelled))
             for unit in units:
-                if len(handed) >= most:
+                if looks == most or len(handed) >= PHOTOS:
                     break
-                handed += [image for image in unit.images if image not in mine and taken[image] < unit.people]
+                free = [image for image in unit.images if image not in mine and taken[image] < unit.people]
+                handed += free
+                looks += bool(free)
             self._sql.executemany(
                 "INSERT OR REPLACE INTO list_leases(query, image, person, at) VALUES (?, ?, ?, ?)",
                 [(query, image, person, now) for image in handed],

@@ -18,7 +18,7 @@ from eyespot.curate.annotate.progress import team_standing
 from eyespot.runs.agreement import Agreement
 from eyespot.types import Judgement
 
-AT_ONCE = 24  # photos that are handed to somebody
+AT_ONCE = 24  # groups and single photos that are handed to somebody
 Groups = Sequence[Sequence[str]]  # photos of a list that are labelled at once, in its order
 
 
@@ -35,7 +35,10 @@ class TenthLabelledTwice:
 
 
 def hand_out(store: AnnotationStore, id: str, who: str, groups: Groups = (), most: int = AT_ONCE) -> int:
-    """Hand somebody the next photos that nobody else holds, groups as a whole; gives how many there were."""
+    """Hand somebody the next photos that nobody else holds; gives how many there were.
+
+    A group is handed out as a whole and is one of `most`, as it is one look: else a long burst would be all there is.
+    """
     leases, person = store.team.leases, name_of(who)
     seed, listed = leases.share(id), [photo.image for photo in store.candidates(id)]
     by_person = everybody(store, id)

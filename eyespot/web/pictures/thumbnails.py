@@ -22,8 +22,8 @@ from eyespot.types import EyespotError
 from eyespot.web._problems import Problem
 from eyespot.web.found.snapshot import PicturePlace, Snapshot
 
-SIZES = (200, 320, 640, 1600)  # pixels of the longer side
-SMALL_QUALITY = 72  # of the smallest, of which a page has sixty and more
+SIZES = (128, 200, 320, 640, 1600)  # pixels of the longer side
+SMALL, SMALL_QUALITY = 320, 72  # up to this size they are for grids, of which a page has sixty and more
 AT_ONCE = 4  # pictures being decoded; more would only fill the memory
 
 
@@ -72,7 +72,7 @@ def is_digest(id: str) -> bool:
 def _small(id: str, places: list[PicturePlace], size: int) -> bytes:
     for placed in places:
         with suppress(OSError, BadPicture):
-            return thumbnail(bytes_of(id, placed), size, quality=SMALL_QUALITY if size == SIZES[0] else 85)
+            return thumbnail(bytes_of(id, placed), size, quality=SMALL_QUALITY if size <= SMALL else 85)
     raise Problem(404, "the picture is gone, or has changed since it was indexed; bring the gallery up to date")
 
 

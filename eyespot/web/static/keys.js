@@ -2,13 +2,13 @@
 "use strict";
 // The photo of the next row, up or down, that lies nearest to this one: rows hold as many as their shapes leave room for.
 function across(every, at, by) {
-  const middle = (one) => one.offsetLeft + one.offsetWidth / 2, from = every[at];
+  const place = (to) => every[to].getBoundingClientRect(), middle = (to) => place(to).left + place(to).width / 2, from = place(at).top;
   let near = -1, row = null;
   for (let to = at + by; every[to]; to += by) {
-    if (every[to].offsetTop === from.offsetTop) continue;
-    row ??= every[to].offsetTop;
-    if (every[to].offsetTop !== row) break;
-    if (near < 0 || Math.abs(middle(every[to]) - middle(from)) < Math.abs(middle(every[near]) - middle(from))) near = to;
+    if (place(to).top === from) continue;
+    row ??= place(to).top;
+    if (place(to).top !== row) break;
+    if (near < 0 || Math.abs(middle(to) - middle(at)) < Math.abs(middle(near) - middle(at))) near = to;
   }
   return near < 0 && by > 0 ? every.length - 1 : near;
 }
@@ -22,7 +22,7 @@ function move(event, current) {
   event.preventDefault();
   if (event.shiftKey) choose(anchor || current || next, next);
   else if (chosen.length || anchor) chooseNone();
-  $(".picture", next).focus();
+  $(".picture", wake(next)).focus();
   next.scrollIntoView({ block: "nearest" });
   // Keys do not scroll to where the next photos are asked for.
   if (at >= every.length - 20) more();

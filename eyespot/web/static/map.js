@@ -32,10 +32,10 @@ class Picture {
   paint() {
     const hues = Array.from({ length: 12 }, (_, at) => colourOf(`--hue${at}`)), dim = this.lit !== null;
     this.colours = new Uint8Array(4 * this.count);
-    const grey = colourOf("--hue11"), mark = colourOf("--mark"), whole = this.count > 50000 ? 150 : 215;
+    const grey = colourOf("--hue11"), mark = colourOf("--mark"), many = this.count > 50000;
     for (let at = 0; at < this.count; at++) {
       const hue = dim ? grey : hues[this.codes ? this.codes[this.order[at]] : 0];
-      this.colours[4 * at] = hue[0]; this.colours[4 * at + 1] = hue[1]; this.colours[4 * at + 2] = hue[2]; this.colours[4 * at + 3] = dim ? 110 : whole;
+      this.colours[4 * at] = hue[0]; this.colours[4 * at + 1] = hue[1]; this.colours[4 * at + 2] = hue[2]; this.colours[4 * at + 3] = dim ? (many ? 110 : 200) : many ? 150 : 215;
     }
     if (!dim) return;
     const all = this.finder.positions;
@@ -48,7 +48,7 @@ class Picture {
     }
   }
   // Pixels of a point's side
-  size(zoom) { return Math.min(14, (this.count > 100000 ? 2 : this.count > 5000 ? 3 : 7) + Math.max(0, zoom - 10) * 1.5); }
+  size(zoom) { return Math.min(14, (this.count > 100000 ? 2 : this.count > 5000 ? 3 : plot.clientWidth < 500 ? 4.5 : 7) + Math.max(0, zoom - 10) * 1.5); }
 }
 function shuffled(count) {
   const order = new Uint32Array(count);
@@ -75,13 +75,17 @@ function whole() {
 function show(next) {
   view = { ...next, zoom: Math.max(6, Math.min(20, next.zoom)), target: [...next.target.slice(0, 2).map((one) => Math.max(-0.5, Math.min(1.5, one))), 0] };
   clearTimeout(resting);
-  resting = setTimeout(() => history.replaceState({ ...history.state, view: [...view.target, view.zoom] }, ""), RESTING);
+  resting = setTimeout(rest, RESTING);
   hover.hidden = true;
-  frame ||= requestAnimationFrame(draw);
+  frame ||= requestAnimationFrame(() => draw(true));
 }
-function draw() {
+function rest() {
+  history.replaceState({ ...history.state, view: [...view.target, view.zoom] }, "");
+  draw();
+}
+function draw(moving = false) {
   frame = 0;
-  paper.draw(view);
+  paper.draw(view, moving);
   label();
 }
 // Zoom by so many doublings, with the place at (left, top) where it is.

@@ -75,16 +75,23 @@ class WithCard {
   draw(view) { this.deck.setProps({ viewState: view, layers: this.layers(view) }); }
 }
 
+// While the map moves, a machine that is too slow for it draws a fair sample of the points, and no finer pixels than the
+// page has; once it rests it draws all. `share` of the points is what this machine has shown to manage.
+const SLOW = 28, LEAST = 1 / 16; // milliseconds of a frame
 class OnCanvas {
   constructor(parent, picture, view) {
     this.parent = parent;
     this.picture = picture;
+    this.share = 1;
+    this.slow = 0; // slow frames one after the other
+    this.steady = false; // no frame was too slow since the map rested
     this.canvas = document.createElement("canvas");
     parent.append(this.canvas);
     this.ready = Promise.resolve(this.draw(view));
   }
-  draw(view) {
-    const { canvas, picture, parent } = this, wide = Math.round(parent.clientWidth * ratio()), high = Math.round(parent.clientHeight * ratio());
+  draw(view, moving = false) {
+    const began = performance.now(), share = moving ? this.share : 1, fine = share < 1 ? 1 : ratio();
+    const { canvas, picture, parent } = this, wide = Math.round(parent.clientWidth * fine), high = Math.round(parent.clientHeight * fine);
     if (!this.image || canvas.width !== wide || canvas.height !== high) {
       canvas.width = wide;
       canvas.height = high;
@@ -93,14 +100,28 @@ class OnCanvas {
       this.pixels = new Uint32Array(this.image.data.buffer);
     }
     this.pixels.fill(0);
-    const size = picture.size(view.zoom) * ratio();
-    this.dots(picture.positions, picture.colours, view, size);
-    if (picture.lit?.length) this.dots(picture.litPositions, picture.litColours, view, size + 4 * ratio());
+    const size = picture.size(view.zoom) * fine;
+    this.dots(picture.positions, picture.colours.subarray(0, 4 * Math.ceil(picture.count * share)), view, size, fine);
+    if (picture.lit?.length) this.dots(picture.litPositions, picture.litColours, view, size + 4 * fine, fine);
     this.context.putImageData(this.image, 0, 0);
+    if (moving) requestAnimationFrame(() => this.pace(performance.now() - began));
+    else this.rest();
   }
-  dots(positions, colours, view, size) {
-    const { width, height } = this.image, { pixels } = this, paints = new Uint32Array(colours.buffer), half = size / 2;
-    const scale = (2 ** view.zoom * ratio()) / 65535, left = width / 2 - view.target[0] * 2 ** view.zoom * ratio(), top = height / 2 + view.target[1] * 2 ** view.zoom * ratio();
+  pace(took) {
+    this.slow = took > SLOW ? this.slow + 1 : 0;
+    if (this.slow < 2) return;
+    this.share = Math.max(LEAST, this.share / 2);
+    this.slow = 0;
+    this.steady = false;
+  }
+  rest() {
+    if (this.steady) this.share = Math.min(1, 2 * this.share);
+    this.slow = 0;
+    this.steady = true;
+  }
+  dots(positions, colours, view, size, fine) {
+    const { width, height } = this.image, { pixels } = this, paints = new Uint32Array(colours.buffer, 0, colours.length / 4), half = size / 2;
+    const scale = (2 ** view.zoom * fine) / 65535, left = width / 2 - view.target[0] * 2 ** view.zoom * fine, top = height / 2 + view.target[1] * 2 ** view.zoom * fine;
     // A disc as what to add to its first pixel's number for each of its pixels; small ones are squares.
     const side = Math.round(size), disc = [];
     for (let row = 0; row < side; row++) {

@@ -173,38 +173,51 @@ function enlarge(pixels) {
 }
 if (grid?.classList.contains("justified")) sizeUp();
 
-// -- thousands of photos: those far from the screen have their place and are not drawn. That a photo's place needs nothing
-// of what is in it makes this exact; browsers' own way (content-visibility: auto) looks at every photo in every frame.
-const MANY = 240; // photos
-let lit = [0, 0], litAt = 0, waiting = false;
-function light(everything) {
-  const every = grid.children, count = every.length;
-  if (count < MANY && !grid.classList.contains("many")) return;
-  grid.classList.add("many");
-  // The first photo whose upper end is below this line; photos come from the top down
-  const below = (line) => {
-    let [low, high] = [0, count];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (every[middle].getBoundingClientRect().top < line) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  };
-  const [from, to] = [below(-1.5 * innerHeight), below(2.5 * innerHeight)];
-  const [first, last] = everything ? [0, count] : [Math.min(from, lit[0]), Math.max(to, lit[1])];
-  for (let at = first; at < Math.min(last, count); at += 1) every[at].classList.toggle("far", at < from || at >= to);
-  [lit, litAt] = [[from, to], scrollY];
+// -- thousands of photos: full rows are put together in blocks, and of a block that is far from the screen only its height
+// is left on the page. So scrolling, keys and memory need what the screen needs, however many photos there are.
+const MANY = 240, BLOCK = 60; // photos, from how many on there are blocks, and how many a block has at least
+const near = new IntersectionObserver((seen) => {
+  for (const { target, isIntersecting } of seen) if (isIntersecting) wakeBlock(target); else sleepBlock(target);
+}, { rootMargin: "75% 0px" });
+function sleepBlock(block) {
+  if (block.classList.contains("far") || block.contains(document.activeElement) || !block.isConnected) return;
+  block.style.height = `${block.getBoundingClientRect().height}px`;
+  block.classList.add("far");
+  for (const one of block.querySelectorAll(".tile")) sleep(one);
 }
-function lightSoon(everything) {
-  if (waiting) return;
-  waiting = true;
-  requestAnimationFrame(() => { waiting = false; light(everything); });
+function fold() {
+  const flat = [...grid.children].filter((one) => one.matches(".tile"));
+  if (flat.length < (grid.classList.contains("many") ? 2 * BLOCK : MANY)) return;
+  grid.classList.add("many");
+  const tops = flat.map((one) => one.getBoundingClientRect().top);
+  for (let from = 0, to = BLOCK; to + BLOCK < flat.length; to += 1) {
+    if (tops[to] === tops[to - 1] || to - from < BLOCK) continue;
+    const block = document.createElement("li"), rows = document.createElement("ol");
+    block.className = "block";
+    block.append(rows);
+    flat[from].before(block);
+    rows.append(...flat.slice(from, to));
+    near.observe(block);
+    from = to;
+  }
+}
+// Rows of another width or height begin with other photos.
+function foldAgain() {
+  const blocks = all("#grid > .block");
+  for (const block of blocks) {
+    wakeBlock(block);
+    near.unobserve(block);
+    block.replaceWith(...block.firstChild.children);
+  }
+  if (blocks.length) fold();
 }
 if (grid?.classList.contains("justified")) {
-  addEventListener("scroll", () => { if (Math.abs(scrollY - litAt) > innerHeight / 2) lightSoon(false); }, { passive: true });
-  new MutationObserver(() => light(true)).observe(grid, { childList: true });
-  new ResizeObserver(() => lightSoon(true)).observe(grid);
+  let width = grid.clientWidth, soon = 0;
+  const foldSoon = () => { clearTimeout(soon); soon = setTimeout(foldAgain, 150); };
+  new MutationObserver(fold).observe(grid, { childList: true });
+  new ResizeObserver(() => { if (grid.clientWidth !== width) { width = grid.clientWidth; foldSoon(); } }).observe(grid);
+  $("#size")?.addEventListener("input", foldSoon);
+  matchMedia("print").addEventListener("change", ({ matches }) => { if (matches) all("#grid > .block").forEach(wakeBlock); });
 }
 
 // -- a group of copies or a burst: its number opens it in place

@@ -137,22 +137,54 @@ function closeMenus() {
 
 // -- more photos: as one scrolls, as keys or the large view come to the last, and again when the network is back
 const tiles = () => [...grid.querySelectorAll(".tile")];
-let coming = null;
-function more() {
-  coming ??= loadMore().finally(() => { coming = null; });
-  return coming;
+// What is in a photo's tile, also where the tile is far from the screen and its inside is kept beside the page.
+const inside = (what, tile) => $(what, tile.asleep ?? tile);
+function sleep(tile) {
+  tile.asleep = document.createDocumentFragment();
+  tile.asleep.append(...tile.childNodes);
 }
-async function loadMore() {
-  const last = grid && $(".more", grid);
-  if (!last) return false;
-  const answer = await ask(last.dataset.next, { headers: { "HX-Request": "true" } }, (why) => stall(last, why));
-  if (!answer) return false;
-  const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
-  last.replaceWith(...parsed.body.children);
-  for (const image of all(".picture.failed img")) { // the network may have been away for them too
+// What is far from the screen takes no focus.
+function wake(tile) {
+  const block = tile.closest(".block.far");
+  if (block) wakeBlock(block);
+  return tile;
+}
+function wakeBlock(block) {
+  if (!block.classList.contains("far")) return;
+  block.classList.remove("far");
+  block.style.height = "";
+  for (const one of block.querySelectorAll(".tile")) {
+    if (!one.asleep) continue;
+    one.append(one.asleep);
+    delete one.asleep;
+  }
+  tryAgain(block);
+}
+// Photos that did not come: the network may have been away.
+function tryAgain(within) {
+  for (const image of within.querySelectorAll(".picture.failed img")) {
     image.closest(".picture").classList.remove("failed");
     image.src = image.src;
   }
+}
+let coming = null;
+function more(least = 1) {
+  coming ??= loadMore(least).finally(() => { coming = null; });
+  return coming;
+}
+// At least so many more photos, where there are so many; laid out once.
+async function loadMore(least) {
+  const last = grid && $(".more", grid), fresh = [];
+  if (!last) return false;
+  for (let next = last; next && fresh.length < least;) {
+    const answer = await ask(next.dataset.next, { headers: { "HX-Request": "true" } }, (why) => stall(last, why));
+    if (!answer) return false;
+    if (next !== last) fresh.pop();
+    fresh.push(...new DOMParser().parseFromString(await answer.text(), "text/html").body.children);
+    next = fresh.at(-1)?.matches(".more") ? fresh.at(-1) : null;
+  }
+  last.replaceWith(...fresh);
+  tryAgain(document);
   watchTheEnd();
   return true;
 }
@@ -161,7 +193,7 @@ function stall(last, why) {
   const box = document.createElement("p");
   box.className = "problem";
   box.setAttribute("role", "alert");
-  box.append(`The next photos did not come: ${why}. `, pressed("Try again", more));
+  box.append(`The next photos did not come: ${why}. `, pressed("Try again", () => more()));
   last.prepend(box);
   setTimeout(() => { if (box.isConnected) more(); }, 4000);
 }
@@ -179,10 +211,15 @@ addEventListener("pagehide", keepPlace);
 function keepPlace() {
   if (!grid) return;
   // Of a group that was opened the first is there again, and the others are not
-  const every = tiles().filter((one) => !one.matches(".member")), top = every.findIndex((one) => one.getBoundingClientRect().bottom > 0);
+  const every = tiles().filter((one) => !one.matches(".member")), top = every.indexOf(topmost(grid.children));
   if (top < 0) return;
   const from = every[top].getBoundingClientRect().top;
   sessionStorage.setItem(placeName(), JSON.stringify({ count: every.length, at: scrollY ? top : -1, from, here: every.indexOf(focused()) }));
+}
+// The first photo that is on the screen or below it
+function topmost(several) {
+  const first = [...several].find((one) => !one.matches(".member") && one.getBoundingClientRect().bottom > 0);
+  return first?.matches(".block") ? topmost(first.firstChild.children) : first;
 }
 const focused = () => document.activeElement?.closest(".tile") ?? null;
 async function comeBack(anyhow = false) {
@@ -190,12 +227,11 @@ async function comeBack(anyhow = false) {
   if (!kept || (!anyhow && performance.getEntriesByType("navigation")[0]?.type === "navigate")) return;
   history.scrollRestoration = "manual";
   const { count, at, from, here } = JSON.parse(kept);
-  while (tiles().length < count && await more());
+  while (tiles().length < count && await more(count - tiles().length));
   const every = tiles();
-  every[here]?.classList.remove("far"); // what is far from the screen takes no focus
-  $(".picture", every[here] || document.createElement("i"))?.focus({ preventScroll: true });
+  if (every[here]) $(".picture", wake(every[here])).focus({ preventScroll: true });
   if (!every[at]) return;
-  every[at].scrollIntoView();
+  wake(every[at]).scrollIntoView();
   // What was never on the screen has a height that is only guessed, so the place is known after it was drawn.
   for (let round = 0; round < 3; round += 1) {
     await new Promise((done) => requestAnimationFrame(done));
@@ -213,7 +249,7 @@ async function show(tile) {
     if (!large.open) shown = null;
     complain(`The photo cannot be shown: ${why}.`, () => show(tile));
   };
-  const answer = await ask($(".picture", tile).href, { headers: { "HX-Request": "true", Accept: "text/html" } }, failed);
+  const answer = await ask(inside(".picture", tile).href, { headers: { "HX-Request": "true", Accept: "text/html" } }, failed);
   if (!answer || shown !== tile) return; // somebody has gone on meanwhile
   const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
   quiet();
@@ -245,8 +281,7 @@ function leave() {
   large.querySelector("video")?.pause();
   large.close();
   quiet();
-  from.classList.remove("far"); // what is far from the screen takes no focus
-  $(".picture", from).focus();
+  $(".picture", wake(from)).focus();
 }
 // One after the other: a key may be pressed while the next photos still come.
 let steps = Promise.resolve();

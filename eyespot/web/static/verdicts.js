@@ -27,7 +27,7 @@ function undo() {
   put(before);
   const [[what]] = before;
   if (large?.open && what.matches(".tile")) show(what);
-  else $(".picture", what)?.focus();
+  else $(".picture", wake(what))?.focus();
 }
 function put(pairs) {
   for (let at = 0; at < pairs.length; at += AT_ONCE) putSome(pairs.slice(at, at + AT_ONCE));
@@ -109,7 +109,7 @@ async function onward(from) {
   if (large?.open) return step(1);
   if (!grid || !from.matches(".tile")) return;
   const next = "spread" in grid.dataset ? unjudged(from) || $("#onward") : await beside(from, 1);
-  (next?.matches(".tile") ? $(".picture", next) : next)?.focus();
+  (next?.matches(".tile") ? $(".picture", wake(next)) : next)?.focus();
 }
 function unjudged(from) {
   const every = tiles(), at = every.indexOf(from);
@@ -118,10 +118,10 @@ function unjudged(from) {
 function mark(one, verdict) {
   if (verdict) one.dataset.verdict = verdict;
   else delete one.dataset.verdict;
-  const place = $(".said", one), back = $("[data-act=back]", one);
+  const place = inside(".said", one), back = inside("[data-act=back]", one);
   if (place) place.textContent = marks[verdict];
   if (back) back.hidden = !verdict;
-  for (const button of one.querySelectorAll("button[data-verdict]")) button.setAttribute("aria-pressed", String(button.dataset.verdict === verdict));
+  for (const button of (one.asleep ?? one).querySelectorAll("button[data-verdict]")) button.setAttribute("aria-pressed", String(button.dataset.verdict === verdict));
 }
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-verdict], button[data-act=back]");
@@ -157,7 +157,7 @@ function toggleChosen(tile) {
   setChosen(tiles().filter((one) => several.has(one)));
 }
 function setChosen(several) {
-  const light = (one, on) => { one.classList.toggle("chosen", on); $("[data-act=choose]", one)?.setAttribute("aria-pressed", String(on)); };
+  const light = (one, on) => { one.classList.toggle("chosen", on); inside("[data-act=choose]", one)?.setAttribute("aria-pressed", String(on)); };
   for (const one of chosen) light(one, false);
   chosen = several;
   for (const one of chosen) light(one, true);

@@ -288,7 +288,35 @@ def test_groups_are_handed_out_as_a_whole(at: AnnotationStore) -> None:
     hers, his = set(unmarked(at, "ada")), set(unmarked(at, "bo"))
 
     assert all(len(hers & set(one)) in (0, 10) and len(his & set(one)) in (0, 10) for one in groups)
-    assert len(hers) == len(his) == 30
+    assert len(hers) == 24 * 10 and len(his - hers) == 6 * 10
+
+
+@pytest.mark.parametrize(("burst", "tiles"), [(1, 24), (9, 24), (60, 4)])
+def test_a_long_burst_is_one_of_the_24_that_somebody_gets_at_once(at: AnnotationStore, burst: int, tiles: int) -> None:
+    """A page of looks, not of frames; but no more photos than the page loads at once."""
+    groups = [[str(n) for n in range(start, start + burst)] for start in range(0, 300, burst)]
+    count = shared_list.hand_out(at, Q, "ada", groups)
+
+    assert set(unmarked(at, "ada")) == {image for group in groups[:tiles] for image in group}
+    assert count == tiles * burst
+
+
+def test_two_share_bursts_and_look_twice_at_a_tenth_of_them(at: AnnotationStore) -> None:
+    """The tenth is one of groups: of each all photos are labelled twice, or none."""
+    groups = [[str(n) for n in range(start, start + 2)] for start in range(0, 300, 2)]
+    for _ in range(20):
+        for who in ("ada", "bo"):
+            shared_list.hand_out(at, Q, who, groups)
+            for group in groups:
+                if set(group) & set(unmarked(at, who)):
+                    mark_group(at, who, group, truth(group[0]))
+    marks, seed = team_of(at).marks, at.team.leases.seed(Q) or ""
+    both = [group for group in groups if all(group[0] in marks[who] for who in ("ada", "bo"))]
+
+    assert both == [group for group in groups if is_twice(seed, group[0]) and group[0] in marks["ada"]]
+    assert all(image in marks[who] for group in both for image in group for who in ("ada", "bo"))
+    twice = shared_list.labelled_twice(at, Q, marks, groups)
+    assert twice is not None and twice.photos == twice.labelled == len(both) > 0
 
 
 # -- disputes -------------------------------------------------------------------------------------------------------
