@@ -7,6 +7,7 @@ This module needs no Ray.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -14,10 +15,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 from typing import Any, NoReturn
 
 from numpy.typing import NDArray
 
+import eyespot
 from eyespot.cluster import wire
 from eyespot.kernels.codes import NotFiniteVectors
 from eyespot.types import EyespotError, UsageError
@@ -42,7 +45,12 @@ class DriverProcess:
         line = [sys.executable, "-P", "-m", "eyespot.cluster.driver", address, str(workers)]
         # A session of its own: Ctrl-C is for the server, which then ends this
         self._process = subprocess.Popen(
-            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+            line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env=_environment(),
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
@@ -196,6 +204,12 @@ class RayLink:
                     self.driver, self.workers, self.connections = fresh, fresh.workers, self.connections + 1
             self.on_connect() if taken else fresh.close()
             return
+
+
+def _environment() -> dict[str, str]:
+    """That of this process, in which Python finds the same eyespot."""
+    own = str(Path(eyespot.__file__).resolve().parent.parent)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [own, os.environ.get("PYTHONPATH")]))}
 
 
 _FAULTS = {"usage": UsageError, "damage": NotFiniteVectors, "closed": RowsClosedError}
