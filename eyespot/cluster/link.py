@@ -25,6 +25,7 @@ from eyespot.cluster import wire
 from eyespot.kernels.codes import NotFiniteVectors
 from eyespot.types import EyespotError, UsageError
 
+_GONE = "the Ray cluster is gone"
 _ENDING = 20.0  # seconds in which the process ends by itself
 _LONGEST = 30.0  # seconds between two attempts to connect
 
@@ -65,7 +66,12 @@ class DriverProcess:
             self.close()
             _raise(head)
         self.workers = int(head["workers"])
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def wait(self) -> None:
+        """Return when it has ended."""
+        self._reader.join()
 
     def ask(self, head: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> Sequence[NDArray[Any]]:
         """The arrays of the answer; `LinkLostError` if none comes."""
@@ -78,13 +84,13 @@ class DriverProcess:
         future: Future[wire.Message] = Future()
         with self._writing:
             if self.ended:
-                raise LinkLostError("the Ray cluster is gone")
+                raise LinkLostError(_GONE)
             number = next(self._ids)
             self._waiting[number] = future
             try:
                 wire.write(self._to, head | {"id": number}, arrays)
             except OSError as error:
-                raise LinkLostError("the Ray cluster is gone") from error
+                raise LinkLostError(_GONE) from error
         try:
             found, more = future.result(seconds)
         except TimeoutError as error:
@@ -116,7 +122,7 @@ class DriverProcess:
         with self._writing:
             self.ended, lost = True, list(self._waiting.values())
         for waiting in lost:
-            waiting.set_exception(LinkLostError("the Ray cluster is gone"))
+            waiting.set_exception(LinkLostError(_GONE))
 
 
 class RayLink:
@@ -130,6 +136,7 @@ class RayLink:
         self.on_connect: Callable[[], object] = lambda: None  # when the cluster is back
         self.driver: DriverProcess | None = DriverProcess(address, workers)
         self.workers = self.driver.workers
+        self._watch(self.driver)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -181,6 +188,15 @@ class RayLink:
             self.driver, self.reason, self._failures = None, reason, self._failures + 1
         threading.Thread(target=self._connect_again, args=(driver,), daemon=True).start()
 
+    def _watch(self, driver: DriverProcess) -> None:
+        """Notice the end of a driver also while nobody searches."""
+
+        def watch() -> None:
+            driver.wait()
+            self.lost(driver, _GONE)
+
+        threading.Thread(target=watch, daemon=True).start()
+
     def close(self) -> None:
         """End the workers."""
         self._closing.set()
@@ -202,7 +218,10 @@ class RayLink:
                 taken = not self._closing.is_set()
                 if taken:
                     self.driver, self.workers, self.connections = fresh, fresh.workers, self.connections + 1
-            self.on_connect() if taken else fresh.close()
+            if not taken:
+                return fresh.close()
+            self._watch(fresh)
+            self.on_connect()
             return
 
 
