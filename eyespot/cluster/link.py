@@ -7,6 +7,7 @@ This module needs no Ray.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -14,14 +15,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 from typing import Any, NoReturn
 
 from numpy.typing import NDArray
 
+import eyespot
 from eyespot.cluster import wire
 from eyespot.kernels.codes import NotFiniteVectors
 from eyespot.types import EyespotError, UsageError
 
+_GONE = "the Ray cluster is gone"
 _ENDING = 20.0  # seconds in which the process ends by itself
 _LONGEST = 30.0  # seconds between two attempts to connect
 
@@ -42,7 +46,12 @@ class DriverProcess:
         line = [sys.executable, "-P", "-m", "eyespot.cluster.driver", address, str(workers)]
         # A session of its own: Ctrl-C is for the server, which then ends this
         self._process = subprocess.Popen(
-            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+            line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env=_environment(),
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
@@ -57,7 +66,12 @@ class DriverProcess:
             self.close()
             _raise(head)
         self.workers = int(head["workers"])
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def wait(self) -> None:
+        """Return when it has ended."""
+        self._reader.join()
 
     def ask(self, head: dict[str, Any], arrays: Sequence[NDArray[Any]] = ()) -> Sequence[NDArray[Any]]:
         """The arrays of the answer; `LinkLostError` if none comes."""
@@ -70,13 +84,13 @@ class DriverProcess:
         future: Future[wire.Message] = Future()
         with self._writing:
             if self.ended:
-                raise LinkLostError("the Ray cluster is gone")
+                raise LinkLostError(_GONE)
             number = next(self._ids)
             self._waiting[number] = future
             try:
                 wire.write(self._to, head | {"id": number}, arrays)
             except OSError as error:
-                raise LinkLostError("the Ray cluster is gone") from error
+                raise LinkLostError(_GONE) from error
         try:
             found, more = future.result(seconds)
         except TimeoutError as error:
@@ -108,7 +122,7 @@ class DriverProcess:
         with self._writing:
             self.ended, lost = True, list(self._waiting.values())
         for waiting in lost:
-            waiting.set_exception(LinkLostError("the Ray cluster is gone"))
+            waiting.set_exception(LinkLostError(_GONE))
 
 
 class RayLink:
@@ -122,6 +136,7 @@ class RayLink:
         self.on_connect: Callable[[], object] = lambda: None  # when the cluster is back
         self.driver: DriverProcess | None = DriverProcess(address, workers)
         self.workers = self.driver.workers
+        self._watch(self.driver)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -173,6 +188,15 @@ class RayLink:
             self.driver, self.reason, self._failures = None, reason, self._failures + 1
         threading.Thread(target=self._connect_again, args=(driver,), daemon=True).start()
 
+    def _watch(self, driver: DriverProcess) -> None:
+        """Notice the end of a driver also while nobody searches."""
+
+        def watch() -> None:
+            driver.wait()
+            self.lost(driver, _GONE)
+
+        threading.Thread(target=watch, daemon=True).start()
+
     def close(self) -> None:
         """End the workers."""
         self._closing.set()
@@ -194,8 +218,17 @@ class RayLink:
                 taken = not self._closing.is_set()
                 if taken:
                     self.driver, self.workers, self.connections = fresh, fresh.workers, self.connections + 1
-            self.on_connect() if taken else fresh.close()
+            if not taken:
+                return fresh.close()
+            self._watch(fresh)
+            self.on_connect()
             return
+
+
+def _environment() -> dict[str, str]:
+    """That of this process, in which Python finds the same eyespot."""
+    own = str(Path(eyespot.__file__).resolve().parent.parent)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [own, os.environ.get("PYTHONPATH")]))}
 
 
 _FAULTS = {"usage": UsageError, "damage": NotFiniteVectors, "closed": RowsClosedError}

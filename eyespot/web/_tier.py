@@ -23,9 +23,8 @@ class SearchTier:
         """Connects to the cluster, if one is named; `EyespotError` if it does not answer."""
         self._gallery, self._index = settings.gallery, settings.index
         if settings.ray is not None and settings.index != EXACT:
-            raise UsageError(
-                "workers on Ray search exactly, an index is searched by this process; leave out one of them"
-            )
+            raise UsageError("workers on Ray search exactly, and an index by this process; leave out --ray, or --index")
+        refuse_unknown_index(settings)
         self._link = None
         if settings.ray is not None:
             from eyespot.cluster.link import RayLink
@@ -37,9 +36,8 @@ class SearchTier:
     def collection(self, encoder: str) -> Collection:
         """The gallery as it is now, in one encoder's space."""
         collection = Collection(self._gallery, encoder, self._index)
-        if (
-            self._index != EXACT and not folder_of(collection.view, self._index).is_dir()
-        ):  # of another space than the owner chose it for
+        if self._index != EXACT and not folder_of(collection.view, self._index).is_dir():
+            # Another space than the one that the owner chose it for
             collection = Collection(self._gallery, encoder)
         if self._link is not None:
             collection.means = self._backend
