@@ -130,6 +130,23 @@ def test_a_copy_of_an_older_eyespot_keeps_what_it_has(gallery: Path, tmp_path: P
     assert contents(copy) == contents(gallery)
 
 
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_a_copy_that_has_lost_what_was_published_is_mended_by_its_address(
+    gallery: Path, tmp_path: Path, damage: str
+) -> None:
+    publish(gallery, url_of(tmp_path))
+    copy = fetch(url_of(tmp_path), part=FACTS)
+    (place,) = copy.glob(".published-*.json")
+    place.write_bytes(place.read_bytes()[:-9])
+    if damage == "gone":
+        place.unlink()
+
+    with pytest.raises(EyespotError, match=f"name its address, as in: -g {url_of(tmp_path)}"):
+        eyespot.open(copy)
+    assert len(eyespot.open(url_of(tmp_path)).search("stripes", k=9)["q"]) == 6
+    assert len(eyespot.open(copy, CROPS).search("stripes", k=9)["q"]) == 6
+
+
 def test_a_stored_index_comes_with_the_search_that_uses_it(gallery: Path, tmp_path: Path) -> None:
     stem = Gallery(gallery).stem()
     place = gallery / "indexes" / stem / "flat"

@@ -18,7 +18,15 @@ from shlex import quote
 
 from eyespot.gallery import disk
 from eyespot.gallery.remote.downloads import ByteProgress, Downloads, is_full, part_of
-from eyespot.gallery.remote.local_copy import LOG, fetched_files, note_file, read_origin, remember, write_origin
+from eyespot.gallery.remote.local_copy import (
+    LOG,
+    fetched_files,
+    name_of,
+    note_file,
+    read_origin,
+    remember,
+    write_origin,
+)
 from eyespot.gallery.remote.manifest import EVERYTHING, MANIFEST, File, Manifest
 from eyespot.gallery.remote.stores import Store, store_at
 from eyespot.storage.atomic import put_folder
@@ -50,9 +58,10 @@ def fetch(url: str, into: Path | None = None, progress: Progress = no_progress, 
     manifest = Manifest.of(found[0], store.url)
     name = re.sub(r"[^A-Za-z0-9.]+", "-", store.url).strip("-")[-40:]
     copy = into or copies() / f"{name}-{hashlib.sha256(store.url.encode()).hexdigest()[:8]}"
-    if not _is_current(copy, manifest, part):  # else several may read at once
+    if not _is_current(copy, manifest, found[0], part):  # else several may read at once
         with locked(copy):
-            Fetch(store, manifest, copy, progress).run(_parts(copy, manifest) | manifest.parts_of(part))
+            parts = _parts(copy, manifest) | manifest.parts_of(part)
+            Fetch(store, manifest, copy, progress).run(parts, found[0])
     return copy
 
 
@@ -66,9 +75,10 @@ def complete(copy: Path, part: str, progress: Progress = no_progress) -> None:
         return
     with locked(copy):
         origin = read_origin(copy) or origin
-        manifest = origin.manifest(copy)
+        text = origin.text(copy)
+        manifest = Manifest.of(text, origin.url)
         if not (parts := manifest.parts_of(part)) <= origin.parts:
-            Fetch(store_at(origin.url), manifest, copy, progress).run(origin.parts | parts)
+            Fetch(store_at(origin.url), manifest, copy, progress).run(origin.parts | parts, text)
 
 
 def _parts(copy: Path, manifest: Manifest) -> set[str]:
@@ -77,16 +87,15 @@ def _parts(copy: Path, manifest: Manifest) -> set[str]:
     return set(origin.parts) if origin else {manifest.part_of(name) for name in fetched_files(copy)}
 
 
-def _is_current(copy: Path, manifest: Manifest, part: str) -> bool:
+def _is_current(copy: Path, manifest: Manifest, text: bytes, part: str) -> bool:
     origin = read_origin(copy)
-    if origin is None or not manifest.parts_of(part) <= origin.parts:
+    if origin is None or origin.published != name_of(text) or not manifest.parts_of(part) <= origin.parts:
         return False
+    have, wanted = fetched_files(copy), manifest.of_parts(origin.parts)
+    is_cut = not have.keys() <= manifest.files.keys()  # on its way to another state, or from one
+    same = (have.get(name) == file.digest and (copy / name).is_file() for name, file in wanted.items())
     with suppress(EyespotError):
-        if origin.manifest(copy) == manifest:
-            have, wanted = fetched_files(copy), manifest.of_parts(origin.parts)
-            is_cut = not have.keys() <= manifest.files.keys()  # on its way to another state, or from one
-            same = (have.get(name) == file.digest and (copy / name).is_file() for name, file in wanted.items())
-            return not is_cut and all(same)
+        return not is_cut and origin.text(copy) == text and all(same)
     return False
 
 
@@ -96,7 +105,7 @@ class Fetch:
     def __init__(self, store: Store, manifest: Manifest, copy: Path, progress: Progress) -> None:
         self.store, self.manifest, self.copy, self.progress = store, manifest, copy, progress
 
-    def run(self, parts: Set[str]) -> None:
+    def run(self, parts: Set[str], text: bytes) -> None:
         """Bring what is missing; the header last, so that nobody finds a state that is still on its way."""
         wanted, have = self.manifest.of_parts(parts), fetched_files(self.copy)
         missing = {
@@ -113,7 +122,7 @@ class Fetch:
             if not is_full(error):
                 raise
             raise self._without_room(missing, have) from error
-        write_origin(self.copy, self.store.url, parts, self.manifest)
+        write_origin(self.copy, self.store.url, parts, text)
         self._bring_header(missing, have)
         self._drop(wanted, have)
         remember(self.copy, have)

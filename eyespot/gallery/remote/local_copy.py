@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from eyespot.gallery import disk
-from eyespot.gallery.remote.manifest import OURS, DamagedManifest, File, Manifest
+from eyespot.gallery.remote.manifest import OURS, File
 from eyespot.storage.atomic import new_file
 from eyespot.storage.digests import BLAKE2B
 from eyespot.types import EyespotError
@@ -27,12 +27,12 @@ class CopyOrigin(NamedTuple):
     parts: frozenset[str]
     published: str
 
-    def manifest(self, copy: Path) -> Manifest:
-        """What was published; `EyespotError` if that is not to be read any more."""
-        try:
-            return Manifest.of((copy / self.published).read_bytes(), self.url)
-        except (OSError, DamagedManifest):
-            raise EyespotError(f"{copy} does not know any more what it has; search {self.url} again") from None
+    def text(self, copy: Path) -> bytes:
+        """`gallery.json` as it was published; `EyespotError` if the copy has lost it."""
+        with suppress(OSError):
+            if name_of(text := (copy / self.published).read_bytes()) == self.published:
+                return text
+        raise EyespotError(f"{copy} does not know any more what it has; name its address, as in: -g {self.url}")
 
 
 def read_origin(copy: Path) -> CopyOrigin | None:
@@ -43,10 +43,14 @@ def read_origin(copy: Path) -> CopyOrigin | None:
     return None
 
 
-def write_origin(copy: Path, url: str, parts: Iterable[str], manifest: Manifest) -> None:
-    """Note it in one step: what is published has a name of its own content."""
-    text = manifest.as_json()
-    published = PUBLISHED.format(BLAKE2B(text).hexdigest()[:12])
+def name_of(text: bytes) -> str:
+    """The name in a copy of what is published: one of its content."""
+    return PUBLISHED.format(BLAKE2B(text).hexdigest()[:12])
+
+
+def write_origin(copy: Path, url: str, parts: Iterable[str], text: bytes) -> None:
+    """Note it in one step, with the `gallery.json` that was read there."""
+    published = name_of(text)
     with new_file(copy / published) as file:
         file.write(text)
     with new_file(copy / ORIGIN) as file:
