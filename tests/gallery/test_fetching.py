@@ -84,6 +84,12 @@ def test_facts_come_alone_and_vectors_with_the_view(gallery: Path, tmp_path: Pat
         assert found["q"] == eyespot.open(gallery, encoder).search("stripes", k=9)["q"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+def test_the_address_of_a_copy_is_for_its_owner_alone(gallery: Path, tmp_path: Path) -> None:
+    publish(gallery, url_of(tmp_path))
+    assert (fetch(url_of(tmp_path)) / ".origin.json").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_copy_whose_folder_is_opened_brings_what_it_lacks_of_its_own_state(gallery: Path, tmp_path: Path) -> None:
     """Though another state is published by then."""
     publish(gallery, url_of(tmp_path))

@@ -54,6 +54,7 @@ def write_origin(copy: Path, url: str, parts: Iterable[str], text: bytes) -> Non
     with new_file(copy / published) as file:
         file.write(text)
     with new_file(copy / ORIGIN) as file:
+        Path(file.name).chmod(0o600)  # an address may hold a password
         file.write(json.dumps({"url": url, "parts": sorted(parts), "published": published}).encode())
     for other in copy.glob(PUBLISHED.format("*")):
         if other.name != published:
