@@ -84,13 +84,17 @@ def rows_in(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] |
 
     part = (batch if columns is None else batch.select(list(columns))).take(_array(np.array(rows, np.int64)))
     # A dictionary's values are looked up together: one at a time takes twice as long as all the rest
-    plain: list[Any] = [getattr(column, "dictionary_decode", lambda column=column: column)() for column in part.columns]
+    plain: list[Any] = [_plain_column(column) for column in part.columns]
     found: list[dict[str, Any]] = pa.RecordBatch.from_arrays(plain, names=part.schema.names).to_pylist()
     return found
 
 
+def _plain_column(column: Any) -> Any:
+    return column.dictionary_decode() if hasattr(column, "dictionary") else column
+
+
 def find_rows(shard: Path, ids: Sequence[str]) -> NDArray[np.int64]:
-    """The row of each id in a shard, (ids,); -1 for one that is not there. The ids are read where they have no index."""
+    """The row of each id in a shard, (ids,); -1 for one that is not there. Without an index all its ids are read."""
     index, batch = open_ids(shard), open_rows(shard)
     names: Any = disk.read_items(shard, ["id"])["id"] if index is None or batch is None else batch.column("id")
     return find_ids(names, index or IdIndex.of(names.combine_chunks()), ids)

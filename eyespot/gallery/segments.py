@@ -47,7 +47,7 @@ MANY = 64  # neighbouring shards that an index run merges by itself
 ROWS = 1 << 20  # of a segment; it has fewer where the next shard would not fit
 GRACE = 10.0  # seconds for which a search that began before may still read the shards that were merged
 _PIECE = 1 << 17  # rows of facts that are written at once
-_GROUP = 1 << 14  # rows of facts in a group: few groups, for a filter looks at the statistics of each
+_GROUP = 1 << 16  # rows of facts in a group: few groups, for a filter looks at the statistics of each
 _BYTES = 1 << 24  # of vectors that are copied at once
 
 

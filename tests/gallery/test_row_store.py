@@ -21,13 +21,18 @@ from eyespot.gallery.view import Gallery
 from tests.examples import examples
 from tests.gallery.test_segments import gallery as gallery  # 32 photos in eight shards
 
+
+def to_seconds(time: datetime) -> datetime:
+    return time.replace(microsecond=0)
+
+
 texts = st.none() | st.text(st.characters(codec="utf-8"), max_size=12)
 rows = st.lists(
     st.fixed_dictionaries(
         {
             "id": st.text(st.characters(codec="utf-8"), max_size=20),
             "paths": st.lists(st.text(st.characters(codec="utf-8"), max_size=5), max_size=3),
-            "taken": st.none() | st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(lambda t: t.replace(microsecond=0)),
+            "taken": st.none() | st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(to_seconds),
             "latitude": st.none() | st.floats(),
             "kind": st.none() | st.sampled_from(["heron", "Heron", "ß", ""]),
             "title": texts,
