@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS, IDS = disk.ROW_STORE
-LARGE, MOST = 1 << 16, 1 << 22  # rows of a shard that gets them; a larger one would not fit into memory
+MOST = 1 << 22  # rows; the facts of a larger shard would not fit into memory
 _TEXT = 1 << 30  # bytes of a column, from which it needs wide offsets
 REPEATED = 8  # a text that comes so many times on average is a number of a dictionary
 _SOURCE = b"items"  # the digest of the table
@@ -188,9 +188,19 @@ def complete(gallery: Path, progress: Progress = no_progress) -> int:
     return len(lacking)
 
 
+def complete_if_room(gallery: Path, progress: Progress = no_progress) -> list[str]:
+    """The same; without room for them everything works all the same, and a note says so."""
+    try:
+        complete(gallery, progress)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        return [f"facts were not written by row ({reason}); make room and run the same line again"]
+    return []
+
+
 def _is_large(shard: Path) -> bool:
     first, last = disk.span_of(shard)
-    return (first < last or disk.count_items(shard) >= LARGE) and disk.count_items(shard) <= MOST
+    return (first < last or disk.count_items(shard) >= disk.LARGE) and disk.count_items(shard) <= MOST
 
 
 def _is_current(shard: Path) -> bool:

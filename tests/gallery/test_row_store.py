@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.gallery import disk, row_store
+from eyespot.gallery.remote import fetch, publish
 from eyespot.gallery.row_store import IdIndex, find_ids, find_rows, numbers_of, numbers_of_column, take_rows
 from eyespot.gallery.segments import compact
 from eyespot.gallery.view import Gallery
@@ -163,6 +164,17 @@ def test_a_gallery_whose_segments_lack_them_is_taken_over(gallery: Path) -> None
     compact(gallery, grace=0)
 
     assert len(list(gallery.glob("shards/*/items.*arrow"))) == 2 and facts_of(gallery) == before
+
+
+def test_whoever_fetches_a_gallery_has_them(gallery: Path, tmp_path: Path) -> None:
+    compact(gallery, grace=0)
+    publish(gallery, (tmp_path / "shared").as_uri())
+
+    copy = tmp_path / "copy"
+    fetch((tmp_path / "shared").as_uri(), copy)
+
+    assert all(row_store.open_rows(shard) is not None for shard in disk.shard_paths(copy))
+    assert facts_of(copy) == facts_of(gallery)
 
 
 def facts_of(gallery: Path) -> list[dict[str, Any]]:

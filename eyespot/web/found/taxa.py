@@ -148,4 +148,4 @@ def _plain(column: str) -> str:
 
 def _lies_in(pairs: NDArray[np.int64]) -> bool:
     """Whether each value of the lower column has at most one value of the upper one, and there is any."""
-    return pairs.shape[1] == len(np.unique(pairs[0])) > 0
+    return bool(pairs.shape[1] == len(np.unique(pairs[0])) > 0)
