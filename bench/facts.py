@@ -51,6 +51,7 @@ FILTERS = {  # what statistics decide: most segments, or most groups of rows, ho
     "label": "lower(CAST(species AS VARCHAR)) = lower('Pica pica')",
     "date": "taken >= TIMESTAMP '2026-01-01'",
 }
+INSIDE = "import sys, pathlib, bench.facts as f; f.say_inside(sys.argv[1], pathlib.Path(sys.argv[2]))"
 GENERA = "Parus Corvus Ardea Anas Larus Turdus Sylvia Falco Buteo Fulica".split()  # noqa: SIM905
 KINDS = "major minor ater rubra alba nigra viridis cinerea ferus vulgaris".split()  # noqa: SIM905
 
@@ -128,7 +129,7 @@ def facts_of(number: int, rows: int) -> pa.Table:
 
 def started(what: str, gallery: Path) -> dict[str, float]:
     """What a new process measured: `search` or `serve`."""
-    line = [sys.executable, str(Path(__file__)), "--inside", what, "--folder", str(gallery)]
+    line = [sys.executable, "-c", INSIDE, what, str(gallery)]
     return dict(json.loads(subprocess.run(line, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout))
 
 
@@ -138,6 +139,11 @@ def opened(gallery: Path) -> View:
     view = known.view(known.stem())
     _ = view.blocks, view.codes, view.live
     return view
+
+
+def say_inside(what: str, gallery: Path) -> None:
+    """What `started` reads."""
+    sys.stdout.write(json.dumps(inside(what, gallery)))
 
 
 def inside(what: str, gallery: Path) -> dict[str, float]:
@@ -288,9 +294,4 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 if __name__ == "__main__":
     command = Command(__doc__, quick="a hundredth of the rows")
     command.add_argument("--segments", type=int, default=SEGMENTS, help="of a million rows each")
-    command.add_argument("--inside", choices=("search", "serve"), help="what a process of its own does in --folder")
-    chosen = command.parse_args()
-    if chosen.inside:
-        sys.stdout.write(json.dumps(inside(chosen.inside, chosen.folder)))
-        sys.exit()
     command.run(measurements)
