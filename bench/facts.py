@@ -1,9 +1,10 @@
-"""A gallery of 100 million rows that is nearly all links: how soon search and serve are ready, facts, ids and filters.
+"""A gallery of 100 million rows, nearly all of them links: how soon it is ready to search and serve, and its filters.
 
 Four segments of a million rows with 18 columns, whose observations, dates and paths do not overlap, stand for all
-others: hard links, each counted as rows of its own (--quick: 50,000 rows, 20 segments). Vectors are those of one segment.
-Each start is a new process; what is measured is the time of processors over the time that is wanted, for others may use
-the machine, after one start that is not counted, so that files are in memory; wall time stands beside it. Where `lance` is installed, its rows and its sizes stand beside ours.
+others: hard links, each counted as rows of its own (--quick: 50,000 rows, 20 segments). Vectors are those of one
+segment. Each start is a new process, after one that is not counted, so that files are in memory. What is measured is
+the time of processors over the time that is wanted, for others may use the machine; wall time stands beside it. Where
+`lance` is installed, its rows and its sizes stand beside ours.
 
     python bench/facts.py [--quick] [--json] [--folder DIR] [--segments N]
 """
@@ -39,9 +40,9 @@ from eyespot.storage.atomic import new_folder
 from eyespot.storage.digests import DIGESTS, add_digests
 from eyespot.types import Mask, Space
 
-REAL, ROWS, SEGMENTS, PAGE, TRIALS = 4, 1_000_000, 100, 60, 9
+REAL, ROWS, GROUP, SEGMENTS, PAGE, TRIALS = 4, 1_000_000, 1 << 16, 100, 60, 9
 SEARCH, SERVE, MAPS = 3.0, 30.0, 1000  # seconds, seconds, mapped files
-FILTER, FACTS, IDS = 0.5, 0.05, 0.05  # seconds
+FILTER, FACTS, IDS = 0.5, 0.05, 0.5  # seconds
 FILTERS = {  # what statistics decide: most segments, or most groups of rows, hold no match
     "number": "observation BETWEEN 20000100 AND 20000200",
     "no-such-id": "id = 'zz'",
@@ -50,6 +51,7 @@ FILTERS = {  # what statistics decide: most segments, or most groups of rows, ho
     "label": "lower(CAST(species AS VARCHAR)) = lower('Pica pica')",
     "date": "taken >= TIMESTAMP '2026-01-01'",
 }
+INSIDE = "import sys, pathlib, bench.facts as f; f.say_inside(sys.argv[1], pathlib.Path(sys.argv[2]))"
 GENERA = "Parus Corvus Ardea Anas Larus Turdus Sylvia Falco Buteo Fulica".split()  # noqa: SIM905
 KINDS = "major minor ater rubra alba nigra viridis cinerea ferus vulgaris".split()  # noqa: SIM905
 
@@ -64,7 +66,7 @@ def make_gallery(folder: Path, rows: int, segments: int) -> Path:
     for number in range(REAL):
         with new_folder(disk.shard_path(folder, number)) as shard:
             table = facts_of(number, rows)
-            pq.write_table(table, shard / disk.ITEMS, row_group_size=1 << 14, write_page_checksum=True)
+            pq.write_table(table, shard / disk.ITEMS, row_group_size=GROUP, write_page_checksum=True)
             if number:
                 for name in (f"{stem}.npy", f"{stem}.toml", *code_files(stem)):
                     os.link(disk.shard_path(folder, 0) / name, shard / name)
@@ -115,7 +117,9 @@ def facts_of(number: int, rows: int) -> pa.Table:
         "photographer": np.array([f"user {at}" for at in range(5000)])[np.minimum(rng.zipf(1.3, rows) - 1, 4999)],
         "observation": number * 10_000_000 + np.arange(rows),
         "quality": rng.random(rows),
-        "title": [f"{names[at]} near stone {stone}" for at, stone in zip(species, rng.integers(0, 10**5, rows))],
+        "title": [
+            f"{names[at]} near stone {stone}" for at, stone in zip(species, rng.integers(0, 10**5, rows), strict=True)
+        ],
     }
     return pa.table(columns)
 
@@ -125,7 +129,7 @@ def facts_of(number: int, rows: int) -> pa.Table:
 
 def started(what: str, gallery: Path) -> dict[str, float]:
     """What a new process measured: `search` or `serve`."""
-    line = [sys.executable, str(Path(__file__)), "--inside", what, "--folder", str(gallery)]
+    line = [sys.executable, "-c", INSIDE, what, str(gallery)]
     return dict(json.loads(subprocess.run(line, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout))
 
 
@@ -135,6 +139,11 @@ def opened(gallery: Path) -> View:
     view = known.view(known.stem())
     _ = view.blocks, view.codes, view.live
     return view
+
+
+def say_inside(what: str, gallery: Path) -> None:
+    """What `started` reads."""
+    sys.stdout.write(json.dumps(inside(what, gallery)))
 
 
 def inside(what: str, gallery: Path) -> dict[str, float]:
@@ -226,7 +235,7 @@ def forms(shard: Path, folder: Path) -> Iterator[Measurement]:
     assert batch is not None
     ways: dict[str, tuple[Callable[[list[int]], object], int]] = {
         "groups of 2,048": (groups_reader(small, 2048), small.stat().st_size),
-        "groups of 16,384": (groups_reader(place, 1 << 14), place.stat().st_size),
+        "groups of 65,536": (groups_reader(place, GROUP), place.stat().st_size),
         "by row": (
             lambda wanted: batch.take(pa.array(wanted)).to_pylist(),
             sum((shard / name).stat().st_size for name in disk.ROW_STORE),
@@ -285,9 +294,4 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 if __name__ == "__main__":
     command = Command(__doc__, quick="a hundredth of the rows")
     command.add_argument("--segments", type=int, default=SEGMENTS, help="of a million rows each")
-    command.add_argument("--inside", choices=("search", "serve"), help="what a process of its own does in --folder")
-    chosen = command.parse_args()
-    if chosen.inside:
-        sys.stdout.write(json.dumps(inside(chosen.inside, chosen.folder)))
-        sys.exit()
     command.run(measurements)

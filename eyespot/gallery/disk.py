@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FORMAT = 2  # 1: shards alone; 2: some of them are merged into segments, which an older eyespot does not see
 HEADER, ITEMS = "gallery.toml", "items.parquet"
+LARGE = 1 << 16  # rows of a shard from which on single ones are not read from its table
 ROW_STORE = ("items.arrow", "items.ids.arrow")  # made of the table of facts, see `row_store`
 FETCHED = ".fetched.json"  # in a local copy of a published gallery: which content each of its files has
 _NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?")  # of a shard, or of the first and last shard of a segment
@@ -223,7 +224,12 @@ def write_items(shard: Path, table: pa.Table) -> None:
     with new_digested(shard / ITEMS, ROW_STORE) as file:
         for name in ROW_STORE:  # of the table as it was
             (shard / name).unlink(missing_ok=True)
-        pq.write_table(table, file.io, row_group_size=2048, write_page_checksum=True)
+        pq.write_table(table, file.io, row_group_size=group_of(len(table)), write_page_checksum=True)
+
+
+def group_of(rows: int) -> int:
+    """How many rows a group of a table has: few where single rows are read from it, many where a filter reads it."""
+    return 2048 if rows < LARGE else LARGE
 
 
 def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:

@@ -150,7 +150,7 @@ class _IndexJob:
         integrity.add_missing_digests(self.gallery)
         self.summary.notes += write_links(self.gallery, self.options.progress, look)
         self._merge_shards()
-        row_store.complete(self.gallery, self.options.progress)
+        self.summary.notes += row_store.complete_if_room(self.gallery, self.options.progress)
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS, IDS = disk.ROW_STORE
-LARGE, MOST = 1 << 16, 1 << 22  # rows of a shard that gets them; a larger one would not fit into memory
+MOST = 1 << 22  # rows; the facts of a larger shard would not fit into memory
 _TEXT = 1 << 30  # bytes of a column, from which it needs wide offsets
 REPEATED = 8  # a text that comes so many times on average is a number of a dictionary
 _SOURCE = b"items"  # the digest of the table
@@ -84,13 +84,17 @@ def rows_in(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] |
 
     part = (batch if columns is None else batch.select(list(columns))).take(_array(np.array(rows, np.int64)))
     # A dictionary's values are looked up together: one at a time takes twice as long as all the rest
-    plain: list[Any] = [getattr(column, "dictionary_decode", lambda column=column: column)() for column in part.columns]
+    plain: list[Any] = [_plain_column(column) for column in part.columns]
     found: list[dict[str, Any]] = pa.RecordBatch.from_arrays(plain, names=part.schema.names).to_pylist()
     return found
 
 
+def _plain_column(column: Any) -> Any:
+    return column.dictionary_decode() if hasattr(column, "dictionary") else column
+
+
 def find_rows(shard: Path, ids: Sequence[str]) -> NDArray[np.int64]:
-    """The row of each id in a shard, (ids,); -1 for one that is not there. The ids are read where they have no index."""
+    """The row of each id in a shard, (ids,); -1 for one that is not there. Without an index all its ids are read."""
     index, batch = open_ids(shard), open_rows(shard)
     names: Any = disk.read_items(shard, ["id"])["id"] if index is None or batch is None else batch.column("id")
     return find_ids(names, index or IdIndex.of(names.combine_chunks()), ids)
@@ -184,9 +188,19 @@ def complete(gallery: Path, progress: Progress = no_progress) -> int:
     return len(lacking)
 
 
+def complete_if_room(gallery: Path, progress: Progress = no_progress) -> list[str]:
+    """The same; without room for them everything works all the same, and a note says so."""
+    try:
+        complete(gallery, progress)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        return [f"facts were not written by row ({reason}); make room and run the same line again"]
+    return []
+
+
 def _is_large(shard: Path) -> bool:
     first, last = disk.span_of(shard)
-    return (first < last or disk.count_items(shard) >= LARGE) and disk.count_items(shard) <= MOST
+    return (first < last or disk.count_items(shard) >= disk.LARGE) and disk.count_items(shard) <= MOST
 
 
 def _is_current(shard: Path) -> bool:

@@ -47,7 +47,6 @@ MANY = 64  # neighbouring shards that an index run merges by itself
 ROWS = 1 << 20  # of a segment; it has fewer where the next shard would not fit
 GRACE = 10.0  # seconds for which a search that began before may still read the shards that were merged
 _PIECE = 1 << 17  # rows of facts that are written at once
-_GROUP = 1 << 14  # rows of facts in a group: few groups, for a filter looks at the statistics of each
 _BYTES = 1 << 24  # of vectors that are copied at once
 
 
@@ -302,7 +301,7 @@ def _merge_facts(shards: Sequence[Path], folder: Path) -> None:
         pq.ParquetWriter(file.io, schema, write_page_checksum=True) as writer,
     ):
         for table in _tables(shards, schema):
-            writer.write_table(table, row_group_size=_GROUP)
+            writer.write_table(table, row_group_size=disk.LARGE)
     _take_time(folder / disk.ITEMS, shards)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk
 from eyespot.gallery.files import SPARE, Damaged, let_open, need_open, refuse_damaged
 from eyespot.gallery.photos.places import Root, full_path
-from eyespot.gallery.row_store import find_rows, take_rows
+from eyespot.gallery.row_store import find_rows, open_rows, take_rows
 from eyespot.gallery.videos.addresses import file_of
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
 from eyespot.storage.digests import damaged_at_a_glance
@@ -262,5 +262,6 @@ class View:
 def _has_picture(shard: Path) -> Mask:
     import pyarrow as pa
 
-    live = disk.read_items(shard, ["live"])["live"].combine_chunks().cast(pa.uint8())
-    return np.from_dlpack(live).astype(bool)  # to_numpy would load pandas where it is installed
+    batch = open_rows(shard)
+    column: Any = disk.read_items(shard, ["live"])["live"].combine_chunks() if batch is None else batch.column("live")
+    return np.from_dlpack(column.cast(pa.uint8())).astype(bool)  # to_numpy would load pandas where it is installed

@@ -15,11 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.gallery import disk, row_store
+from eyespot.gallery.remote import fetch, publish
 from eyespot.gallery.row_store import IdIndex, find_ids, find_rows, numbers_of, numbers_of_column, take_rows
 from eyespot.gallery.segments import compact
 from eyespot.gallery.view import Gallery
 from tests.examples import examples
 from tests.gallery.test_segments import gallery as gallery  # 32 photos in eight shards
+
+
+def to_seconds(time: datetime) -> datetime:
+    return time.replace(microsecond=0)
+
 
 texts = st.none() | st.text(st.characters(codec="utf-8"), max_size=12)
 rows = st.lists(
@@ -27,7 +33,7 @@ rows = st.lists(
         {
             "id": st.text(st.characters(codec="utf-8"), max_size=20),
             "paths": st.lists(st.text(st.characters(codec="utf-8"), max_size=5), max_size=3),
-            "taken": st.none() | st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(lambda t: t.replace(microsecond=0)),
+            "taken": st.none() | st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(to_seconds),
             "latitude": st.none() | st.floats(),
             "kind": st.none() | st.sampled_from(["heron", "Heron", "ß", ""]),
             "title": texts,
@@ -158,6 +164,17 @@ def test_a_gallery_whose_segments_lack_them_is_taken_over(gallery: Path) -> None
     compact(gallery, grace=0)
 
     assert len(list(gallery.glob("shards/*/items.*arrow"))) == 2 and facts_of(gallery) == before
+
+
+def test_whoever_fetches_a_gallery_has_them(gallery: Path, tmp_path: Path) -> None:
+    compact(gallery, grace=0)
+    publish(gallery, (tmp_path / "shared").as_uri())
+
+    copy = tmp_path / "copy"
+    fetch((tmp_path / "shared").as_uri(), copy)
+
+    assert all(row_store.open_rows(shard) is not None for shard in disk.shard_paths(copy))
+    assert facts_of(copy) == facts_of(gallery)
 
 
 def facts_of(gallery: Path) -> list[dict[str, Any]]:

@@ -110,7 +110,6 @@ def test_a_result_in_a_new_folder_lasts_with_the_folder(tmp_path: Path, name: st
 BARE = {
     "cache": [
         *("curate/_world.py", "gallery/remote/downloads.py", "indexes/_kernel_choice.py", "web/_state.py"),
-        "web/found/snapshot.py",
     ],
     "pictures for a page": ["web/pictures/thumbnails.py", "web/pictures/uploads.py"],
     "whole folder": [

@@ -144,7 +144,7 @@ def take_in(
             open_things.callback(known.close)
             imported = _Import(gallery, known, source, encoder).run(way, progress)
             add_missing_digests(gallery)
-            row_store.complete(gallery, progress)
+            imported.notes += row_store.complete_if_room(gallery, progress)
             return imported
     except (OSError, sqlite3.OperationalError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()

@@ -70,7 +70,7 @@ def facets_of(snapshot: Snapshot) -> Facets:
         coded = {name: column.coded for name, column in found.items()}
         first, last = _span(shards)
         columns = list(snapshot.kinds)
-        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), columns, coded, taxa_of(coded))
+        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), columns, coded, _taxa(shards, found))
     return _COUNTED[snapshot]
 
 
@@ -94,6 +94,8 @@ def _span(shards: Sequence[ShardFacets]) -> tuple[str | None, str | None]:
 class _CountedColumn(NamedTuple):
     coded: Coded
     counts: list[int]
+    kind: pa.DataType
+    places: Mapping[int, NDArray[np.int64]]  # by the shard's identity, where its values are among all
 
 
 def _column(shards: Sequence[ShardFacets], name: str) -> _CountedColumn | None:
@@ -124,7 +126,21 @@ def _column(shards: Sequence[ShardFacets], name: str) -> _CountedColumn | None:
     if not 1 < np.count_nonzero(counts) <= (counts.sum() // 2 if pa.types.is_string(kind) else NUMBERS):
         return None
     by_shard = dict(zip(map(id, having), places, strict=True))
-    return _CountedColumn(Coded(values, lambda: _codes(shards, name, kind, by_shard, len(values))), counts.tolist())
+    coded = Coded(values, lambda: _codes(shards, name, kind, by_shard, len(values)))
+    return _CountedColumn(coded, counts.tolist(), kind, by_shard)
+
+
+def _taxa(shards: Sequence[ShardFacets], columns: Mapping[str, _CountedColumn]) -> Taxa:
+    def pairs(lower: str, upper: str) -> NDArray[np.int64]:
+        one, two = columns[lower], columns[upper]
+        found = [np.zeros((2, 0), np.int64)]
+        for shard in shards:
+            if id(shard) in one.places and id(shard) in two.places:
+                own = shard.pairs((lower, one.kind), (upper, two.kind))
+                found.append(np.stack([one.places[id(shard)][own[0]], two.places[id(shard)][own[1]]]))
+        return np.unique(np.concatenate(found, axis=1), axis=1)
+
+    return taxa_of({name: column.coded for name, column in columns.items()}, pairs)
 
 
 def _codes(

@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
 from threading import Event, Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 PATIENCE = 10.0  # seconds that somebody waits for a filter; then it goes on without them
 MASKS = 256 << 20  # bytes of remembered masks
 AT_ONCE = 2  # filters that run at the same time
-STRETCH = 1 << 24  # rows that a filter looks at before it is another one's turn
+STRETCH = 1 << 25  # rows that a filter looks at before it is another one's turn
 FILES = 512  # tables, likewise
 
 
@@ -75,14 +74,10 @@ class _FilterRun:
     condition: Condition
     kinds: Mapping[str, str]
     tables: list[ShardFacts]
+    stretches: Iterator[list[ShardFacts]]  # the same in parts of some millions of rows
     found: dict[TableStamp, PackedMask] = field(default_factory=dict)
     over: Event = field(default_factory=Event)
     error: Exception | None = None
-
-    @cached_property
-    def stretches(self) -> Iterator[list[ShardFacts]]:
-        """The tables in parts of some millions of rows."""
-        return iter(list(_stretches(self.tables)))
 
     @property
     def percent(self) -> int:
@@ -94,8 +89,8 @@ class _FilterRun:
 class MaskStore:
     """Masks of filters, as many as fit into so many bytes; what was not used for longest goes first."""
 
-    def __init__(self, limit: int = MASKS, patience: float = PATIENCE) -> None:
-        self.limit, self.patience, self.size = limit, patience, 0
+    def __init__(self, limit: int = MASKS, patience: float = PATIENCE, stretch: int = STRETCH) -> None:
+        self.limit, self.patience, self.stretch, self.size = limit, patience, stretch, 0
         self._masks: OrderedDict[_MaskKey, PackedMask] = OrderedDict()
         self._runs: dict[tuple[Condition, tuple[TableStamp, ...]], _FilterRun] = {}
         self._lock = Lock()
@@ -148,7 +143,7 @@ class MaskStore:
             if (run := self._runs.get(key)) is None:
                 run = next((one for one in self._runs.values() if _covers(one, condition, tables)), None)
             if run is None:
-                run = self._runs[key] = _FilterRun(condition, dict(kinds), tables)
+                run = self._runs[key] = _FilterRun(condition, dict(kinds), tables, _stretches(tables, self.stretch))
                 self._threads.submit(self._advance, key, run)
         return run
 
@@ -191,10 +186,10 @@ def _covers(run: _FilterRun, condition: Condition, tables: Sequence[ShardFacts])
     return run.condition == condition and {table.stamp for table in tables} <= {one.stamp for one in run.tables}
 
 
-def _stretches(tables: Sequence[ShardFacts]) -> Iterator[list[ShardFacts]]:
+def _stretches(tables: Sequence[ShardFacts], rows: int) -> Iterator[list[ShardFacts]]:
     part: list[ShardFacts] = []
     for table in tables:
-        if part and (sum(one.rows for one in part) + table.rows > STRETCH or len(part) == FILES):
+        if part and (sum(one.rows for one in part) + table.rows > rows or len(part) == FILES):
             yield part
             part = []
         part.append(table)

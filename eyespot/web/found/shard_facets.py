@@ -16,6 +16,7 @@ from eyespot.gallery.row_store import REPEATED
 from eyespot.storage.digests import BLAKE2B
 from eyespot.types import Mask
 from eyespot.web.found.facts import ShardFacts
+from eyespot.web.found.taxa import pairs_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,7 +100,8 @@ class ShardFacets:
         if key not in self._made:
             label = self.label(name, kind)
             assert label is not None
-            by_entry = np.bincount(label.entries[self.live], minlength=len(label.numbers))[:-1]
+            entries = label.entries if self._all_live else label.entries[self.live]
+            by_entry = np.bincount(entries, minlength=len(label.numbers))[:-1]
             counts = np.zeros(len(label.values), np.int64)
             np.add.at(counts, label.numbers[:-1], by_entry)
             self._made[key] = counts
@@ -109,6 +111,20 @@ class ShardFacets:
     @cached_property
     def _made(self) -> dict[Any, Any]:
         return {}
+
+    def pairs(self, lower: tuple[str, pa.DataType], upper: tuple[str, pa.DataType]) -> NDArray[np.int64]:
+        """The numbers of values of two columns of labels that come together in a row, each pair once, (2, pairs)."""
+        key = ("pairs", str(lower), str(upper))
+        if key not in self.facts.made:
+            one, two = self.label(*lower), self.label(*upper)
+            assert one is not None and two is not None
+            self.facts.made[key] = pairs_of(one.numbers[one.entries], two.numbers[two.entries])
+        found: NDArray[np.int64] = self.facts.made[key]
+        return found
+
+    @cached_property
+    def _all_live(self) -> bool:
+        return bool(self.live.all())
 
     @cached_property
     def span(self) -> tuple[Any, Any] | None:
@@ -134,7 +150,7 @@ class ShardFacets:
     def cells(self, step: float, first: tuple[int, int]) -> NDArray[np.int64]:
         """How many pictures are in each cell of the map from the first one on, (GRID, GRID)."""
         if (key := ("cells", step, first)) not in self._made:
-            cells = np.floor(self._places() / step).astype(np.int64) - np.array(first)[:, None]
+            cells = np.floor(self._places() / step).astype(np.int32) - np.array(first, np.int32)[:, None]
             counts = np.bincount(cells[0] * GRID + cells[1], minlength=GRID * GRID)
             self._made = {**{one: two for one, two in self._made.items() if one[0] != "cells"}, key: counts}
         found: NDArray[np.int64] = self._made[key].reshape(GRID, GRID)
@@ -144,9 +160,13 @@ class ShardFacets:
         """Degrees north and east of the rows that can be found, where both are known, (2, n)."""
         if not {"latitude", "longitude"} <= set(self.facts.schema.names):
             return np.zeros((2, 0))
-        columns = [np.asarray(self.facts.column(name).fill_null(np.nan)) for name in ("latitude", "longitude")]
+        columns = [self._degrees(name) for name in ("latitude", "longitude")]
         known = self.live & np.isfinite(columns[0]) & np.isfinite(columns[1])
-        return np.stack([column[known] for column in columns]).astype(np.float64)
+        return np.stack(columns if known.all() else [column[known] for column in columns])
+
+    def _degrees(self, name: str) -> NDArray[np.float64]:
+        column: Any = self.facts.column(name)
+        return np.asarray(column.fill_null(np.nan) if column.null_count else column, np.float64)
 
 
 def _booleans(mask: Mask) -> pa.Array[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -102,28 +102,42 @@ class Taxa:
         return tuple(label for label, taxon in named.items() if taxon is None or taxon not in above)
 
 
-def taxa_of(coded: Mapping[str, Coded]) -> Taxa:
-    """The columns among these that nest by their names and values."""
-    chain = _chain(coded)
+Pairs = Callable[[str, str], NDArray[np.int64]]
+
+
+def taxa_of(coded: Mapping[str, Coded], pairs: Pairs | None = None) -> Taxa:
+    """The columns among these that nest by their names and values.
+
+    `pairs` gives the numbers of values of two columns that come together in a row, each pair once, (2, pairs); None:
+    they are looked up in the columns' codes.
+    """
+    found = cache(pairs or (lambda lower, upper: pairs_of(coded[lower].codes, coded[upper].codes)))
+    chain = _chain(coded, found)
     if len(chain) < 2:
         return Taxa()
     above: dict[TaxonNode, TaxonNode] = {}
     for at, column in enumerate(chain[1:], 1):
         for upper in chain[at - 1 :: -1]:  # the nearest rank that is known
-            for number, parent in enumerate(_parents(coded[column], coded[upper].codes).tolist()):
-                if parent >= 0:
-                    above.setdefault(TaxonNode(column, number), TaxonNode(upper, parent))
+            for number, parent in found(column, upper).T.tolist():
+                above.setdefault(TaxonNode(column, number), TaxonNode(upper, parent))
     return Taxa(chain, {column: coded[column] for column in chain}, above)
 
 
-def _chain(coded: Mapping[str, Coded]) -> list[str]:
+def pairs_of(lower: Codes, upper: Codes) -> NDArray[np.int64]:
+    """The numbers that come together in a row of two columns, each pair once, (2, pairs); unknown ones left out."""
+    both = (lower >= 0) & (upper >= 0)
+    width = int(upper.max(initial=0)) + 1
+    return np.stack(np.divmod(np.unique(lower[both].astype(np.int64) * width + upper[both]), width))
+
+
+def _chain(coded: Mapping[str, Coded], pairs: Pairs) -> list[str]:
     """The columns with the names of ranks, the widest first, each of which lies in those before it."""
     ranks = {name: rank for rank, names in enumerate(RANKS) for name in names}
     known = {column: ranks[plain] for column in coded if (plain := _plain(column)) in ranks}
     chain: list[str] = []
     for column in sorted(known, key=lambda one: known[one]):
         same_rank = chain and known[column] == known[chain[-1]]
-        if not same_rank and all(_lies_in(coded[column].codes, coded[upper].codes) for upper in chain):
+        if not same_rank and all(_lies_in(pairs(column, upper)) for upper in chain):
             chain.append(column)
     return chain
 
@@ -132,17 +146,6 @@ def _plain(column: str) -> str:
     return column.lower().removeprefix("taxon_").removeprefix("taxon")
 
 
-def _lies_in(lower: Codes, upper: Codes) -> bool:
-    """Whether each value of the lower column has at most one value of the upper one, and not all are the same."""
-    both = (lower >= 0) & (upper >= 0)
-    width = int(upper.max(initial=0)) + 1
-    pairs = np.unique(lower[both].astype(np.int64) * width + upper[both])
-    return len(pairs) == len(np.unique(lower[both])) > 0
-
-
-def _parents(column: Coded, upper: Codes) -> NDArray[np.int32]:
-    """For each value the value of the upper column that it lies in, (values,); -1 if none is known."""
-    parents: NDArray[np.int32] = np.full(len(column.values), -1, np.int32)
-    both = (column.codes >= 0) & (upper >= 0)
-    parents[column.codes[both]] = upper[both]
-    return parents
+def _lies_in(pairs: NDArray[np.int64]) -> bool:
+    """Whether each value of the lower column has at most one value of the upper one, and there is any."""
+    return bool(pairs.shape[1] == len(np.unique(pairs[0])) > 0)
