@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -33,6 +34,14 @@ def test_the_tables_of_the_api_page_have_names_of_their_own(client: TestClient) 
     names = re.findall('role="region" aria-label="(.*?)"', client.get("/docs", headers={"Accept": "text/html"}).text)
 
     assert len(names) == len(set(names)) > 10
+
+
+def test_the_api_page_begins_with_a_search_and_its_example_works(client: TestClient) -> None:
+    text = client.get("/docs", headers={"Accept": "text/html"}).text
+    example = re.findall('curl "(.*?)"', text)
+
+    assert re.findall('aria-label="Parameters of (.*?)"', text)[0] == "GET /v1/search"
+    assert len(client.get(html.unescape(example[0])).json()["items"]) == 3
 
 
 @pytest.mark.parametrize("role", list(Role))

@@ -177,6 +177,19 @@ def test_next_is_the_least_done_of_ones_own_then_what_nobody_has(table: TestClie
     assert next_for("Bo") == "/annotate/label?query=3&what=team"
 
 
+def test_a_query_that_came_without_photos_is_filled_on_its_page(table: TestClient) -> None:
+    empty = table.get("/annotate/label", params={"query": "2"}).text
+    listed = table.post("/annotate/fill", data={"query": "2"})
+    again = table.post("/annotate/fill", data={"query": "2"})
+    wrong = table.post("/annotate/fill", data={"query": "3", "label": "no label"})
+
+    assert "No photos are listed for this query yet" in empty and "No photos are listed" not in listed.text
+    assert listed.url.params["query"] == "2" == again.url.params["query"]
+    assert len(table.get("/annotate/photos", params={"query": "2", "count": 500}).json()["photos"]) == 30
+    assert wrong.status_code == 422 and "COLUMN=VALUE" in wrong.text
+    assert table.post("/annotate/fill", data={"query": "nothing"}).status_code == 422
+
+
 def test_where_all_is_done_the_page_says_so(lea: TestClient) -> None:
     facts = dict.fromkeys(("visible", "feasible", "of_interest"), "yes")
     lea.post("/annotate/about", data={"query": "stripes", **facts})

@@ -12,14 +12,15 @@ from starlette.responses import RedirectResponse
 from eyespot.curate.annotate import auditing, shared_list
 from eyespot.curate.annotate.stopping import IN_A_ROW
 from eyespot.curate.annotate.team_store import OWN_DISPUTES
+from eyespot.types import Mask
 from eyespot.web._pages import Link, page
 from eyespot.web._settings import Role
-from eyespot.web._state import Served
+from eyespot.web._state import AppState, Served
 from eyespot.web.annotate import _disputing, _flagging, _grid, _leading
 from eyespot.web.annotate._grid import What
 from eyespot.web.annotate._lists import grow_list, list_all, mask_of_a_label, query_of_words
 from eyespot.web.annotate._overview import STATES, people_of
-from eyespot.web.annotate._session import LONGEST_ID, Id, Session, annotator, new_router
+from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, annotator, new_router
 from eyespot.web.annotate._table import COLUMNS, NUMBERS, TableRequest, labels_of
 from eyespot.web.annotate._taking import zipped
 from eyespot.web.found.facets import facets_of
@@ -53,13 +54,29 @@ def _annotators(house: Served) -> list[str]:
 def take_in(at: Session, house: Served, text: Words, label: Short = "") -> Response:
     """Take a query in and list the nearest photos to its words, or all of a label."""
     at.annotator_name()
-    snapshot = house.snapshot()
-    mask = mask_of_a_label(snapshot, label) if label.strip() else None  # a wrong one leaves no query behind
+    mask = mask_of_a_label(house.snapshot(), label) if label.strip() else None  # a wrong one leaves no query behind
     query = query_of_words(at, house, text)
+    _fill(at, house, query, mask)
+    return _to_grid(query)
+
+
+@router.post("/fill")
+def fill(at: Session, house: Served, query: Annotated[str, Form(max_length=LONGEST_ID)], label: Short = "") -> Response:
+    """List photos for a query that came without any: the nearest ones to its words, or all of a label."""
+    at.annotator_name()
+    wanted = at.store.query(query).id
+    _fill(at, house, wanted, mask_of_a_label(house.snapshot(), label) if label.strip() else None)
+    return _to_grid(wanted)
+
+
+def _fill(at: AnnotationSession, house: AppState, query: str, mask: Mask | None) -> None:
     if mask is not None:
-        list_all(at, query, snapshot, mask)
+        list_all(at, query, house.snapshot(), mask)
     elif not at.store.candidates(query):
         grow_list(at, house, query)
+
+
+def _to_grid(query: str) -> RedirectResponse:
     return RedirectResponse(f"/annotate/label?{urlencode({'query': query})}", 303)
 
 
@@ -121,6 +138,7 @@ def label(request: Request, at: Session, house: Served, query: Id, what: What = 
     if what == "team" and not shared_list.photos_of(at.store, query, who):
         _grid.hand_out(at, house, query)
     about: dict[str, Any] = {"store": at.store.name(), "in_a_row": IN_A_ROW, "size": auditing.SIZE}
+    about["listed"] = len(at.store.candidates(query))
     return page(request, "annotate_label.html", who=who, wanted=wanted, what=what, **about)
 
 
