@@ -14,9 +14,10 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from eyespot.kernels.tiles import TILE, WIDTH, _accumulate, _store, _sums_by_four, ask, fast
+from eyespot.kernels.tiles import TILE, WIDTH, _accumulate, _features, _store, _sums_by_four, ask
 
 ROWS, LANES, FEW = 8, 8, TILE
 
@@ -29,6 +30,12 @@ def _vnni(builder: Any, total: Any, columns: Any, codes: Any) -> Any:
     kind = ir.FunctionType(_SUMS, [_SUMS] * 3)
     add = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.vpdpbusd.256")
     return builder.call(add, [total, columns, codes])
+
+
+def _has_vnni() -> bool:
+    """Whether the processor has it for 32 bytes: with AVX-512, or as AVX-VNNI."""
+    features = _features(cpu_target.target_context)
+    return {"+avx512vl", "+avx512vnni"} <= features or "+avxvnni" in features
 
 
 def _portable(builder: Any, total: Any, columns: Any, codes: Any) -> Any:
@@ -58,7 +65,7 @@ def _everywhere(builder: Any, pointer: Any) -> Any:
 
 def _sums(builder: Any, codes: list[Any], columns: Any, width: Any) -> list[Any]:
     """The sums of the first ROWS codes; a line of the others is asked for whenever a line of these is used up."""
-    multiply: Callable[..., Any] = _vnni if fast() else _portable
+    multiply: Callable[..., Any] = _vnni if _has_vnni() else _portable
     now, later = codes[:ROWS], codes[ROWS:]
     sums = [cgutils.alloca_once(builder, _SUMS) for _ in now]
     for total in sums:

@@ -27,6 +27,7 @@ from eyespot.kernels.codes import Codes, quantise
 from eyespot.kernels.rows import RowBlocks
 from eyespot.types import AdaptedQuery, NearestRows, UsageError
 from tests.examples import examples
+from tests.processors import compiled_for
 
 CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
 CODED = {"small": 0, "patience": 0}
@@ -509,8 +510,9 @@ def test_adapt_on_the_command_line(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_the_processor_independent_kernel_gives_the_same_answer(tmp_path: Path) -> None:
-    """Compiled for a processor without AVX-512, in another process."""
+@pytest.mark.parametrize("processor", ["generic", "haswell"])
+def test_a_kernel_for_an_older_processor_gives_the_same_answer(tmp_path: Path, processor: str) -> None:
+    """Compiled for a processor without AVX-512, in another process: one of any kind, and one with AVX2."""
     vectors = clustered(np.random.default_rng(15), 999, 70)
     adapted = bent("gaussian", np.random.default_rng(16), vectors, 12)
     np.savez(tmp_path / "world.npz", vectors=vectors, query=adapted.query, left=adapted.left, right=adapted.right)
@@ -524,9 +526,9 @@ index = AdaptedIndex(world["vectors"], patience=0, small=0)
 found = index.search([AdaptedQuery(world["query"], world["left"], world["right"], 0.0)], 9)
 print(fast(), len(index.codes), *found.rows[0])
 """
-    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    older = {**compiled_for(processor), "NUMBA_CACHE_DIR": str(tmp_path)}
     line = [sys.executable, "-c", script, str(tmp_path / "world.npz")]
-    done = subprocess.run(line, capture_output=True, text=True, check=True, env={**os.environ, **generic})
+    done = subprocess.run(line, capture_output=True, text=True, check=True, env={**os.environ, **older})
 
     best = AdaptedIndex(vectors).search([adapted], 9).rows[0]
-    assert done.stdout.split() == ["False", "1", *map(str, best.tolist())]
+    assert done.stdout.split() == [str(processor == "haswell"), "1", *map(str, best.tolist())]

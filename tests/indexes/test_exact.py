@@ -25,6 +25,7 @@ from eyespot.kernels.codes import Codes, quantise
 from eyespot.kernels.rows import RowBlocks, add_products
 from eyespot.types import EyespotError, NearestRows, UsageError
 from tests.examples import examples
+from tests.processors import compiled_for
 
 PASSES = ("plain", "few", "many", "mixed")
 
@@ -401,20 +402,21 @@ def test_codes_take_a_quarter_of_the_vectors() -> None:
 
 
 @pytest.mark.long
-def test_the_processor_independent_kernel_gives_the_same_dots(tmp_path: Path) -> None:
-    """Compiled for a processor without AVX-512, in another process."""
+@pytest.mark.parametrize("processor", ["generic", "haswell"])
+def test_a_kernel_for_an_older_processor_gives_the_same_answers(tmp_path: Path, processor: str) -> None:
+    """Compiled for a processor without AVX-512, in another process: one of any kind, and one with AVX2."""
     code = """
 import math, numpy as np
 from eyespot.indexes import exact
 exact._AT_ONCE, exact._fast_in_batches = 0, lambda: True
 v = np.random.default_rng(0).standard_normal((999, 70)).astype(np.float32)
 fast, plain = exact.Exact(v, patience=0, small=0), exact.Exact(v, patience=math.inf)
-print((fast.search(v[:20], 9).rows == plain.search(v[:20], 9).rows).all(), len(fast.codes))
+from eyespot.kernels.tiles import fast as multiplies_bytes
+print((fast.search(v[:20], 9).rows == plain.search(v[:20], 9).rows).all(), len(fast.codes), multiplies_bytes())
 """
-    environment = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
-    whole = {**os.environ, **environment}
+    whole = {**os.environ, **compiled_for(processor), "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=whole)
-    assert done.stdout.split() == ["True", "1"]
+    assert done.stdout.split() == ["True", "1", str(processor == "haswell")]
 
 
 def test_scores_of_a_row_do_not_depend_on_its_place() -> None:
