@@ -97,14 +97,14 @@ class RayDriver:
 
     def _search(self, head: dict[str, Any], arrays: Arrays) -> Answer:
         queries, *masks = arrays
-        return _found(self._gallery(head)[0].search_each(_requests(head, list(queries), masks)))
+        return _reply_of(self._gallery(head)[0].search_each(_requests(head, list(queries), masks)))
 
     def _scan(self, head: dict[str, Any], arrays: Arrays) -> Answer:
         count = len(head["identities"])
         factors = [arrays[3 * at : 3 * at + 3] for at in range(count)]
         pairs = zip(factors, head["identities"], strict=True)
         views = [AdaptedQuery(query, left, right, identity) for (query, left, right), identity in pairs]
-        return _found(self._gallery(head)[1].search_each(_requests(head, views, arrays[3 * count :])))
+        return _reply_of(self._gallery(head)[1].search_each(_requests(head, views, arrays[3 * count :])))
 
     def _rescore(self, head: dict[str, Any], arrays: Arrays) -> Answer:
         query, left, right, rows = arrays
@@ -127,7 +127,7 @@ def _codes_at(prefix: str) -> Codes | None:
     return Codes(nothing, nothing, nothing, nothing, nothing, prefix=prefix) if prefix else None
 
 
-def _found(answers: Sequence[NearestRows]) -> Answer:
+def _reply_of(answers: Sequence[NearestRows]) -> Answer:
     return {}, [array for one in answers for array in (one.rows, one.scores)]
 
 

@@ -21,7 +21,7 @@ from eyespot.adapters.quari import scoring
 from eyespot.cluster.blocks import Placed, shared_out
 from eyespot.cluster.calls import PULSE, PendingCall, answered, dismissed, hired
 from eyespot.cluster.parts import RayParts
-from eyespot.cluster.ray_worker import GALLERIES, Bits, RangeActor, Ranked, RayRequest, RowRange, Told, Where
+from eyespot.cluster.ray_worker import GALLERIES, Bits, RangeActor, Ranked, RayRequest, RowRange, SharePlace, Told
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes import allowed, positive
 from eyespot.kernels.codes import Block, Codes
@@ -120,7 +120,7 @@ class _Rows:
         self._firsts = np.array([first for first, _, _ in placed], np.int64)  # (pieces,), of all workers
         self._holders = np.array([at for _, at, _ in placed], np.int64)  # (pieces,)
         ranges = [RowRange([one.piece for one in its], [one.first for one in its], self.count) for its in self.shares]
-        self._where = [Where(uuid4().hex, [ray.put(one)]) for one in ranges]
+        self._where = [SharePlace(uuid4().hex, [ray.put(one)]) for one in ranges]
 
     def hold(self) -> None:
         """Let all workers open what they hold."""

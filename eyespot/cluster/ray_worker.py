@@ -41,8 +41,8 @@ class RowRange:
         return sum(map(len, self.pieces))
 
 
-class Where(NamedTuple):
-    """Where a worker's share is: a name, and a list of one reference, which Ray follows only if it is asked to."""
+class SharePlace(NamedTuple):
+    """SharePlace a worker's share is: a name, and a list of one reference, which Ray follows only if it is asked to."""
 
     name: str
     reference: list[Any]
@@ -78,11 +78,11 @@ class RangeActor:
         """A sign of life."""
         return host()
 
-    def hold(self, where: Where) -> int:
+    def hold(self, where: SharePlace) -> int:
         """Open a share before anybody asks for it; how many rows it has."""
         return len(self._open(where).run)
 
-    def search(self, where: Where, name: str, request: RayRequest) -> list[Told]:
+    def search(self, where: SharePlace, name: str, request: RayRequest) -> list[Told]:
         """The k best for each query, by an index of that name."""
         opened = self._open(where)
         index, requests = opened.index(name), request.requests(len(opened.run))
@@ -91,17 +91,17 @@ class RangeActor:
         answers = [index.search(one.query[None], one.k, one.mask) for one in requests]
         return [opened.numbered((one.rows, one.scores.astype(np.float64)), one.recall) for one in answers]
 
-    def scan(self, where: Where, request: RayRequest) -> list[Told]:
+    def scan(self, where: SharePlace, request: RayRequest) -> list[Told]:
         """The k best for each adapted query."""
         opened = self._open(where)
         return [opened.numbered(found) for found in opened.scan.ranked_each(request.requests(len(opened.run)))]
 
-    def rescore(self, where: Where, adapted: AdaptedQuery, rows: Ids) -> Reals:
+    def rescore(self, where: SharePlace, adapted: AdaptedQuery, rows: Ids) -> Reals:
         """The scores of some rows, by their numbers in the gallery."""
         opened = self._open(where)
         return opened.scan.rescore(adapted, opened.own(rows))
 
-    def _open(self, where: Where) -> _OpenRange:
+    def _open(self, where: SharePlace) -> _OpenRange:
         if where.name not in self._opened:
             held: Any = ray.get(where.reference[0])
             known = {piece: its for opened in self._opened.values() for piece, its in opened.pieces().items()}

@@ -65,7 +65,7 @@ def test_only_codes_are_read_for_several_masks_at_once() -> None:
     blocks, rng = world(0), np.random.default_rng(0)
     view = AdaptedQuery(np.eye(DIM, dtype=np.float32)[0], *np.zeros((2, DIM, 1), np.float32), 1.0)
     index = AdaptedIndex(blocks, small=0)
-    tasks = [_sharing.Task.of(ScanRequest(view, 5, rng.random(ROWS) < 0.7), index._rows) for _ in range(5)]
+    tasks = [_sharing.AdaptedTask.of(ScanRequest(view, 5, rng.random(ROWS) < 0.7), index._rows) for _ in range(5)]
     assert [len(some) for some in _sharing.shared_readings(tasks, ROWS, mixed=True)] == [4, 1]
     assert [len(some) for some in _sharing.shared_readings(tasks, ROWS, mixed=False)] == [1] * 5
 

@@ -17,7 +17,7 @@ _NARROW = 4  # a mask that lets fewer than one row in so many through shares no 
 
 
 @dataclass
-class Task:
+class AdaptedTask:
     """One query: its formula, k, mask (rows,), how many rows that lets through, and what was found, (k,) both."""
 
     formula: Formula
@@ -27,7 +27,7 @@ class Task:
     found: tuple[Ids, Reals]
 
     @classmethod
-    def of(cls, request: ScanRequest, rows: RowBlocks) -> Task:
+    def of(cls, request: ScanRequest, rows: RowBlocks) -> AdaptedTask:
         """`UsageError` for a query that does not fit the vectors."""
         count = len(rows) if request.mask is None else int(np.count_nonzero(request.mask))
         dim = rows.dim if len(rows) else len(request.query.query)
@@ -35,12 +35,12 @@ class Task:
         return cls(Formula.of(request.query, dim), min(positive(request.k), count), request.mask, count, nothing)
 
 
-def shared_readings(tasks: Sequence[Task], rows: int, mixed: bool) -> Iterator[list[Task]]:
+def shared_readings(tasks: Sequence[AdaptedTask], rows: int, mixed: bool) -> Iterator[list[AdaptedTask]]:
     """Those of one mask share a reading; where codes are read (`mixed`), those of several wide masks do too.
 
     Only codes give a row the same bound whichever rows stand beside it, so that each goes on as if it were alone.
     """
-    groups: dict[int, list[Task]] = {}
+    groups: dict[int, list[AdaptedTask]] = {}
     for task in tasks:
         wide = mixed and task.count * _NARROW >= rows
         groups.setdefault(0 if wide else id(task.mask), []).append(task)

@@ -19,7 +19,7 @@ from eyespot.adapters.quari._ceilings import Ceilings, CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import Ways, ways
 from eyespot.adapters.quari._formula import Formula
-from eyespot.adapters.quari._sharing import Task, positive, shared_readings, union
+from eyespot.adapters.quari._sharing import AdaptedTask, positive, shared_readings, union
 from eyespot.kernels import compiled
 from eyespot.kernels.codes import (
     NOT_FINITE,
@@ -154,7 +154,7 @@ class AdaptedIndex:
     def ranked_each(self, requests: Sequence[ScanRequest]) -> list[tuple[Ids, Reals]]:
         """What `ranked` finds for each, (1, k') both."""
         masks = {id(one.mask): _allowed(one.mask, len(self._rows)) for one in requests}
-        tasks = [Task.of(one._replace(mask=masks[id(one.mask)]), self._rows) for one in requests]
+        tasks = [AdaptedTask.of(one._replace(mask=masks[id(one.mask)]), self._rows) for one in requests]
         mixed = self._device is None and self._codable and not _lacking(self._given)
         for some in shared_readings([task for task in tasks if task.k], len(self._rows), mixed):
             tallies = [_Tally(task.k) for task in some]
@@ -172,7 +172,7 @@ class AdaptedIndex:
             )
         return self._exactly(Formula.of(adapted, self._rows.dim), chosen) if chosen.size else np.empty(0)
 
-    def _search(self, tasks: Sequence[Task], tallies: Sequence[_Tally]) -> None:
+    def _search(self, tasks: Sequence[AdaptedTask], tallies: Sequence[_Tally]) -> None:
         """Find the best rows of each."""
         first, looked = self._first_pass(len(tasks)), []
         for task, tally in zip(tasks, tallies, strict=True):
