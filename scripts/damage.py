@@ -13,7 +13,6 @@ neither repaired nor said to be lost.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil

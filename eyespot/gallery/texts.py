@@ -38,8 +38,9 @@ _UNREAD = f"""SELECT {SHARD_OF.format("p.number")}, p.number, p.id, d.root, d.pa
     JOIN paths ON paths.item = +p.number JOIN folders d ON d.number = folder
     LEFT JOIN picture_texts t ON t.item = p.number
     WHERE t.item IS NULL OR (:again AND t.failed IS NOT NULL) ORDER BY 1, 2, 4, 5"""
-_FAILED = """SELECT d.root AS root, min(d.path || name) AS path, t.failed FROM picture_texts t JOIN paths ON paths.item = +t.item
-    JOIN folders d ON d.number = folder WHERE t.failed IS NOT NULL GROUP BY t.item ORDER BY root, path"""
+_FAILED = """SELECT d.root AS root, min(d.path || name) AS path, t.failed FROM picture_texts t
+    JOIN paths ON paths.item = +t.item JOIN folders d ON d.number = folder
+    WHERE t.failed IS NOT NULL GROUP BY t.item ORDER BY root, path"""
 _FAILED_OLDER = """SELECT root, min(path) AS path, texts.failed FROM texts JOIN files USING(id)
     WHERE texts.failed IS NOT NULL GROUP BY texts.id ORDER BY root, path"""
 

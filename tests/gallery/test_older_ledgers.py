@@ -1,4 +1,4 @@
-"""Ledgers of an older eyespot are taken over in one step: killed at any moment, they are as they were or as they are to be."""
+"""Ledgers of an older eyespot are taken over in one step: a kill at any moment loses nothing."""
 
 from __future__ import annotations
 
