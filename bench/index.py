@@ -3,9 +3,9 @@
 The pipeline walks, reads, hashes, decodes, embeds and writes a gallery; the bare encoder gets the same pictures as
 arrays in memory, in the same batches. Goal: at least 0.85 of its pictures per second, so a time ratio of at most 1.18.
 
-The ledger alone, without pictures: bytes and processor time for each of 200,000 made-up ones, against one plain table of
-path, size, time and digest in SQLite; and a look that finds nothing new, against the walk that it makes. The layout before
-December 2026 had 609 bytes in this bench.
+The ledger alone, without pictures: bytes and processor time for each of 200,000 made-up ones, against one plain table
+of path, size, time and digest in SQLite; and a look that finds nothing new, against the walk that it makes. The layout
+before December 2026 had 609 bytes a picture with such files and facts.
 
     python bench/index.py [--quick] [--json]
 """
@@ -72,10 +72,8 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 def empty_files(folder: Path, count: int) -> Root:
     """Files without a byte, 500 in a folder, named as cameras and people name them."""
     for number in range(count):
-        batch = number // 500
-        place = (
-            folder / f"{2005 + batch % 20}" / f"{2005 + batch % 20}-{1 + batch % 12:02d}_Field_trip_Alps_{batch:05d}"
-        )
+        batch, year = number // 500, 2005 + number // 500 % 20
+        place = folder / f"{year}" / f"{year}-{1 + batch % 12:02d}_Field_trip_Alps_{batch:05d}"
         if number % 500 == 0:
             place.mkdir(parents=True)
         (place / f"IMG_{number:07d}.JPG").touch()
