@@ -43,7 +43,7 @@ class _Folder(NamedTuple):
     videos: set[str]  # that the walk came to
 
 
-class Comparison:
+class RootComparison:
     """One look at a root; `record` takes what a walk meets, folder by folder, and `finish` ends it."""
 
     def __init__(self, sql: sqlite3.Connection, number: int, root: Root) -> None:

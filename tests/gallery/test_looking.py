@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.gallery.index_db import Ledger, ReadResult
-from eyespot.gallery.index_tables import Words, fact_values, measured_of, packed, split, unpacked
+from eyespot.gallery.index_tables import WordNumbers, fact_values, measured_of, packed, split, unpacked
 from eyespot.gallery.photos.sources import Root, SkippedFiles, scan
-from eyespot.gallery.stamps import Stamp
+from eyespot.gallery.stamps import ArchiveStamp
 from tests.examples import examples
 
 
@@ -113,7 +113,7 @@ def test_a_tar_that_is_as_it_was_is_not_read_again(ledger: Ledger, tmp_path: Pat
     with (tmp_path / "a.tar").open("r+b") as file:
         file.write(b"other.jpg")  # which a look that reads it would find
     settled(tmp_path / "a.tar")
-    stamp = Stamp.of(root)
+    stamp = ArchiveStamp.of(root)
     assert stamp is not None
     ledger.sql.execute("UPDATE stamps SET stamp = ?", (stamp.text,))
     ledger.begin_looking()
@@ -190,7 +190,7 @@ def test_what_was_measured_comes_back(measured: dict[str, object]) -> None:
             "CREATE TABLE facts(width INTEGER, height INTEGER, taken, latitude REAL, longitude REAL,"
             " camera INTEGER, format INTEGER, more TEXT)"
         )
-        sql.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", fact_values(measured, Words(sql)))
+        sql.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", fact_values(measured, WordNumbers(sql)))
         values = sql.execute("SELECT * FROM facts").fetchone()
 
-        assert measured_of(values, Words(sql)) == measured
+        assert measured_of(values, WordNumbers(sql)) == measured
