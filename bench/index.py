@@ -3,28 +3,37 @@
 The pipeline walks, reads, hashes, decodes, embeds and writes a gallery; the bare encoder gets the same pictures as
 arrays in memory, in the same batches. Goal: at least 0.85 of its pictures per second, so a time ratio of at most 1.18.
 
+The ledger alone, without pictures: bytes and processor time for each of 200,000 made-up ones, against one plain table
+of path, size, time and digest in SQLite; and a look that finds nothing new, against the walk that it makes. The layout
+before December 2026 had 609 bytes a picture with such files and facts.
+
     python bench/index.py [--quick] [--json]
 """
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from bench.harness import Command, Measurement, Race, race
+from bench.harness import Command, Measurement, Race, race, say
 from eyespot import rooms, sample
+from eyespot.gallery.index_db import Ledger, ReadResult
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.photos.pictures import open_picture
+from eyespot.gallery.photos.pictures import id_of, open_picture
+from eyespot.gallery.photos.sources import Root, Seen, scan
 from eyespot.types import Encoder
 
 GOAL = round(1 / 0.85, 3)
+_FACTS = {"width": 4000, "height": 3000, "taken": "2021-06-01T12:00:00", "camera": "NIKON D750", "format": "JPEG"}
 
 
 def variants(folder: Path, copies: int) -> list[Path]:
@@ -53,7 +62,81 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
     peer = "bare encoder on ready arrays"
     rounds = range(4 if options.quick else 10)
-    return race([(Race("index/pipeline", peer, pipeline, bare, GOAL, time.perf_counter), rounds)])
+    yield from race([(Race("index/pipeline", peer, pipeline, bare, GOAL, time.perf_counter), rounds)])
+    yield from ledger_measurements(options.folder, 20_000 if options.quick else 200_000)
+
+
+# -- the ledger alone ----------------------------------------------------------------------------------------
+
+
+def empty_files(folder: Path, count: int) -> Root:
+    """Files without a byte, 500 in a folder, named as cameras and people name them."""
+    for number in range(count):
+        batch, year = number // 500, 2005 + number // 500 % 20
+        place = folder / f"{year}" / f"{year}-{1 + batch % 12:02d}_Field_trip_Alps_{batch:05d}"
+        if number % 500 == 0:
+            place.mkdir(parents=True)
+        (place / f"IMG_{number:07d}.JPG").touch()
+    return Root(str(folder), "folder")
+
+
+def take_down(ledger: Ledger, root: Root) -> None:
+    """All files of a root as new pictures with facts, without reading any."""
+    ledger.look(ledger.add_root(root), root)
+    ledger.make_plan(None, False)
+    for shard in dict.fromkeys(shard for shard, _ in ledger.planned()):
+        outcomes = [ReadResult(one, id_of(one.seen.path.encode()), None) for one in ledger.plan_of(shard)]
+        facts = [{**_FACTS, "latitude": row / 997, "longitude": row / 499} for row in range(len(outcomes))]
+        with ledger.transaction():
+            ledger.record(shard, outcomes, {one.id or "": its for one, its in zip(outcomes, facts, strict=True)})
+
+
+def plain_table(place: Path, root: Root) -> None:
+    """The least that an index of files needs: what one would write without thinking."""
+    with closing(sqlite3.connect(place)) as sql, sql:
+        sql.execute("CREATE TABLE files(path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, digest TEXT)")
+        for one in scan(root):
+            if isinstance(one, Seen):
+                values = (one.path, one.size, one.mtime, id_of(one.path.encode()))
+                sql.execute("INSERT INTO files VALUES (?, ?, ?, ?)", values)
+
+
+def ledger_measurements(folder: Path, count: int) -> Iterator[Measurement]:
+    root = empty_files(folder / "many", count)
+    ours, plain = folder / "ledger" / "ledger.sqlite", folder / "plain.sqlite"
+    walk = seconds(lambda: sum(1 for _ in scan(root)))
+    peer_time = seconds(lambda: plain_table(plain, root)) - walk
+    with closing(Ledger(ours)) as ledger:
+        own_time = seconds(lambda: take_down(ledger, root)) - walk
+        ledger.counts()
+    size, peer_size = ours.stat().st_size, plain.stat().st_size
+    say(f"ledger: {size / count:.0f} bytes and {own_time / count * 1e6:.1f} µs a picture")
+    peer = "one plain table of path, size, time and digest"
+    yield Measurement.from_trials(
+        "index/ledger bytes a picture", [size / peer_size], peer, round(200 * count / peer_size, 2)
+    )
+    yield Measurement.from_trials("index/ledger time a picture", [own_time / peer_time], peer)
+    ratios = []
+    for _ in range(5):
+        walk = seconds(lambda: sum(1 for _ in scan(root)))
+        with closing(Ledger(ours)) as ledger:
+            ratios.append(seconds(lambda: look_again(ledger, root)) / walk)
+    yield Measurement.from_trials("index/look that finds nothing new", ratios, "the bare walk", 1.25)
+
+
+def look_again(ledger: Ledger, root: Root) -> None:
+    number = ledger.add_root(root)
+    ledger.begin_looking()
+    ledger.look(number, root)
+    ledger.make_plan(None, False)
+    assert not ledger.planned() and not ledger.gone(number)[1] and ledger.counts()[0]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Processor time: the disk is another matter."""
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
 
 
 if __name__ == "__main__":

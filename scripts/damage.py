@@ -13,7 +13,6 @@ neither repaired nor said to be lost.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil
@@ -102,6 +101,13 @@ def _record(gallery: Path) -> None:
         sql.execute("INSERT INTO captions VALUES ('model', 'prompt', 'image', 'a heron', 'a heron by the water', 1.0)")
 
 
+# What is numbered in the order in which it came, which may be another once a ledger was made again
+_NUMBERED = frozenset({"pictures", "spans", "folders", "paths", "words", "tallies", "stamps"})
+_PICTURES = """SELECT hex(id), s.shard, s.row + p.number - s.first, width, height, taken, latitude,
+    longitude, c.word, f.word, more FROM pictures p JOIN spans s ON p.number BETWEEN s.first AND s.first + s.rows - 1
+    LEFT JOIN words c ON c.number = camera LEFT JOIN words f ON f.number = format"""
+
+
 def contents(gallery: Path) -> dict[str, Any]:
     """What must be the same: the bytes of each file, and the rows of the ledger."""
     Judgements(gallery / "ledger.sqlite").close()  # each store takes its rows from the copies when it opens the ledger
@@ -120,9 +126,9 @@ def contents(gallery: Path) -> dict[str, Any]:
 
 def _rows(place: Path) -> dict[str, Any]:
     with closing(sqlite3.connect(place)) as sql:
-        tables = [name for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        rows = {table: sql.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
-    rows["items"] = [(*row[:3], json.loads(row[3])) for row in rows["items"]]
+        tables = {name for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")} - _NUMBERED
+        rows = {table: sql.execute(f"SELECT * FROM {table}").fetchall() for table in {*tables, "files"}}
+        rows["pictures"] = sql.execute(_PICTURES).fetchall()
     return {f"ledger.sqlite, {table}": sorted(rows[table], key=repr) for table in tables}
 
 

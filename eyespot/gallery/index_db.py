@@ -16,7 +16,7 @@ from eyespot.gallery.index_tables import HAS_ROW, SCHEMA, SHARD_OF, STALE, VIEW,
 from eyespot.gallery.older_ledgers import take_over
 from eyespot.gallery.photos.sources import Root, Seen, SkippedFiles, scan_counting
 from eyespot.gallery.picture_tables import PictureTables, StoredRow
-from eyespot.gallery.stamps import Stamp
+from eyespot.gallery.stamps import ArchiveStamp
 from eyespot.gallery.videos import stored
 from eyespot.gallery.videos.addresses import VIDEO
 from eyespot.storage import sqlite
@@ -64,7 +64,7 @@ class Ledger(PictureTables):
         self._gallery = path.parent
         self.forget_numbers()
         self._looked: set[int] = set()  # roots
-        self._stamps: dict[int, Stamp] = {}  # of this run's looks, until what they found is planned
+        self._stamps: dict[int, ArchiveStamp] = {}  # of this run's looks, until what they found is planned
         self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
         take_over(self.sql)
         self.sql.executescript(VIEW + looking.SCHEMA)
@@ -125,12 +125,12 @@ class Ledger(PictureTables):
         A tar that is as it was when a run last read it is not read.
         """
         self._looked.add(number)
-        stamp, known = Stamp.of(root), Stamp.known(self.sql, number)
+        stamp, known = ArchiveStamp.of(root), ArchiveStamp.known(self.sql, number)
         left = SkippedFiles()
         if stamp and known and stamp.text == known.text:
             left = known.skipped
         else:
-            comparison = looking.Comparison(self.sql, number, root)
+            comparison = looking.RootComparison(self.sql, number, root)
             self.sql.execute("BEGIN")  # a state of the ledger to read from; nobody waits for it
             try:
                 comparison.record(scan_counting(root, left, stored.known_files(self.sql, number)))
@@ -139,7 +139,7 @@ class Ledger(PictureTables):
                 self.sql.execute("COMMIT")
             comparison.write()
             if stamp and not comparison.problems:
-                self._stamps[number] = Stamp(stamp.text, left)
+                self._stamps[number] = ArchiveStamp(stamp.text, left)
         if skipped is not None:
             skipped.add_all(left)
 

@@ -82,7 +82,7 @@ def split(path: str) -> tuple[str, str]:
     return path[:at], path[at:]
 
 
-class Words:
+class WordNumbers:
     """Texts that many pictures share, by their numbers."""
 
     def __init__(self, sql: sqlite3.Connection) -> None:
@@ -114,7 +114,7 @@ class Words:
         self._numbers[word], self._words[number] = number, word
 
 
-def fact_values(measured: Mapping[str, Any], words: Words) -> tuple[Any, ...]:
+def fact_values(measured: Mapping[str, Any], words: WordNumbers) -> tuple[Any, ...]:
     """What was measured of a picture, in the order of `FACTS`."""
     rest = {name: value for name, value in measured.items() if name not in _COLUMNS}
     shared: list[int | None] = []
@@ -130,7 +130,7 @@ def fact_values(measured: Mapping[str, Any], words: Words) -> tuple[Any, ...]:
     return width, height, None if taken is None else _seconds(taken), latitude, longitude, camera, kind, more
 
 
-def measured_of(values: Sequence[Any], words: Words) -> dict[str, Any]:
+def measured_of(values: Sequence[Any], words: WordNumbers) -> dict[str, Any]:
     """What `fact_values` made values of."""
     width, height, taken, latitude, longitude, camera, kind, more = values
     known = {

@@ -43,7 +43,7 @@ class _Folder(NamedTuple):
     videos: set[str]  # that the walk came to
 
 
-class Comparison:
+class RootComparison:
     """One look at a root; `record` takes what a walk meets, folder by folder, and `finish` ends it."""
 
     def __init__(self, sql: sqlite3.Connection, number: int, root: Root) -> None:
@@ -52,6 +52,7 @@ class Comparison:
             sql.execute("SELECT path, number FROM folders WHERE root = ?", (number,)).fetchall()
         )
         self.way: list[_Folder] = []
+        self.here = _Folder("before the walk", {}, set())  # no path is in it: folders end in a slash
         self.changed: list[tuple[int, str, int, int, int]] = []
         self.problems: list[tuple[int, str, str]] = []
         self.columns: dict[str, str] = dict(sql.execute("SELECT name, kind FROM columns").fetchall())
@@ -79,16 +80,16 @@ class Comparison:
             yield Seen(*row)
 
     def _compare(self, seen: Seen) -> None:
-        folder, name = split(seen.path)
-        if not self.way or self.way[-1].path != folder:
+        path, _, _, place = seen
+        folder, name = split(path)
+        if folder != self.here.path:
             self._move_to(folder)
-        here = self.way[-1]
-        if here.left.pop(name, None) != seen[1:]:
+        if self.here.left.pop(name, None) != seen[1:]:
             self.changed.append((self.number, *seen))
             if len(self.changed) == _BATCH:
                 self._write_changed()
-        if seen.offset == VIDEO:
-            here.videos.add(name)
+        if place == VIDEO:
+            self.here.videos.add(name)
 
     def _move_to(self, folder: str) -> None:
         """The walk leaves folders, which it never enters again, and enters one."""
@@ -97,7 +98,8 @@ class Comparison:
         if not self.way or self.way[-1].path != folder:
             number = self.folders.pop(folder, None)
             rows = self.sql.execute("SELECT name, size, mtime, place FROM paths WHERE folder = ?", (number,))
-            self.way.append(_Folder(folder, {name: (*facts,) for name, *facts in rows}, set()))
+            self.way.append(_Folder(folder, {row[0]: row[1:] for row in rows}, set()))
+        self.here = self.way[-1]
 
     def _leave(self) -> None:
         path, left, videos = self.way.pop()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from eyespot.gallery.index_tables import Words, fact_values, packed, split
+from eyespot.gallery.index_tables import WordNumbers, fact_values, packed, split
 from eyespot.storage import sqlite
 
 TABLES = frozenset({"files", "items", "texts", "seen", "seen_labels"})
@@ -43,7 +43,7 @@ def take_over(sql: sqlite3.Connection) -> None:
 
 
 def _take_pictures(sql: sqlite3.Connection) -> None:
-    words, spans = Words(sql), list[list[int]]()
+    words, spans = WordNumbers(sql), list[list[int]]()
 
     def pictures() -> Iterator[tuple[Any, ...]]:
         rows = sql.execute(_ROWS)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from eyespot.gallery.index_tables import FACTS, Words, fact_values, measured_of, packed, unpacked
+from eyespot.gallery.index_tables import FACTS, WordNumbers, fact_values, measured_of, packed, unpacked
 from eyespot.gallery.videos import stored
 from eyespot.storage import sqlite
 
@@ -39,7 +39,7 @@ class PictureTables:
 
     def forget_numbers(self) -> None:
         """Of words and folders: after a transaction that did not end well they may become those of others."""
-        self.words = Words(self.sql)
+        self.words = WordNumbers(self.sql)
         self._folders: dict[tuple[int, str], int] = {}
 
     @contextmanager

@@ -12,24 +12,25 @@ import sqlite3
 import time
 from typing import NamedTuple
 
-from eyespot import __version__
 from eyespot.gallery.photos.beside import table_beside
 from eyespot.gallery.photos.kinds import SkippedFiles
+from eyespot.gallery.photos.pictures import SUFFIXES
 from eyespot.gallery.photos.places import Root
 from eyespot.gallery.photos.raw import reads_raw
 from eyespot.gallery.videos.addresses import reads_video
 
+_READER = 1  # one more, whenever tars, their sidecars or their tables are read in another way
 _SETTLED = 3.0  # seconds: file systems write times in steps of up to two, so what is younger may change unseen
 
 
-class Stamp(NamedTuple):
+class ArchiveStamp(NamedTuple):
     """Size and times of an archive and of the table beside it, and what reads them; with the files left alone in it."""
 
     text: str
     skipped: SkippedFiles
 
     @classmethod
-    def of(cls, root: Root) -> Stamp | None:
+    def of(cls, root: Root) -> ArchiveStamp | None:
         """That of a root as it lies there now; None for one that is no tar, and for one just written."""
         if root.kind != "tar":
             return None
@@ -43,10 +44,10 @@ class Stamp(NamedTuple):
             return None
         files = [[one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino] for one in found]
         name = table.name if table else ""
-        return cls(json.dumps([__version__, reads_raw(), reads_video(), name, files]), SkippedFiles())
+        return cls(json.dumps([_READER, sorted(SUFFIXES), reads_raw(), reads_video(), name, files]), SkippedFiles())
 
     @classmethod
-    def known(cls, sql: sqlite3.Connection, number: int) -> Stamp | None:
+    def known(cls, sql: sqlite3.Connection, number: int) -> ArchiveStamp | None:
         """That of the last run that read all of the root and planned what it found."""
         row = sql.execute("SELECT stamp, skipped FROM stamps WHERE root = ?", (number,)).fetchone()
         return None if row is None else cls(row[0], SkippedFiles.from_json(row[1]))

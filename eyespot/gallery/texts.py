@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot.gallery.index_db import Failure, Ledger
 from eyespot.gallery.index_tables import SHARD_OF, STALE_ALL, unpacked
+from eyespot.gallery.older_ledgers import is_older
 from eyespot.gallery.photos.places import full_path
 from eyespot.gallery.rereading import NotReread, reread
 from eyespot.parallel import ordered_map
@@ -37,8 +38,9 @@ _UNREAD = f"""SELECT {SHARD_OF.format("p.number")}, p.number, p.id, d.root, d.pa
     JOIN paths ON paths.item = +p.number JOIN folders d ON d.number = folder
     LEFT JOIN picture_texts t ON t.item = p.number
     WHERE t.item IS NULL OR (:again AND t.failed IS NOT NULL) ORDER BY 1, 2, 4, 5"""
-_FAILED = """SELECT d.root AS root, min(d.path || name) AS path, t.failed FROM picture_texts t JOIN paths ON paths.item = +t.item
-    JOIN folders d ON d.number = folder WHERE t.failed IS NOT NULL GROUP BY t.item ORDER BY root, path"""
+_FAILED = """SELECT d.root AS root, min(d.path || name) AS path, t.failed FROM picture_texts t
+    JOIN paths ON paths.item = +t.item JOIN folders d ON d.number = folder
+    WHERE t.failed IS NOT NULL GROUP BY t.item ORDER BY root, path"""
 _FAILED_OLDER = """SELECT root, min(path) AS path, texts.failed FROM texts JOIN files USING(id)
     WHERE texts.failed IS NOT NULL GROUP BY texts.id ORDER BY root, path"""
 
@@ -100,9 +102,10 @@ def summary(ledger: Ledger, before: int) -> TextSummary:
 def failures(ledger: Ledger) -> list[Failure]:
     """Pictures whose text could not be read, by root and path; none in a ledger of an older eyespot."""
     tables = sqlite.table_names(ledger.sql)
-    if "picture_texts" not in tables and "texts" not in tables:
+    older = is_older(ledger.sql)
+    if ("texts" if older else "picture_texts") not in tables:
         return []
-    rows = ledger.sql.execute(_FAILED if "picture_texts" in tables else _FAILED_OLDER)
+    rows = ledger.sql.execute(_FAILED_OLDER if older else _FAILED)
     return [Failure(root, path, f"its text: {reason}") for root, path, reason in rows]
 
 

@@ -65,7 +65,7 @@ def live(gallery: Path) -> int:
     return int(view.live.sum())
 
 
-@pytest.mark.parametrize("table", ["plan", "imported", "items", "files", "roots", "stale", "labels"])
+@pytest.mark.parametrize("table", ["plan", "imported", "pictures", "spans", "paths", "roots", "stale", "labels"])
 def test_repairing_with_a_damaged_table_names_a_way_out_that_works(gallery: Path, starter: Encoder, table: str) -> None:
     before = sorted(place.read_bytes() for place in gallery.glob("shards/*/*.npy"))
     pages(gallery, table)
@@ -85,7 +85,7 @@ def test_repairing_with_a_damaged_table_names_a_way_out_that_works(gallery: Path
 
 def test_what_else_reads_it_says_the_same(gallery: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(4, dtype=np.float32))
-    pages(gallery, "files", "problems", "imported", "judgements", "asked")
+    pages(gallery, "paths", "problems", "imported", "judgements", "asked")
 
     def failures() -> None:
         with reading(gallery) as ledger:
@@ -126,7 +126,7 @@ def test_a_log_that_a_killed_run_left_beside_it_does_no_harm(gallery: Path, star
     place = gallery / "ledger.sqlite"
     with closing(sqlite3.connect(place, isolation_level=None)) as sql:
         sql.execute("PRAGMA journal_mode=WAL")
-        sql.execute("UPDATE files SET failed = 'of the old log'")
+        sql.execute("UPDATE paths SET failed = 'of the old log'")
         shutil.copy(gallery / "ledger.sqlite-wal", tmp_path / "log")
     place.write_bytes(b"\xff" * 9000)
     shutil.copy(tmp_path / "log", gallery / "ledger.sqlite-wal")

@@ -29,7 +29,7 @@ from eyespot.gallery.exports import npy as npy_export
 from eyespot.gallery.exports._vectors import write_parts
 from eyespot.gallery.formats import clip_retrieval, npy
 from eyespot.gallery.formats.exported import tells_too_much
-from eyespot.gallery.formats.items import Naming, key_hashes, merged, repeated
+from eyespot.gallery.formats.items import KnownHashes, Naming, key_hashes, repeated
 from eyespot.gallery.formats.registered import Copied, Imported, InPlace, VectorImport, take_in
 from eyespot.gallery.formats.tables import CsvFacts, ParquetFacts
 from eyespot.gallery.indexing import Options, index
@@ -278,7 +278,7 @@ def test_a_row_is_named_by_key_else_path_else_address_else_part_and_row(gallery:
 @settings(deadline=None, max_examples=examples(40))
 @given(parts=st.lists(st.lists(st.sampled_from("abc"), min_size=1), min_size=1, max_size=4))
 def test_ids_told_apart_are_unique_and_the_first_of_each_keeps_its_own(parts: list[list[str]]) -> None:
-    known, names = np.zeros(0, np.uint64), []
+    known, names = KnownHashes(), list[str]()
     with tempfile.TemporaryDirectory() as place:
         for shard, part in enumerate(parts):
             table = Path(place, "t.parquet")
@@ -286,7 +286,7 @@ def test_ids_told_apart_are_unique_and_the_first_of_each_keeps_its_own(parts: li
             hashes = key_hashes(ParquetFacts(table), Naming("f", "0", clip_retrieval.LAYOUT))
             again = repeated(hashes, known)
             names += [f"{key}#{shard}/{row}" if again[row] else key for row, key in enumerate(part)]
-            known = merged(known, hashes)
+            known.add(hashes)
     assert len(set(names)) == len(names)
     assert {key for key in names if "#" not in key} == {key for part in parts for key in part}
 

@@ -183,7 +183,7 @@ def kill_while_reading(gallery: Path, photos: Path, pictures: int) -> int:
     child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE)
     while child.poll() is None:
         with reading(gallery) as ledger:
-            (count,) = ledger.sql.execute("SELECT count(*) FROM texts").fetchone()
+            (count,) = ledger.sql.execute("SELECT count(*) FROM picture_texts").fetchone()
         if count >= pictures:
             child.kill()
         time.sleep(0.01)

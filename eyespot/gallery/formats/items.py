@@ -90,20 +90,38 @@ def _hashes(ids: Iterator[Column]) -> Hashes:
     return np.concatenate(found)
 
 
-def repeated(hashes: Hashes, known: Hashes) -> Mask:
-    """True for rows whose id was there before, in `known` (sorted) or further up, (rows,)."""
+class KnownHashes:
+    """The numbers of ids that are there, in sorted runs, each more than twice as long as the next.
+
+    So n numbers that come in parts are merged in n log n steps, and not all of them again with each part.
+    """
+
+    def __init__(self) -> None:
+        self.runs: list[Hashes] = []
+
+    def add(self, more: Hashes) -> None:
+        """Take in those of one more part."""
+        run = np.sort(more)
+        while self.runs and len(self.runs[-1]) <= 2 * len(run):  # a stable sort takes each as one run
+            run = np.sort(np.concatenate([self.runs.pop(), run]), kind="stable")
+        self.runs.append(run)
+
+    def holds(self, ordered: Hashes) -> Mask:
+        """Which of these sorted numbers are there, (n,)."""
+        there = np.zeros(len(ordered), bool)
+        for run in self.runs:
+            there |= np.searchsorted(run, ordered) < np.searchsorted(run, ordered, side="right")
+        return there
+
+
+def repeated(hashes: Hashes, known: KnownHashes) -> Mask:
+    """True for rows whose id was there before, in `known` or further up, (rows,)."""
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     after_equal = np.concatenate([[False], ordered[1:] == ordered[:-1]])[: len(hashes)]
-    is_known = np.searchsorted(known, ordered) < np.searchsorted(known, ordered, side="right")
     again = np.empty(len(hashes), bool)
-    again[order] = after_equal | is_known
+    again[order] = after_equal | known.holds(ordered)
     return again
-
-
-def merged(known: Hashes, more: Hashes) -> Hashes:
-    """Both, sorted; `known` is already, and a stable sort takes it as one run."""
-    return np.sort(np.concatenate([known, np.sort(more)]), kind="stable")
 
 
 def write_items(folder: Path, facts: FactTable, naming: Naming, target: PartTarget, again: Mask) -> None:

@@ -21,13 +21,13 @@ from eyespot.gallery.files import map_array, need_open
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.formats.items import (
     MEANT,
+    KnownHashes,
     Layout,
     Naming,
     PartTarget,
     item_hashes,
     key_hashes,
     labels_of,
-    merged,
     repeated,
     write_items,
 )
@@ -190,15 +190,15 @@ class _Import:
         # The ledger knows a root by its path: the slash keeps the import apart from the same folder indexed for photos.
         root = self.ledger.add_root(Root(os.path.join(self.source.folder, ""), "import"))
         self._write_header()
-        known = np.zeros(0, np.uint64)
+        known = KnownHashes()
         if new:
             # Ids differ within a space; in two spaces one id is one picture
             shards = self.ledger.sql.execute("SELECT shard FROM imported WHERE space = ? ORDER BY shard", (self.stem,))
             for place in dict.fromkeys(disk.places_of(self.gallery, (shard for (shard,) in shards)).values()):
-                known = merged(known, item_hashes(place))
+                known.add(item_hashes(place))
         for part in _report_rows(new, self.mapped, "importing", progress):
             shard = self._add(part, root, lost[part], way, known)
-            known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
+            known.add(item_hashes(disk.shard_path(self.gallery, shard)))
         self._write_header()
         rows = sum(len(array) for array in self.mapped.values())
         return Imported(rows, total, len(self.source.parts), self._notes(sum(map(len, lost.values()))))
@@ -239,7 +239,7 @@ class _Import:
 
     # -- what is new ----------------------------------------------------------------------------------------
 
-    def _add(self, part: Part, root: int, lost: list[int], way: VectorImport, known: NDArray[np.uint64]) -> int:
+    def _add(self, part: Part, root: int, lost: list[int], way: VectorImport, known: KnownHashes) -> int:
         facts, array = self.facts[part], self.mapped[part]
         naming = Naming(self.source.format, part.name, self.source.layout)
         again = repeated(key_hashes(facts, naming), known)
