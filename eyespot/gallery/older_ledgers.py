@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from eyespot.gallery.index_tables import WordNumbers, fact_values, packed, split
+from eyespot.gallery.index_tables import VIEW, WordNumbers, fact_values, packed, split
 from eyespot.storage import sqlite
 
 TABLES = frozenset({"files", "items", "texts", "seen", "seen_labels"})
@@ -38,6 +38,7 @@ def take_over(sql: sqlite3.Connection) -> None:
             )
         for table in TABLES:
             sql.execute(f"DROP TABLE IF EXISTS main.{table}")
+        sql.execute(VIEW)
     with suppress(sqlite3.OperationalError):  # without room for it the file stays as long as it is
         sql.execute("VACUUM")
 
