@@ -12,11 +12,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from eyespot.kernels.cache import keep_compiled_kernels
+
+keep_compiled_kernels()
+
+import numba  # noqa: E402
+import numpy as np  # noqa: E402
+from llvmlite import ir  # noqa: E402
+from numba import types  # noqa: E402
+from numba.extending import intrinsic  # noqa: E402
 
 
 def compiled(function: Any) -> Any:
