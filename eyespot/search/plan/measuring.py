@@ -207,6 +207,7 @@ def _made(
             for at in places:
                 os.pread(file.fileno(), 2 * dim, at)
             seek = (time.perf_counter() - start) / 200
+    write_codes(vectors[:1], folder / "vectors")  # the kernels may have to be compiled first
     start = time.perf_counter()
     write_codes(vectors, folder / "vectors")
     seconds = time.perf_counter() - start
