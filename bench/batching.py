@@ -52,7 +52,7 @@ def spent(search: Search, threads: int, count: int) -> tuple[float, list[float]]
     return time.perf_counter() - begun, waited
 
 
-def race(name: str, alone: Search, batched: Search, threads: int, rounds: int) -> Iterator[Measurement]:
+def crowds(name: str, alone: Search, batched: Search, threads: int, rounds: int) -> Iterator[Measurement]:
     """Both in turn, on the same queries."""
     count = max(4 * threads, 40)
     ratios, waiting = [], {"one by one": list[float](), "batched": list[float]()}
@@ -105,10 +105,10 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
     for threads in (8, 50):
         batched: Search = lambda at: shared.search(queries[at : at + 1], K, mask(at))  # noqa: E731
-        yield from race("plain", alone, batched, threads, rounds)
+        yield from crowds("plain", alone, batched, threads, rounds)
     for threads in (8, 50):
         adapted: Search = lambda at: shared_scan.search([views[at]], K, mask(at))  # noqa: E731
-        yield from race("adapted", adapted_alone, adapted, threads, max(1, rounds // 2))
+        yield from crowds("adapted", adapted_alone, adapted, threads, max(1, rounds // 2))
     say(f"{counts.queries} queries in {counts.scans} scans")
 
 

@@ -37,7 +37,7 @@ from eyespot.web._tier import SearchTier
 from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of, voices_on
 from eyespot.web.found.counts import Countable, mask_of
 from eyespot.web.found.facets import facets_of
-from eyespot.web.found.facts import FactStore
+from eyespot.web.found.fact_store import FactStore
 from eyespot.web.found.judged import LedgerJudge, in_its_order
 from eyespot.web.found.open_files import TooManyFilesError, refuse_too_many
 from eyespot.web.found.results import ListMask, RankedResult, Results, SearchContext

@@ -154,6 +154,7 @@ def test_a_machine_without_numba_is_measured_without_its_scans(
         from eyespot.search.plan.slopes import read_slopes
         known = read_slopes(None)
         found = measured(known, 64, Path(sys.argv[1]), (3000, 6000))
-        print(json.dumps([sorted(found.scan), found.build["codes"] > 0, found.rechecked == known.rechecked]))
+        scans = sorted(set(found.scan) - {"approximate"})  # by faiss, where it is installed
+        print(json.dumps([scans, found.build["codes"] > 0, found.rechecked == known.rechecked]))
     """
     assert python(blocked[WITHOUT], script, tmp_path) == [["float16", "float32", "quari"], True, True]

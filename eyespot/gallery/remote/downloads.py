@@ -16,8 +16,7 @@ from threading import Lock
 from eyespot.gallery.remote.manifest import File, mended
 from eyespot.gallery.remote.stores import PIECE, Store
 from eyespot.parallel import ordered_map
-from eyespot.storage import systems
-from eyespot.storage.atomic import flush
+from eyespot.storage.atomic import put_file
 from eyespot.storage.digests import BLAKE2B
 from eyespot.types import EyespotError, Progress
 
@@ -135,5 +134,4 @@ def _put(part: Path, item: Item) -> None:
     """Give a file its time and its name, once its bytes are on the disk. A name that a power cut takes comes again."""
     place, file = item
     os.utime(part, ns=(file.mtime_ns, file.mtime_ns))
-    flush(part)
-    systems.rename(lambda: part.replace(place))
+    put_file(part, place)

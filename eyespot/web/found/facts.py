@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk
 from eyespot.gallery.files import whole
 from eyespot.gallery.row_store import IdIndex, numbers_of, open_ids, open_rows, plain_type, rows_in
-from eyespot.web.found.masks import MaskStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,23 +142,6 @@ class ShardFacts:
         if pa.types.is_string(column.type) and column.nbytes > WIDE:
             column = column.cast(pa.large_string())
         return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
-
-
-class FactStore:
-    """All tables of facts that somebody holds open, and the masks of filters over them."""
-
-    def __init__(self) -> None:
-        self._known: WeakValueDictionary[TableStamp, ShardFacts] = WeakValueDictionary()
-        self._groups, self.masks = RowGroups(), MaskStore()
-
-    def open(self, shards: Sequence[Path]) -> Facts:
-        """The facts of these shards as they are now; those that somebody holds are not opened again."""
-        tables = []
-        for shard in shards:
-            stamp = TableStamp.of(shard)
-            known = self._known.get(stamp) or ShardFacts(stamp, self._groups)
-            tables.append(self._known.setdefault(stamp, known))
-        return Facts(tables)
 
 
 class Facts:

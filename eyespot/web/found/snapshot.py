@@ -30,7 +30,8 @@ from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
 from eyespot.types import Encoder, Mask, Query, Run, Term, Vectors
-from eyespot.web.found.facts import Facts, FactStore, ShardFacts
+from eyespot.web.found.fact_store import FactStore
+from eyespot.web.found.facts import Facts, ShardFacts
 from eyespot.web.found.scanning import ScanCounts, adapting, shared
 
 if TYPE_CHECKING:
