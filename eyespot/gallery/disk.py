@@ -156,7 +156,8 @@ def clear_shard(gallery: Path, number: int) -> None:
 def shard_path(gallery: Path, number: int) -> Path:
     """Where a shard lies, or the segment that begins with it."""
     place = gallery / "shards" / f"{number:05d}"
-    segments = [] if place.is_dir() else place.parent.glob(f"{place.name}-*")
+    found = () if place.is_dir() else place.parent.glob(f"{place.name}-*")
+    segments = (segment for segment in found if _NAME.fullmatch(segment.name))
     return max(segments, key=lambda segment: span_of(segment)[1], default=place)
 
 

@@ -128,7 +128,9 @@ class _IndexJob:
             self.summary.notes.append("the ledger did not know all shards; it was made again from them")
         known = set(self.ledger.failures())
         recovery.drop_damaged_digests(self.gallery)
+        look = damaged_files if self.options.repair else damaged_at_a_glance
         self._repair_facts()
+        self.summary.notes += recovery.repair_members(self.gallery, self.ledger, look)
         if self.options.remove:
             self._remove()
         self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
@@ -144,13 +146,12 @@ class _IndexJob:
         if self.options.text_reader:
             self._read_texts(self.options.text_reader)
         disk.write_header(self.gallery, self._header())  # also if it says nothing new: who serves it looks at its date
-        look = damaged_files if self.options.repair else damaged_at_a_glance
         self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress, look)
         self._fill_hashes(look)
         integrity.add_missing_digests(self.gallery)
         self.summary.notes += write_links(self.gallery, self.options.progress, look)
         self._merge_shards()
-        self.summary.notes += row_store.complete_if_room(self.gallery, self.options.progress)
+        self.summary.notes += row_store.complete_if_room(self.gallery, self.options.progress, look)
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)

@@ -135,5 +135,9 @@ class PictureTables:
         """How many rows each shard of scanned pictures has, in order."""
         return dict(self.sql.execute("SELECT shard, sum(rows) FROM spans GROUP BY shard ORDER BY shard").fetchall())
 
+    def span_rows(self, shard: int) -> list[int]:
+        """The rows of each shard that one was merged of, in order, as far as they were taken down one by one."""
+        return [rows for (rows,) in self.sql.execute("SELECT rows FROM spans WHERE shard = ? ORDER BY row", (shard,))]
+
     def _one(self, query: str, *values: Any) -> Any:
         return self.sql.execute(query, values).fetchone()[0]

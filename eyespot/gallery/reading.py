@@ -45,6 +45,11 @@ class OlderLedger(ReadOnlyLedger):
         """How many rows each shard of scanned pictures has, in order."""
         return dict(self.sql.execute("SELECT shard, count(*) FROM items GROUP BY shard ORDER BY shard").fetchall())
 
+    def known_shards(self) -> set[int]:
+        """Shards that hold rows, that are planned, or whose vectors others computed."""
+        query = "SELECT shard FROM items UNION SELECT shard FROM plan UNION SELECT shard FROM imported"
+        return {shard for (shard,) in self.sql.execute(query)}
+
     def _tally(self, roots: str, query: str) -> tuple[int, int]:
         query = f"SELECT count(DISTINCT id), count(id) FROM files WHERE place <> {VIDEO}"
         pictures, paths = self.sql.execute(query).fetchone()

@@ -6,8 +6,10 @@ next look reads every file once more, but embeds none that is known.
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import suppress
+from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -19,13 +21,15 @@ from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import RETRY, Ledger
 from eyespot.gallery.index_tables import SCHEMA, split
+from eyespot.gallery.int8_codes import LookAtFiles
 from eyespot.gallery.older_ledgers import TABLES
 from eyespot.gallery.photos.embedded_texts import EMBEDDED
+from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
 from eyespot.gallery.videos.addresses import frame_of, place_of_frame
 from eyespot.gallery.videos.facts import VIDEO_COLUMNS
 from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import new_file
-from eyespot.storage.digests import DIGESTS, damaged_files, sound_digests
+from eyespot.storage.digests import DIGESTS, damaged_files, new_digested, rewriting, sound_digests
 from eyespot.storage.write_ahead_log import log_damage
 from eyespot.types import Encoder, EyespotError
 
@@ -94,6 +98,37 @@ def drop_damaged_digests(gallery: Path) -> None:
             (folder / DIGESTS).unlink()
             for place in folder.glob("*.codes.npy"):
                 place.unlink()
+
+
+def repair_members(gallery: Path, record: Ledger, look: LookAtFiles) -> list[str]:
+    """Write the lists of members of segments again that are damaged; notes on them.
+
+    The ledger knows how many rows each shard had. Where it does not, all count as those of the first one, and links of
+    copies, which name rows by their old shards, are made again.
+    """
+    notes, shards = [], disk.shard_paths(gallery)
+    for at, segment in enumerate(shards):
+        first, last = disk.span_of(segment)
+        if first == last or not (look(segment, [MEMBERS]) or _has_no_members(segment)):
+            continue
+        imported = {number: rows for number, rows in record.imported_rows().items() if first <= number <= last}
+        counts = imported or dict(enumerate(record.span_rows(first), first))
+        if {first, last} != {min(counts, default=-1), max(counts, default=-1)}:
+            counts = {first: sum(counts.values()), last: 0}
+            for shard in shards[at:]:
+                with rewriting(shard, [LINKS]):
+                    (shard / LINKS).unlink(missing_ok=True)
+        with new_digested(segment / MEMBERS) as file:
+            file.write(json.dumps([asdict(Member(number, rows)) for number, rows in counts.items()]).encode())
+        notes.append(f"{segment} had lost the list of its shards; it is written again")
+    return notes
+
+
+def _has_no_members(segment: Path) -> bool:
+    try:
+        return not members_of(segment)
+    except EyespotError:
+        return True
 
 
 def rewrite_note(shard: Path, stem: str, encoder: Encoder) -> bool:

@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
+from eyespot.gallery.files import Damaged
 from eyespot.storage.digests import damaged_at_a_glance, new_digested, sound_digests
 from eyespot.types import Progress, no_progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from eyespot.gallery.int8_codes import LookAtFiles
 
 ROWS, IDS = disk.ROW_STORE
 MOST = 1 << 22  # rows; the facts of a larger shard would not fit into memory
@@ -179,19 +182,22 @@ def _mix(numbers: Numbers) -> Numbers:
 # -- writing ------------------------------------------------------------------------------------------------
 
 
-def complete(gallery: Path, progress: Progress = no_progress) -> int:
+def complete(gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance) -> int:
     """Write the files that segments and large shards lack; how many shards got some. Raises OSError on a full disk."""
-    lacking = [shard for shard in disk.shard_paths(gallery) if _is_large(shard) and not _is_current(shard)]
+    shards = [shard for shard in disk.shard_paths(gallery) if _is_large(shard)]
+    lacking = [shard for shard in shards if look(shard, disk.ROW_STORE) or not _is_current(shard)]
     for done, shard in enumerate(lacking):
         progress("writing facts by row", done, len(lacking))
         write_row_store(shard)
     return len(lacking)
 
 
-def complete_if_room(gallery: Path, progress: Progress = no_progress) -> list[str]:
+def complete_if_room(
+    gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance
+) -> list[str]:
     """The same; without room for them everything works all the same, and a note says so."""
     try:
-        complete(gallery, progress)
+        complete(gallery, progress, look)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         return [f"facts were not written by row ({reason}); make room and run the same line again"]
@@ -200,7 +206,11 @@ def complete_if_room(gallery: Path, progress: Progress = no_progress) -> list[st
 
 def _is_large(shard: Path) -> bool:
     first, last = disk.span_of(shard)
-    return (first < last or disk.count_items(shard) >= disk.LARGE) and disk.count_items(shard) <= MOST
+    try:
+        rows = disk.count_items(shard)
+    except Damaged:  # as of an import, which no run writes again
+        return False
+    return (first < last or rows >= disk.LARGE) and rows <= MOST
 
 
 def _is_current(shard: Path) -> bool:

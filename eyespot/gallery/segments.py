@@ -16,8 +16,8 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate, groupby
 from pathlib import Path
@@ -32,7 +32,7 @@ from eyespot.gallery.groups.hashes import HASHES
 from eyespot.gallery.row_store import complete, write_row_store
 from eyespot.kernels.codes import code_files, has_codes, write_codes
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import new_folder
+from eyespot.storage.atomic import is_forbidden, new_folder
 from eyespot.storage.digests import damaged_files, file_blake2b, new_digested, rewriting, sound_digests
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
@@ -144,7 +144,10 @@ def compact(gallery: Path, most: int = ROWS, progress: Progress = no_progress, g
             return merged
     except (OSError, sqlite3.OperationalError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise EyespotError(f"cannot write to {gallery} ({reason}); make room and run the same line again") from error
+        way_out = "make room and run the same line again"
+        if is_forbidden(error):
+            way_out = "give yourself the right to write there, or compact a copy of it"
+        raise EyespotError(f"cannot write to {gallery} ({reason}); {way_out}") from error
 
 
 def planned(gallery: Path, most: int = ROWS) -> list[list[Path]]:
@@ -163,6 +166,7 @@ class _Shard(NamedTuple):
     path: Path
     rows: int
     kind: tuple[Any, ...] | None  # what shards that are merged have in common; None for one that is left alone
+    columns: dict[str, tuple[str, str]]  # names and types, by names without upper case
 
 
 def mergeable(gallery: Path, ledger: Ledger, most: int = ROWS) -> list[list[Path]]:
@@ -170,33 +174,62 @@ def mergeable(gallery: Path, ledger: Ledger, most: int = ROWS) -> list[list[Path
     known, counts = ledger.shard_rows(), ledger.imported_rows()
     for number, place in disk.places_of(gallery, counts).items():
         known[disk.number_of(place)] = known.get(disk.number_of(place), 0) + counts[number]
-    shards = [_looked_at(shard, known) for shard in disk.shard_paths(gallery)]
+    there, indexes = disk.shard_paths(gallery), _covered(gallery)
+    shards = [_looked_at(shard, known, indexes) for shard in there]
+    # A shard that is planned or lost is still to be written, and a segment around its number would hide it.
+    absent = {*disk.places_of(gallery, ledger.known_shards()).values()}.difference(there)
+    shards = sorted(
+        [*shards, *(_Shard(place, 0, None, {}) for place in absent)], key=lambda one: disk.number_of(one.path)
+    )
     groups: list[list[Path]] = []
     for kind, run in groupby(shards, key=lambda shard: shard.kind):
-        group: list[Path] = []
-        rows = 0
-        for shard in run:
-            if group and rows + shard.rows > most:
-                groups.append(group)
-                group, rows = [], 0
-            group.append(shard.path)
-            rows += shard.rows
-        groups += [group] if kind is not None else []
+        groups += [] if kind is None else _divided(run, most)
     return [group for group in groups if len(group) > 1]
 
 
-def _looked_at(shard: Path, known: dict[int, int]) -> _Shard:
+def _divided(shards: Iterable[_Shard], most: int) -> list[list[Path]]:
+    """Shards in their order, cut where one has too many rows, or a column in another spelling or of another type."""
+    groups, rows, columns = [list[Path]()], 0, dict[str, tuple[str, str]]()
+    for shard in shards:
+        differs = any(columns.get(name, column) != column for name, column in shard.columns.items())
+        if differs or rows + shard.rows > most:
+            groups.append([])
+            rows, columns = 0, {}
+        groups[-1].append(shard.path)
+        rows += shard.rows
+        columns |= shard.columns
+    return groups
+
+
+def _covered(gallery: Path) -> list[set[str]]:
+    """The shards that each approximate index was built of: with others in one segment it would be of no use."""
+    found = []
+    for place in sorted(gallery.glob("indexes/*/[!.]*/settings.json")):
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            found.append({str(shard["shard"]) for shard in json.loads(place.read_bytes())["shards"]})
+    return found
+
+
+def _looked_at(shard: Path, known: dict[int, int], indexes: Sequence[set[str]]) -> _Shard:
     """Vectors that were imported in place lie elsewhere; local features stay beside the shard they were made of."""
-    rows = known.get(disk.number_of(shard), 0)
-    local = shard / "local"
+    import pyarrow.parquet as pq
+
+    number = disk.number_of(shard)
+    rows, local = known.get(number, 0), shard / "local"
     if not rows or (local.is_dir() and any(local.iterdir())):
-        return _Shard(shard, rows, None)
+        return _Shard(shard, rows, None, {})
     try:
-        kinds = sorted((disk.stem_of(note.space), note.dtype, note.source or "") for note in disk.read_notes(shard))
-        kind = (*kinds, (shard / HASHES).exists()) if disk.count_items(shard) == rows else None
+        notes = {disk.stem_of(note.space): note for note in disk.read_notes(shard)}
+        kinds = [(stem, note.dtype or disk.dtype_of(shard, stem), note.source or "") for stem, note in notes.items()]
+        with whole(shard / disk.ITEMS, lambda: disk.way_out(shard)) as place:
+            facts = pq.read_metadata(place)
+            columns = {one.name.casefold(): (one.name, str(one.type)) for one in facts.schema.to_arrow_schema()}
     except EyespotError:  # a repair comes first
-        return _Shard(shard, rows, None)
-    return _Shard(shard, rows, None if any(source for *_, source in kinds) else kind)
+        return _Shard(shard, rows, None, {})
+    if facts.num_rows != rows or any(source for *_, source in kinds):
+        return _Shard(shard, rows, None, {})
+    covered = tuple(f"{number:05d}" in shards for shards in indexes)
+    return _Shard(shard, rows, (*sorted(kinds), (shard / HASHES).exists(), covered), columns)
 
 
 # -- merging ------------------------------------------------------------------------------------------------
@@ -284,8 +317,8 @@ def _has_links(shard: Path) -> bool:
 
 
 def _members(shard: Path, rows: int) -> list[Member]:
-    digests = {name: digest for name, digest in sound_digests(shard).items() if name.count(".") == 1}
-    vectors = {name: digest for name, digest in digests.items() if name.endswith(".npy")}
+    names = {f"{disk.stem_of(note.space)}.npy" for note in disk.read_notes(shard)}
+    vectors = {name: digest for name, digest in sound_digests(shard).items() if name in names}
     return members_of(shard) or [Member(disk.number_of(shard), rows, vectors)]
 
 

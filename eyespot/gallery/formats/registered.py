@@ -243,16 +243,24 @@ class _Import:
         facts, array = self.facts[part], self.mapped[part]
         naming = Naming(self.source.format, part.name, self.source.layout)
         again = repeated(key_hashes(facts, naming), known)
-        shard = self.ledger.free_shard()
+        shard = self._unfinished()
         with new_folder(disk.shard_path(self.gallery, shard)) as folder:
             write_items(folder, facts, naming, PartTarget(shard, root, self.labels), again)
             way.put(folder, array, disk.SpaceNote(self.space, lost, [], str(part.vectors)))
-        # Killed before this line, the next run finds the number free and clears the folder.
+        # Killed before this line, the next import writes the folder anew.
         self.ledger.sql.execute(
             "INSERT INTO imported(shard, root, rows, format, space, source) VALUES (?, ?, ?, ?, ?, ?)",
             (shard, root, len(array), self.source.format, self.stem, str(part.vectors)),
         )
         return shard
+
+    def _unfinished(self) -> int:
+        """The number of the shard that a killed import left and the ledger does not know; else a free one."""
+        known = self.ledger.known_shards()
+        shards = [shard for shard in disk.shard_paths(self.gallery) if disk.number_of(shard) not in known]
+        last = disk.last_number(self.gallery)
+        left = len(shards) == 1 and disk.span_of(shards[0]) == (last, last) and disk.is_imported(shards[0])
+        return last if left and last > max(known, default=-1) else self.ledger.free_shard()
 
     def _write_header(self) -> None:
         self.header.roots = self.ledger.roots()

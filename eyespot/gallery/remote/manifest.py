@@ -73,7 +73,7 @@ class Manifest:
         if folder == "indexes":
             return f"indexes/{rest.partition('/')[0]}"
         file = name.rpartition("/")[2]
-        return next((stem for stem in self.stems if file.startswith(stem) and file[len(stem)] == "."), FACTS)
+        return next((stem for stem in self.stems if file.startswith(f"{stem}.")), FACTS)
 
     def parts_of(self, part: str) -> set[str]:
         """The parts that are meant, FACTS among them: all of them by EVERYTHING."""
