@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.cluster import wire
+from eyespot.cluster.link import UnreadableRowsError
 from eyespot.cluster.mapped import Mapped, map_file
 from eyespot.cluster.starting import connected
 from eyespot.gallery.files import need_open
-from eyespot.kernels.codes import Codes, NotFiniteVectors
+from eyespot.kernels.codes import Block, Codes, NotFiniteVectors
 from eyespot.types import AdaptedQuery, EyespotError, NearestRows, ScanRequest, UsageError
 
 _AT_ONCE = 8  # messages
@@ -83,7 +84,7 @@ class RayDriver:
 
         need_open(len(head["blocks"]))
         found = [Mapped(path, kind, tuple(shape), at, bytes.fromhex(s)) for path, kind, shape, at, s in head["blocks"]]
-        blocks, codes = [map_file(one) for one in found], [_codes_at(prefix) for prefix in head["codes"]]
+        blocks, codes = _mapped(found), [_codes_at(prefix) for prefix in head["codes"]]
         index, scan = self._backend.index(blocks, codes), self._backend.scan(blocks, codes)
         index.hold()
         self._galleries[head["gallery"]] = index, scan
@@ -121,6 +122,14 @@ def _requests(head: dict[str, Any], queries: Sequence[Any], bits: Arrays) -> lis
     return [ScanRequest(query, k, masks.get(mask)) for query, k, mask in asked]
 
 
+def _mapped(sources: Sequence[Mapped]) -> list[Block]:
+    """The blocks, mapped; the server still has open what was removed since."""
+    try:
+        return [map_file(one) for one in sources]
+    except EyespotError as error:
+        raise UnreadableRowsError(str(error)) from error
+
+
 def _codes_at(prefix: str) -> Codes | None:
     """Codes by their place alone: the workers read them."""
     nothing: Any = np.empty(0)
@@ -132,7 +141,8 @@ def _reply_of(answers: Sequence[NearestRows]) -> Answer:
 
 
 def _fault(error: EyespotError) -> dict[str, Any]:
-    kind = "damage" if isinstance(error, NotFiniteVectors) else "usage" if isinstance(error, UsageError) else "lost"
+    kinds = {NotFiniteVectors: "damage", UsageError: "usage", UnreadableRowsError: "unreadable"}
+    kind = next((name for kind, name in kinds.items() if isinstance(error, kind)), "lost")
     return {"fault": kind, "text": str(error)}
 
 

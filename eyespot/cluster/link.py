@@ -38,6 +38,10 @@ class RowsClosedError(EyespotError):
     """The process that speaks to Ray has closed these rows, for it opened others since; open them again."""
 
 
+class UnreadableRowsError(EyespotError):
+    """The workers cannot open these rows, such as those of shards that were merged since; others they can."""
+
+
 class DriverProcess:
     """One process that speaks to Ray, from its beginning to its end."""
 
@@ -45,14 +49,17 @@ class DriverProcess:
         """Returns when the cluster answers; `EyespotError` says why it does not."""
         line = [sys.executable, "-P", "-m", "eyespot.cluster.driver", address, str(workers)]
         # A session of its own: Ctrl-C is for the server, which then ends this
-        self._process = subprocess.Popen(
-            line,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env=_environment(),
-        )
+        try:
+            self._process = subprocess.Popen(
+                line,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env=_environment(),
+            )
+        except OSError as error:  # no memory, or too many processes or open files; later there may be room
+            raise EyespotError(f"no process that speaks to Ray can begin ({error}); see what else runs here") from error
         assert self._process.stdin is not None and self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
         self._writing, self._waiting, self._ids = threading.Lock(), dict[int, Future[wire.Message]](), count()
@@ -177,6 +184,8 @@ class RayLink:
                 return found
         except LinkLostError as error:
             self.lost(driver, str(error))
+        except (RowsClosedError, UnreadableRowsError):
+            pass  # of these rows alone: the workers go on with others
         self.by_itself += 1
         return instead()
 
@@ -231,7 +240,12 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [own, os.environ.get("PYTHONPATH")]))}
 
 
-_FAULTS = {"usage": UsageError, "damage": NotFiniteVectors, "closed": RowsClosedError}
+_FAULTS = {
+    "usage": UsageError,
+    "damage": NotFiniteVectors,
+    "closed": RowsClosedError,
+    "unreadable": UnreadableRowsError,
+}
 
 
 def _raise(head: dict[str, Any]) -> NoReturn:

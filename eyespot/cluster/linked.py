@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.cluster.link import DriverProcess, LinkLostError, RayLink, RowsClosedError
+from eyespot.cluster.link import DriverProcess, RayLink, RowsClosedError, UnreadableRowsError
 from eyespot.cluster.mapped import mapping_of
 from eyespot.kernels.codes import Block, Codes
 from eyespot.kernels.rows import Ids, Reals
@@ -34,9 +34,9 @@ class LinkedRows:
         self._prefixes = [prefix for _, prefix in sources]
 
     def open(self, driver: DriverProcess) -> None:
-        """Let the workers open the rows; `LinkLostError` for what lies in no file."""
+        """Let the workers open the rows; `UnreadableRowsError` for what lies in no file."""
         if not self._mapped:
-            raise LinkLostError("some vectors lie in no file")
+            raise UnreadableRowsError("some vectors lie in no file")
         with self._opening:
             if self._name not in driver.opened:
                 driver.ask({"do": "open", "gallery": self._name, "blocks": self._sources, "codes": self._prefixes})

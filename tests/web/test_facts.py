@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from eyespot.web._problems import Problem
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.fact_store import FactStore
 from eyespot.web.found.facts import Facts, RowGroups
-from eyespot.web.found.masks import MaskStore, PackedMask
+from eyespot.web.found.masks import RUNS, MaskStore, PackedMask
 from eyespot.web.found.snapshot import Snapshot
 from tests.examples import examples
 from tests.web.conftest import copy_gallery
@@ -165,7 +167,10 @@ def slow_table(folder: Path) -> Path:
     return folder
 
 
-SLOW = " OR ".join(f"regexp_matches(id, '(a|aa)+{letter}$')" for letter in "bcdefghi")
+SLOW, SLOWER = (
+    " OR ".join(f"regexp_matches(id, '(a|aa)+{letter}$')" for letter in letters)
+    for letters in ("bcdefghi", "bcdefghijklmnopqrstuvwxyz" * 4)
+)
 
 
 def test_who_waits_too_long_learns_how_far_it_is_and_finds_it_done_later(tmp_path: Path) -> None:
@@ -201,6 +206,74 @@ def test_slow_filters_hold_nobody_up(tmp_path: Path) -> None:
 
     assert not any(run.over.is_set() for run in runs)
     store.close()
+
+
+def test_a_filter_over_columns_of_another_type_is_no_run_to_wait_for(tmp_path: Path) -> None:
+    """A space whose shards all have numbers compares numbers, also while another one's texts are compared."""
+    slow = slow_table(tmp_path / "slow" / "shards" / "00000")
+    _, facts = facts_in(tmp_path / "quick")
+    store = MaskStore(patience=600, stretch=1)
+    busy = list(FactStore().open([slow]).tables)
+    for number in range(2):  # both threads have something to do
+        store._run(busy, filters.Condition(f"{SLOWER} OR id = '{number}'", ("id",)), {"id": "VARCHAR"})
+    condition = filters.Condition("typeof(\"number\") = 'BIGINT'", ("number",))
+    kinds = filters.kinds_of([table.stamp.path for table in facts.tables])
+    store._run(list(facts.tables), condition, kinds | {"number": "VARCHAR"})
+
+    found = store.mask(facts.tables[:1], condition, kinds)
+
+    assert found.tolist() == [True] * 5
+    store.close()
+
+
+def test_a_remembered_mask_is_of_one_type_however_a_column_is_spelled(tmp_path: Path) -> None:
+    _, facts = facts_in(tmp_path)
+    store, condition = MaskStore(), filters.Condition("typeof(\"NUMBER\") = 'BIGINT'", ("NUMBER",))
+    kinds = filters.kinds_of([table.stamp.path for table in facts.tables])
+
+    assert store.mask(facts.tables, condition, kinds).all()
+    assert not store.mask(facts.tables, condition, kinds | {"number": "VARCHAR"}).any()
+
+
+@pytest.mark.parametrize("rows", [0, 7])
+def test_a_table_that_was_removed_or_written_anew_since_is_not_filtered(tmp_path: Path, rows: int) -> None:
+    store, facts = facts_in(tmp_path)
+    files = [table.stamp.path for table in facts.tables]
+    condition, kinds = filters.checked("number >= 0", ["number"]), filters.kinds_of(files)
+    if rows:
+        disk.write_items(files[1].parent, pa.table({"id": [str(at) for at in range(rows)], "number": range(rows)}))
+    else:
+        shutil.rmtree(files[1].parent)
+
+    with pytest.raises(Problem, match="changed while this filter ran; search again") as raised:
+        store.masks.mask(facts.tables, condition, kinds)
+
+    assert raised.value.status == 503
+    again = store.open([file.parent for file in files if file.exists()])
+    assert store.masks.mask(again.tables, condition, kinds).all()
+
+
+def test_filters_that_wait_have_a_limit(tmp_path: Path) -> None:
+    """Each holds what it has found so far, and goes on when nobody waits for it any more."""
+    tables = list(FactStore().open([slow_table(tmp_path / "shards" / "00000")]).tables)
+    store = MaskStore(patience=600)
+    for number in range(RUNS):
+        store._run(tables, filters.Condition(f"{SLOWER} OR id = '{number}'", ("id",)), {"id": "VARCHAR"})
+
+    with pytest.raises(Problem, match="many filters run now; search again in a while"):
+        store.mask(tables, filters.Condition("id = 'another'", ("id",)), {"id": "VARCHAR"})
+    store.close()
+
+
+def test_the_end_of_a_server_does_not_wait_for_a_slow_filter(tmp_path: Path) -> None:
+    tables = list(FactStore().open([slow_table(tmp_path / "shards" / "00000")]).tables)
+    store = MaskStore()
+    run = store._run(tables, filters.Condition(SLOWER, ("id",)), {"id": "VARCHAR"})
+    time.sleep(0.2)
+
+    store.close()
+
+    assert run.over.wait(60) and isinstance(run.error, Problem) and not run.found
 
 
 def test_facts_stay_when_their_shard_is_merged_and_removed(tmp_path: Path) -> None:
@@ -242,3 +315,18 @@ def test_a_new_snapshot_opens_and_counts_only_what_is_new(tmp_path: Path) -> Non
     assert facets_of(second).labels == facets.labels
     assert [one is two for one, two in zip(first.tables, second.tables, strict=True)] == [True] * len(first.tables)
     assert all(len(table.made) for table in second.tables)
+
+
+def test_an_old_snapshot_lets_go_of_its_files_at_once(tmp_path: Path) -> None:
+    """Not when Python looks for circles: until then its files would count as open beside those of newer ones."""
+    snapshot = Snapshot(Collection(copy_gallery(tmp_path, 6), "starter"), FactStore(), "1")
+    snapshot.prepare()
+    facets_of(snapshot)
+    block = weakref.ref(snapshot.view.blocks[0])
+    gc.collect()
+    gc.disable()
+    try:
+        del snapshot
+        assert block() is None
+    finally:
+        gc.enable()

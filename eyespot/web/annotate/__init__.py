@@ -24,6 +24,7 @@ from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Ses
 from eyespot.web.annotate._table import COLUMNS, NUMBERS, TableRequest, labels_of
 from eyespot.web.annotate._taking import zipped
 from eyespot.web.found.facets import facets_of
+from eyespot.web.found.snapshot import Snapshot
 
 router = new_router("/annotate")
 LINKS = (Link("Annotate", "/annotate", Role.ANNOTATOR),)
@@ -54,9 +55,9 @@ def _annotators(house: Served) -> list[str]:
 def take_in(at: Session, house: Served, text: Words, label: Short = "") -> Response:
     """Take a query in and list the nearest photos to its words, or all of a label."""
     at.annotator_name()
-    mask = mask_of_a_label(house.snapshot(), label) if label.strip() else None  # a wrong one leaves no query behind
+    labelled = _labelled(house, label)  # a wrong one leaves no query behind
     query = query_of_words(at, house, text)
-    _fill(at, house, query, mask)
+    _fill(at, house, query, labelled)
     return _to_grid(query)
 
 
@@ -65,13 +66,21 @@ def fill(at: Session, house: Served, query: Annotated[str, Form(max_length=LONGE
     """List photos for a query that came without any: the nearest ones to its words, or all of a label."""
     at.annotator_name()
     wanted = at.store.query(query).id
-    _fill(at, house, wanted, mask_of_a_label(house.snapshot(), label) if label.strip() else None)
+    _fill(at, house, wanted, _labelled(house, label))
     return _to_grid(wanted)
 
 
-def _fill(at: AnnotationSession, house: AppState, query: str, mask: Mask | None) -> None:
-    if mask is not None:
-        list_all(at, query, house.snapshot(), mask)
+def _labelled(house: AppState, label: str) -> tuple[Snapshot, Mask] | None:
+    """The photos of a label, as rows of the gallery as it is now; None without a label."""
+    if not label.strip():
+        return None
+    snapshot = house.snapshot()
+    return snapshot, mask_of_a_label(snapshot, label)
+
+
+def _fill(at: AnnotationSession, house: AppState, query: str, labelled: tuple[Snapshot, Mask] | None) -> None:
+    if labelled is not None:
+        list_all(at, query, *labelled)
     elif not at.store.candidates(query):
         grow_list(at, house, query)
 

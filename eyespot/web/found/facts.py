@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk
 from eyespot.gallery.files import whole
 from eyespot.gallery.row_store import IdIndex, numbers_of, open_ids, open_rows, plain_type, rows_in
+from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,6 +86,13 @@ class ShardFacts:
         if self.by_row is not None:
             _ = self.ids  # mapped now, for the folder may be gone later
         self.made: dict[Any, Any] = {}  # of its columns, by whoever needs it again
+
+    def is_current(self) -> bool:
+        """Whether the table still lies where it was opened, and was not written anew."""
+        try:
+            return TableStamp.of(self.shard)[:3] == self.stamp[:3]
+        except EyespotError:
+            return False
 
     @cached_property
     def file(self) -> pq.ParquetFile:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
-from eyespot.types import Mask
+from eyespot.types import Mask, Progress
 from eyespot.web._problems import Problem
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 PATIENCE = 10.0  # seconds that somebody waits for a filter; then it goes on without them
 MASKS = 256 << 20  # bytes of remembered masks
 AT_ONCE = 2  # filters that run at the same time
+RUNS = 64  # filters that run or wait for their turn; what they have found meanwhile takes memory beside `MASKS`
 STRETCH = 1 << 25  # rows that a filter looks at before it is another one's turn
 FILES = 512  # tables, likewise
 
@@ -92,8 +93,8 @@ class MaskStore:
     def __init__(self, limit: int = MASKS, patience: float = PATIENCE, stretch: int = STRETCH) -> None:
         self.limit, self.patience, self.stretch, self.size = limit, patience, stretch, 0
         self._masks: OrderedDict[_MaskKey, PackedMask] = OrderedDict()
-        self._runs: dict[tuple[Condition, tuple[TableStamp, ...]], _FilterRun] = {}
-        self._lock = Lock()
+        self._runs: dict[tuple[_MaskKey, ...], _FilterRun] = {}
+        self._lock, self._closing = Lock(), False
         self._threads = ThreadPoolExecutor(AT_ONCE, "filter")
 
     def mask(self, tables: Sequence[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> Mask:
@@ -127,8 +128,7 @@ class MaskStore:
         """What is remembered, and the tables of which nothing is."""
         found, lacking = {}, []
         with self._lock:
-            for table in tables:
-                key = _key(table, condition, kinds)
+            for table, key in zip(tables, _keys(tables, condition, kinds), strict=True):
                 if (known := self._masks.get(key)) is None:
                     lacking.append(table)
                 else:
@@ -138,16 +138,19 @@ class MaskStore:
 
     def _run(self, tables: list[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> _FilterRun:
         """The run of a filter over these tables: one that somebody else waits for, or a new one."""
-        key = (condition, tuple(table.stamp for table in tables))
+        key = tuple(_keys(tables, condition, kinds))
         with self._lock:
             if (run := self._runs.get(key)) is None:
-                run = next((one for one in self._runs.values() if _covers(one, condition, tables)), None)
+                # When another one began, less was known
+                run = next((one for other, one in self._runs.items() if set(key).issubset(other)), None)
+            if run is None and len(self._runs) >= RUNS:
+                raise Problem(503, "many filters run now; search again in a while", {"Retry-After": "10"})
             if run is None:
                 run = self._runs[key] = _FilterRun(condition, dict(kinds), tables, _stretches(tables, self.stretch))
                 self._threads.submit(self._advance, key, run)
         return run
 
-    def _advance(self, key: tuple[Condition, tuple[TableStamp, ...]], run: _FilterRun) -> None:
+    def _advance(self, key: tuple[_MaskKey, ...], run: _FilterRun) -> None:
         """Look at some millions of rows, then it is the turn of who waits."""
         try:
             part = next(run.stretches, None)
@@ -162,28 +165,38 @@ class MaskStore:
         run.over.set()
 
     def _look(self, run: _FilterRun, part: list[ShardFacts]) -> None:
-        masks = filters.file_masks([table.stamp.path for table in part], run.condition, run.kinds)
-        for table, mask in zip(part, masks, strict=True):
+        masks = _masks_of(part, run, self._go_on)
+        for table, key, mask in zip(part, _keys(part, run.condition, run.kinds), masks, strict=True):
             packed = run.found[table.stamp] = PackedMask.of(mask)
-            key = _key(table, run.condition, run.kinds)
             with self._lock:
                 self.size += packed.nbytes - (self._masks[key].nbytes if key in self._masks else 0)
                 self._masks[key] = packed
                 while self.size > self.limit and self._masks:
                     self.size -= self._masks.popitem(last=False)[1].nbytes
 
+    def _go_on(self, *_: object) -> None:
+        if self._closing:
+            raise Problem(503, "the server ends")
+
     def close(self) -> None:
-        """Begin nothing more."""
+        """Begin nothing more, and stop what runs: the end of the process would wait for it."""
+        self._closing = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _key(table: ShardFacts, condition: Condition, kinds: Mapping[str, str]) -> _MaskKey:
-    return _MaskKey(table.stamp, condition, tuple(kinds.get(name, "") for name in (*condition.columns, "paths")))
+def _keys(tables: Sequence[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> list[_MaskKey]:
+    folded = {name.casefold(): kind for name, kind in kinds.items()}  # as a condition finds its columns
+    own = tuple(folded.get(name.casefold(), "") for name in (*condition.columns, "paths"))
+    return [_MaskKey(table.stamp, condition, own) for table in tables]
 
 
-def _covers(run: _FilterRun, condition: Condition, tables: Sequence[ShardFacts]) -> bool:
-    """Whether a run looks at all of these tables: when it began, less was known."""
-    return run.condition == condition and {table.stamp for table in tables} <= {one.stamp for one in run.tables}
+def _masks_of(part: Sequence[ShardFacts], run: _FilterRun, progress: Progress) -> list[Mask]:
+    """What a filter finds in these tables; `Problem` if one was written anew or merged meanwhile."""
+    try:
+        return filters.file_masks([table.stamp.path for table in part], run.condition, run.kinds, progress=progress)
+    finally:
+        if not all(table.is_current() for table in part):  # looked at last: what was read before is of that table
+            raise Problem(503, "the gallery has changed while this filter ran; search again", {"Retry-After": "1"})
 
 
 def _stretches(tables: Sequence[ShardFacts], rows: int) -> Iterator[list[ShardFacts]]:

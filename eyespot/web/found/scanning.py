@@ -146,7 +146,8 @@ class SharedScan:
 
     def __init__(self, opened: Callable[[], Scan], lock: AbstractContextManager[Any], counts: ScanCounts) -> None:
         self._opened = opened
-        self._batcher = Batcher(self.search_each, lock, counts)
+        # A method of its own would make a circle: the files of an old snapshot would stay open until Python finds it
+        self._batcher = Batcher(lambda requests: opened().search_each(requests), lock, counts)
 
     def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
         """As the scan itself."""
