@@ -9,20 +9,15 @@ import zipfile
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from eyespot import rooms
 from eyespot.curate.annotate.annotation_store import AnnotationStore, mark_of
-from eyespot.gallery.indexing import Options, index
-from eyespot.web import Access, Role, ServerSettings, annotate
-from eyespot.web.annotate._lists import query_of_words
+from eyespot.web import Access, Role, ServerSettings
 from eyespot.web.annotate._overview import TOLD, Overview
 from tests.curate.annotate import world
-from tests.gallery.conftest import draw
-from tests.web.conftest import TOKENS, at_this_machine, copy_gallery, from_afar
+from tests.web.conftest import TOKENS, at_this_machine, from_afar
 
 
 @pytest.fixture(scope="module")
@@ -238,23 +233,6 @@ def test_a_label_lists_all_its_photos_and_no_others(ada: TestClient) -> None:
     ada.post("/annotate/queries", data={"text": "a wading bird", "label": "kind=heron"})
     payload = ada.get("/annotate/photos", params={"query": "a wading bird"}).json()
     assert (payload["total"], payload["grows"]) == (10, False)
-
-
-def test_a_label_is_of_the_gallery_as_it_was_when_it_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Photos come while a query is taken in: rows have other numbers then, or are more."""
-    gallery = copy_gallery(tmp_path)
-
-    def meanwhile(*given: Any) -> str:
-        draw(tmp_path / "photos" / "new.jpg", 900)
-        index(gallery, [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options())
-        return query_of_words(*given)
-
-    monkeypatch.setattr(annotate, "query_of_words", meanwhile)
-    with at_this_machine(ServerSettings(gallery, hosts=None, cache=tmp_path / "cache")) as client:
-        client.post("/name", data={"name": "Ada"})
-        answer = client.post("/annotate/queries", data={"text": "a wading bird", "label": "kind=heron"})
-        assert answer.status_code == 200
-        assert client.get("/annotate/photos", params={"query": "a wading bird"}).json()["total"] == 24
 
 
 @pytest.mark.parametrize(("label", "status"), [("kind", 422), ("kind=whale", 404), ("no column=1", 422)])
