@@ -32,7 +32,7 @@ from eyespot.gallery.videos.addresses import VIDEO
 from eyespot.gallery.videos.stored import video_counts
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
-from eyespot.storage.digests import DIGESTS, damaged_at_a_glance, damaged_files
+from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
 from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, TextReader, Vectors
 from eyespot.types.progress import Progress, no_progress
@@ -334,7 +334,7 @@ class _IndexJob:
                 if not why or self._can_repair(folder, rows, f"damaged vectors ({why})"):
                     self._fill(shard, stem, rows, note)
 
-    def _fill_hashes(self, look: int8_codes.LookAtFiles) -> None:
+    def _fill_hashes(self, look: LookAtFiles) -> None:
         """Perceptual hashes that are damaged; a repair also makes those that an older eyespot did not."""
         for shard in self.ledger.shard_rows():
             folder = disk.shard_path(self.gallery, shard)

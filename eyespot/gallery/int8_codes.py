@@ -6,16 +6,13 @@ their codes go; a search without up-to-date codes is as exact, and slower.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from eyespot.gallery import disk
 from eyespot.gallery.view import Gallery, View
 from eyespot.kernels.codes import code_files, current_codes, write_codes
-from eyespot.storage.digests import damaged_at_a_glance, file_blake2b, rewriting, sound_digests
+from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, file_blake2b, rewriting, sound_digests
 from eyespot.types import EyespotError, Progress
-
-LookAtFiles = Callable[[Path, Iterable[str]], Mapping[str, str]]  # a folder and names: those that are damaged, and why
 
 
 def write_spaces(gallery: Path, every: bool, progress: Progress, look: LookAtFiles) -> list[str]:

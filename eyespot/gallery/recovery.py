@@ -21,7 +21,6 @@ from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import RETRY, Ledger
 from eyespot.gallery.index_tables import SCHEMA, split
-from eyespot.gallery.int8_codes import LookAtFiles
 from eyespot.gallery.older_ledgers import TABLES
 from eyespot.gallery.photos.embedded_texts import EMBEDDED
 from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
@@ -29,7 +28,7 @@ from eyespot.gallery.videos.addresses import frame_of, place_of_frame
 from eyespot.gallery.videos.facts import VIDEO_COLUMNS
 from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import new_file
-from eyespot.storage.digests import DIGESTS, damaged_files, new_digested, rewriting, sound_digests
+from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_files, new_digested, rewriting, sound_digests
 from eyespot.storage.write_ahead_log import log_damage
 from eyespot.types import Encoder, EyespotError
 

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged
-from eyespot.storage.digests import damaged_at_a_glance, new_digested, sound_digests
+from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested, sound_digests
 from eyespot.types import Progress, no_progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from eyespot.gallery.int8_codes import LookAtFiles
 
 ROWS, IDS = disk.ROW_STORE
 MOST = 1 << 22  # rows; the facts of a larger shard would not fit into memory

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ BLAKE2B = partial(hashlib.blake2b, digest_size=16)
 DIGESTS = "digests.txt"
 CHANGED = "its bytes are not those that were written"
 GONE = "no such file or directory"
+LookAtFiles = Callable[[Path, Iterable[str]], Mapping[str, str]]  # a folder and names: those that are damaged, and why
 
 
 def file_sha256(path: Path) -> str:

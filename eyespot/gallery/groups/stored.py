@@ -19,12 +19,11 @@ from eyespot.gallery.groups.colours import SIGNS
 from eyespot.gallery.groups.hashes import FORMS, HASHES, read_hashes, read_numbers
 from eyespot.gallery.groups.near_duplicates import Families, Hashes
 from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
-from eyespot.gallery.int8_codes import LookAtFiles
 from eyespot.gallery.segments import LINKS, current_numbers
 from eyespot.gallery.videos.addresses import frame_of
 from eyespot.gallery.videos.facts import VIDEO_ID
 from eyespot.gallery.view import Gallery, View
-from eyespot.storage.digests import damaged_at_a_glance, new_digested
+from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
 
 Numbers = NDArray[np.int64]
