@@ -2,7 +2,8 @@
 
 And k-means, which builders share. numba compiles the kernels, if the extra [fast] is installed; else their twins in
 numpy do the work, `NAME_numpy.py` beside `NAME.py`. This module alone decides which. Only `cache`, `codes`, `rows`,
-`kmeans` and the twins may be imported freely; the others load numba, half a second that a small gallery never repays.
+`prefetch`, `kmeans` and the twins may be imported freely; the others load numba, half a second that a small gallery
+never repays.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.kernels import compiled, kernels_in
+from eyespot.kernels.prefetch import prefetch_rows
 from eyespot.storage.atomic import new_file
 from eyespot.storage.systems import usable_cores, write_at
 from eyespot.types import EyespotError, UsageError
@@ -313,7 +314,9 @@ def _centre(block: Block) -> NDArray[np.float32]:
 
 def _digest(block: Block) -> NDArray[np.uint8]:
     digest = blake2b(f"{block.shape} {block.dtype.str}".encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(block[evenly(len(block), 64)]).tobytes())
+    rows = evenly(len(block), 64)
+    prefetch_rows(block, rows)
+    digest.update(np.ascontiguousarray(block[rows]).tobytes())
     return np.frombuffer(digest.digest(), np.uint8)
 
 

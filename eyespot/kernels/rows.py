@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.kernels.codes import Block, floats
+from eyespot.kernels.prefetch import MOST, prefetch_rows
 from eyespot.types import UsageError
 
 Ids = NDArray[np.int64]
@@ -74,6 +75,7 @@ class RowBlocks:
     def scores(self, rows: Ids, query: Reals, inner: Inner) -> Reals:
         """The inner products of some rows (n,) with one query (dim,), in double precision."""
         order = np.argsort(rows)
+        self._prefetch(rows[order])
         found = np.empty(len(rows))
         for block, first, part in self._by_block(rows[order]):
             found[part] = _scores(block, rows[order[part]] - first, query, inner)
@@ -86,6 +88,7 @@ class RowBlocks:
         if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
             return self._stretch(int(rows[0]), int(rows[-1]) + 1)
         order = np.argsort(rows, kind="stable")
+        self._prefetch(rows[order])
         found = np.empty((len(rows), self.dim), np.float32)
         for block, first, part in self._by_block(rows[order]):
             found[order[part]] = block[rows[order[part]] - first]
@@ -96,6 +99,11 @@ class RowBlocks:
         parts = [floats(block, slice(*cut)) for block, cut in zip(self.blocks, cuts.tolist(), strict=True)]
         parts = [part for part in parts if len(part)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _prefetch(self, ascending: Ids) -> None:
+        if len(ascending) <= MOST:
+            for block, first, part in self._by_block(ascending):
+                prefetch_rows(block, ascending[part] - first)
 
     def _by_block(self, ascending: Ids) -> Iterator[tuple[Block, int, slice]]:
         cuts = np.searchsorted(ascending, self.starts)
