@@ -1,6 +1,6 @@
 """Twenty million rows in segments: import, merge, open, filter, search, and a server with workers for eight people.
 
-A clip-retrieval folder of made-up float16 vectors (512 dimensions, 50 parts of 400,000; --quick: a hundredth) is
+A clip-retrieval folder of made-up float16 vectors (512 dimensions, 50 parts of 400,000; --million 5: of 100,000; --quick: a hundredth) is
 imported with --copy, coded and merged into segments by the commands that a user runs. Then are measured: the time
 until a search can begin, the files that are mapped, the time of filters, one exact query and one through a map of its
 own, with vectors in memory and on a cold disk. Answers are compared with a float64 scan of all rows.
@@ -11,7 +11,7 @@ the other. Every answer of the two must be the same to the last bit. `--times FI
 `eyespot plan --measure --slopes FILE` writes them); without it they are measured first. Goal: times within a quarter
 of the plan. The full size needs 65 GB of disk and about half an hour.
 
-    python bench/segments.py [--quick] [--json] [--folder DIR] [--times FILE]
+    python bench/segments.py [--quick] [--json] [--folder DIR] [--times FILE] [--million N]
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from eyespot.search.plan.arithmetic import PlanRequest, seconds_of, ways
 from eyespot.search.plan.measuring import SyntheticVectors
 from eyespot.search.plan.slopes import Slopes, read_slopes
 
-PARTS, ROWS, DIM, K = 50, 400_000, 512, 50  # fewer parts than an index run merges by itself
+PARTS, DIM, K = 50, 512, 50  # fewer parts than an index run merges by itself
 TRIALS, CHECKED, PIECE = 9, 2, 50_000
 PEOPLE, WORKERS, SEARCHES = 8, 2, 24
 QUARTER = 1.25
@@ -345,7 +345,7 @@ def slopes_here(options: Namespace) -> Slopes:
 
 
 def measurements(options: Namespace) -> Iterator[Measurement]:
-    rows, world = ROWS // (100 if options.quick else 1), clusters(dim=DIM)
+    rows, world = int(options.million * 1e6) // PARTS // (100 if options.quick else 1), clusters(dim=DIM)
     clip, gallery = options.folder / "clip", options.folder / "gallery"
     slopes = slopes_here(options)
     make_folder(clip, world, rows)
@@ -369,4 +369,5 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 if __name__ == "__main__":
     command = Command(__doc__, fast=True, quick="a hundredth of the size")
     command.add_argument("--times", type=Path, help="the table of slopes of this machine, measured there if missing")
+    command.add_argument("--million", type=float, default=20.0, help="so many million rows")
     command.run(measurements)
