@@ -1,9 +1,9 @@
 """Twenty million rows in segments: import, merge, open, filter, search, and a server with workers for eight people.
 
-A clip-retrieval folder of made-up float16 vectors (512 dimensions, 50 parts of 400,000; --million 5: of 100,000; --quick: a hundredth) is
-imported with --copy, coded and merged into segments by the commands that a user runs. Then are measured: the time
-until a search can begin, the files that are mapped, the time of filters, one exact query and one through a map of its
-own, with vectors in memory and on a cold disk. Answers are compared with a float64 scan of all rows.
+A clip-retrieval folder of made-up float16 vectors (512 dimensions, 50 parts of 400,000; --million 5: of 100,000;
+--quick: a hundredth) is imported with --copy, coded and merged into segments by the commands that a user runs. Then
+are measured: the time until a search can begin, the files that are mapped, the time of filters, one exact query and
+one through a map of its own, with vectors in memory and on a cold disk. Answers are compared with a float64 scan.
 
 At the end two servers answer the same searches (words, a photo, a filter, an adapter, pages deep in a result): one
 process alone, and `serve --ray local --workers 2` with eight people at once, while its workers are killed one after
