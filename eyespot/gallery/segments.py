@@ -31,10 +31,19 @@ from eyespot.gallery.files import whole
 from eyespot.gallery.groups.hashes import HASHES
 from eyespot.gallery.row_store import complete, write_row_store
 from eyespot.kernels.codes import code_files, has_codes, write_codes
+from eyespot.parallel import ordered_map
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, new_folder
-from eyespot.storage.digests import damaged_files, file_blake2b, new_digested, rewriting, sound_digests
+from eyespot.storage.digests import (
+    damaged_files,
+    file_blake2b,
+    new_digested,
+    rewriting,
+    sound_digests,
+    write_digests,
+)
 from eyespot.storage.locks import locked
+from eyespot.storage.systems import usable_cores
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 if TYPE_CHECKING:
@@ -254,7 +263,8 @@ def merge(
     for group in groups:
         progress("merging shards", done, total)
         done += len(group)
-        if damaged := next((shard for shard in group if damaged_files(shard)), None):
+        looks = ordered_map(damaged_files, group, usable_cores(), 0)
+        if damaged := next((shard for shard, found in zip(group, looks, strict=False) if found), None):
             made.notes.append(f"{damaged} has a damaged file, so its neighbours stay apart; {disk.way_out(damaged)}")
             continue
         segment = _segment(gallery, group)
@@ -306,6 +316,7 @@ def _segment(gallery: Path, shards: Sequence[Path]) -> Path:
         members = [member for shard, rows in zip(shards, sizes, strict=True) for member in _members(shard, rows)]
         with new_digested(folder / MEMBERS) as file:
             file.write(json.dumps([asdict(member) for member in members]).encode())
+        write_digests(folder, sound_digests(folder))  # newer than the times that were set, so a glance finds no change
         disk.write_header(gallery, disk.read_or_rebuild_header(gallery))  # from now on with the format of segments
     return place
 

@@ -9,12 +9,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import ExifTags, Image
 
-from eyespot import sample
+from eyespot import rooms, sample
 from eyespot.gallery.groups.listing import file_groups
 from eyespot.gallery.groups.near_duplicates import Families, likely_pairs
 from eyespot.gallery.groups.stored import LINKS, Groups
@@ -22,6 +24,7 @@ from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.view import Gallery, View
 from eyespot.types import Encoder, no_progress
+from tests.cli.conftest import run_eyespot
 from tests.examples import examples
 
 HERONS = Path(__file__).parents[3] / "shared" / "data" / "open_wildlife"
@@ -231,4 +234,30 @@ def test_families_are_the_same_however_their_pairs_come(pairs: list[tuple[int, i
             both = reached[a] | reached[b]
             reached |= dict.fromkeys(both, both)
 
+    every = np.array([(a, b) for a in range(20) for b in range(20)])
+    assert at_once.apart(every).tolist() == [[a, b] for a, b in every.tolist() if b not in reached[a]]
     assert at_once.first().tolist() == in_parts.first().tolist() == [min(reached[row]) for row in range(20)]
+
+
+def test_imported_photos_without_their_pictures_are_bursts_by_time_and_camera(tmp_path: Path) -> None:
+    """Of eight rows two were taken by one camera in one second, and look alike."""
+    clip = tmp_path / "clip"
+    for name in ("img_emb", "metadata"):
+        (clip / name).mkdir(parents=True)
+    vectors = np.eye(8, 512, dtype=np.float32)
+    vectors[4] = vectors[2]
+    np.save(clip / "img_emb" / "img_emb_0.npy", vectors)
+    second = [None, 5, 70, 70, 71, None, 500, 900]
+    table = {
+        "image_path": [f"{row}.jpg" for row in range(8)],
+        "taken": pa.array([None if at is None else BEGUN + timedelta(seconds=at) for at in second], pa.timestamp("s")),
+        "camera": ["trap", "", "trap", "other", "trap", "trap", None, None],
+    }
+    pq.write_table(pa.table(table), clip / "metadata" / "metadata_0.parquet")
+    line = ("import", "clip-retrieval", clip, "-g", tmp_path / "gallery", "-e", "starter")
+    assert run_eyespot(*line).returncode == 0
+
+    index(tmp_path / "gallery", [], [rooms.load("encoders", "starter")], Options())
+
+    numbers = Groups(opened(tmp_path / "gallery")).numbers
+    assert numbers.tolist() == [-1, -1, 2, -1, 2, -1, -1, -1]

@@ -25,6 +25,7 @@ from eyespot.gallery.remote import fetch, publish
 from eyespot.gallery.segments import compact, members_of
 from eyespot.gallery.view import Gallery
 from eyespot.search.index_choice import Measured, stored_of
+from eyespot.storage.digests import DIGESTS
 from eyespot.types import EyespotError, UsageError, no_progress
 from tests.cli.conftest import run_eyespot
 from tests.gallery.conftest import draw
@@ -116,6 +117,14 @@ def test_a_segment_has_all_rows_and_every_answer_stays(gallery: Path) -> None:
     assert stored_of(view, "faiss", {}, Measured(0.9, 50, 1, "words")).shards == covered
     assert len(list((gallery / "shards").rglob("*.npy"))) * SHARDS == files
     assert faults(gallery, no_progress) == [] and not compact(gallery, grace=0).segments
+
+
+def test_a_fresh_segment_is_not_read_whole_to_see_that_it_is_sound(gallery: Path) -> None:
+    (name,) = compact(gallery, grace=0.0).segments
+
+    folder = gallery / "shards" / name
+    digests = (folder / DIGESTS).stat().st_mtime_ns
+    assert all(file.stat().st_ctime_ns <= digests for file in folder.iterdir() if file.name != DIGESTS)
 
 
 def test_links_of_copies_lead_to_the_rows_where_they_are_now(gallery: Path, tmp_path: Path) -> None:

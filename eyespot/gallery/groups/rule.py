@@ -50,18 +50,24 @@ class Signs:
 class Frames:
     """Photos by row: blocks of vectors, what their pictures look like, when taken in seconds, with which camera.
 
-    seconds: NaN where it is not known.
+    seconds: NaN where it is not known. cameras: a number for each camera, `ALONE` where it is not known.
     """
 
     blocks: Sequence[Vectors]
     signs: Signs
     seconds: NDArray[np.float64]
-    cameras: Sequence[str | None]
+    cameras: Ids
 
     @cached_property
     def starts(self) -> Ids:
         """The first row of each block, and the count of all at the end."""
         return np.cumsum([0, *(len(block) for block in self.blocks)])
+
+    @property
+    def timed(self) -> Mask:
+        """Whether it is known when and with which camera each was taken, (rows,)."""
+        timed: Mask = (self.cameras >= 0) & np.isfinite(self.seconds)
+        return timed
 
     def until(self, row: int) -> Frames:
         """The rows before this one."""
@@ -91,6 +97,8 @@ def links_of(frames: Frames, since: int) -> Ids:
     Each link is a row, a higher one, and the kind: 0 for copies, 1 for frames of a burst. Links over links make a
     group. They depend on nothing that comes after these rows.
     """
+    if not (frames.signs.hashes[since:, 0].any() or frames.timed[since:].any()):  # imported, without their pictures
+        return np.empty((0, 3), np.int64)
     families, hashes = Families(len(frames.seconds)), frames.signs.hashes
     for pairs in hash_pairs(hashes, CLOSE_BITS, since):
         families.join(_may_be_copies(frames, pairs))
@@ -100,11 +108,11 @@ def links_of(frames: Frames, since: int) -> Ids:
     copies = families.first()
     families.join(_burst_frames(frames, since))
     first = families.first()
-    rows = np.arange(len(first))
-    parts = [np.stack([copies, rows, np.zeros_like(rows)], axis=1)[copies != rows]]
-    joined = (first != copies) & (copies == rows)  # the first of a family of copies that a burst joins to another
-    parts.append(np.stack([first, rows, np.ones_like(rows)], axis=1)[joined])
-    return np.concatenate(parts)
+    own = copies == np.arange(len(copies))
+    copied = np.flatnonzero(~own)
+    joined = np.flatnonzero(own & (first != copies))  # the first of copies that a burst joins to others
+    columns = [(copies[copied], copied, np.zeros_like(copied)), (first[joined], joined, np.ones_like(joined))]
+    return np.concatenate([np.stack(column, axis=1) for column in columns])
 
 
 def _may_be_copies(frames: Frames, pairs: Ids) -> Ids:
@@ -116,9 +124,7 @@ def _may_be_copies(frames: Frames, pairs: Ids) -> Ids:
 
 def _burst_frames(frames: Frames, since: int) -> Ids:
     """Pairs of frames of one camera, taken soon one after the other and alike, (pairs, 2)."""
-    codes = {camera: code for code, camera in enumerate(sorted({str(name) for name in frames.cameras if name}))}
-    camera = np.array([codes.get(str(name), ALONE) for name in frames.cameras], np.int64)
-    rows = np.flatnonzero((camera >= 0) & np.isfinite(frames.seconds))
+    camera, rows = frames.cameras, np.flatnonzero(frames.timed)
     rows = rows[np.lexsort((rows, frames.seconds[rows], camera[rows]))]
     pairs = np.concatenate([np.stack([rows[:-step], rows[step:]], axis=1) for step in range(1, NEXT + 1)])
     soon = np.abs(np.diff(frames.seconds[pairs], axis=1)[:, 0]) <= FRAME_SECONDS

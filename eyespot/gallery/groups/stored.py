@@ -7,9 +7,9 @@ shard's links depend on no later shard, so what was written of a gallery stays a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,10 @@ from eyespot.gallery.view import Gallery, View
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Numbers = NDArray[np.int64]
-_EPOCH = datetime(1970, 1, 1)
 _SHARD = 1 << 32  # the number of a row is its place in its shard, plus so much for each shard number
 
 
@@ -83,19 +85,39 @@ def frames_of(view: View, shards: int | None = None) -> Frames:
     """What the rule looks at, for each row of a view, or of its first shards."""
     hashes: list[Hashes] = [np.empty((0, FORMS), np.uint64)]
     colours: list[NDArray[np.uint8]] = [np.empty((0, SIGNS), np.uint8)]
-    seconds: list[float] = []
-    cameras: list[str | None] = []
+    seconds, cameras = [np.empty(0)], [np.empty(0, np.int64)]
+    known: dict[str, int] = {}
     for shard, block in zip(view.shards[:shards], view.blocks, strict=False):
         of_rows = read_hashes(shard, len(block))
         hashes.append(of_rows[0])
         colours.append(of_rows[1])
-        facts = disk.read_items(shard)
-        known = {name: facts[name].to_pylist() for name in ("taken", "camera") if name in facts.column_names}
-        none = [None] * len(block)  # imported facts may have neither
-        seconds += [np.nan if when is None else (when - _EPOCH).total_seconds() for when in known.get("taken", none)]
-        cameras += known.get("camera", none)
+        facts = disk.read_items(shard, ["taken", "camera"])
+        there = facts.column_names  # imported facts may have neither
+        seconds.append(_seconds(facts["taken"]) if "taken" in there else np.full(len(block), np.nan))
+        cameras.append(_numbered(facts["camera"], known) if "camera" in there else np.full(len(block), ALONE))
     signs = Signs(np.concatenate(hashes), np.concatenate(colours))
-    return Frames(view.blocks[:shards], signs, np.array(seconds, np.float64), cameras)
+    return Frames(view.blocks[:shards], signs, np.concatenate(seconds), np.concatenate(cameras))
+
+
+def _seconds(column: pa.ChunkedArray[Any]) -> NDArray[np.float64]:
+    """Times in seconds, (rows,); NaN for null."""
+    import pyarrow as pa
+
+    never = np.iinfo(np.int64).min
+    numbers: Any = column.cast(pa.timestamp("us")).cast(pa.int64())
+    micros: Any = np.from_dlpack(numbers.fill_null(never).combine_chunks())
+    return np.where(micros == never, np.nan, micros / 1e6)
+
+
+def _numbered(column: pa.ChunkedArray[Any], known: dict[str, int]) -> Numbers:
+    """The number of each name, (rows,), also of those that come new to `known`; ALONE for null and for no name."""
+    import pyarrow as pa
+
+    names: Any = column.combine_chunks().dictionary_encode()
+    numbers = [known.setdefault(str(name), len(known)) if name else ALONE for name in names.dictionary.to_pylist()]
+    at: Any = np.from_dlpack(names.indices.cast(pa.int64()).fill_null(-1))
+    found: Numbers = np.array([*numbers, ALONE], np.int64)[at]  # -1 is the last
+    return found
 
 
 def frames_by_video(view: View) -> Numbers:
