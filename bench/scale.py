@@ -188,10 +188,8 @@ def linear(name: str, times: Times) -> Measurement:
 def slopes_of(known: Slopes, made: CodedBlocks, times: dict[str, Times], rows: int) -> Slopes:
     """The table of slopes, with lines through all sizes."""
     scan = {**known.scan, **{name: through(of_sizes, rows, SIZES) for name, of_sizes in times.items()}}
-    build = {**known.build, "codes": made.coding / (sum(map(len, made.blocks)) * DIM) * 1e9}
-    left = rechecked(made.blocks[0], made.codes[0], made.world)
-    machine = this_machine()
-    return replace(known, machine=machine, cores=os.cpu_count() or 1, scan=scan, build=build, rechecked=left)
+    left = rechecked(made.codes[0], made.world)
+    return replace(known, machine=this_machine(), cores=os.cpu_count() or 1, scan=scan, rechecked=left)
 
 
 def through(times: Times, rows: int, sizes: Sequence[int]) -> Line:

@@ -349,13 +349,13 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     clip, gallery = options.folder / "clip", options.folder / "gallery"
     slopes = slopes_here(options)
     make_folder(clip, world, rows)
-    eyespot("import", "clip-retrieval", clip, "-g", gallery, "-e", "starter", "--copy")
+    steps = {"import": eyespot("import", "clip-retrieval", clip, "-g", gallery, "-e", "starter", "--copy")}
     shutil.rmtree(clip)
-    coding = eyespot("index", "-g", gallery, "--codes")
-    planned_coding = slopes.build["codes"] * PARTS * rows * DIM / 1e9
-    yield against_plan("codes", coding, planned_coding)
+    steps["codes"] = eyespot("index", "-g", gallery, "--codes")
     before = opened(gallery)
-    eyespot("compact", "-g", gallery, "--rows", max(1000, PARTS * rows // 20))
+    steps["merging"] = eyespot("compact", "-g", gallery, "--rows", max(1000, PARTS * rows // 20))
+    for name, seconds in steps.items():
+        yield against_plan(name, seconds, slopes.build[name] * PARTS * rows * DIM / 1e9)
     forget(gallery)
     cold, after = opened(gallery), opened(gallery)
     for name, found in (("parts", before), ("segments, cold disk", cold), ("segments", after)):

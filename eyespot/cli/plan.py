@@ -53,6 +53,7 @@ def run(
     """Estimate machines, memory, disk, hours and money for a collection, from measured slopes."""
     from eyespot import rooms, sample
     from eyespot.search.plan.arithmetic import building, cheapest, needs, rented
+    from eyespot.search.plan.growing import with_building
     from eyespot.search.plan.measuring import as_toml, measured, with_rate
     from eyespot.search.plan.slopes import read_slopes
     from eyespot.storage.files import write_whole
@@ -63,6 +64,7 @@ def run(
         known = with_rate(known, loaded, sorted(sample.photos().glob("*.jpg")))
         with tempfile.TemporaryDirectory(prefix="eyespot-plan-") as folder:
             known = measured(known, dim or loaded.space.dim, Path(folder), _MEASURED)
+            known = with_building(known, dim or loaded.space.dim, Path(folder), _MEASURED[-1])
         if slopes:
             write_whole(slopes, lambda file: file.write(as_toml(known).encode()))
     if rent:

@@ -155,6 +155,6 @@ def test_a_machine_without_numba_is_measured_without_its_scans(
         known = read_slopes(None)
         found = measured(known, 64, Path(sys.argv[1]), (3000, 6000))
         scans = sorted(set(found.scan) - {"approximate"})  # by faiss, where it is installed
-        print(json.dumps([scans, found.build["codes"] > 0, found.rechecked == known.rechecked]))
+        print(json.dumps([scans, found.rechecked == known.rechecked]))
     """
-    assert python(blocked[WITHOUT], script, tmp_path) == [["float16", "float32", "quari"], True, True]
+    assert python(blocked[WITHOUT], script, tmp_path) == [["float16", "float32", "quari"], True]

@@ -15,6 +15,7 @@ GIB = 1 << 30
 USABLE = 0.8  # of a machine's memory: the rest is for the system, the program and what a query needs for itself
 HOUR, MONTH = 3600.0, 730.0  # seconds, hours
 _STEP = 1.15  # from one number of machines of a copy to the next that is tried; 32 steps lead to 76 times as many
+STEPS = ("import", "codes", "merging", "approximate")
 _CODE_FACTS = 20  # bytes beside the codes of a row: four bounds and a length
 
 
@@ -113,11 +114,10 @@ def _needs(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> Needs:
 
 def _for_latency(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> int | None:
     """The machines that answer one query in time; None if no number does."""
-    alone = seconds_of(wanted, slopes, way, 1)
-    if alone <= wanted.latency:
+    if seconds_of(wanted, slopes, way, 1) <= wanted.latency:
         return 1
-    left = wanted.latency - slopes.scan[way.name].fixed - slopes.call
-    return math.ceil((alone - slopes.scan[way.name].fixed) / left) if left > 0 else None
+    left = wanted.latency - slopes.scan[way.name].fixed - slopes.call - _rechecking(slopes, way)
+    return math.ceil(_scanning(wanted, slopes, way) / left) if left > 0 else None
 
 
 def _with_users(wanted: PlanRequest, slopes: Slopes, way: SearchPlan, least: int) -> tuple[int, int] | None:
@@ -136,9 +136,13 @@ def _with_users(wanted: PlanRequest, slopes: Slopes, way: SearchPlan, least: int
 
 def seconds_of(wanted: PlanRequest, slopes: Slopes, way: SearchPlan, machines: int) -> float:
     """Of one query, over so many machines that each hold their share."""
-    scanning = slopes.scan[way.name].slope * wanted.numbers / BILLION / speed_up(wanted, slopes)
-    spread = scanning + _rechecking(wanted, slopes, way)
-    return slopes.scan[way.name].fixed + spread / machines + (slopes.call if machines > 1 else 0.0)
+    here = slopes.scan[way.name].fixed + _rechecking(slopes, way) + (slopes.call if machines > 1 else 0.0)
+    return here + _scanning(wanted, slopes, way) / machines
+
+
+def _scanning(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> float:
+    """Seconds that one machine takes to read all that a query has to read."""
+    return slopes.scan[way.name].slope * wanted.numbers / BILLION / speed_up(wanted, slopes)
 
 
 def speed_up(wanted: PlanRequest, slopes: Slopes) -> float:
@@ -147,9 +151,9 @@ def speed_up(wanted: PlanRequest, slopes: Slopes) -> float:
     return float((2 * slopes.scaling) ** doublings)
 
 
-def _rechecking(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> float:
+def _rechecking(slopes: Slopes, way: SearchPlan) -> float:
     """Seconds spent reading single rows from disk: where vectors are not in memory, as the plan has it for int8."""
-    return slopes.rechecked * wanted.images / 1e6 * slopes.seek if way.name == "int8" else 0.0
+    return slopes.rechecked * slopes.seek if way.name == "int8" else 0.0
 
 
 def _price(wanted: PlanRequest, slopes: Slopes) -> float:
@@ -163,7 +167,7 @@ def building(wanted: PlanRequest, slopes: Slopes) -> Iterator[Building]:
     """What has to be done once, step by step; on m machines each takes an m-th of the hours and the same money."""
     rate = wanted.images_per_second
     yield _building("embedding", wanted.images / rate / HOUR if rate else None, _price(wanted, slopes))
-    for step in ("codes", "approximate"):
+    for step in STEPS:
         if step in slopes.build:
             hours = slopes.build[step] * wanted.numbers / BILLION / HOUR / speed_up(wanted, slopes)
             yield _building(step, hours, _price(wanted, slopes))

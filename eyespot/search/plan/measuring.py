@@ -1,4 +1,4 @@
-"""A minute's look at this machine: how fast it embeds, scans and codes, over vectors made for the purpose.
+"""A minute's look at this machine: how fast it embeds and scans, over vectors made for the purpose.
 
 Two sizes of a gallery give a line; both fit into memory. Vectors are clustered, of unit length, with a spectrum that
 falls as a power law, in float16 on disk.
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from eyespot import rooms
 from eyespot.kernels import compiled
 from eyespot.kernels.codes import Codes, write_codes
+from eyespot.kernels.rows import RowBlocks
 from eyespot.search.plan.slopes import BILLION, Line, Rate, Slopes
 from eyespot.search.tuning import DEPTHS
 from eyespot.storage.atomic import flush
@@ -33,6 +34,7 @@ RANK, K = 64, 50
 SHARE = 0.99  # of the 50 nearest, that an approximate index finds
 _PIECE = 20_000
 _TRIALS = 15
+_SEEKS = 200
 
 
 class SyntheticVectors:
@@ -135,13 +137,13 @@ def _timed(search: Search, query: Floats) -> float:
     return time.perf_counter() - start
 
 
-def rechecked(vectors: NDArray[Any], codes: Codes, world: SyntheticVectors, trials: int = _TRIALS) -> float:
-    """Rows of a million that the int8 scan leaves in doubt, and that are read again; the mean of some queries."""
+def rechecked(codes: Codes, world: SyntheticVectors, trials: int = _TRIALS) -> float:
+    """Rows that the int8 scan of a query leaves in doubt, and that are read again; the mean of some queries."""
     from eyespot.indexes import CodedProducts
 
     coded = CodedProducts([codes], None)
     left = [len(coded.scan(world.query(), K, None)[0].rows) for _ in range(trials)]
-    return float(np.mean(left)) * 1e6 / len(vectors)
+    return float(np.mean(left))
 
 
 def line(points: Sequence[tuple[float, float]]) -> Line:
@@ -158,19 +160,18 @@ def line(points: Sequence[tuple[float, float]]) -> Line:
 
 
 def measured(known: Slopes, dim: int, folder: Path, sizes: Sequence[int]) -> Slopes:
-    """What is known, with the scans and codes of this machine in place of another's, at these numbers of rows."""
+    """What is known, with the scans of this machine in place of another's, at these numbers of rows."""
     world = SyntheticVectors(dim)
     points: dict[str, list[tuple[float, float]]] = {}
-    coding, building, left = [], list[tuple[float, float]](), 0.0
+    indexing, left = list[tuple[float, float]](), 0.0
     for rows in sizes:
-        for vectors, codes, seconds, seek in _made(world, folder, rows):
+        for vectors, codes, seek in _made(world, folder, rows):
             known = replace(known, seek=seek or known.seek)
-            coding.append((float(rows * dim), seconds))
-            left = rechecked(vectors, codes, world) if compiled() else known.rechecked
+            left = rechecked(codes, world) if compiled() else known.rechecked
             ways = {**searches(vectors, codes, world), "float32": in_float32(vectors)}
             if found := approximate(vectors, codes, world):
                 ways["approximate"], took = found
-                building.append((float(rows * dim), took))
+                indexing.append((float(rows * dim), took))
             for name, search in ways.items():
                 points.setdefault(name, []).append((float(rows * dim), seconds_of(search, world)))
     scan = {name: line(pairs) for name, pairs in points.items()}
@@ -181,39 +182,32 @@ def measured(known: Slopes, dim: int, folder: Path, sizes: Sequence[int]) -> Slo
         machine=this_machine(),
         cores=os.cpu_count() or 1,
         scan=scan,
-        build={**known.build, "codes": line(coding).slope}
-        | ({"approximate": line(building).slope} if building else {}),
+        build={**known.build, **({"approximate": line(indexing).slope} if indexing else {})},
         rechecked=left,
     )
 
 
-def _made(
-    world: SyntheticVectors, folder: Path, rows: int
-) -> Iterator[tuple[NDArray[Any], Codes, float, float | None]]:
-    """Vectors and their codes on disk for as long as they are looked at, the seconds of coding, and of a seek."""
+def _made(world: SyntheticVectors, folder: Path, rows: int) -> Iterator[tuple[NDArray[Any], Codes, float | None]]:
+    """Vectors and their codes on disk for as long as they are looked at, and the seconds of a seek."""
     vectors = world.fill(folder / "vectors.npy", rows)
-    # now: pages that a mapping has touched stay in memory
-    place = folder / "vectors.npy"
-    dim = world.dim
-    # Seconds to read a row that is not in memory, here and there in the file; None where that cannot be arranged
-    if not hasattr(os, "posix_fadvise"):
-        seek = None
-    else:
-        flush(place)
-        with place.open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            places = np.random.default_rng(1).integers(0, max(1, place.stat().st_size - 2 * dim), 200).tolist()
-            start = time.perf_counter()
-            for at in places:
-                os.pread(file.fileno(), 2 * dim, at)
-            seek = (time.perf_counter() - start) / 200
-    write_codes(vectors[:1], folder / "vectors")  # the kernels may have to be compiled first
-    start = time.perf_counter()
+    seek = _seek(vectors, folder / "vectors.npy")
     write_codes(vectors, folder / "vectors")
-    seconds = time.perf_counter() - start
-    yield vectors, Codes.load(folder / "vectors"), seconds, seek
+    yield vectors, Codes.load(folder / "vectors"), seek
     for place in folder.glob("vectors*.npy"):
         place.unlink()
+
+
+def _seek(vectors: NDArray[Any], place: Path) -> float | None:
+    """Seconds to read a row that is not in memory, with others here and there; None where that cannot be arranged."""
+    if not hasattr(os, "posix_fadvise"):
+        return None
+    flush(place)
+    with place.open("rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    rows = np.random.default_rng(1).choice(len(vectors), min(_SEEKS, len(vectors)), replace=False)
+    start = time.perf_counter()
+    RowBlocks([vectors]).gather(rows)
+    return (time.perf_counter() - start) / len(rows)
 
 
 def with_rate(known: Slopes, encoder: Encoder, photos: Sequence[Path], seconds: float = 10) -> Slopes:

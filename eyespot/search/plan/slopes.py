@@ -47,11 +47,12 @@ class MachineOffer(NamedTuple):
 class Slopes:
     """All that was measured. A value that is not there is None or missing, and what hangs on it is not told.
 
-    scan: a line for each way to search, by its name in `arithmetic.ways`. build: seconds for 10⁹ numbers, for `codes`
-    and `approximate`. rechecked: rows of a million that the certified scan reads again, each for `seek` seconds where
-    vectors are not in memory. call: seconds it costs to ask several machines. facts: bytes of an image beside its
-    vectors. scaling: the share of twice the speed that twice the cores give. think: seconds between two queries of a
-    person. core_hour, gib_hour: US dollars. machines: what can be rented, by name.
+    scan: a line for each way to search, by its name in `arithmetic.ways`. build: seconds for 10⁹ numbers, by the
+    steps of `arithmetic.STEPS`. rechecked: rows that the certified scan of a query reads again, however many there
+    are, each for `seek` seconds where vectors are not in memory. call: seconds it costs to ask several machines.
+    facts: bytes of an image beside its vectors. scaling: the share of twice the speed that twice the cores give.
+    think: seconds between two queries of a person. core_hour, gib_hour: US dollars. machines: what can be rented, by
+    name.
     """
 
     machine: str = ""
