@@ -24,6 +24,11 @@ _RAM = 64.0  # GiB
 _MOST = 1e15  # images; more are a typing error
 _MANY = 100_000_000  # images, from which docs/engines.md advises another engine for many people
 _SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0}
+_STEPS = {
+    "import": "or import, where vectors are there already",
+    "codes": "codes (eyespot index --codes)",
+    "merging": "merging (eyespot compact)",
+}
 _MEASURED = (100_000, 200_000)  # rows; with vectors of 1152 numbers a minute on two cores, and half a gigabyte
 
 
@@ -51,22 +56,12 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Estimate machines, memory, disk, hours and money for a collection, from measured slopes."""
-    from eyespot import rooms, sample
     from eyespot.search.plan.arithmetic import building, cheapest, needs, rented
-    from eyespot.search.plan.growing import with_building
-    from eyespot.search.plan.measuring import as_toml, measured, with_rate
     from eyespot.search.plan.slopes import read_slopes
-    from eyespot.storage.files import write_whole
 
     known = read_slopes(slopes if not measure or (slopes and slopes.exists()) else None)
     if measure:
-        loaded = rooms.load("encoders", encoder)
-        known = with_rate(known, loaded, sorted(sample.photos().glob("*.jpg")))
-        with tempfile.TemporaryDirectory(prefix="eyespot-plan-") as folder:
-            known = measured(known, dim or loaded.space.dim, Path(folder), _MEASURED)
-            known = with_building(known, dim or loaded.space.dim, Path(folder), _MEASURED[-1])
-        if slopes:
-            write_whole(slopes, lambda file: file.write(as_toml(known).encode()))
+        known = _measured_here(known, encoder, dim, slopes)
     if rent:
         _refuse_rent(known, cores, machines_ram)
     request = _request(known, encoder, (images, dim, latency), (machines_ram or _RAM, cores), rate)
@@ -91,6 +86,23 @@ def run(
     print_line("")
     _print(offers, steps)
     _print_choice(request, known, exact, encoder)
+
+
+def _measured_here(known: Slopes, encoder: str, dim: int | None, slopes: Path | None) -> Slopes:
+    """What is known, with this machine in place of another, stored in the table if one is given."""
+    from eyespot import rooms, sample
+    from eyespot.search.plan.growing import with_building
+    from eyespot.search.plan.measuring import as_toml, measured, with_rate
+    from eyespot.storage.files import write_whole
+
+    loaded = rooms.load("encoders", encoder)
+    known = with_rate(known, loaded, sorted(sample.photos().glob("*.jpg")))
+    with tempfile.TemporaryDirectory(prefix="eyespot-plan-") as folder:
+        known = measured(known, dim or loaded.space.dim, Path(folder), _MEASURED)
+        known = with_building(known, dim or loaded.space.dim, Path(folder), _MEASURED[-1])
+    if slopes:
+        write_whole(slopes, lambda file: file.write(as_toml(known).encode()))
+    return known
 
 
 def _request(
@@ -151,7 +163,8 @@ def _print(offers: Sequence[tuple[str, Needs]], steps: Sequence[Building]) -> No
         if step.hours is None or step.money is None:
             print_line(f"{step.step}: not known; say images per second with --rate, or --measure")
         else:
-            print_line(f"{step.step}: {step.hours:,.1f} machine hours, ${step.money:,.2f}")
+            hours = f"{step.hours:,.1f} machine hours" if step.hours >= 1 else f"{60 * step.hours:,.1f} machine minutes"
+            print_line(f"{_STEPS.get(step.step, step.step)}: {hours}, ${step.money:,.2f}")
 
 
 def _print_choice(request: PlanRequest, known: Slopes, exact: Needs | None, encoder: str) -> None:
