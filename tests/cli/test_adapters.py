@@ -13,6 +13,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from eyespot.adapters import quari
 from eyespot.adapters.quari.released import RELEASED, model_of
 from eyespot.cli import app
 from eyespot.search.adapted import refuse_other_space
@@ -92,6 +93,25 @@ def test_the_same_weights_in_another_library_are_the_same_space(encoder: str, fi
         return
     with pytest.raises(UsageError, match="was trained on openai/clip-vit-base-patch16"):
         refuse_other_space(Released(), space)
+
+
+def test_an_encoder_in_a_folder_is_the_same_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tuned" / "model").mkdir(parents=True)
+    made_here = quari.load(checkpoint(tmp_path / "made", 8, "hf:tuned/model"))
+    space = Space(f"hf:{(tmp_path / 'tuned' / 'model').resolve()}", "", "", "", 8)
+
+    monkeypatch.chdir(tmp_path)
+    refuse_other_space(made_here, space)
+    monkeypatch.chdir(tmp_path / "tuned")
+    with pytest.raises(UsageError, match="was trained on hf:tuned/model"):
+        refuse_other_space(made_here, space)
+
+
+def test_vectors_of_another_length_are_refused_with_the_way_out() -> None:
+    with pytest.raises(UsageError, match="takes 512 components, .* have 7; search the space it was made for with -e"):
+        refuse_other_space(Released(), Space("hf:openai/clip-vit-base-patch16", "", "", "", 7))
 
 
 # -- the warning ----------------------------------------------------------------------------------------------
