@@ -1,4 +1,4 @@
-"""Names of models that lie in a folder of one's own: written from the current folder or in full, they mean one model."""
+"""Names of models that lie in a folder of one's own: from the current folder and in full they mean one model."""
 
 from __future__ import annotations
 

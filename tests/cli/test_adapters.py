@@ -110,7 +110,7 @@ def test_an_encoder_in_a_folder_is_the_same_from_the_current_folder(
 
 
 def test_vectors_of_another_length_are_refused_with_the_way_out() -> None:
-    with pytest.raises(UsageError, match="takes 512 components, .* have 7; search the space it was made for with -e"):
+    with pytest.raises(UsageError, match=r"takes 512 components, .* have 7; search the space it was made for with -e"):
         refuse_other_space(Released(), Space("hf:openai/clip-vit-base-patch16", "", "", "", 7))
 
 

@@ -68,6 +68,17 @@ def test_encoders_and_judges_of_a_recipe_are_in_their_rooms(name: str) -> None:
     assert {one.partition(":")[0] for one in judges} <= set(rooms.names("judges"))
 
 
+def test_local_descriptors_that_re_rank_are_those_of_the_paper_and_a_step_makes_them() -> None:
+    """QuARI's table 3a has Chamfer similarity of DINOv2's patches, and spatial verification."""
+    lines = [command.line for command in reproduce.recipe("quari-3a").commands(False)]
+    made = {line.partition("--with ")[2] or "sift" for line in lines if line.startswith("eyespot describe")}
+    used = {
+        word.partition("@")[2] for line in lines for word in line.split() if word.startswith(("chamfer", "spatial"))
+    }
+
+    assert made == used == {"sift", "dinov2:facebook/dinov2-base"}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_printed_cell_is_accounted_for(name: str, tmp_path: Path) -> None:
     """Without a report no cell is comparable, and each says why; no row is left without a step or a reason."""
