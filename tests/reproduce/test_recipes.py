@@ -68,6 +68,19 @@ def test_encoders_and_judges_of_a_recipe_are_in_their_rooms(name: str) -> None:
     assert {one.partition(":")[0] for one in judges} <= set(rooms.names("judges"))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_that_are_asked_for_are_those_of_a_command(name: str) -> None:
+    of_open_clip = {"timm/ViT-SO400M-14-SigLIP-384": "ViT-SO400M-14-SigLIP-384/webli"}
+    of_open_clip |= {"apple/DFN5B-CLIP-ViT-H-14-378": "ViT-H-14-378-quickgelu/dfn5b"}
+    of_open_clip |= {"openai/clip-vit-large-patch14-336": "ViT-L-14-336/openai"}
+    recipe = reproduce.recipe(name)
+    lines = " ".join(command.line for command in recipe.commands(False))
+
+    assert [
+        one.hub for one in recipe.weights if not (one.hub in lines or of_open_clip.get(one.hub, one.hub) in lines)
+    ] == []
+
+
 def test_local_descriptors_that_re_rank_are_those_of_the_paper_and_a_step_makes_them() -> None:
     """QuARI's table 3a has Chamfer similarity of DINOv2's patches, and spatial verification."""
     lines = [command.line for command in reproduce.recipe("quari-3a").commands(False)]
