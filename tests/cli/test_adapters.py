@@ -13,10 +13,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from eyespot.adapters import quari
+from eyespot.adapters import linear, quari
 from eyespot.adapters.quari.released import RELEASED, model_of
 from eyespot.cli import app
-from eyespot.search.adapted import refuse_other_space
+from eyespot.search.adapted import adapter_named, refuse_other_space
 from eyespot.types import Space, UsageError
 from tests.adapters.worlds import HARMFUL, checkpoint
 from tests.gallery.conftest import draw
@@ -194,7 +194,7 @@ def test_arrays_of_other_numbers_find_what_float32_finds(kind: str, worse: Path,
         (np.ones((1, 512), np.float32), np.ones((0, 512), np.float32), "save it as (rows, dim)"),
         (np.ones((1, 5), np.float32), np.ones((4, 512), np.float32), "they must be alike"),
         (np.ones((1, 5), np.float32), np.ones((4, 5), np.float32), "takes vectors of 512 components"),
-        (np.ones((1, 512), np.float32), np.full((4, 512), np.inf, np.float32), "some vectors hold NaN or infinity"),
+        (np.ones((1, 512), np.float32), np.full((4, 512), np.inf, np.float32), "row 0 (counted from 0) of "),
     ],
 )
 def test_arrays_that_cannot_be_searched_are_a_sentence(
@@ -204,6 +204,43 @@ def test_arrays_that_cannot_be_searched_are_a_sentence(
 
     assert isinstance(ran.exception, UsageError) and message in str(ran.exception)
     assert not (tmp_path / "found.npz").exists()
+
+
+@pytest.mark.parametrize(("value", "message"), [(0, "query 1 (counted from 0) is zero"), (np.nan, "query 1 (")])
+def test_a_static_adapter_refuses_queries_without_a_direction(value: float, message: str, tmp_path: Path) -> None:
+    static = linear.Linear(np.eye(8, dtype=np.float32), np.ones(8, np.float32))
+    linear.save(tmp_path / "static", static)
+    queries = np.ones((2, 8), np.float32)
+    queries[1] = value
+
+    ran = adapted(tmp_path, Path(f"linear:{tmp_path / 'static'}"), queries, np.eye(8, dtype=np.float32))
+
+    assert isinstance(ran.exception, UsageError) and message in str(ran.exception)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ("model/config.yml", "give the checkpoint of this training, {place}/model"),
+        ("candidate/config.yml", "this training has named no model"),
+        ("linear.safetensors", "give linear:{place}, which eyespot train linear made"),
+        ("other.txt", "or linear:FILE"),
+    ],
+)
+def test_a_folder_that_is_no_checkpoint_says_what_may_be_meant(made: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / made).parent.mkdir(exist_ok=True)
+    (tmp_path / made).touch()
+
+    with pytest.raises(UsageError) as refused:
+        adapter_named(tmp_path)
+
+    assert message.format(place=tmp_path) in str(refused.value)
+
+
+def test_doctor_says_of_an_adapter_without_an_encoder_what_it_takes(tmp_path: Path) -> None:
+    shown = done("doctor", "--adapt", checkpoint(tmp_path / "made", 8)).stdout
+
+    assert "for vectors of 8 components, of no encoder that it names, no validation known" in shown
 
 
 @pytest.mark.parametrize("content", [None, b"", b"hello", b"\x93NUMPY\x01\x00v\x00{"])
