@@ -123,4 +123,4 @@ def test_the_commands_of_the_page_run_and_training_on_too_few_pairs_says_what_to
 
     assert page.returncode == 0, page.stderr
     assert "moved by 20 yes and 0 no of encoder:starter" in page.stderr
-    assert (training.returncode, "give held-out pairs, or more" in training.stderr) == (2, True), training.stderr
+    assert (training.returncode, "give pairs of other queries too" in training.stderr) == (2, True), training.stderr

@@ -137,7 +137,7 @@ class Pairs:
                 free -= int(sizes[at])
                 held.append(at)
         if not held:
-            raise UsageError(f"{share:g} of {len(images)} images leaves one side empty; give held-out pairs, or more")
+            raise UsageError(_undivided(len(images), count, int(sizes.min())))
         out = np.isin(self.subject, subjects[held])
         return self.only(np.flatnonzero(~out)), self.only(np.flatnonzero(out))
 
@@ -158,6 +158,19 @@ class TrainingData(NamedTuple):
         if self.held_out is None:
             return self._replace(semi=semi)
         return self._replace(semi=semi.without(self.pairs.rows_held(self.held_out)))
+
+
+def _undivided(images: int, count: int, smallest: int) -> str:
+    """Why none of the images can be held out."""
+    if smallest == images > 1:
+        return (
+            f"all {images} images share words or a query, so none can be held out; give pairs of other queries too, or "
+            "held-out pairs with --held-out"
+        )
+    return (
+        f"{count} of {images} images are to be held out, and those that share words stay together, {smallest} or more; "
+        "give a greater --held-out-share, or held-out pairs with --held-out"
+    )
 
 
 def unit(rows: Any) -> Vectors:
