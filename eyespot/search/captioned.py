@@ -192,6 +192,8 @@ def _clear(matching: RowMatching) -> dict[str, int]:
 
 
 def _match_text(path: Path, count: int, matches: int, matching: RowMatching) -> str:
+    if not count:
+        return f"{path} has no captions"
     lacking = matching.unmatched
     text = f"{matches} of {count} captions of {path} are of a picture of the gallery, by {matching.way}"
     if lacking:

@@ -122,6 +122,8 @@ def test_held_out_texts_are_not_trained_on() -> None:
     with pytest.raises(UsageError, match=r"2 of 50 images are to be held out, .* 5 or more; give a greater"):
         pairs.split(0.04, 100, 0)
     assert len(pairs.split(0.1, 100, 0)[1]) == 5
+    with pytest.raises(UsageError, match="one image cannot be trained on and held out"):
+        Pairs(pairs.texts[:1], pairs.images[:1], np.arange(1)).split(0.2, 100, 0)
 
 
 # -- the gate -------------------------------------------------------------------------------------------------

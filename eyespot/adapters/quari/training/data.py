@@ -44,7 +44,10 @@ class Pairs:
         if self.of.shape != shapes[0][:1]:
             raise UsageError(f"{shapes[0][0]} texts need as many rows of images, not {self.of.shape[0]}")
         if len(self.of) and not 0 <= int(self.of.min()) <= int(self.of.max()) < len(self.images):
-            raise UsageError(f"the rows of images run from 0 to {len(self.images) - 1}")
+            strange = int(self.of.min()) if int(self.of.min()) < 0 else int(self.of.max())
+            raise UsageError(
+                f"a text is of row {strange} of the images; their rows run from 0 to {len(self.images) - 1}"
+            )
         if self.ids is not None and len(self.ids) != len(self.images):
             raise UsageError(f"{len(self.images)} images need as many ids, not {len(self.ids)}")
 
@@ -162,7 +165,9 @@ class TrainingData(NamedTuple):
 
 def _undivided(images: int, count: int, smallest: int) -> str:
     """Why none of the images can be held out."""
-    if smallest == images > 1:
+    if images == 1:
+        return "one image cannot be trained on and held out; give more pairs, or held-out pairs with --held-out"
+    if smallest == images:
         return (
             f"all {images} images share words or a query, so none can be held out; give pairs of other queries too, or "
             "held-out pairs with --held-out"
