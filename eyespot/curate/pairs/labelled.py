@@ -7,8 +7,8 @@ copy of itself: copies are those of `eyespot duplicates`, by perceptual hashes.
     OUT/labels.parquet              every picture with its label
     OUT/drawn.parquet               what is drawn of them
     OUT/left_out.parquet            pictures that are not, with the reason
-    OUT/train/00000/…               pictures.parquet and captions.parquet, as of the other sets; without_pair.parquet has
-                                    the drawn pictures that give no pair once they are read, with the reason
+    OUT/train/00000/…               pictures.parquet and captions.parquet, as of the other sets; without_pair.parquet
+                                    has drawn pictures that give no pair once they are read, with the reason
     OUT/held-out/00000/…            the same of the classes that are held out
 
 Of a gallery there is no pictures.parquet: it has its pictures, and captions.parquet names them by their ids. DuckDB
