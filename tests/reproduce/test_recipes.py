@@ -119,7 +119,8 @@ def test_needs_say_what_is_known(name: str, tmp_path: Path) -> None:
 def test_what_is_there_is_seen(tmp_path: Path) -> None:
     recipe = reproduce.recipe("inquire-2")
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "inquire_annotations.csv").touch()
+    (tmp_path / "data" / "inquire_annotations.csv").write_text("query_id\n")
+    (tmp_path / "data" / "inquire_queries_test.csv").touch()  # a download that was cut
 
     here = {need.what: need.here for need in presences(recipe, tmp_path)}
 
