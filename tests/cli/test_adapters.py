@@ -237,6 +237,11 @@ def test_a_folder_that_is_no_checkpoint_says_what_may_be_meant(made: str, messag
     assert message.format(place=tmp_path) in str(refused.value)
 
 
+def test_a_file_of_a_checkpoint_leads_to_its_folder(worse: Path) -> None:
+    with pytest.raises(UsageError, match=f"give a folder, such as {worse}, or linear:"):
+        adapter_named(worse / "config.yml")
+
+
 def test_doctor_says_of_an_adapter_without_an_encoder_what_it_takes(tmp_path: Path) -> None:
     shown = done("doctor", "--adapt", checkpoint(tmp_path / "made", 8)).stdout
 

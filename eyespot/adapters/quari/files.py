@@ -86,17 +86,19 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"there is no {path}; give {_instead_of(path.parent)}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())})") from None
+        raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())}); copy the checkpoint again") from None
     if not isinstance(document, dict):
         raise UsageError(f"{path} is no config of a QuARI checkpoint")
     return document
 
 
 def _instead_of(folder: Path) -> str:
-    """What a user may have meant by a folder that is no checkpoint."""
+    """What a user may have meant by a place that is no checkpoint."""
+    if folder.is_file():
+        return f"a folder, such as {folder.parent}, or linear:{folder} for a static adapter"
     if (folder / "model" / CONFIG).is_file():
         return f"the checkpoint of this training, {folder / 'model'}"
     if (folder / "candidate" / CONFIG).is_file():

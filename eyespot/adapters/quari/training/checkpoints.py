@@ -1,6 +1,6 @@
 """What a training leaves on disk: where it stands (`checkpoint.pt`), its course (`log.csv`), its best (`candidate/`).
 
-`model/` is the candidate with its card, if it is named.
+When a training ends the candidate gets its card, and `model/` is the same, if it is named.
 """
 
 from __future__ import annotations
