@@ -152,7 +152,7 @@ class _Training:
 
     def _ended(self) -> TrainingResult:
         """The frozen space is candidate zero: a model has to beat it where it was chosen, and where it is tested."""
-        _, weights = files.read(self.out / checkpoints.CANDIDATE)
+        weights = checkpoints.candidate(self.out)
         frozen, comparison = None, None
         if self.halves is not None:
             choosing, testing = self.halves
