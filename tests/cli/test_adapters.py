@@ -137,6 +137,16 @@ def test_an_evaluation_warns_once(gallery: Path, worse: Path, tmp_path: Path) ->
     assert plain.stderr.count(WARNED) == through.stderr.count(WARNED) == 1
 
 
+def test_an_evaluation_names_a_checkpoint_by_its_training(gallery: Path, tmp_path: Path) -> None:
+    (tmp_path / "queries.csv").write_text("id,text\nq,red stripes\n")
+    (tmp_path / "qrels.txt").write_text("q 0 1.jpg 1\n")
+    made = checkpoint(tmp_path / "birds" / "model", 512, "starter")
+
+    shown = done("eval", "own", "--data", tmp_path, "-g", gallery, "--adapt", made).stdout
+
+    assert "starter + birds" in shown
+
+
 def test_doctor_shows_the_card_and_warns(gallery: Path, worse: Path) -> None:
     report = json.loads(done("doctor", "-g", gallery, "--adapt", worse, "--json").stdout)
     shown = done("doctor", "-g", gallery, "--adapt", worse).stdout
