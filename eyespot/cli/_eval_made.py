@@ -91,9 +91,10 @@ def _system(options: EvalOptions, files: Sequence[Path], searched: GallerySearch
 
 
 def _adapter_name(adapt: str | None) -> str:
-    """The last part of its place; every training calls its checkpoint `model`, so of that the folder of the training."""
-    *rest, name = (adapt or "").removeprefix(LINEAR).rstrip("/").split("/")
-    return rest[-1] if name == "model" and rest and rest[-1] not in (".", "..") else name
+    """The last part of its place; of `model`, as every training calls it, its folder."""
+    place = Path((adapt or "").removeprefix(LINEAR))
+    training = place.parent.name
+    return training if place.name == "model" and training not in ("", "..") else place.name
 
 
 # -- how it was made ----------------------------------------------------------------------------------------------
