@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed
 from eyespot.storage.digests import file_sha256
+from eyespot.storage.files import holds_something
 from eyespot.types import Note
 
 
@@ -40,8 +41,9 @@ def unofficial(needed: Needed, data: Path) -> list[Note]:
 
 def _status(needed: Needed, data: Path) -> FileStatus:
     place = needed.find(data) if data.is_dir() else None
-    if place is None:
-        return FileStatus(needed, None, "missing" if needed.required else "absent")
+    if place is None or not holds_something(place):
+        reason = "" if place is None else "is empty, as a download that was cut leaves it"
+        return FileStatus(needed, place, "missing" if needed.required else "absent", reason)
     differences: list[str] = []
     # A differing file may be a newer release, so this is a note and does not stop
     if place.is_file():

@@ -61,9 +61,11 @@ class Evaluation:
     @property
     def notes(self) -> list[str]:
         """What should be known before the numbers are trusted, each sentence once."""
-        several = len(self.results) > 1
+        everywhere = set.intersection(*(set(result.notes) for result in self.results)) if self.results else set()
         sentences = [
-            prefixed(result.task.name, note) if several else note for result in self.results for note in result.notes
+            note if note in everywhere else prefixed(result.task.name, note)
+            for result in self.results
+            for note in result.notes
         ]
         return list(dict.fromkeys(sentences))
 

@@ -28,12 +28,14 @@ class ImageList:
     def rows(self, view: View, column: str | None, lacks: bool = False) -> ListedRows:
         """The rows of a gallery that it names; read once for every system that searches the same view.
 
-        `UsageError` if the gallery lacks some, unless `lacks` allows that, and if it has none.
+        `UsageError` if the gallery lacks some, unless `lacks` allows that, if it has none, and for a list of nothing.
         """
         known = self._known.get(column)
         if known is None or known[0]() is not view:
             known = self._known[column] = (ref(view), listed_rows(view, self.names(), column))
         found = known[1]
+        if not found.total:
+            raise UsageError(f"the list of {self.title} names no image; eyespot eval --check says where to get it")
         if found.there < found.total and not (lacks and found.there):
             raise UsageError(
                 f"{self.sentence(found)}; name the column that holds their ids with --match, index the rest, or go on "

@@ -84,10 +84,17 @@ def some_failed(evaluation: Evaluation) -> bool:
 def _system(options: EvalOptions, files: Sequence[Path], searched: GallerySearcher | None) -> str:
     """The first stage, and what re-ranks it or changes how it searches."""
     parts = [files[0].name if files or searched is None else searched.view.space.encoder]
-    parts += [Path(options.adapt).name if options.adapt else "", options.rerank_local or ""]
+    parts += [_adapter_name(options.adapt), options.rerank_local or ""]
     parts += [] if options.by == "look" else ["words" if options.by == "words" else "words and look"]
     parts += [f"QE-{options.neighbours}"] if options.neighbours is not None else []
     return " + ".join(filter(None, parts))
+
+
+def _adapter_name(adapt: str | None) -> str:
+    """The last part of its place; of `model`, as every training calls it, its folder."""
+    place = Path((adapt or "").removeprefix(LINEAR))
+    training = place.parent.name
+    return training if place.name == "model" and training not in ("", "..") else place.name
 
 
 # -- how it was made ----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from eyespot.cli._judge_options import ledger_of
+from eyespot.cli.console import note
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class FeedbackArguments(NamedTuple):
         """Of a line. `UsageError` where nothing can be moved, or verdicts would also measure what they moved."""
         yes, no = options["yes"] or (), options["no"] or ()
         made = cls(options["feedback"], options["feedback_from"], yes, no, options["ledger"])
+        if made.whose is not None and not made.whose.strip():
+            raise UsageError("--feedback-from names nobody; give a person or a judge, or --feedback for everybody")
         if made.given and without_query:
             raise UsageError('feedback moves a query; give words or a picture, as in: eyespot search "heron" --yes ID')
         if made.given and options["calibrate"] is not None:
@@ -78,8 +81,16 @@ class FeedbackArguments(NamedTuple):
         from eyespot.search.feedback import Feedback
         from eyespot.search.recorded import recorded
 
-        collection.view.rows_of([*self.yes, *self.no])
+        named = [*self.yes, *self.no]
+        lacking = [id for id, row in zip(named, collection.view.rows_by_id(named).tolist(), strict=True) if row < 0]
+        if lacking:
+            raise UsageError(
+                f"the gallery has no picture {lacking[0]!r} with vectors of {collection.view.space.encoder}; --yes and "
+                "--no take the id that eyespot search --json prints"
+            )
         ledger = ledger_of(self.ledger, collection.gallery.path)
+        if self.ledger is not None and (self.recorded or self.whose) and not ledger.exists():
+            note(f"there is no ledger {ledger} yet; without --ledger the gallery's own is read")
         known = recorded(ledger, query, self.whose) if self.recorded or self.whose else Feedback()
         here = {*self.yes, *self.no}
         yes, no = (tuple(id for id in ids if id not in here) for ids in known[:2])

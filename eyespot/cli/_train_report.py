@@ -11,10 +11,14 @@ import typer
 from eyespot.cli.console import note, print_json, print_line, print_summary
 
 if TYPE_CHECKING:
+    from eyespot.adapters.quari import FrozenComparison
     from eyespot.adapters.quari.training import TrainingData, TrainingSettings
     from eyespot.adapters.quari.training.loop import TrainingResult
 
 GATE_FAILED = 4
+FEWEST = 6  # held-out images, of which a sign-flip test can reach p < 0.05: twice 1 of 2⁶ outcomes
+VISIBLE = 0.0005  # the smallest lead that is printed as one
+NEW_FOLDER = "in a new folder"
 
 
 def report(done: TrainingResult, material: TrainingData, settings: TrainingSettings, json: bool) -> None:
@@ -51,23 +55,42 @@ def _needs(done: TrainingResult, material: TrainingData, settings: TrainingSetti
         return
     verdict = "the model finds less than the vectors as they are" if found.worse else "the model is not shown to help"
     yield f"{verdict}: {found}"
-    if found.needed is not None and not found.better:
-        times = found.needed / max(1, found.images)
-        yield (
-            f"an estimate from this spread: about {found.needed} held-out images like these {found.images} would show "
-            f"such a lead in 80 % of the cases, or {_rounded(times * len(material.pairs))} pairs with the same share"
-        )
-    elif not found.better:
-        yield (
-            f"an estimate from this spread: {found.images} held-out images show a lead of {found.smallest:.3f} in 80 % "
-            f"of the cases; a model learns one from more than these {len(material.pairs)} pairs, if at all"
-        )
+    yield from _test_needs(found, len(material.pairs))
+    if done.frozen == 1:
+        yield "the vectors as they are find the image of every held-out text first: there is nothing to gain on these"
+        return
     apart = settings.validation_steps(done.total)
     if done.best is not None and done.frozen is not None and done.best <= done.frozen:
-        yield f"no validation of {done.step} steps was above the frozen space; more pairs, or a lower --rate, may help"
+        yield (
+            f"no validation of {done.step} steps was above the frozen space; more pairs, or a lower --rate, may help "
+            f"({NEW_FOLDER})"
+        )
     elif done.patient and done.best_step > done.step - apart:
-        yield f"the validation still rose at step {done.best_step}, the last; more steps may help: --epochs " + str(
-            2 * settings.epochs
+        more = f"--epochs {2 * settings.epochs} ({NEW_FOLDER})"
+        yield f"the validation still rose at step {done.best_step}, the last; more steps may help: {more}"
+
+
+def _test_needs(found: FrozenComparison, pairs: int) -> Iterator[str]:
+    """What would show whether the model helps."""
+    if found.better:
+        return
+    if found.images < FEWEST:
+        yield (
+            f"fewer than {FEWEST} images to test on can show of no model that it helps; hold out more with "
+            f"--held-out-share, or train on more pairs ({NEW_FOLDER})"
+        )
+    elif not found.spread:
+        yield f"the model changed the rank of none of the {found.queries} texts of the test"
+    elif found.needed is not None and found.difference >= VISIBLE:
+        needed = found.needed / max(1, found.images) * pairs
+        yield (
+            f"an estimate from this spread: about {found.needed} held-out images like these {found.images} would show "
+            f"such a lead in 80 % of the cases, or {_rounded(needed)} pairs with the same share"
+        )
+    else:
+        yield (
+            f"an estimate from this spread: {found.images} held-out images show a lead of {found.smallest:.3f} in 80 % "
+            f"of the cases; a model learns one from more than these {pairs} pairs, if at all"
         )
 
 

@@ -29,6 +29,7 @@ def run(
     """Search arrays of floats or int8 with an adapter: under QuARI each query transforms the space in its own way."""
     import numpy as np
 
+    from eyespot.kernels.codes import NotFiniteVectors
     from eyespot.search.adapted import adapter_named
     from eyespot.storage.files import write_whole
 
@@ -38,7 +39,10 @@ def run(
         raise UsageError(f"{queries} has {matrix.shape[1]} components, {gallery} {images.shape[1]}; they must be alike")
     if adapter.caution is not None:
         note(adapter.caution)
-    arrays = _arrays(adapter, np.asarray(matrix, np.float32), images, k)
+    try:
+        arrays = _arrays(adapter, np.asarray(matrix, np.float32), images, k)
+    except NotFiniteVectors:
+        raise UsageError(_first_lost(gallery, images)) from None
     write_whole(out, lambda file: np.savez(file, allow_pickle=False, **arrays))
     note(f"{len(matrix)} queries, the best {arrays['ids'].shape[1]} of {len(images)} images each, in {out}")
 
@@ -57,6 +61,16 @@ def _arrays(adapter: AnyAdapter, queries: Any, images: Any, k: int) -> dict[str,
         views = adapter.adapt(queries)
         found, seen = AdaptedIndex([images]).search(views, k), np.array([view.query for view in views])
     return {"ids": found.rows, "scores": found.scores, "refined_query": seen}
+
+
+def _first_lost(path: Path, images: Any) -> str:
+    """A sentence on the first row that is not finite."""
+    import numpy as np
+
+    starts = range(0, len(images), AT_ONCE)
+    lost = (start + np.flatnonzero(~np.isfinite(images[start : start + AT_ONCE]).all(axis=1)) for start in starts)
+    row = next(int(rows[0]) for rows in lost if len(rows))
+    return f"row {row} (counted from 0) of {path} holds NaN or infinity; embed it again, or leave it out"
 
 
 def _vectors(path: Path) -> Any:
@@ -79,7 +93,8 @@ def _vectors(path: Path) -> Any:
         return mapped
     if mapped.dtype.kind != "f" and mapped.dtype != np.int8:
         raise UsageError(
-            f"{path} holds {mapped.dtype}; save floats: numpy.save({path.name!r}, vectors.astype('float32'))"
+            f"{path} holds {mapped.dtype}; save floats, and of codes what they stand for: "
+            f"numpy.save({path.name!r}, vectors.astype('float32'))"
         )
     rows, dim = mapped.shape
     copy = np.empty((rows, dim), np.float32)

@@ -194,7 +194,8 @@ def _print(report: dict[str, Any]) -> None:
         for name, value in report[part].items():
             typer.echo(f"  {name:<18} {value}")
     for one in report["adapters"]:
-        typer.echo(f"adapter {one['checkpoint']}: for {one['encoder']}, {one['validation'] or 'no validation known'}")
+        encoder = one["encoder"] or f"vectors of {one['dim']} components, of no encoder that it names"
+        typer.echo(f"adapter {one['checkpoint']}: for {encoder}, {one['validation'] or 'no validation known'}")
     for sentence in report["warnings"]:
         typer.echo(f"warning: {sentence}")
     for sentence in report["advice"]:

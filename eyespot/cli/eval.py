@@ -164,7 +164,7 @@ def _check(options: EvalOptions, json: bool) -> None:
             print_line(f"{state.state:<8} {escaped(shown)}: {state.needed.what}")
             if state.reason:
                 print_line(f"{'':<8} {state.reason}")
-            if state.place is None:
+            if state.place is None or state.state in ("missing", "absent"):
                 print_line(f"{'':<8} get it: {state.needed.where}")
         print_line(f"licence: {benchmark.licence}; cite: {benchmark.citation or 'nothing'}")
     if lacking := sum(state.stops for state in states):

@@ -19,6 +19,7 @@ from eyespot.gallery.photos.places import Root, full_path
 from eyespot.gallery.row_store import find_rows, open_rows, take_rows
 from eyespot.gallery.videos.addresses import file_of
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
+from eyespot.models.full_names import full_names
 from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
@@ -56,8 +57,9 @@ class Gallery:
         """The space that an encoder's name means, the default one for None; `UsageError` if there is none."""
         if encoder is None and self.header.default in self.header.spaces:
             return self.header.default
+        names = [] if encoder is None else [*full_names(encoder), encoder]
         # The newest space of that name is the one that can still be searched: its encoder is the one installed.
-        stems = [stem for stem, space in self.header.spaces.items() if space.encoder == encoder]
+        stems = [stem for name in names for stem, space in self.header.spaces.items() if space.encoder == name]
         if not stems:
             raise UsageError(self._without(encoder))
         return stems[-1]

@@ -125,9 +125,15 @@ def sample_cells(recipe: TableRecipe, work: Path) -> Iterator[TableCell]:
             for task in summary["tasks"]:
                 for label, value in task["measures"].items():
                     ends = (number(value["interval"][0]), number(value["interval"][1]))
-                    what = f"{summary['benchmark']} {task['task']}"
-                    mean = number(value["mean"])
+                    what, mean = _what(summary, task["task"]), number(value["mean"])
                     yield TableCell("sample", system.method, what, label, None, mean, ends, "of the sample")
+
+
+def _what(summary: Summary, task: str) -> str:
+    """The benchmark and its task; with the split and the depth of a judge, by which reports of one system differ."""
+    given = summary["made"].get("arguments", {})
+    split = "" if summary["split"] == "test" else f", {summary['split']}"
+    return f"{summary['benchmark']} {task}{split}" + (f", top {given['depth']}" if given.get("rerank") else "")
 
 
 def as_table(recipe: TableRecipe, found: list[TableCell], sample: bool) -> ReportTable:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from eyespot.extras import EXTRAS, install_line
 from eyespot.models.hub import cached_commit
 from eyespot.reproduce.recipes import UNKNOWN, NeededData, TableRecipe
+from eyespot.storage.files import holds_something
 
 
 class Presence(NamedTuple):
@@ -32,7 +33,7 @@ def presences(recipe: TableRecipe, work: Path) -> list[Presence]:
 
 def _data(recipe: TableRecipe, work: Path) -> Iterator[Presence]:
     for one in recipe.data:
-        here = any(work.glob(one.place))
+        here = any(map(holds_something, work.glob(one.place)))
         way = f"eyespot reproduce {recipe.name} downloads it" if one.source else one.how
         about = f"{one.place}, {size(one.bytes)}, licence: {one.licence}" + ("" if one.required else ", optional")
         yield Presence("data", one.what, here, about, way, stops=not here and one.required and not one.source)
@@ -68,7 +69,7 @@ def _disk(recipe: TableRecipe, work: Path) -> Presence:
 
 
 def _bytes_to_come(one: NeededData, work: Path) -> int:
-    return 0 if one.bytes is None or not one.source or any(work.glob(one.place)) else one.bytes
+    return 0 if one.bytes is None or not one.source or any(map(holds_something, work.glob(one.place))) else one.bytes
 
 
 def size(count: int | None) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from eyespot.reproduce.recipes import TableCommand
 from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import json_of, write_whole
+from eyespot.storage.files import holds_something, json_of, write_whole
 from eyespot.storage.locks import locked_for_children
 from eyespot.types import EyespotError
 
@@ -38,7 +38,7 @@ class WorkState:
 
     def is_finished(self, command: TableCommand) -> bool:
         """Whether the line has ended well, and what it made is still there."""
-        there = not command.makes or any(self.work.glob(command.makes))
+        there = not command.makes or any(map(holds_something, self.work.glob(command.makes)))
         if command.line.startswith("eyespot download") and command.makes and command.line not in self.lines:
             return there  # somebody put it there by hand; what a killed download left is not whole
         return there and "ended" in self.lines.get(command.line, {})

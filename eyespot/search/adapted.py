@@ -16,6 +16,7 @@ from eyespot.adapters.quari.released import model_of
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import Codes
 from eyespot.models.device import card_in_use
+from eyespot.models.full_names import full_names
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.linear_adapted import LinearIndex, reordered
 from eyespot.search.nearest import as_run, naming_damage
@@ -185,13 +186,20 @@ def cautions(adapter: AnyAdapter | None) -> list[str]:
     return [] if adapter is None or adapter.caution is None else [Note("adapter", adapter.caution)]
 
 
+def _is_of(encoder: str, space: Space) -> bool:
+    return model_of(encoder) == model_of(space.encoder) or space.encoder in full_names(encoder)
+
+
 def refuse_other_space(adapter: AnyAdapter, space: Space) -> None:
     """`UsageError` if the adapter was trained on vectors of another encoder, or of another length."""
     verb = "linear" if isinstance(adapter, Linear) else "quari"
-    if adapter.space is not None and model_of(adapter.space) != model_of(space.encoder):
+    if adapter.space is not None and not _is_of(adapter.space, space):
         raise UsageError(
             f"the adapter was trained on {adapter.space}, this gallery's vectors are of {space.encoder}; search the "
             f"space it was made for with -e, or train one: eyespot train {verb}"
         )
     if adapter.dim != space.dim:
-        raise UsageError(f"the adapter takes {adapter.dim} components, the vectors of {space.encoder} have {space.dim}")
+        raise UsageError(
+            f"the adapter takes {adapter.dim} components, the vectors of {space.encoder} have {space.dim}; search the "
+            f"space it was made for with -e, or train one: eyespot train {verb}"
+        )

@@ -192,6 +192,8 @@ def _clear(matching: RowMatching) -> dict[str, int]:
 
 
 def _match_text(path: Path, count: int, matches: int, matching: RowMatching) -> str:
+    if not count:
+        return f"{path} has no captions"
     lacking = matching.unmatched
     text = f"{matches} of {count} captions of {path} are of a picture of the gallery, by {matching.way}"
     if lacking:
@@ -210,7 +212,7 @@ def cells_of(view: View, column: str) -> list[object]:
     tables = [disk.read_items(shard) for shard in view.shards]
     known = {name for table in tables for name in table.column_names}
     if column not in known:
-        raise UsageError(f"the gallery has no column {column}; it has: {', '.join(sorted(known))}")
+        raise UsageError(f"the gallery has no column {column}; it has: {', '.join(sorted(known)) or 'none'}")
     cells: list[object] = []
     for table in tables:
         cells += table[column].to_pylist() if column in table.column_names else [None] * table.num_rows

@@ -38,12 +38,16 @@ class Feedback(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What moved a query: the rows of photos of either kind, how many others the space does not have, and by whom."""
+    """What moved a query: the rows of photos of either kind, how many others the space does not have, and by whom.
+
+    disputed: how many photos are a yes and a no at once, and count as neither.
+    """
 
     yes: list[int]
     no: list[int]
     missing: int
     by: str
+    disputed: int = 0
 
     @property
     def fields(self) -> dict[str, int | str]:
@@ -54,10 +58,16 @@ class Moved(NamedTuple):
     def note(self) -> Note:
         """What the user should know, under the code `moved`."""
         whose = f" of {self.by}" if self.by else ""
-        gone = f"; {self.missing:,} more judged photos are not in this space" if self.missing else ""
-        if not self.yes and not self.no:
-            return Note("moved", f"not moved: there is no verdict{whose} for this query{gone}")
-        return Note("moved", f"moved by {len(self.yes):,} yes and {len(self.no):,} no{whose}{gone}")
+        lost = ((self.missing, "not in this space"), (self.disputed, "a yes and a no at once"))
+        tail = "".join(f"; {_photos(count)} {why}" for count, why in lost if count)
+        if self.yes or self.no:
+            return Note("moved", f"moved by {len(self.yes):,} yes and {len(self.no):,} no{whose}{tail}")
+        what = f"no judged photo{whose} counts" if tail else f"there is no verdict{whose} for this query"
+        return Note("moved", f"not moved: {what}{tail}")
+
+
+def _photos(count: int) -> str:
+    return "1 judged photo is" if count == 1 else f"{count:,} judged photos are"
 
 
 def rows_of(feedback: Feedback, rows: NDArray[np.int64]) -> Moved:
@@ -68,7 +78,8 @@ def rows_of(feedback: Feedback, rows: NDArray[np.int64]) -> Moved:
     yes, no = rows[: len(feedback.yes)], rows[len(feedback.yes) :]
     kinds = [np.setdiff1d(one[one >= 0], other) for one, other in ((yes, no), (no, yes))]
     few = [kind[np.linspace(0, len(kind) - 1, min(MOST, len(kind))).astype(np.int64)].tolist() for kind in kinds]
-    return Moved(few[0], few[1], int((rows < 0).sum()), feedback.by)
+    disputed = len(np.intersect1d(yes[yes >= 0], no))
+    return Moved(few[0], few[1], int((rows < 0).sum()), feedback.by, disputed)
 
 
 def moved(query: Vectors, yes: Vectors, no: Vectors, contrast: Contrast) -> Vectors:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
+from eyespot.adapters.quari.forward import refuse_without_direction
 from eyespot.gallery.view import View
 from eyespot.kernels.rows import RowBlocks
 from eyespot.search.embedding import KnownVectors, embed
@@ -38,7 +39,11 @@ class LinearIndex:
         self._window = max(1, in_memory // max(1, len(adapter.weight)))
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
-        """The k best rows for each query (queries, dim) among those the mask lets through."""
+        """The k best rows for each query (queries, dim) among those the mask lets through.
+
+        `UsageError` for a query that is zero or not finite: the map's bias would give it a direction.
+        """
+        refuse_without_direction(queries)
         adapted = self._adapter.apply(queries)  # (queries, width)
         if len(self._rows) <= self._window:
             return self._whole.search(adapted, k, mask)

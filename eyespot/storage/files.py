@@ -31,6 +31,13 @@ def refuse(path: Path, where: str, reason: str) -> NoReturn:
     raise UsageError(f"{path}{', ' if where else ''}{where}: {reason}")
 
 
+def holds_something(place: Path) -> bool:
+    """Whether a file has bytes, or a folder entries: a download that was cut may leave neither."""
+    if place.is_dir():
+        return next(place.iterdir(), None) is not None
+    return place.exists() and place.stat().st_size > 0
+
+
 def data_of(path: Path) -> bytes:
     """A file's bytes, unzipped if it is gzipped; `UsageError` if it is not there or unfolds beyond all measure."""
     try:

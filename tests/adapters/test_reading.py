@@ -147,9 +147,16 @@ def pickled(folder: Path) -> None:
         (pickled, "more than tensors"),
         (saved("a.npz", texts=TEXTS), "has no images"),
         (saved("a.npz", texts=TEXTS, images=IMAGES), "name in `of`"),
-        (saved("a.npz", texts=TEXTS, images=IMAGES, of=OF + 1), "run from 0 to 2"),
+        (
+            saved("a.npz", texts=TEXTS, images=IMAGES, of=OF + 1),
+            "a text is of row 3 of the images; their rows run from 0 to 2",
+        ),
         (saved("a.npz", texts=TEXTS, images=IMAGES[:, :2], of=OF), "of one length"),
-        (saved("a.npz", texts=TEXTS.astype(int), images=IMAGES, of=OF), "float vectors"),
+        (saved("a.npz", texts=TEXTS.astype(int), images=IMAGES, of=OF), "texts are rows of float vectors, not int64"),
+        (
+            saved("a.npz", texts=TEXTS, images=IMAGES.astype("int8"), of=OF),
+            "images are rows of float vectors, not int8",
+        ),
         (saved("a.npz", texts=np.array([object()]), images=IMAGES), "cannot be read"),
     ],
 )

@@ -367,10 +367,23 @@ def test_a_folder_of_another_training_is_refused(other: str, tmp_path: Path) -> 
 
 def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
     loop.train(material(), SMALL, SHORT, tmp_path)
-    (tmp_path / "checkpoint.pt").write_bytes(b"no checkpoint")
+    (tmp_path / "checkpoint.pt").write_bytes(b"")
 
     with pytest.raises(UsageError, match="remove it to train from the start"):
         loop.train(material(), SMALL, SHORT, tmp_path)
+
+
+def test_a_damaged_candidate_says_how_to_train_again(tmp_path: Path) -> None:
+    whole = loop.train(material(), SMALL, SHORT, tmp_path)
+    trained = (tmp_path / "model" / "weights.safetensors").read_bytes()
+    (tmp_path / "candidate" / "weights.safetensors").write_bytes(b"")
+
+    with pytest.raises(UsageError, match=r"remove .*checkpoint.pt to train from the start"):
+        loop.train(material(), SMALL, SHORT, tmp_path)
+    (tmp_path / "checkpoint.pt").unlink()
+
+    assert loop.train(material(), SMALL, SHORT, tmp_path) == whole
+    assert (tmp_path / "model" / "weights.safetensors").read_bytes() == trained
 
 
 def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:

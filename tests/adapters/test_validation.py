@@ -117,8 +117,13 @@ def test_held_out_texts_are_not_trained_on() -> None:
     learned, held = pairs.split(0.2, 100, 0)
 
     assert len(held) == 10 and not set(words[learned.of]) & set(words[held.of])
-    with pytest.raises(UsageError, match="one side empty"):
+    with pytest.raises(UsageError, match="all 50 images share words or a query"):
         replace(pairs, texts=np.ones((50, 10), np.float32)).split(0.2, 100, 0)
+    with pytest.raises(UsageError, match=r"2 of 50 images are to be held out, .* 5 or more; give a greater"):
+        pairs.split(0.04, 100, 0)
+    assert len(pairs.split(0.1, 100, 0)[1]) == 5
+    with pytest.raises(UsageError, match="one image cannot be trained on and held out"):
+        Pairs(pairs.texts[:1], pairs.images[:1], np.arange(1)).split(0.2, 100, 0)
 
 
 # -- the gate -------------------------------------------------------------------------------------------------
@@ -159,6 +164,7 @@ def test_a_model_that_finds_no_more_is_not_named_and_kept_only_anyway(tmp_path: 
 
     assert anyway.step == done.step and anyway.comparison == done.comparison
     caution = load(tmp_path / "model").caution
+    assert load(tmp_path / "candidate").caution == caution  # the candidate of a training that names none warns too
     assert "when it was trained (RR" in caution and "search without it" in caution and "\n" not in caution
     assert loop.train(material, SHAPE, recipe, tmp_path).model is None and not (tmp_path / "model").exists()
     assert loop.train(material, SHAPE, replace(recipe, keep_anyway=True), tmp_path).model is not None

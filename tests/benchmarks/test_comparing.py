@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -257,3 +258,12 @@ def test_three_queries_under_official_names_are_refused_with_every_reason(tmp_pa
 
     assert [why.code for why in found.without["INQUIRE, table 2"]] == ["queries", "judgements", "queries"]
     assert "inquire_annotations.csv has 6 relevant pairs and not the paper's 32,696" in found.sentences[0]
+
+
+def test_a_note_on_every_task_stands_once_and_one_on_a_task_names_it() -> None:
+    first = replace(
+        scored(task(), Run({"q1": [RankedImage("a", 1.0)], "q2": [RankedImage("a", 1.0)]})), notes=["of all", "of one"]
+    )
+    second = replace(first, task=replace(task(), name="i2i"), notes=["of all"])
+
+    assert Evaluation(heron(()), "test", "ours", [first, second]).notes == ["of all", "t2i: of one"]

@@ -60,6 +60,17 @@ def test_what_check_finds_can_be_read(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", names())
+def test_a_file_that_is_empty_is_not_there(name: str, tmp_path: Path) -> None:
+    data, split = WORLDS[name](tmp_path), benchmark(name).splits[0]
+    place = next(one.place for one in check(benchmark(name), data, split) if one.place and one.place.is_file())
+    place.write_bytes(b"")
+
+    (status,) = [one for one in check(benchmark(name), data, split) if one.place == place]
+
+    assert status.state in ("missing", "absent") and "is empty" in status.reason
+
+
+@pytest.mark.parametrize("name", names())
 def test_an_empty_folder_is_told_by_check_and_refused_in_one_sentence(name: str, tmp_path: Path) -> None:
     states = check(benchmark(name), tmp_path, benchmark(name).splits[0])
 

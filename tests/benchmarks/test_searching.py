@@ -15,6 +15,7 @@ import pytest
 from eyespot import rooms, sample
 from eyespot.adapters.quari import load
 from eyespot.benchmarks import GallerySearcher, scored
+from eyespot.benchmarks._image_list import ImageList
 from eyespot.gallery.indexing import index
 from eyespot.gallery.photos.pictures import open_picture
 from eyespot.search.adapted import seen_by
@@ -360,3 +361,8 @@ def test_around_a_query_lie_its_relevant_images_and_the_rest(
     assert around.query == pytest.approx(collection.encoder.encode_texts([WORDS[1]])[0], abs=1e-6)
     with pytest.raises(UsageError, match="no query 'q9'"):
         GallerySearcher(collection, tmp_path).around(task, "q9")
+
+
+def test_a_list_of_images_that_is_empty_is_refused(collection: Collection) -> None:
+    with pytest.raises(UsageError, match="the list of mini-ILIAS names no image"):
+        ImageList("mini-ILIAS", lambda: iter(())).rows(collection.view, None)

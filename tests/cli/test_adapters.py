@@ -13,9 +13,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from eyespot.adapters import linear, quari
 from eyespot.adapters.quari.released import RELEASED, model_of
 from eyespot.cli import app
-from eyespot.search.adapted import refuse_other_space
+from eyespot.search.adapted import adapter_named, refuse_other_space
 from eyespot.types import Space, UsageError
 from tests.adapters.worlds import HARMFUL, checkpoint
 from tests.gallery.conftest import draw
@@ -94,6 +95,25 @@ def test_the_same_weights_in_another_library_are_the_same_space(encoder: str, fi
         refuse_other_space(Released(), space)
 
 
+def test_an_encoder_in_a_folder_is_the_same_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tuned" / "model").mkdir(parents=True)
+    made_here = quari.load(checkpoint(tmp_path / "made", 8, "hf:tuned/model"))
+    space = Space(f"hf:{(tmp_path / 'tuned' / 'model').resolve()}", "", "", "", 8)
+
+    monkeypatch.chdir(tmp_path)
+    refuse_other_space(made_here, space)
+    monkeypatch.chdir(tmp_path / "tuned")
+    with pytest.raises(UsageError, match="was trained on hf:tuned/model"):
+        refuse_other_space(made_here, space)
+
+
+def test_vectors_of_another_length_are_refused_with_the_way_out() -> None:
+    with pytest.raises(UsageError, match=r"takes 512 components, .* have 7; search the space it was made for with -e"):
+        refuse_other_space(Released(), Space("hf:openai/clip-vit-base-patch16", "", "", "", 7))
+
+
 # -- the warning ----------------------------------------------------------------------------------------------
 
 
@@ -115,6 +135,16 @@ def test_an_evaluation_warns_once(gallery: Path, worse: Path, tmp_path: Path) ->
     plain, through = done(*line), done(*line, "--neighbours", 1)
 
     assert plain.stderr.count(WARNED) == through.stderr.count(WARNED) == 1
+
+
+def test_an_evaluation_names_a_checkpoint_by_its_training(gallery: Path, tmp_path: Path) -> None:
+    (tmp_path / "queries.csv").write_text("id,text\nq,red stripes\n")
+    (tmp_path / "qrels.txt").write_text("q 0 1.jpg 1\n")
+    made = checkpoint(tmp_path / "birds" / "model", 512, "starter")
+
+    shown = done("eval", "own", "--data", tmp_path, "-g", gallery, "--adapt", made).stdout
+
+    assert "starter + birds" in shown
 
 
 def test_doctor_shows_the_card_and_warns(gallery: Path, worse: Path) -> None:
@@ -174,7 +204,7 @@ def test_arrays_of_other_numbers_find_what_float32_finds(kind: str, worse: Path,
         (np.ones((1, 512), np.float32), np.ones((0, 512), np.float32), "save it as (rows, dim)"),
         (np.ones((1, 5), np.float32), np.ones((4, 512), np.float32), "they must be alike"),
         (np.ones((1, 5), np.float32), np.ones((4, 5), np.float32), "takes vectors of 512 components"),
-        (np.ones((1, 512), np.float32), np.full((4, 512), np.inf, np.float32), "some vectors hold NaN or infinity"),
+        (np.ones((1, 512), np.float32), np.full((4, 512), np.inf, np.float32), "row 0 (counted from 0) of "),
     ],
 )
 def test_arrays_that_cannot_be_searched_are_a_sentence(
@@ -184,6 +214,48 @@ def test_arrays_that_cannot_be_searched_are_a_sentence(
 
     assert isinstance(ran.exception, UsageError) and message in str(ran.exception)
     assert not (tmp_path / "found.npz").exists()
+
+
+@pytest.mark.parametrize(("value", "message"), [(0, "query 1 (counted from 0) is zero"), (np.nan, "query 1 (")])
+def test_a_static_adapter_refuses_queries_without_a_direction(value: float, message: str, tmp_path: Path) -> None:
+    static = linear.Linear(np.eye(8, dtype=np.float32), np.ones(8, np.float32))
+    linear.save(tmp_path / "static", static)
+    queries = np.ones((2, 8), np.float32)
+    queries[1] = value
+
+    ran = adapted(tmp_path, Path(f"linear:{tmp_path / 'static'}"), queries, np.eye(8, dtype=np.float32))
+
+    assert isinstance(ran.exception, UsageError) and message in str(ran.exception)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ("model/config.yml", "give the checkpoint of this training, {place}/model"),
+        ("candidate/config.yml", "this training has named no model"),
+        ("linear.safetensors", "give linear:{place}, which eyespot train linear made"),
+        ("other.txt", "or linear:FILE"),
+    ],
+)
+def test_a_folder_that_is_no_checkpoint_says_what_may_be_meant(made: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / made).parent.mkdir(exist_ok=True)
+    (tmp_path / made).touch()
+
+    with pytest.raises(UsageError) as refused:
+        adapter_named(tmp_path)
+
+    assert message.format(place=tmp_path) in str(refused.value)
+
+
+def test_a_file_of_a_checkpoint_leads_to_its_folder(worse: Path) -> None:
+    with pytest.raises(UsageError, match=f"give a folder, such as {worse}, or linear:"):
+        adapter_named(worse / "config.yml")
+
+
+def test_doctor_says_of_an_adapter_without_an_encoder_what_it_takes(tmp_path: Path) -> None:
+    shown = done("doctor", "--adapt", checkpoint(tmp_path / "made", 8)).stdout
+
+    assert "for vectors of 8 components, of no encoder that it names, no validation known" in shown
 
 
 @pytest.mark.parametrize("content", [None, b"", b"hello", b"\x93NUMPY\x01\x00v\x00{"])

@@ -79,7 +79,12 @@ def test_the_record_moves_the_search_where_it_is_wanted(gallery: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "why"),
     [
-        (["stripes", "--yes", "nothing"], 2, "no picture 'nothing'"),
+        (
+            ["stripes", "--yes", "nothing"],
+            2,
+            "no picture 'nothing' with vectors of starter; --yes and --no take the id",
+        ),
+        (["stripes", "--feedback-from", " "], 2, "give a person or a judge, or --feedback"),
         (["--feedback"], 2, "give words or a picture"),
         (["stripes", "--feedback", "--calibrate", "30", "--rerank", "encoder:starter"], 2, "cannot measure it"),
         (["stripes", "--feedback", "--by", "words"], 2, "search by look"),
@@ -90,6 +95,18 @@ def test_what_cannot_be_moved_is_refused_with_the_way_out(gallery: Path, words: 
     ran = run_eyespot("search", "-g", str(gallery), *words)
 
     assert (ran.returncode, why in ran.stderr) == (code, True), ran.stderr
+
+
+def test_a_photo_that_is_both_and_a_ledger_that_is_not_there_are_sentences(gallery: Path, tmp_path: Path) -> None:
+    first = search(gallery)["items"][0]["id"]
+    line = ("search", "stripes", "-g", str(gallery), "--paths")
+
+    both = run_eyespot(*line, "--yes", first, "--no", first)
+    lost = run_eyespot(*line, "--feedback", "--ledger", str(tmp_path / "typo.sqlite"))
+
+    assert "not moved: no judged photo counts; 1 judged photo is a yes and a no at once" in both.stderr
+    assert "typo.sqlite yet; without --ledger the gallery's own is read" in lost.stderr and lost.returncode == 0
+    assert not (tmp_path / "typo.sqlite").exists()
 
 
 @pytest.mark.long
@@ -106,4 +123,4 @@ def test_the_commands_of_the_page_run_and_training_on_too_few_pairs_says_what_to
 
     assert page.returncode == 0, page.stderr
     assert "moved by 20 yes and 0 no of encoder:starter" in page.stderr
-    assert (training.returncode, "give held-out pairs, or more" in training.stderr) == (2, True), training.stderr
+    assert (training.returncode, "give pairs of other queries too" in training.stderr) == (2, True), training.stderr

@@ -24,6 +24,7 @@ from eyespot.curate.pairs.labelled import (
     READ_ALONE,
     SMALL,
     TWICE,
+    WITHOUT_PAIR,
     ClassDraw,
     LabelledSet,
     make,
@@ -89,6 +90,9 @@ def test_copies_alone_give_no_pair(tmp_path: Path) -> None:
     done = made(tmp_path / "set", tmp_path / "out")
 
     assert done.left_out[ALL_COPIES] == 2 and done.left_out[READ_ALONE] == 1
+    (lost,) = (tmp_path / "out" / "train").glob(f"*/{WITHOUT_PAIR}")
+    assert Counter(row["reason"] for row in pq.read_table(lost).to_pylist()) == done.left_out
+    assert WITHOUT_PAIR not in done.rows and made(tmp_path / "set", tmp_path / "out").left_out == done.left_out
     assert any(reason.startswith("cannot be read") for reason in done.left_out)
     assert {row["label"] for row in rows(tmp_path / "out")} == {"y"}
 
@@ -134,6 +138,13 @@ def uned(folder: Path) -> Path:
         (folder / "info_files" / name / "train.json").write_text(json.dumps(entries))
     (folder / "info_files" / "met" / "val.json").write_text("[]")
     return folder
+
+
+def test_a_table_without_the_named_label_says_which_it_has(classes: Path, tmp_path: Path) -> None:
+    (classes / "list.csv").write_text("path,kind\nheron/a.png,bird\n")
+
+    with pytest.raises(NothingFound, match=r"list.csv has no label sort; it has: kind"):
+        made(classes / "list.csv", tmp_path / "out", column="sort")
 
 
 @pytest.mark.parametrize("place", ["data", "data/info_files"])

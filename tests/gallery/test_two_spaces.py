@@ -14,7 +14,7 @@ import eyespot
 from eyespot import rooms
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.view import Gallery
-from eyespot.types import Encoder
+from eyespot.types import Encoder, UsageError
 from tests.gallery.conftest import draw
 
 
@@ -115,3 +115,15 @@ def test_a_picture_is_read_from_whichever_of_its_paths_is_there(
     index(gallery, [], [tiny_clip], Options())
 
     assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 9
+
+
+def test_a_model_in_a_folder_is_named_from_the_current_folder_too(
+    tmp_path: Path, photos: Path, tiny_clip: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index(tmp_path / "gallery", [str(photos)], [tiny_clip], Options())
+    folder = Path(tiny_clip.space.encoder.removeprefix("hf:"))
+    monkeypatch.chdir(folder.parent)
+
+    assert eyespot.open(tmp_path / "gallery", f"hf:{folder.name}").view.space.encoder == tiny_clip.space.encoder
+    with pytest.raises(UsageError, match="no vectors of hf:other"):
+        eyespot.open(tmp_path / "gallery", "hf:other")

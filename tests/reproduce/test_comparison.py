@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from eyespot import reproduce
 from eyespot.benchmarks import BenchmarkRequest, Evaluation, benchmark, scored
 from eyespot.reports.folder import write
-from eyespot.reproduce.comparison import COMPARABLE, TableCell, cells
+from eyespot.reproduce.comparison import COMPARABLE, TableCell, cells, sample_cells
 from eyespot.types import RankedImage, Run
 
 QUERIES, CANDIDATES = 160, 100
@@ -88,3 +89,29 @@ def test_a_smaller_set_is_not(queries: int, images: int, why: str, data: Path, t
     assert found and all(one.verdict.startswith("not comparable, because ") and why in one.verdict for one in found)
     if images < CANDIDATES:  # of another pool: not even shown
         assert all(one.measured is None for one in found)
+
+
+@pytest.mark.parametrize("name", ["quari-1a", "quari-4", "inquire-3"])
+def test_no_two_rows_of_a_miniature_read_alike(name: str, tmp_path: Path) -> None:
+    """Reports of one system differ by the list that they rank, or by the depth of the judge."""
+    recipe = reproduce.recipe(name)
+    for command in recipe.commands(sample=True):
+        if not command.report:
+            continue
+        words = command.line.split()
+        given = {one.strip("-"): words[words.index(one) + 1] for one in ("--rerank", "--depth") if one in words}
+        task = {"task": "i2i", "measures": {"AP": {"mean": 0.5, "interval": [0.4, 0.6]}}}
+        split = words[words.index("--split") + 1] if "--split" in words else "test"
+        summary = {
+            "benchmark": words[2],
+            "system": "ours",
+            "split": split,
+            "tasks": [task],
+            "made": {"arguments": given},
+        }
+        (tmp_path / command.report).mkdir(parents=True)
+        (tmp_path / command.report / "summary.json").write_text(json.dumps(summary))
+
+    rows = [cell[:4] for cell in sample_cells(recipe, tmp_path)]
+
+    assert len(rows) == len({*rows}) > 1

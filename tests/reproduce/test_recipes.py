@@ -69,6 +69,30 @@ def test_encoders_and_judges_of_a_recipe_are_in_their_rooms(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_weights_that_are_asked_for_are_those_of_a_command(name: str) -> None:
+    of_open_clip = {"timm/ViT-SO400M-14-SigLIP-384": "ViT-SO400M-14-SigLIP-384/webli"}
+    of_open_clip |= {"apple/DFN5B-CLIP-ViT-H-14-378": "ViT-H-14-378-quickgelu/dfn5b"}
+    of_open_clip |= {"openai/clip-vit-large-patch14-336": "ViT-L-14-336/openai"}
+    recipe = reproduce.recipe(name)
+    lines = " ".join(command.line for command in recipe.commands(False))
+
+    assert [
+        one.hub for one in recipe.weights if not (one.hub in lines or of_open_clip.get(one.hub, one.hub) in lines)
+    ] == []
+
+
+def test_local_descriptors_that_re_rank_are_those_of_the_paper_and_a_step_makes_them() -> None:
+    """QuARI's table 3a has Chamfer similarity of DINOv2's patches, and spatial verification."""
+    lines = [command.line for command in reproduce.recipe("quari-3a").commands(False)]
+    made = {line.partition("--with ")[2] or "sift" for line in lines if line.startswith("eyespot describe")}
+    used = {
+        word.partition("@")[2] for line in lines for word in line.split() if word.startswith(("chamfer", "spatial"))
+    }
+
+    assert made == used == {"sift", "dinov2:facebook/dinov2-base"}
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_printed_cell_is_accounted_for(name: str, tmp_path: Path) -> None:
     """Without a report no cell is comparable, and each says why; no row is left without a step or a reason."""
     recipe = reproduce.recipe(name)
@@ -95,7 +119,8 @@ def test_needs_say_what_is_known(name: str, tmp_path: Path) -> None:
 def test_what_is_there_is_seen(tmp_path: Path) -> None:
     recipe = reproduce.recipe("inquire-2")
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "inquire_annotations.csv").touch()
+    (tmp_path / "data" / "inquire_annotations.csv").write_text("query_id\n")
+    (tmp_path / "data" / "inquire_queries_test.csv").touch()  # a download that was cut
 
     here = {need.what: need.here for need in presences(recipe, tmp_path)}
 

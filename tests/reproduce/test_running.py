@@ -86,7 +86,7 @@ def test_a_changed_line_runs_again(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_put_there_by_hand_is_not_downloaded(tmp_path: Path) -> None:
-    (tmp_path / "set.zip").touch()
+    (tmp_path / "set.zip").write_text("by hand")
 
     lines = ran(
         [TableCommand("get", "eyespot download https://127.0.0.1:9/set.zip --out .", "set.zip", "", None)], tmp_path
@@ -100,6 +100,8 @@ def test_a_download_that_was_killed_is_not_one_put_there_by_hand(tmp_path: Path)
     line = "eyespot download hub:datasets/owner/set --out data/set"
     get = TableCommand("get", line, "data/set", "", None)
     (tmp_path / "data" / "set").mkdir(parents=True)
+    assert not WorkState(tmp_path).is_finished(get)  # nobody puts an empty folder there
+    (tmp_path / "data" / "set" / "queries.csv").write_text("id")
     by_hand, begun = WorkState(tmp_path), WorkState(tmp_path)
 
     begun.begin(get)

@@ -117,7 +117,9 @@ def test_texts_and_images_are_rows_of_the_pictures_that_are_there(gallery: Path,
 
 def test_captions_of_other_pictures_only_are_no_pairs(view: View, tmp_path: Path) -> None:
     captions = one(view, table(tmp_path / "c.csv", ("file_name", "caption"), ("x.jpg", "?")))
+    none = one(view, table(tmp_path / "none.csv", ("file_name", "caption")))
 
+    assert none.notes == [f"{tmp_path / 'none.csv'} has no captions"]
     with pytest.raises(NothingFound, match="no caption is of a picture of"):
         captioned(view, rooms.load("encoders", "starter"), [captions])
 

@@ -92,7 +92,7 @@ def test_photos_that_are_gone_are_counted_and_move_nothing(collection: Collectio
 
     assert images(run) == images(plain)
     assert run.header["moved"] == {"yes": 0, "no": 0, "missing": 2, "by": ""}
-    assert "2 more judged photos are not in this space" in run.notes[0]
+    assert "2 judged photos are not in this space" in run.notes[0]
 
 
 def test_a_photo_that_is_a_yes_and_a_no_counts_as_neither() -> None:

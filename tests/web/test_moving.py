@@ -115,7 +115,8 @@ def test_a_ranking_that_verdicts_moved_is_measured_by_none(opened: TestClient) -
 
 def test_the_most_telling_photos_come_first_and_the_judged_ones_last(opened: TestClient) -> None:
     plain = ids(search(opened))
-    assert opened.get("/v1/search", params={"q": Q, "first": "telling"}).status_code == 422
+    refused = opened.get("/v1/search", params={"q": Q, "first": "telling"})
+    assert refused.status_code == 422 and "once you gave a yes and a no" in refused.json()["detail"]
     judge(opened, plain[0], "yes")
     judge(opened, plain[-1], "no")
 

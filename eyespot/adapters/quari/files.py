@@ -86,13 +86,26 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"there is no {path}; give the folder of a QuARI checkpoint, or hub:OWNER/NAME") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"there is no {path}; give {_instead_of(path.parent)}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())})") from None
+        raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())}); copy the checkpoint again") from None
     if not isinstance(document, dict):
         raise UsageError(f"{path} is no config of a QuARI checkpoint")
     return document
+
+
+def _instead_of(folder: Path) -> str:
+    """What a user may have meant by a place that is no checkpoint."""
+    if folder.is_file():
+        return f"a folder, such as {folder.parent}, or linear:{folder} for a static adapter"
+    if (folder / "model" / CONFIG).is_file():
+        return f"the checkpoint of this training, {folder / 'model'}"
+    if (folder / "candidate" / CONFIG).is_file():
+        return "another checkpoint: this training has named no model (--keep-anyway names it)"
+    if (folder / "linear.safetensors").is_file():
+        return f"linear:{folder}, which eyespot train linear made"
+    return "the folder of a QuARI checkpoint, hub:OWNER/NAME, or linear:FILE"
 
 
 def _released(path: Path) -> dict[str, NDArray[np.float32]]:

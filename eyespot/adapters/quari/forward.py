@@ -44,7 +44,7 @@ class Hypernetwork:
                 f"the adapter takes vectors of {self.config.embedding_dim} components, these have {queries.shape[-1]}; "
                 "use the encoder that it was trained on"
             )
-        _refuse_without_direction(queries)
+        refuse_without_direction(queries)
         batches = (queries[at : at + BATCH] for at in range(0, len(queries), BATCH))
         adapted_queries = []
         for batch in batches:
@@ -159,7 +159,8 @@ class Hypernetwork:
         return np.asarray(centred / scale * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
 
 
-def _refuse_without_direction(queries: Vectors) -> None:
+def refuse_without_direction(queries: Vectors) -> None:
+    """`UsageError` with the number of the first query (n, dim) that is zero or not finite."""
     for at in range(0, len(queries), MANY):
         with np.errstate(over="ignore", invalid="ignore"):
             lengths = np.linalg.norm(np.asarray(queries[at : at + MANY], np.float64), axis=1)

@@ -106,15 +106,20 @@ def _of_files(source: LabelSource) -> Iterator[LabelledPicture | Unlabelled]:
     if root.kind not in ("folder", "list"):
         raise UsageError(f"{source.place} is a {root.kind}; index it, and give the gallery with --label COLUMN")
     columns = (source.column,) if source.column else LABEL_COLUMNS if root.kind == "list" else ()
+    known = set[str]()
     for record in scan(root):
         if isinstance(record, Seen):
             folder, slash, _ = record.path.rpartition("/")
             label = folder if slash and not columns else None
             yield LabelledPicture(stored_name(full_path(root, record.path)), label, there=True)
-        elif isinstance(record, Labels) and (column := next((one for one in columns if one in record.facts), None)):
-            yield LabelledPicture(stored_name(full_path(root, record.path)), str(record.facts[column]))
+        elif isinstance(record, Labels):
+            known |= set(record.facts)
+            if column := next((one for one in columns if one in record.facts), None):
+                yield LabelledPicture(stored_name(full_path(root, record.path)), str(record.facts[column]))
         elif isinstance(record, Unreadable):
             yield Unlabelled(record.path, record.reason)
+    if source.column and source.column not in known:
+        raise NothingFound(f"{source.place} has no label {source.column}; it has: {', '.join(sorted(known)) or 'none'}")
 
 
 def _of_gallery(source: LabelSource) -> Iterator[LabelledPicture | Unlabelled]:

@@ -6,8 +6,9 @@ copy of itself: copies are those of `eyespot duplicates`, by perceptual hashes.
 
     OUT/labels.parquet              every picture with its label
     OUT/drawn.parquet               what is drawn of them
-    OUT/left_out.parquet            pictures and classes that are not, with the reason
-    OUT/train/00000/…               pictures.parquet and captions.parquet, as of the other sets
+    OUT/left_out.parquet            pictures that are not, with the reason
+    OUT/train/00000/…               pictures.parquet and captions.parquet, as of the other sets; without_pair.parquet
+                                    has drawn pictures that give no pair once they are read, with the reason
     OUT/held-out/00000/…            the same of the classes that are held out
 
 Of a gallery there is no pictures.parquet: it has its pictures, and captions.parquet names them by their ids. DuckDB
@@ -50,6 +51,7 @@ from eyespot.storage.systems import relative_path
 from eyespot.types import NothingFound, Progress, UsageError
 
 PART = 1 << 16  # pictures, and the class that the last one is of
+WITHOUT_PAIR, LOST_COLUMNS = "without_pair.parquet", ("name", "label", "reason")
 SIDE = 64  # pixels of a picture that its hash needs at least
 SMALL = 256  # pictures of a class
 ROWS = 8_192  # of labels that are written together
@@ -103,7 +105,7 @@ class LabelledSet:
     def columns(self) -> Mapping[str, Sequence[str]]:
         """Pairs, and the list of pictures where there is no gallery yet."""
         key = "id" if self.source.is_gallery else "file_name"
-        pairs = {CAPTIONS: (key, "asked_with", "label")}
+        pairs = {CAPTIONS: (key, "asked_with", "label"), WITHOUT_PAIR: LOST_COLUMNS}
         return pairs if self.source.is_gallery else {PICTURES: (key, "label"), **pairs}
 
     @property
@@ -129,16 +131,16 @@ class LabelledSet:
 
     def _pairs(self, part: Path, label: str, pictures: list[_Hashed]) -> Iterator[PairRow | LeftOut]:
         """Each picture of a class asks for others, the next ones in the order of the draw."""
-        yield from (LeftOut(one.name, one.reason) for one in pictures if one.hashes is None)
+        yield from (_without_pair(one, one.reason) for one in pictures if one.hashes is None)
         whole = [one for one in pictures if one.hashes is not None]
         if len(whole) == 1:
-            yield LeftOut(whole[0].name, READ_ALONE)
+            yield _without_pair(whole[0], READ_ALONE)
             return
         key = self.columns[CAPTIONS][0]
         names = [one.name if key == "id" else relative_path(Path(one.name), part) for one in whole]
         for at, partners in enumerate(partners_of([one.hashes for one in whole], self.draw.partners)):
             if not partners:
-                yield LeftOut(whole[at].name, ALL_COPIES)
+                yield _without_pair(whole[at], ALL_COPIES)
             elif PICTURES in self.columns:
                 yield PairRow(PICTURES, {key: names[at], "label": label})
             for other in partners:
@@ -165,12 +167,30 @@ def make(source: LabelledSet, tell: Progress) -> PairsResult:
             f"SELECT reason, count(*), min(name) FROM {parquet(source.out / 'left_out.parquet')} GROUP BY 1 ORDER BY 1"
         )
     if not sides:
-        raise NothingFound(f"{source.source.place} has no class of two pictures or more; see left_out.parquet")
+        raise NothingFound(
+            f"{source.source.place} has no class of two pictures or more, as {source.out / 'left_out.parquet'} says "
+            "picture by picture; try again into a new folder"
+        )
     names = [Path(side) / f"{part:05d}" for side, part in sides]
     made = fill_parts(source, {name: source.out / name for name in names}, tell)
-    made.left_out.update({reason: count for reason, count, _ in lost})
-    made.examples |= {reason: name for reason, _, name in lost}
+    for reason, count, name in [*lost, *_lost_in_parts(source.out / name for name in names)]:
+        made.left_out[reason] += count
+        made.examples.setdefault(reason, name)
+    del made.rows[WITHOUT_PAIR]
     return made
+
+
+def _without_pair(one: _Hashed, reason: str) -> PairRow:
+    return PairRow(WITHOUT_PAIR, {"name": one.name, "label": one.label, "reason": reason})
+
+
+def _lost_in_parts(parts: Iterable[Path]) -> Iterator[tuple[str, int, str]]:
+    """Each picture that gave no pair when its part was made, now or by an earlier run: the reason, 1 and its name."""
+    import pyarrow.parquet as pq
+
+    for part in parts:
+        if (part / WITHOUT_PAIR).is_file():  # parts of older versions have none
+            yield from ((row["reason"], 1, row["name"]) for row in pq.read_table(part / WITHOUT_PAIR).to_pylist())
 
 
 def partners_of(hashes: Sequence[Any], count: int) -> list[list[int]]:

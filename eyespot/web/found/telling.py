@@ -20,7 +20,7 @@ def telling_first(frozen: RankedResult, params: SearchParams, judged: Mapping[st
     rows = frozen.slice(0, DEPTH).rows.tolist()
     labels = dict.fromkeys(judged["yes"], True) | dict.fromkeys([*judged["no"], *judged["doubt"]], False)
     if len({*labels.values()}) < 2:
-        raise UsageError("which photos tell most is known from a yes and a no on; judge some, the best first")
+        raise UsageError("the most telling photos are known once you gave a yes and a no; judge some of the best first")
     known = [row for row in labels if row not in set(rows)]
     vectors = frozen.snapshot.view.vectors([*rows, *known])
     order = most_telling(vectors, [labels.get(row) for row in (*rows, *known)])

@@ -1,6 +1,6 @@
 """What a training leaves on disk: where it stands (`checkpoint.pt`), its course (`log.csv`), its best (`candidate/`).
 
-`model/` is the candidate with its card, if it is named.
+When a training ends the candidate gets its card, and `model/` is the same, if it is named.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from eyespot.adapters.quari import files
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
 from eyespot.types import UsageError
@@ -67,9 +68,18 @@ def load_state(out: Path, device: torch.device) -> dict[str, Any] | None:
     try:
         state: dict[str, Any] = torch.load(out / STATE, map_location=device, weights_only=True)
     except Exception as error:  # torch raises what its parts raise
-        reason = " ".join(str(error).split())[:160]
+        reason = " ".join(str(error).split())[:160] or "it is cut short"
         raise UsageError(f"{out / STATE} cannot be read ({reason}); remove it to train from the start") from None
     return state
+
+
+def candidate(out: Path) -> files.Weights:
+    """The best weights so far; `UsageError` with the way out if they are damaged."""
+    try:
+        return files.read(out / CANDIDATE)[1]
+    except UsageError as error:
+        reason = str(error).partition(";")[0]
+        raise UsageError(f"{reason}; remove {out / STATE} to train from the start") from None
 
 
 class Log:

@@ -44,7 +44,10 @@ class Pairs:
         if self.of.shape != shapes[0][:1]:
             raise UsageError(f"{shapes[0][0]} texts need as many rows of images, not {self.of.shape[0]}")
         if len(self.of) and not 0 <= int(self.of.min()) <= int(self.of.max()) < len(self.images):
-            raise UsageError(f"the rows of images run from 0 to {len(self.images) - 1}")
+            strange = int(self.of.min()) if int(self.of.min()) < 0 else int(self.of.max())
+            raise UsageError(
+                f"a text is of row {strange} of the images; their rows run from 0 to {len(self.images) - 1}"
+            )
         if self.ids is not None and len(self.ids) != len(self.images):
             raise UsageError(f"{len(self.images)} images need as many ids, not {len(self.ids)}")
 
@@ -137,7 +140,7 @@ class Pairs:
                 free -= int(sizes[at])
                 held.append(at)
         if not held:
-            raise UsageError(f"{share:g} of {len(images)} images leaves one side empty; give held-out pairs, or more")
+            raise UsageError(_undivided(len(images), count, int(sizes.min())))
         out = np.isin(self.subject, subjects[held])
         return self.only(np.flatnonzero(~out)), self.only(np.flatnonzero(out))
 
@@ -158,6 +161,21 @@ class TrainingData(NamedTuple):
         if self.held_out is None:
             return self._replace(semi=semi)
         return self._replace(semi=semi.without(self.pairs.rows_held(self.held_out)))
+
+
+def _undivided(images: int, count: int, smallest: int) -> str:
+    """Why none of the images can be held out."""
+    if images == 1:
+        return "one image cannot be trained on and held out; give more pairs, or held-out pairs with --held-out"
+    if smallest == images:
+        return (
+            f"all {images} images share words or a query, so none can be held out; give pairs of other queries too, or "
+            "held-out pairs with --held-out"
+        )
+    return (
+        f"{count} of {images} images are to be held out, and those that share words stay together, {smallest} or more; "
+        "give a greater --held-out-share, or held-out pairs with --held-out"
+    )
 
 
 def unit(rows: Any) -> Vectors:

@@ -152,7 +152,7 @@ class _Training:
 
     def _ended(self) -> TrainingResult:
         """The frozen space is candidate zero: a model has to beat it where it was chosen, and where it is tested."""
-        _, weights = files.read(self.out / checkpoints.CANDIDATE)
+        weights = checkpoints.candidate(self.out)
         frozen, comparison = None, None
         if self.halves is not None:
             choosing, testing = self.halves
@@ -162,11 +162,13 @@ class _Training:
                 comparison = compare(testing, self.network, self.material.test)
         outcome = self.best, self.best_step, self.loss, self.patient, frozen, comparison
         done = TrainingResult(self.out / checkpoints.MODEL, self.step, self.total, *outcome)
+        card = self._card(comparison)
+        files.save(self.out / checkpoints.CANDIDATE, self.config, weights, card)  # who searches with it is warned too
         if not (done.ahead or self.settings.keep_anyway):
             if done.model is not None and done.model.exists():  # named anyway before; the candidate stays
                 shutil.rmtree(done.model)
             return replace(done, model=None)
-        files.save(self.out / checkpoints.MODEL, self.config, weights, self._card(comparison))
+        files.save(self.out / checkpoints.MODEL, self.config, weights, card)
         return done
 
     def _card(self, comparison: FrozenComparison | None) -> AdapterCard:

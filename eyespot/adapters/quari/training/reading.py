@@ -140,8 +140,12 @@ def _pairs(path: Path, arrays: Mapping[str, Any]) -> Pairs:
     if lacking := [name for name in ("texts", "images") if name not in arrays]:
         raise UsageError(f"{path} has no {lacking[0]}; it holds: {', '.join(map(str, arrays)) or 'nothing'}")
     texts, images = (np.asanyarray(arrays[name]) for name in ("texts", "images"))
-    if any(array.ndim != 2 or array.dtype.kind != "f" for array in (texts, images)):
-        raise UsageError(f"{path}: texts and images are rows of float vectors, not of shape {texts.shape}")
+    for name, array in (("texts", texts), ("images", images)):
+        if array.ndim != 2 or array.dtype.kind != "f":
+            raise UsageError(
+                f"{path}: {name} are rows of float vectors, not {array.dtype} of shape {array.shape}; save them as "
+                "(rows, dim) with astype('float32')"
+            )
     of = np.asarray(arrays["of"]) if "of" in arrays else np.arange(len(texts))
     if "of" not in arrays and len(texts) != len(images):
         raise UsageError(f"{path} has {len(texts)} texts and {len(images)} images; name in `of` the row of each text's")
