@@ -19,6 +19,7 @@ from eyespot.gallery.photos.places import Root, full_path
 from eyespot.gallery.row_store import find_rows, open_rows, take_rows
 from eyespot.gallery.videos.addresses import file_of
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
+from eyespot.kernels.rows import unit_rows
 from eyespot.models.full_names import full_names
 from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
@@ -222,15 +223,11 @@ class View:
                 dates[start : start + len(taken)] = seconds.fill_null(-np.inf).to_numpy(zero_copy_only=False)
         return rows[np.argsort(-dates[rows], kind="stable")[:count]]
 
-    def vectors(self, rows: Sequence[int]) -> Vectors:
+    def vectors(self, rows: Sequence[int] | NDArray[np.int64]) -> Vectors:
         """The vectors of these rows, (rows, dim), in float32 and of unit length."""
-        wanted = np.asarray(rows, np.int64)
-        at = np.searchsorted(self.starts, wanted, side="right") - 1
-        found = np.empty((len(wanted), self.space.dim), np.float32)
-        for block in np.unique(at).tolist():
-            found[at == block] = self.blocks[block][wanted[at == block] - self.starts[block]]
-        unit: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
-        return unit
+        if not self.blocks:
+            return np.zeros((0, self.space.dim), np.float32)
+        return unit_rows(self.blocks, np.asarray(rows, np.int64))
 
     def rows_of(self, ids: Sequence[str]) -> list[int]:
         """The rows of pictures by their ids; `UsageError` for an id that is not here."""

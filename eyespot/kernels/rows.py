@@ -112,6 +112,13 @@ class RowBlocks:
                 yield block, int(first), slice(start, stop)
 
 
+def unit_rows(blocks: Sequence[Block], rows: Ids) -> NDArray[np.float32]:
+    """Rows of several blocks (n_i, dim), numbered through, in float32 and of unit length, (rows asked for, dim)."""
+    found = RowBlocks(blocks).gather(rows)
+    unit: NDArray[np.float32] = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    return unit
+
+
 def rank(rows: Ids, scores: Reals, k: int) -> tuple[Ids, Reals]:
     """The k best, best first; of equal scores the lower row."""
     best = np.lexsort((rows, -scores))[:k]

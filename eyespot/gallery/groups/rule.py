@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.groups.near_duplicates import Families, Hashes, Ids, hash_pairs, likely_pairs
+from eyespot.kernels.rows import unit_rows
 from eyespot.types import Mask, Vectors
 
 ALONE = -1
@@ -58,11 +58,6 @@ class Frames:
     seconds: NDArray[np.float64]
     cameras: Ids
 
-    @cached_property
-    def starts(self) -> Ids:
-        """The first row of each block, and the count of all at the end."""
-        return np.cumsum([0, *(len(block) for block in self.blocks)])
-
     @property
     def timed(self) -> Mask:
         """Whether it is known when and with which camera each was taken, (rows,)."""
@@ -74,20 +69,10 @@ class Frames:
         signs = Signs(self.signs.hashes[:row], self.signs.colours[:row])
         return Frames(self.blocks, signs, self.seconds[:row], self.cameras[:row])
 
-    def vectors(self, rows: Ids) -> Vectors:
-        """The vectors of these rows in float32 and of unit length, (rows asked for, dim)."""
-        dim = self.blocks[0].shape[1] if self.blocks else 0
-        found: Vectors = np.zeros((len(rows), dim), np.float32)
-        where = np.searchsorted(self.starts, rows, side="right") - 1
-        for block in np.unique(where).tolist():
-            found[where == block] = self.blocks[block][rows[where == block] - self.starts[block]]
-        unit: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
-        return unit
-
     def cosines(self, pairs: Ids) -> NDArray[np.float32]:
         """The cosine of each pair, (pairs,)."""
         parts = np.array_split(pairs, len(pairs) // _PAIRS + 1)
-        each = [np.einsum("nd,nd->n", self.vectors(part[:, 0]), self.vectors(part[:, 1])) for part in parts]
+        each = [np.einsum("nd,nd->n", *(unit_rows(self.blocks, rows) for rows in part.T)) for part in parts]
         return np.concatenate(each)
 
 

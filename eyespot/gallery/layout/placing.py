@@ -56,21 +56,11 @@ def _aside(rows: Rows) -> NDArray[np.float64]:
     return np.stack([far * np.cos(turns), far * np.sin(turns)], axis=1)
 
 
-def unit_vectors(view: View, rows: Rows) -> Vectors:
-    """The vectors of these rows in float32 and of unit length, (rows asked for, dim)."""
-    found: Vectors = np.zeros((len(rows), view.space.dim), np.float32)
-    where = np.searchsorted(view.starts, rows, side="right") - 1
-    for block in np.unique(where).tolist():
-        found[where == block] = view.blocks[block][rows[where == block] - view.starts[block]]
-    unit: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
-    return unit
-
-
 def place_all(view: View, rows: Rows, landmarks: Landmarks, progress: Progress = no_progress) -> Points:
     """Points (rows, 2) of many rows of a view, some at a time."""
     points = [np.zeros((0, 2), np.float32)]
     for start, part in _parts(rows):
-        points.append(landmarks.place(unit_vectors(view, part), part))
+        points.append(landmarks.place(view.vectors(part), part))
         progress("placing", start + len(part), len(rows))
     return np.concatenate(points)
 

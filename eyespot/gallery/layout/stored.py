@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.layout.clusters import Cells, cluster_cells
 from eyespot.gallery.layout.embedding import Points, flat_map, trustworthiness
-from eyespot.gallery.layout.placing import LANDMARKS, Landmarks, place_all, unit_vectors
+from eyespot.gallery.layout.placing import LANDMARKS, Landmarks, place_all
 from eyespot.gallery.segments import members_of
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import sample_rows
@@ -130,7 +130,7 @@ def make_layout(view: View, how: LayoutOptions | None = None, progress: Progress
             raise NothingFound(f"{view.gallery.path} has no photo to lay out; add some with: eyespot index PHOTOS")
         rows = rows[Groups(view).first(rows)]
         rows = rows[sample_rows(len(rows), how.sample, how.seed)]
-        vectors = unit_vectors(view, rows)
+        vectors = view.vectors(rows)
         base = flat_map(vectors, how.seed, progress)
         points = _nowhere(int(view.starts[-1]))
         points[rows] = base
@@ -160,7 +160,7 @@ def with_all(view: View, layout: MapLayout, progress: Progress = no_progress) ->
         return layout
     marks = layout.base[sample_rows(len(layout.base), LANDMARKS, layout.notes.seed)]
     points = layout.points.copy()
-    points[rows] = place_all(view, rows, Landmarks(unit_vectors(view, marks), points[marks]), progress)
+    points[rows] = place_all(view, rows, Landmarks(view.vectors(marks), points[marks]), progress)
     return replace(layout, points=points)
 
 
