@@ -27,6 +27,7 @@ import numpy as np
 from bench.harness import Command, Measurement, Race, race, say
 from eyespot import rooms, sample
 from eyespot.gallery.index_db import Ledger, ReadResult
+from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.photos.pictures import id_of, open_picture
 from eyespot.gallery.photos.sources import Root, Seen, scan
@@ -103,13 +104,13 @@ def plain_table(place: Path, root: Root) -> None:
 
 def ledger_measurements(folder: Path, count: int) -> Iterator[Measurement]:
     root = empty_files(folder / "many", count)
-    ours, plain = folder / "ledger" / "ledger.sqlite", folder / "plain.sqlite"
+    ours, plain = folder / "gallery", folder / "plain.sqlite"
     walk = seconds(lambda: sum(1 for _ in scan(root)))
     peer_time = seconds(lambda: plain_table(plain, root)) - walk
     with closing(Ledger(ours)) as ledger:
         own_time = seconds(lambda: take_down(ledger, root)) - walk
         ledger.counts()
-    size, peer_size = ours.stat().st_size, plain.stat().st_size
+    size, peer_size = (ours / INDEX).stat().st_size, plain.stat().st_size
     say(f"ledger: {size / count:.0f} bytes and {own_time / count * 1e6:.1f} µs a picture")
     peer = "one plain table of path, size, time and digest"
     yield Measurement.from_trials(

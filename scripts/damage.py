@@ -6,8 +6,8 @@
 A gallery of sample photos with codes, local descriptors, an approximate index (where faiss is installed), judgements
 and captions is made once. Then, on a fresh copy each time, one file is damaged: a byte is flipped and the date put
 back, the end is cut off, or the file is deleted. What is repaired must be the undamaged gallery to the bit; of the
-ledger, whose pages SQLite may lay out otherwise, every row of every table. Exits with 1 if a damage is not noticed, or
-neither repaired nor said to be lost.
+ledger and the index, whose pages SQLite may lay out otherwise, every row of every table. Exits with 1 if a damage is
+not noticed, or neither repaired nor said to be lost.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from eyespot.gallery.view import Gallery
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.index_choice import Measured, building, store_index, stored_of
 from eyespot.storage import sqlite
+from eyespot.storage.copies import INDEX, LEDGER
 from eyespot.storage.digests import DIGESTS
 from eyespot.types import Encoder, Judgement, Query, Term, Verdict, no_progress
 
@@ -115,8 +116,10 @@ def contents(gallery: Path) -> dict[str, Any]:
     held: dict[str, Any] = {}
     for place in files_of(gallery):
         name = place.relative_to(gallery).as_posix()
-        if name == "ledger.sqlite":
-            held |= _rows(place)
+        if name == LEDGER:
+            held |= {f"{name}, {table}": rows for table, rows in _rows(place).items()}
+        elif name == INDEX:
+            held |= {f"{name}, {table}": rows for table, rows in _index_rows(place).items()}
         elif name == f"ledger/{DIGESTS}":
             held[name] = [line for line in place.read_text().splitlines() if line.endswith(".parquet")]
         else:
@@ -124,12 +127,18 @@ def contents(gallery: Path) -> dict[str, Any]:
     return held
 
 
-def _rows(place: Path) -> dict[str, Any]:
+def _rows(place: Path) -> dict[str, list[Any]]:
     with closing(sqlite3.connect(place)) as sql:
-        tables = {name for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")} - _NUMBERED
-        rows = {table: sql.execute(f"SELECT * FROM {table}").fetchall() for table in {*tables, "files"}}
-        rows["pictures"] = sql.execute(_PICTURES).fetchall()
-    return {f"ledger.sqlite, {table}": sorted(rows[table], key=repr) for table in tables}
+        tables = [name for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {table: sorted(sql.execute(f"SELECT * FROM {table}"), key=repr) for table in tables}
+
+
+def _index_rows(place: Path) -> dict[str, list[Any]]:
+    rows = {table: found for table, found in _rows(place).items() if table not in _NUMBERED}
+    with closing(sqlite3.connect(place)) as sql:
+        for name, query in {"files": "SELECT * FROM files", "pictures": _PICTURES}.items():
+            rows[name] = sorted(sql.execute(query), key=repr)
+    return rows
 
 
 def files_of(gallery: Path) -> list[Path]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from eyespot.gallery.groups.hashes import COLUMNS, signature
 from eyespot.gallery.index_db import PlannedPicture
+from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.index_tables import packed
 from eyespot.gallery.photos.found import MAX_FILE_BYTES, Seen
 from eyespot.gallery.photos.memory import MemoryBudget
@@ -90,7 +91,7 @@ class ThreadedReader:
         self.encoders = encoders
         self.window = 2 * max((encoder.batch for encoder in encoders.values()), default=1) + 2 * workers
         self.pool = ThreadPoolExecutor(workers, thread_name_prefix="eyespot-read")
-        self.sql = None if gallery is None else sqlite.connect(gallery / "ledger.sqlite")
+        self.sql = None if gallery is None else sqlite.connect(gallery / INDEX)
         self.turn = threading.Lock()  # many threads ask through one connection
 
     def __enter__(self) -> ThreadedReader:

@@ -1,4 +1,4 @@
-"""What a gallery's ledger knows of its photos: where each lies, which are done, failed or still planned.
+"""What the index of a gallery knows of its photos: where each lies, which are done, failed or still planned.
 
 The plan is written before anything is embedded and fixes which pictures share a shard, so that a run that was killed
 and run again ends in the same gallery as one that was not.
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.gallery import disk, looking
+from eyespot.gallery.index_file import INDEX, move_index, settle_ledger
 from eyespot.gallery.index_tables import HAS_ROW, SCHEMA, SHARD_OF, STALE, VIEW, packed, split
 from eyespot.gallery.older_ledgers import take_over
 from eyespot.gallery.photos.sources import Root, Seen, SkippedFiles, scan_counting
@@ -57,11 +58,12 @@ class Failure(NamedTuple):
 
 
 class Ledger(PictureTables):
-    """The gallery's tables in `ledger.sqlite`; one writer at a time."""
+    """The tables of a gallery's `index.sqlite`; one writer at a time, who holds the gallery's lock."""
 
-    def __init__(self, path: Path) -> None:
-        self.sql: sqlite3.Connection = sqlite.connect(path, SCHEMA, derived=True)
-        self._gallery = path.parent
+    def __init__(self, gallery: Path) -> None:
+        move_index(gallery)
+        self.sql: sqlite3.Connection = sqlite.connect(gallery / INDEX, SCHEMA)
+        self._gallery = gallery
         self.forget_numbers()
         self._looked: set[int] = set()  # roots
         self._stamps: dict[int, ArchiveStamp] = {}  # of this run's looks, until what they found is planned
@@ -72,6 +74,7 @@ class Ledger(PictureTables):
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""
         self.sql.close()
+        settle_ledger(self._gallery)
 
     # -- roots ----------------------------------------------------------------------------------------------
 

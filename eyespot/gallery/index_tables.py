@@ -1,4 +1,4 @@
-"""The tables of a gallery's ledger that tell of its photos, and how ids, paths and facts stand in them.
+"""The tables of a gallery's index of pictures, and how ids, paths and facts stand in them.
 
 Names stand once: a path is the number of its folder and a name, a picture is a number wherever it is not described
 itself, and a camera is the number of a word. Pictures of a shard have numbers in a row, so one line of `spans` says for

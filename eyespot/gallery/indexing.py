@@ -24,6 +24,7 @@ from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
 from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, StoredRow
+from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.looked import Looked
 from eyespot.gallery.making import Batches, ShardInMaking, hashes_again
 from eyespot.gallery.photos.places import numbers_of
@@ -83,7 +84,7 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
-            open_things.enter_context(sqlite.whole(gallery / "ledger.sqlite"))
+            open_things.enter_context(sqlite.whole(gallery / INDEX))
             notes = recovery.ready_ledger(gallery, options.repair)
             job = _IndexJob(gallery, encoders, options)
             open_things.callback(job.ledger.close)
@@ -95,14 +96,14 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
     except (OSError, sqlite3.OperationalError) as error:
         raise EyespotError(_no_room(gallery, error)) from error
     except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged ledger gives
-        sqlite.check(gallery / "ledger.sqlite")
+        sqlite.check(gallery / INDEX)
         raise
 
 
 def _no_room(gallery: Path, error: Exception) -> str:
     reason = (getattr(error, "strerror", None) or str(error)).lower()
     if "locked" in reason:
-        return f"another program has {gallery / 'ledger.sqlite'} open for writing; close it and run again"
+        return f"another program has the ledger or the index of {gallery} open for writing; close it and run again"
     if is_forbidden(error):
         return f"{gallery} may not be written ({reason}); choose another place with -g"
     return f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
@@ -113,7 +114,7 @@ class _IndexJob:
 
     def __init__(self, gallery: Path, encoders: Sequence[Encoder], options: Options) -> None:
         self.gallery = gallery
-        self.ledger = Ledger(gallery / "ledger.sqlite")
+        self.ledger = Ledger(gallery)
         self.encoders = {disk.stem_of(encoder.space): encoder for encoder in encoders}
         self.options = options
         self.summary = Summary()
@@ -125,7 +126,7 @@ class _IndexJob:
     def run(self, roots: list[Root]) -> Summary:
         segments.settle(self.gallery, self.ledger)
         if recovery.recover(self.gallery, self.ledger):
-            self.summary.notes.append("the ledger did not know all shards; it was made again from them")
+            self.summary.notes.append("the index did not know all shards; it was made again from them")
         known = set(self.ledger.failures())
         recovery.drop_damaged_digests(self.gallery)
         look = damaged_files if self.options.repair else damaged_at_a_glance

@@ -179,14 +179,15 @@ def _header_faults(gallery: Path) -> Iterator[Fault]:
 
 
 def _ledger_faults(gallery: Path) -> Iterator[Fault]:
-    place = gallery / "ledger.sqlite"
-    if place.exists() or copies.why_changed(place):
-        try:
-            sqlite.check(place)
-        except sqlite.DamagedLedger as error:
-            yield Fault("", "", error.reason, _repair(gallery), place.name)
+    places = [gallery / copies.LEDGER, gallery / copies.INDEX]
+    for place in places:
+        if place.exists() or copies.why_changed(place):
+            try:
+                sqlite.check(place)
+            except sqlite.DamagedLedger as error:
+                yield Fault("", "", error.reason, _repair(gallery), place.name)
     for name, why in damaged_files(gallery / copies.FOLDER).items():
-        if name != copies.name_of(place):
+        if name not in map(copies.name_of, places):
             yield Fault("", "", why, _repair(gallery), f"{copies.FOLDER}/{name}")
 
 

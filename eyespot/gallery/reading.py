@@ -1,4 +1,4 @@
-"""The ledger for questions only: on a disk that cannot be written, and while another eyespot writes."""
+"""The index of a gallery for questions only: on a disk that cannot be written, and while another eyespot writes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from eyespot.gallery import disk
 from eyespot.gallery.index_db import Ledger
+from eyespot.gallery.index_file import INDEX, file_to_read
 from eyespot.gallery.older_ledgers import is_older
 from eyespot.gallery.photos.found import Seen
 from eyespot.gallery.photos.places import Root
@@ -58,19 +59,29 @@ class OlderLedger(ReadOnlyLedger):
 
 @contextmanager
 def reading(gallery: Path) -> Iterator[ReadOnlyLedger]:
-    """The gallery's ledger. Raises `NoLedger` if it is missing or empty, `DamagedLedger` if it is that."""
-    place = gallery / "ledger.sqlite"
+    """The gallery's index. Raises `NoLedger` if it is missing or empty, `DamagedLedger` if it is that."""
+    place = file_to_read(gallery)
     if not place.exists():
-        raise NoLedger(f"{place} is missing; make it again with: eyespot index -g {gallery}")
+        raise _no_index(gallery)
     try:
         with sqlite.whole(place), closing(sqlite.connect_to_read(place)) as sql:
-            if not {"roots", "files", "problems"} <= sqlite.table_names(sql):
-                raise NoLedger(f"{place} is empty; make it again with: eyespot index -g {gallery}")
-            yield OlderLedger(sql) if is_older(sql) else ReadOnlyLedger(sql)
+            if place.name != INDEX:
+                sql.execute("BEGIN")  # a run that moves the index takes nothing away from this answer
+            if {"roots", "files", "problems"} <= sqlite.table_names(sql):
+                yield OlderLedger(sql) if is_older(sql) else ReadOnlyLedger(sql)
+                return
     except sqlite3.DatabaseError as error:
         raise EyespotError(
             f"{place} cannot be read ({error}); end what holds it, or give yourself the right to read the gallery"
         ) from error
+    if place == file_to_read(gallery):
+        raise _no_index(gallery)
+    with reading(gallery) as moved:  # while this one was opened
+        yield moved
+
+
+def _no_index(gallery: Path) -> NoLedger:
+    return NoLedger(f"{gallery / INDEX} is missing or empty; make it again with: eyespot index -g {gallery}")
 
 
 def known_roots(gallery: Path) -> list[Root]:

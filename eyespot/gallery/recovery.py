@@ -1,14 +1,14 @@
-"""A ledger made again from the shards, for galleries whose `ledger.sqlite` was lost or damaged.
+"""What is made again for galleries whose `index.sqlite` or `ledger.sqlite` was lost or damaged, each by itself.
 
-The facts on disk say which pictures there are and where they lay; sizes and times of the files are not trusted, so the
-next look reads every file once more, but embeds none that is known.
+The index comes from the shards, the ledger from its copies and what can be read of it. The facts on disk say which
+pictures there are and where they lay; sizes and times of the files are not trusted, so the next look reads every file
+once more, but embeds none that is known.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from contextlib import suppress
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
@@ -20,8 +20,8 @@ from eyespot.gallery import disk, texts
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import RETRY, Ledger
-from eyespot.gallery.index_tables import SCHEMA, split
-from eyespot.gallery.older_ledgers import TABLES
+from eyespot.gallery.index_file import INDEX, LEDGER, TABLES
+from eyespot.gallery.index_tables import split
 from eyespot.gallery.photos.embedded_texts import EMBEDDED
 from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
 from eyespot.gallery.videos.addresses import frame_of, place_of_frame
@@ -32,33 +32,50 @@ from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_files, new_dig
 from eyespot.storage.write_ahead_log import log_damage
 from eyespot.types import Encoder, EyespotError
 
-LEDGER = "ledger.sqlite"
 _MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera", *EMBEDDED, *VIDEO_COLUMNS)
 
 
 def ready_ledger(gallery: Path, read_all: bool) -> list[str]:
-    """A new ledger in place of one that is gone or, if all is read, damaged; notes on what it was made from."""
-    place = gallery / LEDGER
-    gone = not place.exists() and copies.why_changed(place)
-    if read_all and not gone:
-        with suppress(sqlite.DamagedLedger):
-            if place.exists():
-                sqlite.check(place)
-            return copies.repair_copies(place)
-    return _rebuild(gallery) if gone or read_all else []
+    """An empty ledger and no index in place of those that are gone or, if all is read, damaged; notes on both."""
+    ledger, index = gallery / LEDGER, gallery / INDEX
+    notes = _rebuild(ledger) if _is_lost(ledger, read_all) else copies.repair_copies(ledger) if read_all else []
+    if _is_lost(index, read_all):
+        _clear(index)
+        notes.append(_note(index))
+    return notes
 
 
-def _rebuild(gallery: Path) -> list[str]:
+def _is_lost(place: Path, read_all: bool) -> bool:
+    if not place.exists():
+        return bool(copies.why_changed(place))
+    try:
+        if read_all:
+            sqlite.check(place)
+    except sqlite.DamagedLedger:
+        return True
+    return False
+
+
+def _note(place: Path) -> str:
+    return f"{place} was missing or damaged; it is made again"
+
+
+def _clear(place: Path) -> None:
+    for name in (place.name, f"{place.name}-wal", f"{place.name}-shm"):
+        place.with_name(name).unlink(missing_ok=True)
+    copies.open_digest(place)
+
+
+def _rebuild(place: Path) -> list[str]:
     """Put an empty ledger in place of one that is damaged or gone, and save what only the old one holds; notes.
 
-    `recover` fills it from the shards, and each store takes its own tables from their copies when it opens it.
+    Each store takes its own tables from their copies when it opens it.
     """
-    place = gallery / LEDGER
-    notes = [f"{place} was missing or damaged; it is made again"]
+    notes = [_note(place)]
     if place.exists():
         aside = _set_aside(place)
         log = log_damage(place)
-        lost, newer = copies.rescue(place, copies.tables_of(SCHEMA) | TABLES)
+        lost, newer = copies.rescue(place, TABLES)
         lost += ["what was recorded last, in its damaged log"] if log else []
         if lost:
             notes.append(f"lost for good with damaged parts of the ledger: {'; '.join(lost)}; the old file is {aside}")
@@ -67,9 +84,7 @@ def _rebuild(gallery: Path) -> list[str]:
         else:
             for name in (aside.name, f"{aside.name}-wal"):
                 place.with_name(name).unlink(missing_ok=True)
-    for name in (place.name, f"{place.name}-wal", f"{place.name}-shm"):
-        place.with_name(name).unlink(missing_ok=True)
-    copies.open_digest(place)
+    _clear(place)
     place.touch()
     return notes
 
@@ -144,7 +159,7 @@ def rewrite_note(shard: Path, stem: str, encoder: Encoder) -> bool:
 
 
 def recover(gallery: Path, record: Ledger) -> bool:
-    """Take shards that the ledger does not know into it; whether there were any.
+    """Take shards that the index does not know into it; whether there were any.
 
     Raises `EyespotError` if they hold pictures that the ledger knows elsewhere: then there are two truths.
     """

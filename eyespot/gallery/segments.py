@@ -140,13 +140,13 @@ def compact(gallery: Path, most: int = ROWS, progress: Progress = no_progress, g
     writes to it, and where the disk is too small or full; then the gallery is as it was.
     """
     from eyespot.gallery.index_db import Ledger
+    from eyespot.gallery.index_file import INDEX
 
     disk.read_header(gallery)
     if (gallery / disk.FETCHED).exists():
         raise UsageError(f"{gallery} is a copy of a published gallery; compact that one and publish it again")
-    place = gallery / "ledger.sqlite"
     try:
-        with locked(gallery), sqlite.whole(place), closing(Ledger(place)) as ledger:
+        with locked(gallery), sqlite.whole(gallery / INDEX), closing(Ledger(gallery)) as ledger:
             settle(gallery, ledger)
             merged = merge(gallery, ledger, mergeable(gallery, ledger, most), progress, grace)
             complete(gallery, progress)

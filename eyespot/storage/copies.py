@@ -1,8 +1,9 @@
-"""What stands beside a gallery's ledger in `ledger/`: its digest, and copies of the tables that nothing else can tell.
+"""What stands beside a gallery's ledger in `ledger/`: its digest, and copies of tables that nothing else can tell.
 
 The last connection that closes the file copies the tables it changed to parquet and notes the digests of all; the
 first that opens it again takes the ledger's digest away. So a ledger has a digest exactly while nobody has it open and
-nobody was killed with it, and then the copies hold all that it holds.
+nobody was killed with it, and then the copies hold all that it holds. The index of pictures, which can be made again
+from the shards, has a digest there too, and no copies.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from eyespot.storage.locks import in_turn
 from eyespot.storage.write_ahead_log import log_damage
 
 LEDGER = "ledger.sqlite"  # a gallery's own; other files in its folder have neither copies nor a digest
+INDEX = "index.sqlite"  # of its pictures
 FOLDER = "ledger"
 _CHUNK = 1 << 16  # rows that are turned into parquet at once
+_WITH_DIGEST = (LEDGER, INDEX)
 NOTHING = BLAKE2B(b"").hexdigest()
 _SMALL, _GROWTH = 20_000, 20  # a copy of more rows is written again when a twentieth of them is new
 
@@ -46,10 +49,10 @@ def tables_of(schema: str) -> frozenset[str]:
 def why_changed(path: Path) -> str:
     """What shows at a glance that a ledger is not as it was closed; empty if nothing does."""
     names = [name_of(path)]
-    if path.name != LEDGER:
+    if path.name not in _WITH_DIGEST:
         return ""
     if not path.exists():
-        copied = any((path.parent / FOLDER).glob("*.parquet"))
+        copied = path.name == LEDGER and any((path.parent / FOLDER).glob("*.parquet"))
         return "it is missing" if copied or names[0] in sound_digests(path.parent / FOLDER) else ""
     return damaged_at_a_glance(path.parent / FOLDER, names).get(names[0], "")
 
@@ -73,7 +76,7 @@ def open_digest(path: Path) -> str:
     The connection must have read from the file: its log is then there, and nobody takes the ledger for closed.
     """
     folder = path.parent / FOLDER
-    if path.name != LEDGER or not (path.parent / "gallery.toml").exists():
+    if not _is_of_gallery(path):
         return ""
     make_folder(folder)
     with in_turn(folder / DIGESTS):
@@ -97,6 +100,11 @@ def close_digest(path: Path, digest: str = "") -> None:
         if not _log_of(path).exists():
             with rewriting(folder, [name_of(path)]) as digests:
                 digests[name_of(path)] = digest or file_blake2b(path)
+
+
+def _is_of_gallery(path: Path) -> bool:
+    """Whether this is a gallery's own ledger or index, which have a digest."""
+    return path.name in _WITH_DIGEST and (path.parent / "gallery.toml").exists()
 
 
 def _log_of(path: Path) -> Path:
@@ -125,9 +133,10 @@ class CopiedLedger(sqlite3.Connection):
     def close(self) -> None:
         """Copy what this connection changed; the last one to close gives the ledger its digest."""
         path, self.path = self.path, None
-        if path is not None and self.settles and path.name == LEDGER and (path.parent / "gallery.toml").exists():
+        if path is not None and self.settles and _is_of_gallery(path):
             with suppress(OSError, sqlite3.Error):  # without a digest the ledger counts as one that is still open
-                self._copy(path.parent / FOLDER)
+                if path.name == LEDGER:
+                    self._copy(path.parent / FOLDER)
                 changes = self.total_changes
                 super().close()
                 close_digest(path, "" if changes or _state(path) != self._opened else self._digest)
@@ -353,7 +362,7 @@ def repair_copies(path: Path) -> list[str]:
         broken = [place.name for place in folder.glob("*.parquet") if not _is_sound(place)]
         add_digests(folder, [place.name for place in folder.glob("*.parquet") if place.name not in broken])
     else:
-        broken = [name for name in damaged if name != name_of(path)]
+        broken = [name for name in damaged if name not in map(name_of, map(path.with_name, _WITH_DIGEST))]
     if broken:
         with in_turn(folder / DIGESTS), rewriting(folder, broken):
             for name in broken:

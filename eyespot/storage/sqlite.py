@@ -157,7 +157,8 @@ def _damaged(path: Path, why: str) -> DamagedLedger:
     else:
         line = f"eyespot index --repair -g {quote(str(path.parent))}"
         way_out = f"repair it with: {line}"
-    return DamagedLedger(f"{path} cannot be used as a ledger ({why}); {way_out}", why)
+    what = "the index of a gallery" if path.name == copies.INDEX else "a ledger"
+    return DamagedLedger(f"{path} cannot be used as {what} ({why}); {way_out}", why)
 
 
 @contextmanager

@@ -287,9 +287,9 @@ def test_a_root_whose_name_is_not_utf8_is_indexed_and_taken_out(odd: Path, tmp_p
     assert (removed.returncode, r"\xfcber was taken out" in removed.stderr) == (0, True), removed.stderr
 
 
-def test_a_gallery_with_such_names_is_exported_and_its_facts_survive_a_lost_ledger(odd: Path, tmp_path: Path) -> None:
+def test_a_gallery_with_such_names_is_exported_and_its_facts_survive_a_lost_index(odd: Path, tmp_path: Path) -> None:
     run_eyespot("index", odd, cwd=tmp_path)
-    (tmp_path / ".eyespot" / "ledger.sqlite").unlink()
+    (tmp_path / ".eyespot" / "index.sqlite").unlink()
 
     again = json.loads(run_eyespot("index", odd, "--json", cwd=tmp_path).stdout)
     exported = run_eyespot("export", "npy", "out", cwd=tmp_path)

@@ -137,7 +137,7 @@ def test_what_a_killed_run_added_comes_from_pages(gallery: Path, starter: Encode
     killed_after(gallery, range(20, 30))
     with closing(sqlite3.connect(gallery / "ledger.sqlite")) as sql:
         sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    overwrite_first_page(gallery, "paths")
+    overwrite_first_page(gallery, "asked")
 
     summary = repaired(gallery, starter)
 

@@ -1,4 +1,4 @@
-"""A ledger that is damaged on the disk: one sentence, and the way out that it names gives the gallery back."""
+"""A ledger or an index that is damaged on the disk: one sentence, whose way out gives the gallery back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from eyespot.storage.sqlite import DamagedLedger
 from eyespot.types import Encoder, EyespotError, Judgement, Query, Term, Verdict
 from tests.gallery.conftest import draw
 
-WAY_OUT = r"cannot be used as a ledger \(.*\); repair it with: eyespot index --repair -g \S+$"
+WAY_OUT = r"cannot be used as (a ledger|the index of a gallery) \(.*\); repair it with: eyespot index --repair -g \S+$"
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +47,8 @@ def gallery(sound: Path) -> Path:
     return Path(shutil.copytree(sound / "sound", sound / "gallery"))
 
 
-def pages(gallery: Path, *tables: str) -> None:
+def pages(place: Path, *tables: str) -> None:
     """Overwrite the first page of some tables."""
-    place = gallery / "ledger.sqlite"
     with closing(sqlite3.connect(place)) as sql:
         size = sql.execute("PRAGMA page_size").fetchone()[0]
         names = ", ".join(f"'{table}'" for table in tables)
@@ -68,7 +67,8 @@ def live(gallery: Path) -> int:
 @pytest.mark.parametrize("table", ["plan", "imported", "pictures", "spans", "paths", "roots", "stale", "labels"])
 def test_repairing_with_a_damaged_table_names_a_way_out_that_works(gallery: Path, starter: Encoder, table: str) -> None:
     before = sorted(place.read_bytes() for place in gallery.glob("shards/*/*.npy"))
-    pages(gallery, table)
+    verdicts = (gallery / "ledger.sqlite").read_bytes()
+    pages(gallery / "index.sqlite", table)
 
     with pytest.raises(DamagedLedger, match=WAY_OUT) as excinfo:
         index(gallery, [], [starter], Options())
@@ -76,8 +76,9 @@ def test_repairing_with_a_damaged_table_names_a_way_out_that_works(gallery: Path
     with Judgements(gallery / "ledger.sqlite") as judgements:
         grades = [row.judgement.verdict.grade for row in judgements.rows() if row.judgement.verdict]
 
-    assert str(gallery / "ledger.sqlite") in str(excinfo.value)
+    assert str(gallery / "index.sqlite") in str(excinfo.value)
     assert grades == [1] and not [note for note in summary.notes if "lost" in note]
+    assert (gallery / "ledger.sqlite").read_bytes() == verdicts and not [*gallery.glob("*.damaged*")]
 
     assert (summary.pictures, summary.embedded, len(summary.failures), live(gallery)) == (40, 0, 1, 40)
     assert sorted(place.read_bytes() for place in gallery.glob("shards/*/*.npy")) == before
@@ -85,7 +86,8 @@ def test_repairing_with_a_damaged_table_names_a_way_out_that_works(gallery: Path
 
 def test_what_else_reads_it_says_the_same(gallery: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(4, dtype=np.float32))
-    pages(gallery, "paths", "problems", "imported", "judgements", "asked")
+    pages(gallery / "index.sqlite", "paths", "problems", "imported")
+    pages(gallery / "ledger.sqlite", "judgements", "asked")
 
     def failures() -> None:
         with reading(gallery) as ledger:
@@ -104,15 +106,34 @@ def test_what_else_reads_it_says_the_same(gallery: Path, tmp_path: Path) -> None
             ask()
 
 
-def test_a_ledger_damaged_anywhere_ends_in_no_other_error(gallery: Path, starter: Encoder) -> None:
-    place, rng = gallery / "ledger.sqlite", random.Random(5)
+def test_a_damaged_ledger_leaves_the_index_as_it_is(gallery: Path, starter: Encoder) -> None:
+    pages(gallery / "ledger.sqlite", "judgements", "asked")
+    index_file = gallery / "index.sqlite"
+    before = index_file.stat().st_ino
+    with reading(gallery) as ledger:
+        seen = [*ledger.sql.execute("SELECT * FROM files ORDER BY root, path")]
+
+    with pytest.raises(DamagedLedger, match=WAY_OUT):
+        index(gallery, [], [starter], Options())
+    summary = index(gallery, [], [starter], Options(repair=True))
+
+    with reading(gallery) as ledger:  # recovery would have forgotten when each file was changed, and read all again
+        assert [*ledger.sql.execute("SELECT * FROM files ORDER BY root, path")] == seen
+    assert index_file.stat().st_ino == before and not [note for note in summary.notes if str(index_file) in note]
+    with Judgements(gallery / "ledger.sqlite") as judgements:
+        assert len(list(judgements.rows())) == 1
+
+
+@pytest.mark.parametrize("name", ["ledger.sqlite", "index.sqlite"])
+def test_a_ledger_damaged_anywhere_ends_in_no_other_error(gallery: Path, starter: Encoder, name: str) -> None:
+    place, rng = gallery / name, random.Random(5)
     whole = place.read_bytes()
     for _ in range(25):
         data = bytearray(whole)
         for _ in range(rng.choice([1, 20, 400])):
             data[rng.randrange(len(data))] = rng.randrange(256)
         place.write_bytes(data[: rng.choice([len(data), rng.randrange(len(data))])])
-        for log in gallery.glob("ledger.sqlite-*"):
+        for log in gallery.glob(f"{name}-*"):
             log.unlink()
 
         try:
@@ -123,13 +144,13 @@ def test_a_ledger_damaged_anywhere_ends_in_no_other_error(gallery: Path, starter
 
 def test_a_log_that_a_killed_run_left_beside_it_does_no_harm(gallery: Path, starter: Encoder, tmp_path: Path) -> None:
     """SQLite must not take up the old log for the new one."""
-    place = gallery / "ledger.sqlite"
+    place = gallery / "index.sqlite"
     with closing(sqlite3.connect(place, isolation_level=None)) as sql:
         sql.execute("PRAGMA journal_mode=WAL")
         sql.execute("UPDATE paths SET failed = 'of the old log'")
-        shutil.copy(gallery / "ledger.sqlite-wal", tmp_path / "log")
+        shutil.copy(gallery / "index.sqlite-wal", tmp_path / "log")
     place.write_bytes(b"\xff" * 9000)
-    shutil.copy(tmp_path / "log", gallery / "ledger.sqlite-wal")
+    shutil.copy(tmp_path / "log", gallery / "index.sqlite-wal")
 
     with pytest.raises(DamagedLedger, match=WAY_OUT):
         index(gallery, [], [starter], Options())

@@ -104,11 +104,11 @@ def test_index_keeps_them_as_columns_of_shards_that_have_some(tmp_path: Path, st
     assert disk.read_items(shard)["embedded_keywords"].to_pylist() == [None, "heron; Ñuble"]
 
 
-def test_a_lost_ledger_gets_them_back_from_the_shards(tmp_path: Path, starter: Encoder) -> None:
+def test_a_lost_index_gets_them_back_from_the_shards(tmp_path: Path, starter: Encoder) -> None:
     draw(tmp_path / "photos" / "a.jpg", 1)
     (tmp_path / "photos" / "b.jpg").write_bytes(jpeg(xmp=XMP.encode()))
     index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
-    for file in tmp_path.glob("gallery/ledger.sqlite*"):
+    for file in tmp_path.glob("gallery/index.sqlite*"):
         file.unlink()
 
     index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])

@@ -41,7 +41,8 @@ from tests.examples import examples
 DIM = 8
 NAME = "open_clip:ViT-B-32/openai"
 
-CHANGING = ("gallery.toml", "digests.txt", "ledger.sqlite", "ledger/digests.txt")  # with every run that finds photos
+# With every run that finds photos
+CHANGING = ("gallery.toml", "digests.txt", "index.sqlite", "ledger.sqlite", "ledger/digests.txt")
 
 
 def unit(rows: int, seed: int = 0, dtype: str = "float16") -> np.ndarray:

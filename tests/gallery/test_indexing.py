@@ -198,7 +198,7 @@ def test_no_later_root_gets_the_number_of_one_that_was_taken_out(
 def test_a_run_killed_after_a_root_was_taken_out_leaves_no_table_that_names_it(
     gallery: Path, two_roots: Path, starter: Encoder
 ) -> None:
-    ledger = Ledger(gallery / "ledger.sqlite")
+    ledger = Ledger(gallery)
     ledger.remove_root(next(number for number, root in ledger.roots().items() if root.path == str(two_roots)))
     ledger.close()  # as a run leaves it that was killed here
     assert len(live_paths(gallery)) == 11
@@ -358,7 +358,7 @@ def test_a_gallery_of_a_newer_format_is_left_alone(gallery: Path, photos: Path, 
 def test_a_root_that_goes_away_before_its_plan_is_done_loses_nothing(
     gallery: Path, photos: Path, starter: Encoder, tmp_path: Path
 ) -> None:
-    ledger = Ledger(gallery / "ledger.sqlite")
+    ledger = Ledger(gallery)
     ledger.look(ledger.add_root(Root(str(photos), "folder")), Root(str(photos), "folder"))
     ledger.make_plan(None, False)  # as a run leaves it that was killed here
     ledger.close()
@@ -374,7 +374,7 @@ def test_a_root_that_goes_away_before_its_plan_is_done_loses_nothing(
 def test_a_file_out_of_reach_is_tried_again_by_the_next_run(gallery: Path, photos: Path, starter: Encoder) -> None:
     run(gallery, photos, starter)
     backup = (photos / "photo1.jpg").read_bytes()
-    ledger = Ledger(gallery / "ledger.sqlite")
+    ledger = Ledger(gallery)
     root = Root(str(photos), "folder")
     draw(photos / "photo1.jpg", 60)
     ledger.begin_looking()
@@ -414,11 +414,11 @@ def test_photos_that_moved_to_another_root_are_shown_where_they_are(
     assert all(Path(fact["path"]).is_file() for fact in facts)
 
 
-def test_a_lost_ledger_is_made_again_from_the_shards(gallery: Path, photos: Path, starter: Encoder) -> None:
+def test_a_lost_index_is_made_again_from_the_shards(gallery: Path, photos: Path, starter: Encoder) -> None:
     (photos / "metadata.csv").write_text("file_name,species\nphoto1.jpg,heron\n")
     run(gallery, photos, starter, shard_rows=4)
     before, labels = vectors(gallery), [fact["species"] for fact in opened(gallery).facts(range(9))]
-    for leftover in gallery.glob("ledger.sqlite*"):
+    for leftover in gallery.glob("index.sqlite*"):
         leftover.unlink()
     summary = index(gallery, [], [starter], Options())
 
@@ -516,11 +516,11 @@ def test_what_a_killed_run_left_of_a_shard_goes_if_its_pictures_are_gone(
 
     def tell(what: str, _done: int, _total: int) -> None:
         if what == "embedding":
-            with sqlite3.connect(gallery / "ledger.sqlite") as now, sqlite3.connect(tmp_path / "planned") as copy:
+            with sqlite3.connect(gallery / "index.sqlite") as now, sqlite3.connect(tmp_path / "planned") as copy:
                 now.backup(copy)
 
     run(gallery, photos, starter, progress=tell)
-    with sqlite3.connect(tmp_path / "planned") as copy, sqlite3.connect(gallery / "ledger.sqlite") as now:
+    with sqlite3.connect(tmp_path / "planned") as copy, sqlite3.connect(gallery / "index.sqlite") as now:
         copy.backup(now)
     left = (gallery / "shards" / "00000").is_dir()
     for photo in photos.rglob("*.jpg"):

@@ -224,8 +224,8 @@ def test_damaged_imports_are_named_and_left(tmp_path: Path, starter: Encoder, wa
     assert faults(gallery, silent) == []
 
 
-def test_facts_that_neither_ledger_nor_shard_knows_are_embedded_again(gallery: Path, starter: Encoder) -> None:
-    (gallery / "ledger.sqlite").unlink()
+def test_facts_that_neither_index_nor_shard_knows_are_embedded_again(gallery: Path, starter: Encoder) -> None:
+    (gallery / "index.sqlite").unlink()
     shard = disk.shard_path(gallery, 2)
     (shard / "items.parquet").write_bytes(b"")
 

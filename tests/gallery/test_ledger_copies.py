@@ -170,7 +170,7 @@ def test_a_large_table_is_not_copied_for_a_few_rows(
         record(judgements, range(20, 22))
     assert (gallery / "ledger" / "judgements.parquet").read_bytes() == before
     (gallery / "ledger" / "judgements.behind").unlink()  # its line among the digests counts
-    overwrite_first_page(gallery, "paths")
+    overwrite_first_page(gallery, "asked")
     repaired(gallery, starter)
 
     assert len(judged(gallery)) == 22

@@ -24,7 +24,7 @@ from tests.examples import examples
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with closing(Ledger(tmp_path / "ledger.sqlite")) as opened:
+    with closing(Ledger(tmp_path)) as opened:
         yield opened
 
 
@@ -80,11 +80,11 @@ def test_what_was_not_found_is_gone_file_by_file_and_folder_by_folder(ledger: Le
 
 def test_a_look_that_finds_nothing_new_changes_no_row(tmp_path: Path) -> None:
     root = write(tmp_path / "photos", *NAMES)
-    with closing(Ledger(tmp_path / "ledger.sqlite")) as first:
+    with closing(Ledger(tmp_path)) as first:
         look(first, root)
         first.counts()
 
-    with closing(Ledger(tmp_path / "ledger.sqlite")) as second:
+    with closing(Ledger(tmp_path)) as second:
         before = second.sql.total_changes
         assert look(second, root) == [] and second.counts() == (6, 6) and second.failures() == []
         assert second.sql.total_changes == before
@@ -148,7 +148,7 @@ def test_any_names_are_compared_right(
     """Members of a tar may have any names, in any order: a second look finds what was added and what is gone."""
     folder = tmp_path_factory.mktemp("any")
     first, second = (data.draw(st.lists(st.sampled_from([f"{name}.jpg" for name in names] or ["x.jpg"]))) for _ in "12")
-    with closing(Ledger(folder / "ledger.sqlite")) as ledger:
+    with closing(Ledger(folder)) as ledger:
         before = {one.path for one in scan(tar_of(folder / "a.tar", *first)) if hasattr(one, "mtime")}
         planned = look(ledger, Root(str(folder / "a.tar"), "tar"))
         root = tar_of(folder / "a.tar", *second)

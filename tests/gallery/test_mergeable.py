@@ -64,7 +64,7 @@ def test_no_segment_lies_around_a_shard_that_is_planned(tmp_path: Path) -> None:
     """As a run that was killed leaves it, between two imports."""
     place, photos = tmp_path / "gallery", photos_of(tmp_path / "photos", 0, 3)
     import_part(tmp_path / "a", place)
-    known = Ledger(place / "ledger.sqlite")
+    known = Ledger(place)
     known.begin_looking()
     known.look(known.add_root(Root(str(photos), "folder")), Root(str(photos), "folder"))
     known.make_plan(None, False)
@@ -168,12 +168,12 @@ def test_a_repair_makes_again_what_lies_beside_a_segment(gallery: Path, name: st
     assert [(one.number, one.rows) for one in members_of(disk.shard_paths(gallery)[0])] == counts
 
 
-def test_a_list_of_members_is_made_again_without_a_ledger(gallery: Path) -> None:
+def test_a_list_of_members_is_made_again_without_an_index(gallery: Path) -> None:
     """Links of copies then are, too: they name rows by shards of which nobody knows where they begin."""
     compact(gallery, most=16, grace=0)
     rows = rows_of(gallery)
     (disk.shard_paths(gallery)[0] / segments.MEMBERS).write_text("[]")
-    for place in gallery.glob("ledger.sqlite*"):
+    for place in gallery.glob("index.sqlite*"):
         place.unlink()
     add(gallery, repair=True)
     assert rows_of(gallery)[1:] == rows[1:] and faults(gallery, no_progress) == []

@@ -30,7 +30,7 @@ from eyespot.pipelines import (
     drops,
     run,
 )
-from tests.cli.conftest import run_eyespot
+from tests.cli.conftest import confined, run_eyespot
 
 OLD = Path(__file__).with_name("of_2026_11.zip")  # its README.md says how it was made
 with zipfile.ZipFile(OLD) as packed:
@@ -90,6 +90,21 @@ def test_index_embeds_nothing_again(moved: Path) -> None:
     assert len(vectors) == 6
     assert {path: path.read_bytes() for path in (moved / "gallery" / "shards").rglob("*.npy")} == vectors
     check_items(printed(moved, "search", "a windmill", "--by", "look")["items"], RECORDED["a windmill"])
+
+
+def test_it_is_read_where_nothing_may_be_written(moved: Path) -> None:
+    """No run has moved its index out of the ledger yet, and none can."""
+    places = [moved / "gallery", *(moved / "gallery").rglob("*")]
+    for place in reversed(places):
+        place.chmod(0o500 if place.is_dir() else 0o400)
+    line = ("failures", "-g", moved / "gallery"), ("search", "a windmill", "-g", moved / "gallery", "--json")
+    failures, found = (run_eyespot(*words, before=confined()) for words in line)
+    for place in places:
+        place.chmod(0o700)
+
+    assert (failures.returncode, found.returncode) == (0, 0), failures.stderr + found.stderr
+    assert "broken.jpg" in failures.stdout and len(json.loads(found.stdout)["items"]) == 6
+    assert not list((moved / "gallery").glob("index.sqlite*"))
 
 
 def test_failures_names_the_broken_file(moved: Path) -> None:

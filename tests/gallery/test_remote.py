@@ -161,6 +161,7 @@ def test_a_damaged_file_is_refused_and_the_old_copy_stays(tmp_path: Path) -> Non
         ("shards/00000/a.npy", "shards/00000/../../../a.npy"),
         ("/etc/passwd", "/etc/passwd"),
         ("ledger.sqlite", "ledger.sqlite"),
+        ("index.sqlite", "index.sqlite"),
         ("shards/00000/.hidden", "shards/00000/.hidden"),
         ("shards/00000/a.npy", "shards/00000/.a.npy"),
     ],

@@ -160,7 +160,7 @@ def change(act: str, folder: Path, number: int) -> None:
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
 def test_whatever_comes_after_ends_as_without_segments(gallery: Path, tmp_path: Path, seed: int) -> None:
     plain, chance = Path(shutil.copytree(gallery, tmp_path / "plain")), random.Random(seed)
-    acts = ["more", "compact", "label", "move", "compact", "lose", "repair", "more", "compact", "ledger", "index"]
+    acts = ["more", "compact", "label", "move", "compact", "lose", "repair", "more", "compact", "lost index", "index"]
     chance.shuffle(acts)
     for number, act in enumerate(["compact", *acts]):
         if act == "compact":
@@ -168,10 +168,10 @@ def test_whatever_comes_after_ends_as_without_segments(gallery: Path, tmp_path: 
         else:
             change(act, tmp_path, number)
             for one in (gallery, plain):
-                for file in one.glob("ledger.sqlite*") if act == "ledger" else ():
+                for file in one.glob("index.sqlite*") if act == "lost index" else ():
                     file.unlink()
                 roots = [tmp_path / "photos", *sorted(tmp_path.glob("more*"))]
-                add(one, *roots, shard_rows=4, repair=act in ("repair", "ledger"), codes=True)
+                add(one, *roots, shard_rows=4, repair=act in ("repair", "lost index"), codes=True)
         assert rows_of(gallery) == rows_of(plain), act
     assert faults(gallery, no_progress) == []
     assert any("-" in name for name in names(gallery)) and not any("-" in name for name in names(plain))

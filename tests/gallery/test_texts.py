@@ -153,10 +153,10 @@ def test_a_label_of_a_person_stands_before_what_was_read(tmp_path: Path, photos:
     assert words(gallery) == WORDS | {"gate.png": "7"}
 
 
-def test_a_lost_ledger_takes_the_text_back_from_the_shards(tmp_path: Path, photos: Path, starter: Encoder) -> None:
+def test_a_lost_index_takes_the_text_back_from_the_shards(tmp_path: Path, photos: Path, starter: Encoder) -> None:
     gallery, reader = tmp_path / "gallery", BarReader()
     read(gallery, photos, starter, BarReader())
-    (gallery / "ledger.sqlite").unlink()
+    (gallery / "index.sqlite").unlink()
 
     summary = read(gallery, photos, starter, reader, repair=True)
 

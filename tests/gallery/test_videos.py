@@ -280,14 +280,14 @@ def test_labels_of_a_video_are_labels_of_its_frames(folder: Path, starter: Encod
     assert {value for path, value in first.items() if "a.mp4" in path} == {"a fish"} and second == {"a trout", None}
 
 
-def test_a_second_space_and_a_lost_ledger_find_the_same_frames(folder: Path, starter: Encoder) -> None:
+def test_a_second_space_and_a_lost_index_find_the_same_frames(folder: Path, starter: Encoder) -> None:
     from eyespot import rooms
 
     indexed(folder, starter)
     before = paths(folder)
     crops: Encoder = rooms.load("encoders", "crops:4:starter")
     index(folder.parent / "gallery", [str(folder)], [crops], Options(workers=1))
-    for place in (folder.parent / "gallery").glob("ledger.sqlite*"):
+    for place in (folder.parent / "gallery").glob("index.sqlite*"):
         place.unlink()
     again = indexed(folder, starter)
     gallery = Gallery(folder.parent / "gallery")

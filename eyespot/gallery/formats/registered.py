@@ -33,6 +33,7 @@ from eyespot.gallery.formats.items import (
 )
 from eyespot.gallery.formats.tables import facts_in, widest
 from eyespot.gallery.index_db import Ledger
+from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.integrity import add_missing_digests
 from eyespot.gallery.photos.labels import wider
 from eyespot.gallery.photos.places import Root
@@ -139,8 +140,8 @@ def take_in(
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
-            open_things.enter_context(sqlite.whole(gallery / "ledger.sqlite"))
-            known = Ledger(gallery / "ledger.sqlite")
+            open_things.enter_context(sqlite.whole(gallery / INDEX))
+            known = Ledger(gallery)
             open_things.callback(known.close)
             imported = _Import(gallery, known, source, encoder).run(way, progress)
             add_missing_digests(gallery)
