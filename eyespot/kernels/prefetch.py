@@ -7,6 +7,7 @@ there took seconds. Whoever knows which rows come next names them first, and the
 from __future__ import annotations
 
 import mmap
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,9 @@ def prefetch_rows(block: NDArray[Any], rows: NDArray[np.int64]) -> None:
     if mapped is None or step <= 0 or not 0 < len(rows) <= MOST:
         return
     first = _address(np.asarray(block)) - _address(np.frombuffer(mapped, np.uint8)) + np.sort(rows) * step
-    for start, stop in _stretches(first // _PAGE, (first + step - 1) // _PAGE + 1):
-        mapped.madvise(mmap.MADV_WILLNEED, start * _PAGE, (stop - start) * _PAGE)
+    with suppress(OSError):  # a system without the call, or short of memory: whoever reads the rows waits for them
+        for start, stop in _stretches(first // _PAGE, (first + step - 1) // _PAGE + 1):
+            mapped.madvise(mmap.MADV_WILLNEED, start * _PAGE, (stop - start) * _PAGE)
 
 
 def _map_of(block: Any) -> mmap.mmap | None:
