@@ -83,8 +83,8 @@ def _rebuild(place: Path) -> list[str]:
             notes.append(f"some rows are from its pages, which have no checksums; the old file is {aside}")
         elif unread:
             notes.append(
-                "all that it held when eyespot last closed it is there again; if another program wrote to it after that, "
-                f"look in the old file, which is {aside}"
+                "all that it held when eyespot last closed it is there again; if another program wrote to it after that,"
+                f" look in the old file, which is {aside}"
             )
         else:
             for name in (aside.name, f"{aside.name}-wal"):
