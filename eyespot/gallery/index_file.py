@@ -111,5 +111,5 @@ def _shrink(sql: sqlite3.Connection) -> None:
     """Give back the room of the tables, also after a kill: each verdict's digest takes a read of the whole file."""
     free, pages = (sql.execute(f"PRAGMA {count}").fetchone()[0] for count in ("freelist_count", "page_count"))
     if free * 2 > pages:
-        with suppress(sqlite3.OperationalError):  # without room for it the file stays as long as it is until a later run
+        with suppress(sqlite3.OperationalError):  # without room for it a later run does it
             sql.execute("VACUUM")

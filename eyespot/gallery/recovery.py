@@ -83,7 +83,7 @@ def _rebuild(place: Path) -> list[str]:
             notes.append(f"some rows are from its pages, which have no checksums; the old file is {aside}")
         elif unread:
             notes.append(
-                "all that it held when eyespot last closed it is there again; if another program wrote to it after that,"
+                "all that it held when eyespot last closed it is there again; if another program wrote to it later,"
                 f" look in the old file, which is {aside}"
             )
         else:

@@ -195,7 +195,7 @@ def test_what_another_program_wrote_before_a_cut_is_told_of(gallery: Path, start
     notes = repaired(gallery, starter).notes
 
     assert len(judged(gallery)) == 20
-    assert [note for note in notes if "if another program wrote to it after that" in note and ".damaged" in note]
+    assert [note for note in notes if "if another program wrote to it later" in note and ".damaged" in note]
     assert (gallery / "ledger.sqlite.damaged").stat().st_size == 20_000
 
 
