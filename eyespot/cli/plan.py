@@ -29,7 +29,7 @@ _STEPS = {
     "codes": "codes (eyespot index --codes)",
     "merging": "merging (eyespot compact)",
 }
-_MEASURED = (100_000, 200_000)  # rows; with vectors of 1152 numbers a minute on two cores, and half a gigabyte
+_MEASURED = (100_000, 400_000)  # rows; with vectors of 1152 numbers two minutes on two cores, and 3 GB
 
 
 def run(
@@ -50,7 +50,7 @@ def run(
     ),
     rate: float = typer.Option(None, "--rate", min=0.001, help="Images that a machine embeds per second, if known."),
     measure: bool = typer.Option(
-        False, "--measure", help="Measure this machine first, about a minute; stored in --slopes if given."
+        False, "--measure", help="Measure this machine first, a minute or two; stored in --slopes if given."
     ),
     slopes: Path = typer.Option(None, "--slopes", help="The table of measurements, in TOML."),
     json: bool = json_option(),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged
+from eyespot.gallery.row_pages import prefetch_facts
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested, sound_digests
 from eyespot.types import Progress, no_progress
 
@@ -84,7 +85,9 @@ def rows_in(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] |
     """Some rows of a batch, in their order; of some columns, or of all."""
     import pyarrow as pa
 
-    part = (batch if columns is None else batch.select(list(columns))).take(_array(np.array(rows, np.int64)))
+    batch, numbers = batch if columns is None else batch.select(list(columns)), np.array(rows, np.int64)
+    prefetch_facts(batch, numbers)
+    part = batch.take(_array(numbers))
     # A dictionary's values are looked up together: one at a time takes twice as long as all the rest
     plain: list[Any] = [_plain_column(column) for column in part.columns]
     found: list[dict[str, Any]] = pa.RecordBatch.from_arrays(plain, names=part.schema.names).to_pylist()

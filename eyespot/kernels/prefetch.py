@@ -1,4 +1,4 @@
-"""Single rows of memory-mapped vectors are read together, not one after the other with all that lies around each.
+"""Single rows of mapped files are read together, not one after the other with all that lies around each.
 
 A page fault waits for the disk and brings in a stretch of the file, up to 8 MiB on rented disks: sixty rows here and
 there took seconds. Whoever knows which rows come next names them first, and the system reads them at once.
@@ -6,8 +6,9 @@ there took seconds. Whoever knows which rows come next names them first, and the
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import mmap
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,34 +17,47 @@ from numpy.typing import NDArray
 MOST = 8192  # rows; more of them lie so close together that to read around each is no loss
 _PAGE = mmap.PAGESIZE
 
+Addresses = NDArray[np.int64]
+
 
 def prefetch_rows(block: NDArray[Any], rows: NDArray[np.int64]) -> None:
     """Let the system begin to read some rows (n,) of a block (rows, dim); returns before they are there.
 
     Does nothing for vectors in memory, for more than `MOST` rows, and where the system cannot do it (Windows).
     """
-    mapped = _map_of(block)
     step = block.strides[0] if block.ndim else 0
-    if mapped is None or step <= 0 or not 0 < len(rows) <= MOST:
+    if step > 0 and 0 < len(rows) <= MOST and _is_mapped(block):
+        first = block.__array_interface__["data"][0] + rows * step
+        prefetch_bytes(first, first + step)
+
+
+def prefetch_bytes(first: Addresses, stop: Addresses) -> None:
+    """The same for stretches of mapped memory, each from an address to the one behind its last byte, (n,) both."""
+    advise = _advice()
+    if advise is None or not len(first):
         return
-    first = _address(np.asarray(block)) - _address(np.frombuffer(mapped, np.uint8)) + np.sort(rows) * step
-    with suppress(OSError):  # a system without the call, or short of memory: whoever reads the rows waits for them
-        for start, stop in _stretches(first // _PAGE, (first + step - 1) // _PAGE + 1):
-            mapped.madvise(mmap.MADV_WILLNEED, start * _PAGE, (stop - start) * _PAGE)
+    order = np.argsort(first, kind="stable")
+    for start, end in _stretches(first[order] // _PAGE, (stop[order] - 1) // _PAGE + 1):
+        advise(start * _PAGE, (end - start) * _PAGE, mmap.MADV_WILLNEED)  # a refusal costs time and nothing else
 
 
-def _map_of(block: Any) -> mmap.mmap | None:
-    """The map that a block of whole rows is a part of, if there is one that takes advice."""
-    while block is not None and not isinstance(block, mmap.mmap):
-        if isinstance(block, np.ndarray) and block.base is None:
-            return None
-        block = block.base if isinstance(block, np.ndarray) else getattr(block, "obj", None)
-    return block if block is not None and hasattr(block, "madvise") else None
+@functools.cache
+def _advice() -> Any:
+    """The system's `madvise`, None without one. Python's own takes a map, and not all maps are Python's."""
+    if not hasattr(mmap, "MADV_WILLNEED"):
+        return None
+    advise = ctypes.CDLL(None).madvise
+    advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return advise
 
 
-def _address(array: NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+def _is_mapped(block: Any) -> bool:
+    """Whether an array is a part of a map of a file."""
+    while isinstance(block, np.ndarray):
+        block = block.base
+    while isinstance(block, memoryview):
+        block = block.obj
+    return isinstance(block, mmap.mmap)
 
 
 def _stretches(first: NDArray[np.int64], stop: NDArray[np.int64]) -> list[tuple[int, int]]:

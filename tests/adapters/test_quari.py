@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,7 @@ def test_weights_that_do_not_fit_are_told(tmp_path: Path) -> None:
     assert "lack pos_emb" in reasons["lacking"] and "has the shape (2, 2)" in reasons["other"]
     assert "hold more" in reasons["strange"] and "no finite numbers" in reasons["nan"]
     assert "cannot be read" in reasons["torn"] and "config.yml" in reasons["absent"]
+    assert all(re.search("[;?] (copy|give|is it)", f"{reason}?") for reason in reasons.values()), reasons
 
 
 def test_a_pickle_with_more_than_weights_is_refused(tmp_path: Path) -> None:

@@ -468,8 +468,9 @@ def test_without_a_limit_a_slow_filter_runs_to_its_end_and_says_how_far_it_is(tm
 
 
 ENDLESS = """
-import sys
+import signal, sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 from eyespot.gallery.filters import checked, mask
 slow = checked(" OR ".join(f"regexp_matches(text, '(a|b){{{n}}}c')" for n in range(2, 40)), ["text"])
 mask([Path(sys.argv[1])], slow, progress=lambda *_: print("at work", flush=True))

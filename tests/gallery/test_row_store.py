@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
+import tempfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery import disk, row_store
+from eyespot.gallery import disk, row_pages, row_store
 from eyespot.gallery.remote import fetch, publish
 from eyespot.gallery.row_store import IdIndex, find_ids, find_rows, numbers_of, numbers_of_column, take_rows
 from eyespot.gallery.segments import compact
@@ -184,3 +186,25 @@ def facts_of(gallery: Path) -> list[dict[str, Any]]:
     found = view.facts(range(int(view.starts[-1])))
     assert view.rows_of([row["id"] for row in found]) == list(range(len(found)))
     return found
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(rows, st.data())
+def test_what_is_read_of_rows_beforehand_is_their_bytes(table: list[dict[str, Any]], data: st.DataObject) -> None:
+    """Within the file, and of each text exactly its bytes."""
+    wanted = np.array(data.draw(st.lists(st.integers(0, len(table) - 1), min_size=1, max_size=9)), np.int64)
+    with tempfile.TemporaryDirectory() as folder:
+        batch = row_store.open_rows(shard_of(Path(folder) / "shard", table))
+        assert batch is not None
+        row_pages.prefetch_facts(batch, wanted)
+
+        texts = [row["title"] or "" for row in table]
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            known = [(one.address, one.address + one.size) for one in column.buffers() if one is not None]
+            steps = list(row_pages._places(column, wanted))
+            spans = [span for step in steps for span in zip(*(ends.tolist() for ends in step), strict=True)]
+            assert all(any(start <= first <= stop <= end for start, end in known) for first, stop in spans)
+            if name == "title" and not hasattr(column, "dictionary") and any(texts):
+                found = [ctypes.string_at(first, stop - first) for first, stop in spans[-len(wanted) :]]
+                assert found == [texts[row].encode() for row in wanted]
+        del column, batch

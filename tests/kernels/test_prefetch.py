@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import errno
 import mmap
 import os
 import sys
@@ -110,21 +109,3 @@ def test_stretches_are_the_pages_of_all_spans_and_lie_apart(spans: list[tuple[in
     pages = {page for start, end in zip(first.tolist(), stop.tolist(), strict=True) for page in range(start, end)}
     assert {page for start, end in stretches for page in range(start, end)} == pages
     assert all(end < start for (_, end), (start, _) in pairwise(stretches))
-
-
-class NoAdvice(mmap.mmap):
-    """A map on a system whose kernel was built without advice."""
-
-    def madvise(self, *_: int) -> None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-
-
-def test_a_system_that_takes_no_advice_is_read_all_the_same(tmp_path: Path) -> None:
-    vectors = np.arange(12, dtype=np.float32).reshape(6, 2)
-    vectors.tofile(tmp_path / "vectors")
-    with (tmp_path / "vectors").open("rb") as file:
-        mapped = NoAdvice(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-    rows = RowBlocks([np.frombuffer(mapped, np.float32).reshape(6, 2)]).gather(np.array([4, 1]))
-
-    assert np.array_equal(rows, vectors[[4, 1]])

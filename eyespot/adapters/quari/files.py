@@ -20,6 +20,7 @@ from eyespot.types import EyespotError, UsageError
 
 CONFIG, OURS, RELEASED = "config.yml", "weights.safetensors", "weights.pt"
 Weights: TypeAlias = Mapping[str, NDArray[np.float32]]
+_COPY_BOTH = "copy the weights and config.yml of one checkpoint"
 
 
 def read(place: Path | str) -> tuple[Config, dict[str, NDArray[np.float32]]]:
@@ -91,7 +92,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())}); copy the checkpoint again") from None
     if not isinstance(document, dict):
-        raise UsageError(f"{path} is no config of a QuARI checkpoint")
+        raise UsageError(f"{path} is no config of a QuARI checkpoint; copy the checkpoint again")
     return document
 
 
@@ -119,7 +120,7 @@ def _released(path: Path) -> dict[str, NDArray[np.float32]]:
         reason = " ".join(str(error).split())[:160]
         raise UsageError(f"{path} holds more than weights, or is damaged ({reason})") from None
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise UsageError(f"{path} is no state dict of tensors")
+        raise UsageError(f"{path} is no state dict of tensors; give the folder of a QuARI checkpoint")
     return {name: value.detach().to(torch.float32).numpy() for name, value in state.items()}
 
 
@@ -161,12 +162,16 @@ def _fitting(folder: Path, config: Config, weights: Weights) -> None:
             f"{folder}: the weights lack {lacking[0]} (and {len(lacking) - 1} more); is it a QuARI checkpoint?"
         )
     if strange := [name for name in weights if name not in wanted]:
-        raise UsageError(f"{folder}: the weights hold {strange[0]}, which a QuARI of this config has not")
+        raise UsageError(f"{folder}: the weights hold {strange[0]}, which a QuARI of this config has not; {_COPY_BOTH}")
     for name, shape in wanted.items():
         if weights[name].shape != shape:
-            raise UsageError(f"{folder}: {name} has the shape {weights[name].shape}, its config asks for {shape}")
+            found = f"{name} has the shape {weights[name].shape}, its config asks for {shape}"
+            raise UsageError(f"{folder}: {found}; {_COPY_BOTH}")
         if not np.isfinite(weights[name]).all():
-            raise UsageError(f"{folder}: {name} holds values that are no finite numbers")
+            raise UsageError(
+                f"{folder}: {name} holds values that are no finite numbers; copy the checkpoint again, or train it"
+                " again with a lower --rate"
+            )
 
 
 def _from_hub(name: str) -> Path:
