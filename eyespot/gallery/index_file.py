@@ -50,6 +50,7 @@ def move_index(gallery: Path) -> None:
             _copy(ledger, index, tables)
         if tables or not _names(sql, "view").issuperset(_FENCE):
             _drop(sql, tables)
+        _shrink(sql)
         sql.settles = True
 
 
@@ -104,6 +105,11 @@ def _drop(sql: sqlite3.Connection, tables: Iterable[str]) -> None:
         for name in _FENCE:
             sql.execute(f"DROP VIEW IF EXISTS {name}")
             sql.execute(f"CREATE VIEW {name} AS {_NOTE}")
-    if tables:
-        with suppress(sqlite3.OperationalError):  # without room for it the file stays as long as it is
+
+
+def _shrink(sql: sqlite3.Connection) -> None:
+    """Give back the room of the tables, also after a kill: each verdict's digest takes a read of the whole file."""
+    free, pages = (sql.execute(f"PRAGMA {count}").fetchone()[0] for count in ("freelist_count", "page_count"))
+    if free * 2 > pages:
+        with suppress(sqlite3.OperationalError):  # without room for it a later run does it
             sql.execute("VACUUM")

@@ -75,12 +75,17 @@ def _rebuild(place: Path) -> list[str]:
     if place.exists():
         aside = _set_aside(place)
         log = log_damage(place)
-        lost, newer = copies.rescue(place, TABLES)
+        lost, newer, unread = copies.rescue(place, TABLES)
         lost += ["what was recorded last, in its damaged log"] if log else []
         if lost:
             notes.append(f"lost for good with damaged parts of the ledger: {'; '.join(lost)}; the old file is {aside}")
         elif newer:
             notes.append(f"some rows are from its pages, which have no checksums; the old file is {aside}")
+        elif unread:
+            notes.append(
+                "all that it held when eyespot last closed it is there again; if another program wrote to it later,"
+                f" look in the old file, which is {aside}"
+            )
         else:
             for name in (aside.name, f"{aside.name}-wal"):
                 place.with_name(name).unlink(missing_ok=True)
@@ -161,7 +166,7 @@ def rewrite_note(shard: Path, stem: str, encoder: Encoder) -> bool:
 def recover(gallery: Path, record: Ledger) -> bool:
     """Take shards that the index does not know into it; whether there were any.
 
-    Raises `EyespotError` if they hold pictures that the ledger knows elsewhere: then there are two truths.
+    Raises `EyespotError` if they hold pictures that the index knows elsewhere: then there are two truths.
     """
     known = record.known_shards()
     lost = [shard for shard in disk.shard_paths(gallery) if disk.number_of(shard) not in known]
@@ -182,7 +187,7 @@ def _take_in(record: Ledger, shard: Path) -> None:
         rows = disk.read_items(shard).to_pylist()
     except Damaged as error:
         raise EyespotError(
-            f"the ledger does not know {shard}, and its facts are damaged ({error.reason}); move that folder away and "
+            f"the index does not know {shard}, and its facts are damaged ({error.reason}); move that folder away and "
             "run again, which embeds its pictures again"
         ) from None
     notes = disk.read_notes(shard) if disk.is_imported(shard) else disk.sound_notes(shard)
@@ -194,7 +199,7 @@ def _take_in(record: Ledger, shard: Path) -> None:
         return
     if any(record.is_known(row["id"]) for row in rows):
         raise EyespotError(
-            f"{shard} holds pictures that the ledger knows elsewhere; move that folder away and run again"
+            f"{shard} holds pictures that the index knows elsewhere; move that folder away and run again"
         )
     numbers = record.add_pictures(disk.number_of(shard), {row["id"]: _measured(row) for row in rows})
     for row in rows:

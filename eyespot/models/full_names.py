@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -12,5 +13,6 @@ def full_names(model: str) -> list[str]:
     In the folder /home/ada `hf:tuned/model` gives `hf:/home/ada/tuned/model`, the name that its space bears.
     """
     starts = [match.end() for match in re.finditer("[:/]", model)]
-    places = [(model[:start], Path(model[start:]).expanduser()) for start in starts if model[start:]]
-    return [f"{kind}{place.resolve()}" for kind, place in places if place.exists()]
+    # Of os: Path fails for a name that is too long, somebody's home that is not there, or a folder one may not enter.
+    places = [(model[:start], os.path.expanduser(model[start:])) for start in starts if model[start:]]
+    return [f"{kind}{Path(place).resolve()}" for kind, place in places if os.path.exists(place)]

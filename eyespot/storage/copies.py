@@ -242,6 +242,7 @@ class Rescued(NamedTuple):
 
     lost: list[str]  # in words, what is lost
     newer: bool  # whether pages held rows that the copies did not
+    unread: bool  # whether pages that no longer can be read may have held rows since it was closed with copies of all
 
 
 def rescue(path: Path, derived: Iterable[str]) -> Rescued:
@@ -250,7 +251,7 @@ def rescue(path: Path, derived: Iterable[str]) -> Rescued:
     A ledger that was closed, and that nobody wrote since, has copies of all: its pages may lie, and are not read. Else
     pages count before copies, for they may be newer.
     """
-    folder, lost, newer = path.parent / FOLDER, [], False
+    folder, lost, newer, unread = path.parent / FOLDER, [], False, False
     digests = sound_digests(folder)
     copied = {place.stem for place in folder.glob("*.parquet")}
     named = {name for (name,) in _rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -268,10 +269,12 @@ def rescue(path: Path, derived: Iterable[str]) -> Rescued:
             _write_rows(place, columns, iter(distinct.values()))
         elif not sound:
             place.unlink(missing_ok=True)
-        if not columns:
+        if not columns and sound and name_of(path) in digests and _behind(table) not in digests:
+            unread = True  # a cut changes its date, as a write does
+        elif not columns:
             lost.append(f"what was recorded in {table}" + (" since its last copy" if sound else ""))
         lost += [f"{table} {what}" for what in _lost_rows(path, table, {key[0] for key in distinct})]
-    return Rescued(lost, newer)
+    return Rescued(lost, newer, unread)
 
 
 def _is_newer(path: Path, digests: Path) -> bool:

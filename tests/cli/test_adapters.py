@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from eyespot.adapters import linear, quari
 from eyespot.adapters.quari.released import RELEASED, model_of
 from eyespot.cli import app
+from eyespot.gallery.view import Gallery
 from eyespot.search.adapted import adapter_named, refuse_other_space
 from eyespot.types import Space, UsageError
 from tests.adapters.worlds import HARMFUL, checkpoint
@@ -107,6 +108,12 @@ def test_an_encoder_in_a_folder_is_the_same_from_the_current_folder(
     monkeypatch.chdir(tmp_path / "tuned")
     with pytest.raises(UsageError, match="was trained on hf:tuned/model"):
         refuse_other_space(made_here, space)
+
+
+@pytest.mark.parametrize("model", [f"hf:{'x' * 300}", "hf:~nobody-lives-here/model", "hf:not/there", "hf:\0"])
+def test_a_name_that_can_be_no_folder_is_an_encoder_that_is_not_there(gallery: Path, model: str) -> None:
+    with pytest.raises(UsageError, match="no vectors of"):
+        Gallery(gallery).stem(model)
 
 
 def test_vectors_of_another_length_are_refused_with_the_way_out() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
 import shutil
 import sqlite3
@@ -170,6 +171,44 @@ def test_a_lost_verdict_is_named(gallery: Path, starter: Encoder) -> None:
         f"judgements {number} (" in sentence and f"image {number - 1:03d}" in sentence for number in (21, 22, 23)
     )
     assert len(judged(gallery)) == 20
+    assert (gallery / "ledger.sqlite.damaged").exists()
+
+
+@pytest.mark.parametrize("size", [0, 3000, 4096, 20_000])
+def test_a_cut_of_a_closed_ledger_is_called_no_loss(gallery: Path, starter: Encoder, size: int) -> None:
+    before = judged(gallery)
+    os.truncate(gallery / "ledger.sqlite", size)
+
+    notes = repaired(gallery, starter).notes
+
+    assert judged(gallery) == before
+    assert not [note for note in notes if "lost" in note]
+    assert faults(gallery, no_progress) == []
+
+
+def test_what_another_program_wrote_before_a_cut_is_told_of(gallery: Path, starter: Encoder) -> None:
+    """Nothing can tell such a ledger from one that was only cut, so the old file stays, and the note says why."""
+    with closing(sqlite3.connect(gallery / "ledger.sqlite")) as sql, sql:
+        sql.execute("UPDATE judgements SET reason = 'by hand'")
+    os.truncate(gallery / "ledger.sqlite", 20_000)
+
+    notes = repaired(gallery, starter).notes
+
+    assert len(judged(gallery)) == 20
+    assert [note for note in notes if "if another program wrote to it later" in note and ".damaged" in note]
+    assert (gallery / "ledger.sqlite.damaged").stat().st_size == 20_000
+
+
+def test_a_cut_of_a_ledger_that_was_never_closed_is_called_a_loss(gallery: Path, starter: Encoder) -> None:
+    killed_after(gallery, range(20, 23))
+    with closing(sqlite3.connect(gallery / "ledger.sqlite")) as sql:
+        sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    os.truncate(gallery / "ledger.sqlite", 20_000)
+
+    notes = repaired(gallery, starter).notes
+
+    assert len(judged(gallery)) == 20
+    assert [note for note in notes if "lost for good" in note and "judgements since its last copy" in note]
     assert (gallery / "ledger.sqlite.damaged").exists()
 
 

@@ -261,6 +261,23 @@ def test_a_new_gallery_keeps_an_earlier_eyespot_out_too(tmp_path: Path, starter:
         sqlite.connect(tmp_path / "gallery" / "ledger.sqlite", SCHEMA).close()
 
 
+def test_room_that_a_kill_left_in_the_ledger_is_given_back_by_the_next_run(gallery: Path) -> None:
+    place = gallery / "ledger.sqlite"
+    size = place.stat().st_size
+    with closing(sqlite.connect(place)) as sql:
+        sql.execute(
+            "CREATE TABLE dropped AS WITH rows(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows WHERE n < 500)"
+            " SELECT zeroblob(4000) FROM rows"
+        )
+        sql.execute("DROP TABLE dropped")
+    assert place.stat().st_size > 10 * size
+
+    Ledger(gallery).close()
+
+    assert place.stat().st_size <= size
+    assert len(judged(gallery)) == 20
+
+
 def test_whoever_reads_while_the_index_is_moved_has_an_answer(earlier: Path, tmp_path: Path) -> None:
     over, wrong, answers = Event(), list[Exception](), list[int]()
     places = [Path(shutil.copytree(earlier, tmp_path / f"copy{number}")) for number in range(8)]
