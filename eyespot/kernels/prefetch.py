@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 MOST = 8192  # rows; more of them lie so close together that to read around each is no loss
 _PAGE = mmap.PAGESIZE
+_LOOKS = 8  # rows of many that are looked at
 
 Addresses = NDArray[np.int64]
 
@@ -32,23 +33,42 @@ def prefetch_rows(block: NDArray[Any], rows: NDArray[np.int64]) -> None:
 
 
 def prefetch_bytes(first: Addresses, stop: Addresses) -> None:
-    """The same for stretches of mapped memory, each from an address to the one behind its last byte, (n,) both."""
-    advise = _advice()
-    if advise is None or not len(first):
+    """The same for stretches of mapped memory, each from an address to the one behind its last byte, (n,) both.
+
+    Where some of many are looked at and lie in memory, so do the others nearly always: naming all would take longer
+    than a search of an approximate index.
+    """
+    calls = _system_calls()
+    if calls is None or not len(first):
+        return
+    some = first[:: max(1, len(first) // _LOOKS)].tolist()
+    if len(first) > len(some) and all(_in_memory(calls.mincore, at // _PAGE) for at in some):
         return
     order = np.argsort(first, kind="stable")
     for start, end in _stretches(first[order] // _PAGE, (stop[order] - 1) // _PAGE + 1):
-        advise(start * _PAGE, (end - start) * _PAGE, mmap.MADV_WILLNEED)  # a refusal costs time and nothing else
+        calls.madvise(start * _PAGE, (end - start) * _PAGE, mmap.MADV_WILLNEED)  # a refusal costs time, nothing else
+
+
+class _SystemCalls(NamedTuple):
+    """Python's own madvise takes a map, and not all maps are Python's; mincore it has not."""
+
+    madvise: Any
+    mincore: Any
 
 
 @functools.cache
-def _advice() -> Any:
-    """The system's `madvise`, None without one. Python's own takes a map, and not all maps are Python's."""
+def _system_calls() -> _SystemCalls | None:
     if not hasattr(mmap, "MADV_WILLNEED"):
         return None
-    advise = ctypes.CDLL(None).madvise
-    advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return advise
+    calls = _SystemCalls(ctypes.CDLL(None).madvise, ctypes.CDLL(None).mincore)
+    calls.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    calls.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
+    return calls
+
+
+def _in_memory(mincore: Any, page: int) -> bool:
+    there = ctypes.create_string_buffer(1)
+    return mincore(page * _PAGE, _PAGE, there) == 0 and bool(there.raw[0] & 1)
 
 
 def _is_mapped(block: Any) -> bool:
