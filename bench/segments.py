@@ -369,5 +369,5 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 if __name__ == "__main__":
     command = Command(__doc__, fast=True, quick="a hundredth of the size")
     command.add_argument("--times", type=Path, help="the table of slopes of this machine, measured there if missing")
-    command.add_argument("--million", type=float, default=20.0, help="so many million rows")
+    command.add_argument("--million", type=float, default=20.0, help="rows, in millions")
     command.run(measurements)

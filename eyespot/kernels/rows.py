@@ -113,7 +113,7 @@ class RowBlocks:
 
 
 def unit_rows(blocks: Sequence[Block], rows: Ids) -> NDArray[np.float32]:
-    """Rows of several blocks (n_i, dim), numbered through, in float32 and of unit length, (rows asked for, dim)."""
+    """Rows of several blocks (n_i, dim), numbered through, in float32 and of unit length, (n, dim)."""
     found = RowBlocks(blocks).gather(rows)
     unit: NDArray[np.float32] = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
     return unit

@@ -154,11 +154,11 @@ def killed(moment: int, act: Callable[[], None]) -> bool:
 @pytest.mark.long
 def test_killed_anywhere_in_the_move_nothing_is_lost(earlier: Path) -> None:
     before = held(earlier / "ledger.sqlite")
-    shutil.copytree(earlier, earlier.with_name("kept"))
+    shutil.copytree(earlier, earlier.with_name("copy"))
     states, moment = set(), 0
     while True:
         shutil.rmtree(earlier)
-        shutil.copytree(earlier.with_name("kept"), earlier)
+        shutil.copytree(earlier.with_name("copy"), earlier)
         if not killed(moment, lambda: Ledger(earlier).close()):
             break
         states.add(state(earlier))
@@ -184,12 +184,12 @@ def state(gallery: Path) -> str:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.long
 def test_killed_anywhere_the_oldest_ledger_is_moved_without_loss(tmp_path: Path) -> None:
-    older(tmp_path / "kept.sqlite", 1000)
+    older(tmp_path / "copy.sqlite", 1000)
     gallery, moment = tmp_path / "gallery", 0
     while True:
         shutil.rmtree(gallery, ignore_errors=True)
         gallery.mkdir()
-        shutil.copy(tmp_path / "kept.sqlite", gallery / "ledger.sqlite")
+        shutil.copy(tmp_path / "copy.sqlite", gallery / "ledger.sqlite")
         if not killed(moment, lambda: Ledger(gallery).close()):
             break
         with reading(gallery) as known:

@@ -92,7 +92,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())}); copy the checkpoint again") from None
     if not isinstance(document, dict):
-        raise UsageError(f"{path} is no config of a QuARI checkpoint; copy the checkpoint again")
+        raise UsageError(f"{path} is not the config of a QuARI checkpoint; copy the checkpoint again")
     return document
 
 
@@ -120,7 +120,7 @@ def _released(path: Path) -> dict[str, NDArray[np.float32]]:
         reason = " ".join(str(error).split())[:160]
         raise UsageError(f"{path} holds more than weights, or is damaged ({reason})") from None
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise UsageError(f"{path} is no state dict of tensors; give the folder of a QuARI checkpoint")
+        raise UsageError(f"{path} is not a state dict of tensors; give the folder of a QuARI checkpoint")
     return {name: value.detach().to(torch.float32).numpy() for name, value in state.items()}
 
 

@@ -19,7 +19,7 @@ _PARTS = 4
 def with_building(known: Slopes, dim: int, folder: Path, rows: int) -> Slopes:
     """What is known, and the seconds for 10⁹ numbers of `import --copy`, `index --codes` and `compact` on this machine.
 
-    Measured with so many rows, in parts, in an empty folder that is empty again afterwards.
+    Measured with `rows` rows in parts, in an empty folder that is empty again afterwards.
     """
     from eyespot.gallery.formats import clip_retrieval
     from eyespot.gallery.formats.registered import Copied, take_in
