@@ -14,6 +14,7 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.reproduce import TableRecipe
+    from eyespot.reproduce.hours import TableHours
     from eyespot.reproduce.presence import Presence
 
 LIST = "list"
@@ -70,12 +71,18 @@ def _list(json: bool) -> None:
 
 def _check(recipe: TableRecipe, needs: list[Presence], json: bool) -> None:
     """What is needed, here or not; exit code 4 if something stops the run that no step fetches."""
+    from eyespot.reproduce.hours import hours, measured_rate
+
+    estimate = hours(recipe, measured_rate())
     if json:
-        print_json({"table": recipe.name, "needs": recipe.needs, "parts": [need._asdict() for need in needs]})
+        parts = [need._asdict() for need in needs]
+        print_json({"table": recipe.name, "needs": recipe.needs, "hours": estimate.as_dict(), "parts": parts})
     else:
         print_line(recipe.title)
         for name, text in recipe.needs.items():
             print_line(f"{name:<8} {text}")
+            if name == "hours" and estimate.steps:
+                _hours(estimate)
         for need in needs:
             print_line(
                 f"{'here' if need.here else 'missing':<8} {need.kind}: {escaped(need.what)} ({escaped(need.about)})"
@@ -84,6 +91,22 @@ def _check(recipe: TableRecipe, needs: list[Presence], json: bool) -> None:
                 print_line(f"{'':<8} {escaped(need.way)}")
     if lacking := sum(need.stops for need in needs):
         raise NothingFound(f"{lacking} of {len(needs)} needs have to be met by hand first; see above")
+
+
+def _hours(estimate: TableHours) -> None:
+    """The steps that embed or judge, with their time on this machine."""
+    from eyespot.reproduce.hours import HOUR, duration
+
+    for step in estimate.steps:
+        time = "not known" if step.hours is None else duration(step.hours)
+        each = "" if step.operations is None else f" x {step.operations:.1e} operations"
+        print_line(f"{'':<8} {escaped(step.command)}: {time} ({step.pictures:,} pictures{each}, {escaped(step.model)})")
+    if estimate.operations:
+        print_line(
+            f"{'':<8} together {duration(estimate.total)} on {escaped(estimate.machine)}, which multiplies matrices at"
+            f" {estimate.rate:.1e} operations a second; {estimate.operations:.1e} operations, which take"
+            f" {duration(estimate.operations / 1e14 / HOUR)} at 1e14 a second"
+        )
 
 
 def _commands(recipe: TableRecipe, folder: Path, sample: bool, json: bool) -> None:

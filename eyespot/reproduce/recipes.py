@@ -62,7 +62,8 @@ class CommandTemplate:
     """A command line with `{placeholders}`; `each` is done for every system that has all of them.
 
     `makes` is a file that exists when it is done; `report` the folder that `eyespot eval --out` writes. A step without
-    `sample` is left out of the miniature, one without `full` is of the miniature alone.
+    `sample` is left out of the miniature, one without `full` is of the miniature alone. `pictures` is how many a model
+    looks at in it, so that its hours can be estimated; 0: none, or it is not known how many.
     """
 
     name: str
@@ -72,6 +73,7 @@ class CommandTemplate:
     report: str = ""
     sample: bool = True
     full: bool = True
+    pictures: int = 0
 
 
 class TableCommand(NamedTuple):
@@ -82,6 +84,7 @@ class TableCommand(NamedTuple):
     makes: str
     report: str
     system: str | None
+    pictures: int = 0
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ class TableRecipe:
                     continue
                 line, makes, report = (_filled(text, values) for text in (step.run, step.makes, step.report))
                 id = step.name if system is None else f"{step.name} {system.name}"
-                yield TableCommand(id, line, makes, report, None if system is None else system.name)
+                yield TableCommand(id, line, makes, report, None if system is None else system.name, step.pictures)
 
 
 def read_table(path: Path) -> TableRecipe:
