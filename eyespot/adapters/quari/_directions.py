@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,8 +84,8 @@ def ways(formula: Formula, sample: NDArray[np.float32]) -> Ways:
 class Outside:
     """‖f(x)‖² ≥ (x·w)² + Σ (f(x)·v)² over an orthonormal basis v of what `right` can put at right angles to the query.
 
-    The basis comes from the columns' products with each other. A direction of which the columns hold next to nothing
-    is left out, which only lowers the bound.
+    The basis comes from the columns' products with each other. With identity a direction of which the columns hold next
+    to nothing is left out, which only lowers the bound; without it no basis is needed, only Cholesky's factor.
     """
 
     direction: Reals
@@ -98,20 +98,9 @@ class Outside:
 
     @classmethod
     def of(cls, formula: Formula, direction: Reals, sample: NDArray[np.float32]) -> Outside:
-        query, left, right = formula.query, formula.left, formula.right
-        along = right.T @ query  # (r,)
-        squares = right.T @ right  # (r, r)
-        gram = squares - np.outer(along, along)  # of the columns of `right` without their share of the query
-        values, turn = np.linalg.eigh(gram)
-        sure = values > _LEAST * float(np.trace(squares))
-        turn = turn[:, sure] / np.sqrt(values[sure])  # (r, c)
-        columns = left @ (gram @ turn)  # (dim, c)
-        if formula.identity:
-            columns += formula.identity * (right @ turn - np.outer(query, along @ turn))
+        columns, loss = _about_the_query(formula) if formula.identity else _within(formula)
         turned, energies = _principal(sample @ columns.astype(np.float32))
         own = float(np.mean(np.square(sample @ direction.astype(np.float32)), dtype=np.float64))
-        off = _gram_error(right) * float(np.trace(squares))
-        loss = off / float(values[sure].min()) if sure.any() else 0.0
         return cls(direction, columns, turned, energies, own, formula.size, loss)
 
     def first(self, count: int) -> Directions:
@@ -122,11 +111,43 @@ class Outside:
         return self.own + float(self.energies[:count].sum())
 
 
+def _within(formula: Formula) -> tuple[Reals, float]:
+    """For a map without identity, columns (dim, c) and what they may lose: of C = left, Σ = Cx · (G + a little) Cx."""
+    left, right = formula.left, formula.right
+    if not formula.spans[0] * formula.spans[1]:
+        return left[:, :0], 0.0
+    error = _gram_error(right) * left.shape[1]
+    return left @ _root(_gram_beside(formula), error * formula.spans[1] ** 2), 4 * error
+
+
+def _about_the_query(formula: Formula) -> tuple[Reals, float]:
+    """For any map, columns (dim, c) and what they may lose."""
+    query, right = formula.query, formula.right
+    gram = _gram_beside(formula)
+    values, turn = np.linalg.eigh(gram)
+    sure = values > _LEAST * formula.spans[1] ** 2
+    turn = turn[:, sure] / np.sqrt(values[sure])  # (r, c)
+    columns = formula.left @ (gram @ turn)  # (dim, c)
+    columns += formula.identity * (right @ turn - np.outer(query, (query @ right) @ turn))
+    off = _gram_error(right) * formula.spans[1] ** 2
+    return columns, off / float(values[sure].min()) if sure.any() else 0.0
+
+
+def _gram_beside(formula: Formula) -> Reals:
+    """The products with each other of the columns of `right` without their share of the query, (r, r)."""
+    along = formula.query @ formula.right
+    gram: Reals = formula.right.T @ formula.right - np.outer(along, along)
+    return gram
+
+
 class _Terms(NamedTuple):
     """Directions with weights, as columns for x and for the coordinates in which the rest is bounded."""
 
     columns: Reals  # (dim, b)
     roots: Reals  # (c, b)
+
+    def only(self, which: NDArray[Any]) -> _Terms:
+        return _Terms(self.columns[:, which], self.roots[:, which])
 
     def times(self, matrix: Reals) -> _Terms:
         return _Terms(self.columns @ matrix, self.roots @ matrix)
@@ -162,10 +183,9 @@ class NormTerms:
         """By so many eigenvectors; all of a form that hardly has more."""
         source = _columns(formula)
         gram, error = source.T @ source, _gram_error(source)
-        middle = _middle(formula, gram)
-        spread = float(np.trace(gram))
-        root = np.linalg.cholesky(gram + error * len(gram) * spread * np.eye(len(gram)))
-        form = root.T @ (middle @ root)
+        middle, spread = _middle(formula, gram), float(np.trace(gram))
+        root = _root(gram, error * len(gram) * spread)
+        form: Reals = root.T @ (middle @ root)
         values, turn = leading_pairs(form, count)
         partial = len(values) < len(form)
         telling = np.abs(values) > _LEAST_VALUE * np.abs(values).max(initial=0)
@@ -175,16 +195,14 @@ class NormTerms:
         seen = sample @ terms.columns.astype(np.float32)  # (n, b)
         up, down = np.flatnonzero(values > 0), np.flatnonzero(values < 0)  # ascending values: the deepest first
         turned, energies = _principal(seen[:, up])
-        gains = _Terms(terms.columns[:, up], terms.roots[:, up]).times(turned)
-        debts = _Terms(terms.columns[:, down], terms.roots[:, down])
         owes = np.square(seen[:, down]).astype(np.float64).mean(axis=0) / -values[down]
-        beyond = float(np.abs(values).min()) if partial and len(values) else 0.0
-        depths: Reals = np.append(-values[down], beyond)
+        depths: Reals = np.append(-values[down], np.abs(values).min() if partial and len(values) else 0.0)
         mean = float(np.vdot(sample, sample)) / max(1, len(sample))
         # What rounding does to the form, to the terms, and to the form less the terms
         long, off = float(np.linalg.norm(terms.columns)), error * spread**0.5 * float(np.linalg.norm(weights))
         sums = spread * (float(np.linalg.norm(middle)) + formula.spans[1] ** 2) + long**2
         loss = (error * sums + off * (2 * long + off)) / formula.size**2
+        gains, debts = terms.only(up).times(turned), terms.only(down)
         return cls(formula, direction, sample, form, gains, energies, debts, owes, depths, mean, loss, partial)
 
     def first(self, count: int) -> Directions:
@@ -232,6 +250,11 @@ def _middle(formula: Formula, gram: Reals) -> Reals:
     middle[:rank, :rank] = gram[rank:, rank:]
     middle[:rank, rank:] = middle[rank:, :rank] = formula.identity * np.eye(rank)
     return middle
+
+
+def _root(gram: Reals, more: float) -> Reals:
+    """Cholesky's factor of a matrix of products and so much more on its diagonal."""
+    return np.asarray(np.linalg.cholesky(gram + more * np.eye(len(gram))), np.float64)
 
 
 def _gram_error(columns: Reals) -> float:
