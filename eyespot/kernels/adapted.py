@@ -17,6 +17,7 @@ from numba import types  # noqa: E402
 
 from eyespot.kernels.lanes import FEW, ROWS, few_lanes, lanes  # noqa: E402
 from eyespot.kernels.scans import BLOCK, _kernel, _part, _read_only  # noqa: E402
+from eyespot.kernels.tiles import TILE, WIDTH, fetch  # noqa: E402
 
 _GALLERY = types.Tuple((_read_only(types.int8, 2), _read_only(types.float32, 2), _read_only(types.float32, 1)))
 _ASKED = types.Tuple((types.uint8[:, :, :, ::1], types.float64[:, :, ::1], types.float64[:, ::1]))
@@ -49,6 +50,14 @@ def _dot_block(codes, chosen, columns, dots):
     for group in range(columns.shape[0]):
         for at in range(0, BLOCK, ROWS):
             lanes(codes, chosen, columns, dots, at, group)
+
+
+@_part
+def _fetch_fourth(codes, chosen):
+    """Ask for the rows of the next block that `few_lanes` leaves out."""
+    for i in range(BLOCK + TILE - 1, chosen.size, TILE):
+        for at in range(0, codes.shape[1], WIDTH):
+            fetch(codes, chosen[i], at)
 
 
 @_part
@@ -101,6 +110,8 @@ def ceilings(gallery, batch, rows, out):
     for at in range(0, rows.size, BLOCK):
         count = _choose(rows, at, chosen)
         _dot_block(codes, chosen, columns, dots)
+        if terms.shape[2] == FEW:
+            _fetch_fourth(codes, chosen)
         _describe(bounds, lengths, chosen, about)
         for j in range(forms.shape[0]):
             _sum_up(dots, terms, (groups, j * groups), about, sums)

@@ -137,7 +137,7 @@ def _emit_few(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     code = [builder.gep(codes.data, [builder.mul(row, width)]) for row in rows]
     lanes = [builder.add(builder.mul(args[5], _INDEX(FEW)), _INDEX(lane)) for lane in range(FEW)]
     column = [builder.gep(columns.data, [builder.mul(lane, width)]) for lane in lanes]
-    sums = _accumulate(context, builder, code[:TILE], column, width, code[TILE:])
+    sums = _accumulate(context, builder, code[:TILE], column, width, code[TILE : 2 * TILE - 1])
     by_lane = [row[lane] for lane in range(FEW) for row in sums]
     for lane, four in zip(lanes, _sums_by_four(builder, by_lane), strict=True):
         _store(builder, builder.gep(dots.data, [builder.add(builder.mul(lane, across), args[4])]), four)
@@ -148,6 +148,7 @@ def _emit_few(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 def few_lanes(typing: Any, codes: Any, chosen: Any, columns: Any, dots: Any, at: Any, group: Any) -> Any:  # noqa: PLR0913
     """dots[4 group:4 group+4, at:at+4] of columns (groups, 4, width / 4, 4) and codes[chosen[at:at+4]]; see `lanes`.
 
-    Sums across lanes, which few columns repay: half the loads.
+    Sums across lanes, which few columns repay: half the loads. Of the rows whose turn comes later the fourth of every
+    four is not asked for: so few columns need less time than memory, which would rest while sums become bounds.
     """
     return types.void(codes, chosen, columns, dots, types.int64, types.int64), _emit_few

@@ -87,9 +87,14 @@ class RowBlocks:
         """These rows in float32, (n, dim), in the order asked for; not copied if they are a stretch of such a block."""
         if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
             return self._stretch(int(rows[0]), int(rows[-1]) + 1)
+        found = np.empty((len(rows), self.dim), np.float32)
+        if (rows[1:] >= rows[:-1]).all():
+            self._prefetch(rows)
+            for block, first, part in self._by_block(rows):
+                _take(block, rows[part] - first, found[part])
+            return found
         order = np.argsort(rows, kind="stable")
         self._prefetch(rows[order])
-        found = np.empty((len(rows), self.dim), np.float32)
         for block, first, part in self._by_block(rows[order]):
             found[order[part]] = block[rows[order[part]] - first]
         return found
@@ -110,6 +115,14 @@ class RowBlocks:
         for block, first, start, stop in zip(self.blocks, self.starts, cuts, cuts[1:], strict=False):
             if start < stop:
                 yield block, int(first), slice(start, stop)
+
+
+def _take(block: Block, rows: Ids, out: NDArray[np.float32]) -> None:
+    """Copy rows that are there, (n, dim)."""
+    if block.dtype == np.float32 and block.flags.c_contiguous:
+        np.take(block, rows, axis=0, out=out, mode="clip")  # any other mode copies twice
+    else:
+        out[:] = block[rows]
 
 
 def unit_rows(blocks: Sequence[Block], rows: Ids) -> NDArray[np.float32]:

@@ -1,6 +1,6 @@
 """Four rows times four queries of bytes, summed in registers: the instructions numba would not choose by itself.
 
-`scans` and `lanes` are the only files that import this one.
+`scans`, `lanes` and `adapted` are the only files that import this one.
 """
 
 # mypy: allow-untyped-calls

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ class CodedBounds:
         """For each query (m, rows); all rows if None, else these in ascending order."""
         from eyespot.kernels.adapted import ceilings
 
-        batch = _QueryBatch.of([_QuantisedQuery.of(one) for one in directions])
+        batch = _QueryBatch.of([_quantised(one) for one in directions])
         found = np.empty((len(directions), self._starts[-1] if rows is None else len(rows)), np.float32)
         shares = list(self._shares(rows))
         coded = {part: codes for part in {part for part, _, _ in shares} if (codes := self.codes[part]) is not None}
@@ -193,6 +194,12 @@ class _QueryBatch(NamedTuple):
         forms = np.array([one.forms(float(np.linalg.norm(centre))) for one in self.queries])
         by_group = terms.reshape(len(self.queries), 6, -1, lanes).swapaxes(1, 2).reshape(groups, 6, lanes)
         return self.columns, np.ascontiguousarray(by_group), forms
+
+
+@lru_cache(maxsize=8)
+def _quantised(one: Directions) -> _QuantisedQuery:
+    """In whole numbers, once for all stages that ask for the same."""
+    return _QuantisedQuery.of(one)
 
 
 def _error(columns: Reals, left: Reals, size: float) -> tuple[float, float, float]:

@@ -12,21 +12,25 @@ about the identity: ‖f(x)‖² = identity² ‖x‖² + Σ μᵢ (x·eᵢ)² o
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.quari._formula import Formula
+from eyespot.adapters.quari._spectrum import depth, leading_pairs
 from eyespot.kernels.rows import Reals
 
 _ROUNDING = 2.0**-38  # of ‖f(x)‖², in units of the largest it could be: what double precision may lose here
 _LIKELY = 4  # one in so many rows of the sample is looked at: those that score best
 _FEW = 4  # directions by whose energy the two ways are compared
 _LEAST = 2.0**-18  # of the squares of all columns: what a direction of an orthonormal basis has at least
-_MOST_LOST = 2.0**-12  # of ‖identity · x‖², by a basis that one product of the columns with themselves gives
+_PAIRS = 24  # eigenvectors of a map about the identity
+_LEAST_VALUE = 2.0**-20  # of the largest: an eigenvalue below it counts as none
+_ROOM = 2.0**-10  # of ‖identity · x‖²: by so much the bound of the rest may be too large
+_NOTHING_ADDED = 2.0**-60  # of `size`: a map that adds no more to the identity
 _ENOUGH = 0.5  # of ‖x‖²: told so much, the other way is not looked at
 _NEGLIGIBLE = 1e-7  # a direction with less than this share of what all add is not worth its product
 
@@ -80,8 +84,8 @@ def ways(formula: Formula, sample: NDArray[np.float32]) -> Ways:
 class Outside:
     """‖f(x)‖² ≥ (x·w)² + Σ (f(x)·v)² over an orthonormal basis v of what `right` can put at right angles to the query.
 
-    The basis comes from the columns' products with each other. A direction of which the columns hold next to nothing
-    is left out, which only lowers the bound.
+    The basis comes from the columns' products with each other. With identity a direction of which the columns hold next
+    to nothing is left out, which only lowers the bound; without it no basis is needed, only Cholesky's factor.
     """
 
     direction: Reals
@@ -94,20 +98,9 @@ class Outside:
 
     @classmethod
     def of(cls, formula: Formula, direction: Reals, sample: NDArray[np.float32]) -> Outside:
-        query, left, right = formula.query, formula.left, formula.right
-        along = right.T @ query  # (r,)
-        squares = right.T @ right  # (r, r)
-        gram = squares - np.outer(along, along)  # of the columns of `right` without their share of the query
-        values, turn = np.linalg.eigh(gram)
-        sure = values > _LEAST * float(np.trace(squares))
-        turn = turn[:, sure] / np.sqrt(values[sure])  # (r, c)
-        columns = left @ (gram @ turn)  # (dim, c)
-        if formula.identity:
-            columns += formula.identity * (right @ turn - np.outer(query, along @ turn))
+        columns, loss = _about_the_query(formula) if formula.identity else _within(formula)
         turned, energies = _principal(sample @ columns.astype(np.float32))
         own = float(np.mean(np.square(sample @ direction.astype(np.float32)), dtype=np.float64))
-        off = _gram_error(right) * float(np.trace(squares))
-        loss = off / float(values[sure].min()) if sure.any() else 0.0
         return cls(direction, columns, turned, energies, own, formula.size, loss)
 
     def first(self, count: int) -> Directions:
@@ -118,89 +111,150 @@ class Outside:
         return self.own + float(self.energies[:count].sum())
 
 
+def _within(formula: Formula) -> tuple[Reals, float]:
+    """For a map without identity, columns (dim, c) and what they may lose: of C = left, Σ = Cx · (G + a little) Cx."""
+    left, right = formula.left, formula.right
+    if not formula.spans[0] * formula.spans[1]:
+        return left[:, :0], 0.0
+    error = _gram_error(right) * left.shape[1]
+    return left @ _root(_gram_beside(formula), error * formula.spans[1] ** 2), 4 * error
+
+
+def _about_the_query(formula: Formula) -> tuple[Reals, float]:
+    """For any map, columns (dim, c) and what they may lose."""
+    query, right = formula.query, formula.right
+    gram = _gram_beside(formula)
+    values, turn = np.linalg.eigh(gram)
+    sure = values > _LEAST * formula.spans[1] ** 2
+    turn = turn[:, sure] / np.sqrt(values[sure])  # (r, c)
+    columns = formula.left @ (gram @ turn)  # (dim, c)
+    columns += formula.identity * (right @ turn - np.outer(query, (query @ right) @ turn))
+    off = _gram_error(right) * formula.spans[1] ** 2
+    return columns, off / float(values[sure].min()) if sure.any() else 0.0
+
+
+def _gram_beside(formula: Formula) -> Reals:
+    """The products with each other of the columns of `right` without their share of the query, (r, r)."""
+    along = formula.query @ formula.right
+    gram: Reals = formula.right.T @ formula.right - np.outer(along, along)
+    return gram
+
+
+class _Terms(NamedTuple):
+    """Directions with weights, as columns for x and for the coordinates in which the rest is bounded."""
+
+    columns: Reals  # (dim, b)
+    roots: Reals  # (c, b)
+
+    def only(self, which: NDArray[Any]) -> _Terms:
+        return _Terms(self.columns[:, which], self.roots[:, which])
+
+    def times(self, matrix: Reals) -> _Terms:
+        return _Terms(self.columns @ matrix, self.roots @ matrix)
+
+    def head(self, count: int, weights: Reals | float = 1.0) -> _Terms:
+        return _Terms(self.columns[:, :count] * weights, self.roots[:, :count] * weights)
+
+
 @dataclass(frozen=True, eq=False)
 class NormTerms:
-    """‖f(x)‖² = own ‖x‖² + Σ (x·positive)² - Σ depth (x·negative)², negatives of unit length, the deepest first.
+    """‖f(x)‖² = own ‖x‖² + Σ (x·gains)² - Σ (x·debts)² + a rest that is bounded and not taken apart.
 
-    Both are columns of `source` turned.
+    With the columns C = (left, right) all but own ‖x‖² is C'x · K C'x, K of the products of `right`. Λ is Cholesky's
+    factor of C'C and a little more, so Λ'EΛ + d I >= 0 proves C'x · E C'x >= -d ‖x‖² for any E. Gains and debts come
+    from some eigenvectors of the form Λ'KΛ; they may be off, since what they leave of it is bounded.
     """
 
+    formula: Formula
     direction: Reals
-    source: Reals  # (dim, c)
-    positive: Reals  # (c, p), most telling first
+    sample: NDArray[np.float32]
+    form: Reals  # Λ'KΛ, (c, c)
+    gains: _Terms  # most telling first
     energies: Reals  # (p,), their mean squared products with the sample
-    negative: Reals  # (c, n)
-    owes: Reals  # (n,), mean squared products
-    depths: Reals  # (n + 1,), descending, the last 0
+    debts: _Terms  # the deepest first
+    owes: Reals  # (n,), mean squared products, at unit length
+    depths: Reals  # (n + 1,), descending, the last about what all others are
     mean: float  # of ‖x‖²
-    own: float  # the square of f's share of the identity
-    size: float
     loss: float
+    partial: bool  # whether the form has more eigenvectors
 
     @classmethod
-    def of(cls, formula: Formula, direction: Reals, sample: NDArray[np.float32]) -> NormTerms:
-        own = formula.identity**2
-        basis = _basis(np.column_stack([formula.left, formula.right]), _MOST_LOST * own / formula.size**2)
-        left, right = np.hsplit(basis.products, 2)
-        cross = left @ right.T
-        values, turn = np.linalg.eigh(formula.identity * (cross + cross.T) + cross @ cross.T)
-        turn = basis.turn @ turn
-        up, down = values > 0, values < 0
-        positive, negative = turn[:, up] * np.sqrt(values[up]), turn[:, down]  # ascending values: the deepest first
-        seen = sample @ basis.source.astype(np.float32)  # (n, c)
-        turned, energies = _principal(seen @ positive.astype(np.float32))
-        owes = np.square(seen @ negative.astype(np.float32)).astype(np.float64).mean(axis=0)
-        depths: Reals = np.append(-values[down], 0.0)
-        mean = float(np.einsum("ij,ij->", sample, sample, dtype=np.float64)) / max(1, len(sample))
-        loss = 4 * basis.loss
-        positive = positive @ turned
-        return cls(direction, basis.source, positive, energies, negative, owes, depths, mean, own, formula.size, loss)
+    def of(cls, formula: Formula, direction: Reals, sample: NDArray[np.float32], count: int = _PAIRS) -> NormTerms:
+        """By so many eigenvectors; all of a form that hardly has more."""
+        source = _columns(formula)
+        gram, error = source.T @ source, _gram_error(source)
+        middle, spread = _middle(formula, gram), float(np.trace(gram))
+        root = _root(gram, error * len(gram) * spread)
+        form: Reals = root.T @ (middle @ root)
+        values, turn = leading_pairs(form, count)
+        partial = len(values) < len(form)
+        telling = np.abs(values) > _LEAST_VALUE * np.abs(values).max(initial=0)
+        values, turn = values[telling], turn[:, telling]
+        weights = middle @ (root @ (turn / np.sqrt(np.abs(values))))
+        terms = _Terms(source @ weights, root.T @ weights)
+        seen = sample @ terms.columns.astype(np.float32)  # (n, b)
+        up, down = np.flatnonzero(values > 0), np.flatnonzero(values < 0)  # ascending values: the deepest first
+        turned, energies = _principal(seen[:, up])
+        owes = np.square(seen[:, down]).astype(np.float64).mean(axis=0) / -values[down]
+        depths: Reals = np.append(-values[down], np.abs(values).min() if partial and len(values) else 0.0)
+        mean = float(np.vdot(sample, sample)) / max(1, len(sample))
+        # What rounding does to the form, to the terms, and to the form less the terms
+        long, off = float(np.linalg.norm(terms.columns)), error * spread**0.5 * float(np.linalg.norm(weights))
+        sums = spread * (float(np.linalg.norm(middle)) + formula.spans[1] ** 2) + long**2
+        loss = (error * sums + off * (2 * long + off)) / formula.size**2
+        gains, debts = terms.only(up).times(turned), terms.only(down)
+        return cls(formula, direction, sample, form, gains, energies, debts, owes, depths, mean, loss, partial)
 
     def first(self, count: int) -> Directions:
-        owed = self._split(count)
-        head = self.source @ self.positive[:, : min(count - owed, _worth(self.energies))]
-        rest = self.depths[owed]
-        scaled = (self.source @ self.negative[:, :owed]) * np.sqrt(self.depths[:owed] - rest)
-        return Directions(self.direction, head.T, scaled.T, 0.0, self.own - float(rest), self.size, self.loss)
+        if count > _PAIRS and self.partial:
+            return self._whole.first(count)
+        own, owed = self.formula.identity**2, self._split(count)
+        guess = float(self.depths[owed])
+        gains = self.gains.head(min(count - owed, _worth(self.energies)))
+        debts = self.debts.head(owed, np.sqrt(1 - guess / self.depths[:owed]))
+        rest = self.form - gains.roots @ gains.roots.T + debts.roots @ debts.roots.T
+        step = max(own * _ROOM, guess / 64, 2.0**-30 * float(np.linalg.norm(rest)))
+        floor = own - depth(rest, guess, step)
+        return Directions(self.direction, gains.columns.T, debts.columns.T, 0.0, floor, self.formula.size, self.loss)
 
     def energy(self, count: int) -> float:
         return self._explained(self._split(count), count)
 
+    @cached_property
+    def _whole(self) -> NormTerms:
+        return NormTerms.of(self.formula, self.direction, self.sample, len(self.form))
+
     def _split(self, count: int) -> int:
-        """How many of the `count` directions had best be negative ones."""
+        """How many of the `count` directions had best be debts."""
         most = min(count, len(self.owes))
         return max(range(most + 1), key=lambda owed: self._explained(owed, count))
 
     def _explained(self, owed: int, count: int) -> float:
         rest = self.depths[owed]
         paid = float(((self.depths[:owed] - rest) * self.owes[:owed]).sum())
-        return float((self.own - rest) * self.mean + self.energies[: count - owed].sum() - paid)
+        own = self.formula.identity**2
+        return float((own - rest) * self.mean + self.energies[: count - owed].sum() - paid)
 
 
-class _Basis(NamedTuple):
-    """An orthonormal basis of some columns: `source` turned."""
-
-    source: Reals  # (dim, c)
-    turn: Reals  # (c, b)
-    products: Reals  # (b, c), of the basis and the columns
-    loss: float  # how far a vector's squared products with the basis may be above its square, as a share of it
+def _columns(formula: Formula) -> Reals:
+    """C, (dim, 2 r); none where all that they give is less than rounding is allowed."""
+    if formula.spans[0] * formula.spans[1] <= _NOTHING_ADDED * formula.size:
+        return np.empty((len(formula.left), 0))
+    return np.concatenate([formula.left, formula.right], axis=1)
 
 
-def _basis(columns: Reals, most: float) -> _Basis:
-    """An orthonormal basis of columns (dim, c): from their products with each other, where that loses at most `most`.
+def _middle(formula: Formula, gram: Reals) -> Reals:
+    """K, by the products of C's columns with each other."""
+    rank = len(gram) // 2
+    middle = np.zeros_like(gram)
+    middle[:rank, :rank] = gram[rank:, rank:]
+    middle[:rank, rank:] = middle[rank:, :rank] = formula.identity * np.eye(rank)
+    return middle
 
-    That is one product of matrices, while Householder's way goes column by column.
-    """
-    gram = columns.T @ columns  # (c, c)
-    with suppress(np.linalg.LinAlgError):
-        root = np.linalg.cholesky(gram)
-        inverse: Reals = np.linalg.inv(root)
-        # Of columns at unit length, which is how Cholesky's error counts (Higham, theorem 10.7)
-        loss = len(gram) * _gram_error(columns) * float(np.square(inverse).sum(axis=0) @ np.diag(gram))
-        if loss <= most:
-            return _Basis(columns, inverse.T, np.asarray(root.T, np.float64), loss)
-    whole: Reals = np.asarray(np.linalg.qr(columns)[0], np.float64)
-    return _Basis(whole, np.eye(whole.shape[1]), whole.T @ columns, 0.0)
+
+def _root(gram: Reals, more: float) -> Reals:
+    """Cholesky's factor of a matrix of products and so much more on its diagonal."""
+    return np.asarray(np.linalg.cholesky(gram + more * np.eye(len(gram))), np.float64)
 
 
 def _gram_error(columns: Reals) -> float:

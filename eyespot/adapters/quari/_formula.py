@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,15 @@ from eyespot.types import AdaptedQuery, UsageError
 
 NOTHING = 1e-9  # an image whose f(x) is shorter than this share of what it could be is mapped to nothing: score 0
 
-_TOGETHER = 64  # rows; blocks of one size, the last filled up, so that equal rows are summed alike wherever they lie
+_TOGETHER = 48  # rows; blocks of one size, the last filled up, so that equal rows are summed alike wherever they lie
 _ROUND = 2.0**-24  # what one operation in float32 may be off by
+
+
+class Target(NamedTuple):
+    """What a row's products with `left` are compared with: the query (d,) and the columns of `right` (d, r)."""
+
+    query: Reals
+    right: Reals
 
 
 class ScoreBounds(NamedTuple):
@@ -38,7 +46,7 @@ class Formula:
     right: Reals  # (dim, r)
     identity: float
     size: float  # ‖f(x)‖ ≤ size · ‖x‖
-    spans: tuple[float, float, float]  # ‖left‖ and ‖right‖ over all their entries, and the largest stretch of `right`
+    spans: tuple[float, float]  # ‖left‖ and ‖right‖ over all their entries
 
     @classmethod
     def of(cls, adapted: AdaptedQuery, dim: int) -> Formula:
@@ -46,7 +54,7 @@ class Formula:
         query, left, right = (np.asarray(part, np.float64) for part in adapted[:3])
         _check((query, left, right, np.float64(adapted.identity)), dim)
         left, right, identity = _of_size_one(left, right, float(adapted.identity))
-        spans = float(np.linalg.norm(left)), float(np.linalg.norm(right)), stretch(right.T)
+        spans = float(np.linalg.norm(left)), float(np.linalg.norm(right))
         length = float(np.linalg.norm(query))
         return cls(query / (length or 1.0), left, right, identity, abs(identity) + spans[0] * spans[1], spans)
 
@@ -55,35 +63,54 @@ class Formula:
         """The vector w whose product with an image is that of the query with the image's f(x), (dim,)."""
         return self.identity * self.query + self.left @ (self.right.T @ self.query)
 
+    @cached_property
+    def target(self) -> Target:
+        """Without identity f(x) lies among the columns of `right`, which with the query turn to r + 1 dimensions.
+
+        Householder's way keeps all lengths and angles to rounding.
+        """
+        dim, rank = self.right.shape
+        if self.identity or rank + 1 >= dim:
+            return Target(self.query, self.right)
+        turned = np.asarray(np.linalg.qr(np.column_stack([self.right, self.query]), mode="r"), np.float64)
+        return Target(np.ascontiguousarray(turned[:, rank]), np.ascontiguousarray(turned[:, :rank]))
+
     def scores(self, vectors: NDArray[Any]) -> Reals:
         """The formula in float64 for vectors (n, dim): (n,)."""
+        query, right = self.target
         scores = np.empty(len(vectors))
         for start in range(0, len(vectors), _TOGETHER):
             block = np.zeros((_TOGETHER, vectors.shape[1]))
             part = vectors[start : start + _TOGETHER]
             block[: len(part)] = part
             with np.errstate(invalid="ignore"):  # of a row that is not finite: its score is NaN
-                bent = (block @ self.left) @ self.right.T  # (n, dim)
-                bent += self.identity * block
+                bent = (block @ self.left) @ right.T  # (n, dim), or (n, r + 1)
+                if self.identity:
+                    bent += self.identity * block
                 lengths = np.linalg.norm(bent, axis=1)
                 mask = ~(lengths <= NOTHING * self.size * np.linalg.norm(block, axis=1))  # NaN stays NaN
-                block_scores: Reals = np.divide(bent @ self.query, lengths, out=np.zeros(len(block)), where=mask)
+                block_scores: Reals = np.divide(bent @ query, lengths, out=np.zeros(len(block)), where=mask)
                 scores[start : start + _TOGETHER] = block_scores[: len(part)]
         return scores
 
     def near(self, vectors: NDArray[np.float32], lengths: Reals) -> ScoreBounds:
         """What the scores of vectors (n, dim), not longer than `lengths` (n,), surely lie between, by float32 alone."""
-        query, left, right = (np.asarray(part, np.float32) for part in (self.query, self.left, self.right))
+        query, right, left = (np.asarray(part, np.float32) for part in (*self.target, self.left))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             inner = vectors @ left  # (n, r)
-            bent = inner @ right.T  # (n, dim)
-            bent += np.float32(self.identity) * vectors
+            bent = inner @ right.T  # (n, dim), or (n, r + 1)
+            if self.identity:
+                bent += np.float32(self.identity) * vectors
             short = np.sqrt(np.einsum("ij,ij->i", bent, bent)).astype(np.float64)
             middle = (bent @ query).astype(np.float64) / short
             error = self._error(lengths, np.sqrt(np.einsum("ij,ij->i", inner, inner)).astype(np.float64), short)
         sure = (error < 1) & np.isfinite(middle) & np.isfinite(short)
         middle, error = np.where(sure, middle, 0.0), np.where(sure, error, 1.0)
         return ScoreBounds(middle - error, middle + error)
+
+    @cached_property
+    def _stretch(self) -> float:
+        return stretch(self.right.T)
 
     def _error(self, lengths: Reals, inner: Reals, bent: Reals) -> Reals:
         """How far float32 may put a score off, at least 1 where it tells nothing.
@@ -93,7 +120,7 @@ class Formula:
         off by δ, its direction by 2 δ / ‖f(x)‖, and the score by no more than that and its own rounding.
         """
         dim, rank = self.left.shape
-        left, right, stretched = self.spans
+        (left, right), stretched = self.spans, self._stretch
         first = (dim + 4) * 1.1 * _ROUND * left * stretched * lengths
         second = (rank + 4) * 1.1 * _ROUND * right * (inner * 1.001)
         added = 8 * _ROUND * abs(self.identity) * lengths

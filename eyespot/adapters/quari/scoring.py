@@ -8,7 +8,7 @@ much of it, and in float64 at last.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eyespot.adapters.quari._ceilings import Ceilings, CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import OnDevice
-from eyespot.adapters.quari._directions import Ways, ways
+from eyespot.adapters.quari._directions import Directions, Ways, ways
 from eyespot.adapters.quari._formula import Formula
 from eyespot.adapters.quari._sharing import AdaptedTask, positive, shared_readings, union
 from eyespot.kernels import compiled
@@ -40,11 +40,11 @@ from eyespot.types import AdaptedQuery, Mask, NearestRows, ScanRequest, UsageErr
 if TYPE_CHECKING:
     import torch
 
-_SAMPLE = 2048  # rows that stand for the gallery where directions are chosen
+_SAMPLE = 1024  # rows that stand for the gallery where directions are chosen
 _NONE = np.empty(0, np.int64)
 _STAGES = (6, 22, 78)  # directions beside the query's own, of all rows and of those left each time
 _FEWEST, _ALMOST = 2, 0.95  # so few for all rows, where they give so much of what the second stage's do
-_LIKELY = 128  # rows beside the k best that are scored for a floor
+_LIKELY = 46  # rows beside the k best that are scored for a floor
 _CLOSER = 2048  # rows that are looked at again to find these
 _FEW_LEFT = 512  # rows; so few are sooner scored than looked at again
 _BLOCK = 4096  # rows scored at once
@@ -210,23 +210,25 @@ class AdaptedIndex:
 
     def _look(self, formula: Formula, way: Ways, tally: _Tally, left: _Left) -> None:
         """Score the likeliest rows, and whatever else could still beat the k-th best seen so far."""
+        first = cache(way.first)  # the second stage's are asked for twice
         left = left if np.isneginf(tally.floor) else left.reaching(tally.floor)
-        left = self._tried(formula, tally, left, self._likely(way, tally.k, left))
+        closer = None if _first_stage(way) == _FEWEST else first(_STAGES[1])
+        left = self._tried(formula, tally, left, self._likely(closer, tally.k, left))
         for stage, count in enumerate(_STAGES[1:]):
             if len(left.ceilings) <= _FEW_LEFT or tally.floor <= 0:
                 break
-            lower = self._ready.ceilings([way.first(count)], left.rows)[0]
+            lower = self._ready.ceilings([first(count)], left.rows)[0]
             left = _Left(left.rows, np.minimum(left.ceilings, lower)).reaching(tally.floor)
             left = left if stage else self._tried(formula, tally, left, left.likeliest(tally.k + _LIKELY))
         self._settle(formula, tally, left.numbers())
 
-    def _likely(self, way: Ways, k: int, left: _Left) -> Ids:
+    def _likely(self, closer: Directions | None, k: int, left: _Left) -> Ids:
         """The places of the likeliest rows: by more directions, where the first few told little."""
-        if _first_stage(way) == _FEWEST or len(left.ceilings) < 4 * (_CLOSER + 2 * k):
+        if closer is None or len(left.ceilings) < 4 * (_CLOSER + 2 * k):
             return left.likeliest(k + _LIKELY)
         some = left.likeliest(_CLOSER + 2 * k)
-        closer = self._ready.ceilings([way.first(_STAGES[1])], left.numbers(some))[0]
-        return some[_Left(None, closer).likeliest(k + _LIKELY)]
+        ceilings = self._ready.ceilings([closer], left.numbers(some))[0]
+        return some[_Left(None, ceilings).likeliest(k + _LIKELY)]
 
     def _tried(self, formula: Formula, tally: _Tally, left: _Left, likely: Ids) -> _Left:
         """What is left when the likely rows, by their places, are scored and those below the floor are dropped."""
