@@ -50,6 +50,7 @@ PLACES = {
         "judges/",
         "models/",
         "reproduce/downloads.py",
+        "reproduce/hours.py",
     ),
     "watch": ("gallery/watching.py",),
     "web": ("web/", "cli/serve.py", "cli/_answering.py"),
