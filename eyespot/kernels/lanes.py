@@ -148,7 +148,7 @@ def _emit_few(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 def few_lanes(typing: Any, codes: Any, chosen: Any, columns: Any, dots: Any, at: Any, group: Any) -> Any:  # noqa: PLR0913
     """dots[4 group:4 group+4, at:at+4] of columns (groups, 4, width / 4, 4) and codes[chosen[at:at+4]]; see `lanes`.
 
-    Sums across lanes, which few columns repay: half the loads. Of the rows whose turn comes later the fourth of every
-    four is not asked for: so few columns need less time than memory, which would rest while sums become bounds.
+    Sums across lanes, which few columns repay: half the loads. Of each four rows of the next
+    block only three are fetched here: so few columns take less time than memory, which fetches the fourth later.
     """
     return types.void(codes, chosen, columns, dots, types.int64, types.int64), _emit_few

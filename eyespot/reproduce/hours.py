@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eyespot.reproduce.recipes import TableCommand, TableRecipe
+from eyespot.search.plan.arithmetic import HOUR
 from eyespot.storage.files import toml_of
 
 OPERATIONS = Path(__file__).parent / "operations.toml"
 SHARE = 0.9  # of the rate of a product of matrices, that encoders reach
-HOUR = 3600.0
 _SHAPES = ((3136, 768), (768, 3072))  # one layer's product of ViT-B/16, for sixteen pictures
 _MODEL_OPTIONS = ("--rerank", "-e")  # of two models in a line, a judge takes the time
 
@@ -153,7 +153,7 @@ def _table() -> Mapping[str, Any]:
 
 
 def _timed(product: Callable[[], object], seconds: float = 0.5) -> float:
-    """Operations a second in the fastest of the products that fit into so many seconds."""
+    """Operations a second in the fastest of the products that fit into `seconds`."""
     product()
     best, start = float("inf"), time.perf_counter()
     while time.perf_counter() - start < seconds:

@@ -389,7 +389,7 @@ def test_directions_bound_the_length_from_below(data: st.DataObject) -> None:
     for way in (NormTerms, Outside):
         for count in (0, 1, 4, 40):
             one = way.of(formula, formula.direction, sample).first(count)
-            parts = [np.square(exact @ columns.T).sum(axis=1) for columns in (one.kept, one.owed)]
+            parts = [np.square(exact @ columns.T).sum(axis=1) for columns in (one.gains, one.debts)]
             own = one.own * np.square(exact @ one.direction)
             assert (squares >= own + one.floor * lengths + parts[0] - parts[1] - one.slack * lengths).all()
 

@@ -75,7 +75,7 @@ def test_the_pairs_farthest_from_zero_are_found(kind: str) -> None:
 @settings(max_examples=examples(25), deadline=None)
 @given(st.data())
 def test_a_map_about_the_identity_is_bounded_in_every_direction(data: st.DataObject) -> None:
-    """Of the whole matrix: less what is kept, and with what is owed, no eigenvalue is below the floor."""
+    """Of the whole matrix: less the gains, plus the debts, no eigenvalue is below the floor."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**31), "seed"))
     dim, rank = 90, data.draw(st.sampled_from([1, 5, 30, 44]), "rank")
     left, right = rng.standard_normal((2, dim, rank)) / (dim * rank) ** 0.5
@@ -92,9 +92,9 @@ def test_a_map_about_the_identity_is_bounded_in_every_direction(data: st.DataObj
 
     for count in (0, 1, 4, 22, 78):
         one = terms.first(count)
-        rest = bent @ bent.T - one.kept.T @ one.kept + one.owed.T @ one.owed - one.floor * np.eye(dim)
+        rest = bent @ bent.T - one.gains.T @ one.gains + one.debts.T @ one.debts - one.floor * np.eye(dim)
         lowest = float(np.linalg.eigvalsh(rest)[0])
         assert lowest >= -one.slack
-        assert len(one.kept) + len(one.owed) <= count
+        assert len(one.gains) + len(one.debts) <= count
         assert lowest <= 0.05 * formula.identity**2 + 0.5 * float(np.linalg.norm(bent - formula.identity * np.eye(dim)))
         assert one.slack < 1e-9 * formula.size**2

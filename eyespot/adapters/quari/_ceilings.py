@@ -99,7 +99,7 @@ class PlainBounds:
 
 def columns_of(one: Directions) -> tuple[Reals, Reals]:
     """What vectors are multiplied by, (c, dim), and how long each is, with what float32 rounds off it, (c,)."""
-    columns = np.concatenate([one.direction[None], one.kept, one.owed])
+    columns = np.concatenate([one.direction[None], one.gains, one.debts])
     return columns, np.linalg.norm(columns, axis=1) + 2.0**-24 * one.size
 
 
@@ -108,15 +108,15 @@ def bounded(one: Directions, products: Any, lengths: Any, spans: Any, xp: Any) -
 
     products, lengths and spans are float64 arrays of `xp`, which is numpy or torch.
     """
-    dim, many = len(one.direction), 1 + len(one.kept)
+    dim, many = len(one.direction), 1 + len(one.gains)
     error = (dim + 8) * 2.0**-23 * lengths[:, None] * spans + dim * 2.0**-100 * (1 + lengths[:, None])
     top = (products[:, 0] + error[:, 0]).clip(0)
-    gain, owed = (
+    gain, debt = (
         (products[:, part] ** 2).sum(1) ** 0.5 + sign * (error[:, part] ** 2).sum(1) ** 0.5
         for part, sign in ((slice(1, many), -1), (slice(many, None), 1))
     )
     form = _form(one, dim)
-    rest = form[1] * lengths**2 + gain.clip(0) ** 2 - owed**2 - lengths * (form[2] * lengths + form[3])
+    rest = form[1] * lengths**2 + gain.clip(0) ** 2 - debt**2 - lengths * (form[2] * lengths + form[3])
     whole = one.own * top**2 + rest.clip(0)
     found = xp.where(whole > top**2, top / whole**0.5, xp.where(top == 0, 0.0, 1.0))
     return xp.where(xp.isfinite(products).all(1), found * (1 + 1e-6) + 1e-9, 1.0)
@@ -135,19 +135,19 @@ class _QuantisedQuery(NamedTuple):
     lanes: NDArray[np.uint8]  # (1 + c, dim): the high and the low byte of the first, then the others above 128
     steps: Reals  # (1 + c,)
     shifts: Reals  # (1 + c,), how far the bytes are above their values
-    parts: Reals  # (1 + c, 3), 1 in the place of what a lane belongs to: the top, what is kept, what is owed
+    parts: Reals  # (1 + c, 3), 1 in the place of what a lane belongs to: the top, gains, debts
     form: list[float]  # own, floor, slack, vanished
     errors: list[tuple[float, float, float]]  # of each part: per |e|, per |s a|, per |c|
 
     @classmethod
     def of(cls, one: Directions) -> _QuantisedQuery:
-        columns = np.concatenate([one.direction[None], one.kept, one.owed])  # (c, dim)
+        columns = np.concatenate([one.direction[None], one.gains, one.debts])  # (c, dim)
         most = np.where(np.arange(len(columns)), 127, 32767)
         steps = np.abs(columns).max(axis=1, initial=0) / most
         steps[steps == 0] = 1
         whole = np.rint(columns / steps[:, None])
         left = columns - steps[:, None] * whole
-        parts = np.repeat(np.eye(3), (1, len(one.kept), len(one.owed)), axis=0)
+        parts = np.repeat(np.eye(3), (1, len(one.gains), len(one.debts)), axis=0)
         errors = [_error(columns[mine], left[mine], one.size) for mine in parts.T > 0]
         twice = np.maximum(np.arange(len(columns) + 1) - 1, 0)  # the first column has two lanes
         shifts = np.where(np.arange(len(twice)) == 1, 0.0, 128.0)
@@ -198,7 +198,7 @@ class _QueryBatch(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _quantised(one: Directions) -> _QuantisedQuery:
-    """In whole numbers, once for all stages that ask for the same."""
+    """In whole numbers, once for all stages that use them."""
     return _QuantisedQuery.of(one)
 
 

@@ -37,11 +37,11 @@ _NEGLIGIBLE = 1e-7  # a direction with less than this share of what all add is n
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """‖f(x)‖² ≥ own · (x·w)² + floor · ‖x‖² + Σ (x·kept)² - Σ (x·owed)² - slack · ‖x‖² for every x."""
+    """‖f(x)‖² ≥ own · (x·w)² + floor · ‖x‖² + Σ (x·gains)² - Σ (x·debts)² - slack · ‖x‖² for every x."""
 
     direction: Reals  # w, (dim,)
-    kept: Reals  # (a, dim)
-    owed: Reals  # (b, dim)
+    gains: Reals  # (a, dim)
+    debts: Reals  # (b, dim)
     own: float
     floor: float
     size: float  # ‖f(x)‖ ≤ size · ‖x‖
@@ -180,7 +180,7 @@ class NormTerms:
 
     @classmethod
     def of(cls, formula: Formula, direction: Reals, sample: NDArray[np.float32], count: int = _PAIRS) -> NormTerms:
-        """By so many eigenvectors; all of a form that hardly has more."""
+        """From `count` eigenvectors; all of a form that hardly has more."""
         source = _columns(formula)
         gram, error = source.T @ source, _gram_error(source)
         middle, spread = _middle(formula, gram), float(np.trace(gram))
@@ -253,7 +253,7 @@ def _middle(formula: Formula, gram: Reals) -> Reals:
 
 
 def _root(gram: Reals, more: float) -> Reals:
-    """Cholesky's factor of a matrix of products and so much more on its diagonal."""
+    """Cholesky's factor of a matrix of products with `more` added to its diagonal."""
     return np.asarray(np.linalg.cholesky(gram + more * np.eye(len(gram))), np.float64)
 
 

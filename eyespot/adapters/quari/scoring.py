@@ -210,7 +210,7 @@ class AdaptedIndex:
 
     def _look(self, formula: Formula, way: Ways, tally: _Tally, left: _Left) -> None:
         """Score the likeliest rows, and whatever else could still beat the k-th best seen so far."""
-        first = cache(way.first)  # the second stage's are asked for twice
+        first = cache(way.first)  # two steps use the second stage's
         left = left if np.isneginf(tally.floor) else left.reaching(tally.floor)
         closer = None if _first_stage(way) == _FEWEST else first(_STAGES[1])
         left = self._tried(formula, tally, left, self._likely(closer, tally.k, left))
