@@ -8,7 +8,9 @@ on two. Last the growth, from a tenth of the rows to twice as many. The bfloat16
 at once over a copy of the vectors, scores the likeliest 4 k again. A tenth of the rows has goals of its own: what a
 query costs whatever the gallery is, its map and the bounds, weighs more there.
 
-    python bench/quari.py [--quick] [--json] [--only races|growth]
+On a card, ours and the peers keep the vectors there; peers give the rows alone, and round to what a card rounds to.
+
+    python bench/quari.py [--quick] [--json] [--only races|growth|card]
 """
 
 from __future__ import annotations
@@ -20,13 +22,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.harness import DIM, Command, Floats, Measurement, Race, Reals, clusters, say, timed, vectors_on_disk
+from bench.harness import (
+    DIM,
+    BenchmarkError,
+    Command,
+    Floats,
+    Measurement,
+    Race,
+    Reals,
+    clusters,
+    say,
+    timed,
+    vectors_on_disk,
+)
 from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores
 from eyespot.kernels.codes import quantise
 from eyespot.search.plan.measuring import SyntheticVectors
@@ -168,6 +183,55 @@ def dense(vectors: Floats) -> Search:
     return search
 
 
+@dataclass
+class CardPeers:
+    """What one writes for a card in torch, over vectors that lie there."""
+
+    vectors: Any
+
+    def plain(self, view: AdaptedQuery, k: int) -> object:
+        return (self.vectors @ self._there(view.query)).topk(k).indices.cpu()
+
+    def dense(self, view: AdaptedQuery, k: int) -> object:
+        """As the released code scores, in float32."""
+        import torch
+
+        query, left, right = (self._there(part) for part in view[:3])
+        matrix = left @ right.T + view.identity * torch.eye(DIM, device=query.device)
+        parts = (torch.nn.functional.normalize(part @ matrix, dim=1) @ query for part in self.vectors.split(1 << 17))
+        return torch.cat(list(parts)).topk(k).indices.cpu()
+
+    def bfloat16(self, view: AdaptedQuery, k: int) -> object:
+        """All columns in one product of bfloat16, over a copy of the vectors; nothing is scored again."""
+        import torch
+
+        query, left, right = (self._there(part) for part in view[:3])
+        direction = view.identity * query + left @ (right.T @ query)
+        columns = [direction[:, None], left, *([right] if view.identity else [])]
+        matrix, spread, scores = torch.cat(columns, dim=1).bfloat16(), right.T @ right, []
+        for part, squares in zip(self.half.split(1 << 17), self.squares.split(1 << 17), strict=True):
+            products = (part @ matrix).float()
+            inner, other = products[:, 1 : 1 + RANK], products[:, 1 + RANK :]
+            lengths = ((inner @ spread) * inner).sum(dim=1)
+            if view.identity:
+                lengths += squares + 2 * (inner * other).sum(dim=1)
+            scores.append(products[:, 0] / lengths.clamp(min=1e-12).sqrt())
+        return torch.cat(scores).topk(k).indices.cpu()
+
+    @cached_property
+    def half(self) -> Any:
+        return self.vectors.bfloat16()
+
+    @cached_property
+    def squares(self) -> Any:
+        return (self.vectors**2).sum(dim=1)
+
+    def _there(self, part: Floats) -> Any:
+        import torch
+
+        return torch.from_numpy(part).to(self.vectors.device)
+
+
 # -- timing -------------------------------------------------------------------------------------------------------
 
 
@@ -192,7 +256,7 @@ class ScenarioRace:
         order = np.repeat(self.scenarios, self.trials)
         maps.rng.shuffle(order)
         timing = self._race()
-        with threadpool_limits(self.threads):
+        with threadpool_limits(self.threads or None):
             timing.warm(maps.draw(self.scenarios[0]))
             for scenario in order:
                 timing.run(maps.draw(scenario))
@@ -299,11 +363,44 @@ def growth(vectors: Floats, maps: Maps) -> Iterator[Measurement]:
         yield Measurement.from_trials(f"CPU time of a row of {more}", ratios, f"of a row of {less}", 1.1)
 
 
+def card_measurements(vectors: Floats, maps: Maps) -> Iterator[Measurement]:
+    """On a card, of the same answers as on this processor. In wall time; `threads` are those of the processor."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise BenchmarkError("there is no CUDA card here")
+    say(torch.cuda.get_device_name())
+    seconds, index = timed(lambda: AdaptedIndex(vectors, patience=0).on(torch.device("cuda")), time.perf_counter)
+    seconds += timed(index.prepare, time.perf_counter)[0]
+    say(f"{len(vectors)} vectors on the card in {seconds:.1f} s")
+    here = AdaptedIndex(vectors)
+    here.prepare()
+    for scenario in (*PAPER, *RELEASED):
+        view = maps.draw(scenario)
+        same = np.array_equal(index.search([view], 50).rows, here.search([view], 50).rows)
+        yield Measurement.from_mean(f"card, {scenario}: answers unlike the processor's", [not same], "codes", 0.0)
+    peers = CardPeers(torch.tensor(np.asarray(vectors), device="cuda"))
+    for preset, scenarios in (("paper", PAPER), ("released", RELEASED)):
+        for k in (50, 1000):
+            for peer, search, goal in (
+                ("plain float32 scan in torch, on the card", peers.plain, None),
+                ("x @ W, normalised, times the query, torch, on the card", peers.dense, 0.5),
+                ("the formula in one product of bfloat16, torch, on the card", peers.bfloat16, None),
+                ("codes on the processor, all threads", lambda view, k: here.search([view], k), None),
+            ):
+                name = f"card, {preset}, top {k}, {peer.split(',')[0]}"
+                ours = lambda view, k: index.search([view], k)  # noqa: E731
+                yield ScenarioRace(name, scenarios, peer, goal, search, ours, k=k, threads=0, trials=5).run(maps)
+
+
 def measurements(options: Namespace) -> Iterator[Measurement]:
     world, rows = clusters(), 100_000 if options.quick else 1_000_000
-    vectors = vectors_on_disk(world, options.folder / "vectors.npy", 2 * rows)
-    say(f"{rows} vectors made for the races, and as many more for the growth")
+    vectors = vectors_on_disk(world, options.folder / "vectors.npy", rows * (1 if options.only == "card" else 2))
+    say(f"{len(vectors)} vectors made, of which races have {rows}")
     maps = Maps(world, np.array(vectors[: rows : max(1, rows // 20_000)]))
+    if options.only == "card":
+        yield from card_measurements(vectors[:rows], maps)
+        return
     if options.only != "growth":
         yield from PresetRaces(vectors[:rows], maps).measurements()
     if options.only != "races":
@@ -311,6 +408,6 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
 
 if __name__ == "__main__":
-    command = Command(__doc__, fast=True, threads=2)
-    command.add_argument("--only", choices=("races", "growth"), help="one of the two parts")
+    command = Command(__doc__, fast=True, threads=None if "card" in sys.argv else 2)
+    command.add_argument("--only", choices=("races", "growth", "card"), help="one part")
     command.run(measurements)

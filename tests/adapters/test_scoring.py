@@ -347,22 +347,26 @@ def test_no_score_is_above_its_ceiling(data: st.DataObject) -> None:
                 assert (first.ceilings([way.first(count)], None)[0] >= true).all()
 
 
-@pytest.mark.parametrize("keep", [True, False], ids=["kept", "sent"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
-def test_no_score_is_above_its_ceiling_where_torch_computes(keep: bool, data: st.DataObject) -> None:
+def test_torch_rules_out_no_row_that_is_among_the_best(device: str, data: st.DataObject) -> None:
     torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs CUDA")
     vectors, adapted = world(data, 300, widest=70)
-    rows, index = RowBlocks([vectors[:120], vectors[120:]]), AdaptedIndex([vectors])
-    way = ways(Formula.of(adapted, vectors.shape[1]), index._sample).first(data.draw(st.sampled_from([0, 3, 15])))
-    some = np.flatnonzero(np.random.default_rng(0).random(300) < 0.4)
+    rows, lengths = RowBlocks([vectors[:120], vectors[120:]]), AdaptedIndex([vectors])._lengths
+    k, allowed = data.draw(st.integers(1, 100)), np.random.default_rng(0).random(300) < 0.5
+    true = by_the_matrix(adapted, vectors)
 
-    first = OnDevice(rows, index._lengths, torch.device("cpu"), keep)
+    for mask in (None, allowed):
+        found = OnDevice(rows, lengths, torch.device(device)).candidates(Formula.of(adapted, vectors.shape[1]), k, mask)
 
-    true, everything = by_the_matrix(adapted, vectors), first.ceilings([way], None)[0]
-    assert (everything >= true).all()
-    assert np.allclose(everything, PlainBounds(rows, index._lengths).ceilings([way], None)[0], atol=1e-4)
-    assert np.allclose(first.ceilings([way], some)[0], everything[some], atol=1e-4)
+        there = np.arange(300) if mask is None else np.flatnonzero(mask)
+        best = there[np.argsort(-true[there])[:k]]
+        assert set(found) <= set(there) and (np.diff(found) > 0).all()
+        assert len(found) >= k and true[best[-1]] <= true[found].max(initial=-1)
+        assert np.sort(true[found])[-k:] == pytest.approx(np.sort(true[best]), abs=1e-9)
 
 
 @settings(max_examples=examples(40), deadline=None)

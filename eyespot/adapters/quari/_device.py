@@ -1,80 +1,90 @@
-"""First passes where torch computes, such as a graphics card: the bounds of `Plain`, with the vectors kept there."""
+"""Search where torch computes, such as a graphics card, which keeps the vectors: the rows that can be among the best.
+
+A card computes the whole formula for all rows in the time it needs to read them a few times, so there are no cheaper
+passes. It does so in float32, then in float64 for the rows that float32 cannot rule out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.adapters.quari._ceilings import Ceilings, bounded, columns_of
-from eyespot.adapters.quari._directions import Directions
+from eyespot.adapters.quari._formula import Formula, ScoreBounds
 from eyespot.kernels.rows import Ids, RowBlocks
+from eyespot.types import Mask
 
 if TYPE_CHECKING:
     import torch
 
-_CHUNK = 1 << 17  # rows looked at together
-_SPARED = 0.8  # of the free memory of a card that vectors may take; what does not fit is sent each time
+_CHUNK = 1 << 26  # numbers looked at together
+_SPARED = 0.8  # of the free memory of a card that vectors may take
+_TIE = 1e-13  # scores that differ by less are equal: it is what float64 rounds off
 
 
 class OnDevice:
-    """Over the vectors themselves, in float32, on a device that has float64 too."""
+    """The vectors and their lengths, on a device that has float64 too."""
 
-    def __init__(
-        self, rows: RowBlocks, lengths: NDArray[np.float32], device: torch.device, keep: bool | None = None
-    ) -> None:
-        """keep: whether the vectors stay on the device; None if they fit there."""
+    def __init__(self, rows: RowBlocks, lengths: NDArray[np.float32], device: torch.device) -> None:
         import torch
 
-        self._rows, self._device, self._torch = rows, device, torch
+        self._torch, self._device = torch, device
         self._lengths = torch.from_numpy(lengths).to(device, torch.float64)
-        if keep is None:
-            if self._device.type != "cuda":
-                keep = False  # a copy in the same memory would gain nothing
-            else:
-                free, _ = self._torch.cuda.mem_get_info(self._device)
-                keep = sum(block.nbytes for block in self._rows.blocks) <= _SPARED * free
-        else:
-            keep = keep
-        self._kept = [self._sent(block) for block in rows.blocks] if keep else None
-
-    def ceilings(self, directions: Sequence[Directions], rows: Ids | None) -> Ceilings:
-        """For each query (m, rows); all rows if None, else these in ascending order."""
-        blocks = [columns_of(one) for one in directions]
-        found = np.empty((len(directions), len(self._rows) if rows is None else len(rows)), np.float32)
-        with _plain_float32(self._torch):
-            for start, vectors, lengths in self._chunks(rows):
-                for j, (one, (columns, spans)) in enumerate(zip(directions, blocks, strict=True)):
-                    products = (vectors @ self._sent(columns.T.astype(np.float32))).double()
-                    limits = bounded(one, products, lengths, self._sent(spans), self._torch)
-                    found[j, start : start + len(lengths)] = limits.float().cpu().numpy()
-        return found
-
-    def _chunks(self, rows: Ids | None) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-        """Where each chunk begins in the answer, its vectors in float32, and their lengths."""
-        cuts = self._rows.starts if rows is None else np.searchsorted(rows, self._rows.starts)
-        for part, (first, last) in enumerate(zip(cuts.tolist(), cuts[1:].tolist(), strict=False)):
-            for start in range(first, last, _CHUNK):
-                chosen: slice | Ids = slice(start, min(start + _CHUNK, last))
-                chosen = chosen if rows is None else rows[chosen]
-                vectors_first = int(self._rows.starts[part])
-                within = (
-                    slice(chosen.start - vectors_first, chosen.stop - vectors_first)
-                    if isinstance(chosen, slice)
-                    else chosen - vectors_first
-                )
-                if self._kept is None:
-                    vectors = self._sent(self._rows.blocks[part][within]).float()
-                else:
-                    vectors = self._kept[part][within].float()
-                yield start, vectors, self._lengths[chosen]
-
-    def _sent(self, array: NDArray[Any]) -> torch.Tensor:
         # A copy: torch wants writable memory, and mapped files are not.
-        return self._torch.tensor(np.asarray(array)).to(self._device)
+        blocks = [torch.tensor(np.asarray(block), device=device) for block in rows.blocks]
+        self._blocks = list(zip(rows.starts.tolist(), blocks, strict=False))
+
+    def candidates(self, formula: Formula, k: int, mask: Mask | None = None) -> Ids:
+        """The rows that can be among the k best of those let through, ascending; hardly more than k.
+
+        Rows that are not finite are among them.
+        """
+        torch = self._torch
+        allowed = None if mask is None else torch.tensor(mask, device=self._device)
+        with torch.inference_mode(), _plain_float32(torch):
+            parts = list(self._between(formula, torch.float32, None))
+            rows = self._reaching(parts, k, allowed)
+            parts = list(self._between(formula, torch.float64, rows))
+            numbers: Ids = rows[self._reaching(parts, k, None)].cpu().numpy()
+        return numbers
+
+    def _reaching(self, parts: list[ScoreBounds], k: int, allowed: Any) -> Any:
+        """The places of those that k others do not surely beat."""
+        low, high = (self._torch.cat(column) for column in zip(*parts, strict=True))
+        if allowed is not None:
+            low, high = (bound.masked_fill(~allowed, -np.inf) for bound in (low, high))
+        floor = low.topk(k).values[-1] - _TIE
+        return (high >= floor).nonzero()[:, 0]
+
+    def _between(self, formula: Formula, kind: torch.dtype, rows: Any) -> Iterator[ScoreBounds]:
+        """What the scores of the rows lie between, in their order, chunk by chunk; of all rows if None."""
+        query, right, left = (
+            self._torch.tensor(part, dtype=kind, device=self._device) for part in (*formula.target, formula.left)
+        )
+        for vectors, lengths in self._chunks(rows, max(1, _CHUNK // len(left))):
+            yield formula.between(vectors.to(kind), lengths, (query, right, left), self._torch)
+
+    def _chunks(self, rows: Any, step: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """The vectors and lengths of the rows, `step` at a time."""
+        for first, block in self._blocks:
+            lengths = self._lengths[first : first + len(block)]
+            places = None if rows is None else rows[(rows >= first) & (rows < first + len(block))] - first
+            for at in range(0, len(block if places is None else places), step):
+                some = slice(at, at + step) if places is None else places[at : at + step]
+                yield block[some], lengths[some]
+
+
+def fits(rows: RowBlocks, device: torch.device) -> bool:
+    """Whether a card has room for the vectors; always where they would lie in this machine's own memory."""
+    import torch
+
+    if device.type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return sum(block.nbytes for block in rows.blocks) <= _SPARED * free
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,7 +16,6 @@ from eyespot.types import AdaptedQuery, UsageError
 NOTHING = 1e-9  # an image whose f(x) is shorter than this share of what it could be is mapped to nothing: score 0
 
 _TOGETHER = 48  # rows; blocks of one size, the last filled up, so that equal rows are summed alike wherever they lie
-_ROUND = 2.0**-24  # what one operation in float32 may be off by
 
 
 class Target(NamedTuple):
@@ -95,39 +95,48 @@ class Formula:
 
     def near(self, vectors: NDArray[np.float32], lengths: Reals) -> ScoreBounds:
         """What the scores of vectors (n, dim), not longer than `lengths` (n,), surely lie between, by float32 alone."""
-        query, right, left = (np.asarray(part, np.float32) for part in (*self.target, self.left))
+        parts = [np.asarray(part, np.float32) for part in (*self.target, self.left)]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            inner = vectors @ left  # (n, r)
-            bent = inner @ right.T  # (n, dim), or (n, r + 1)
-            if self.identity:
-                bent += np.float32(self.identity) * vectors
-            short = np.sqrt(np.einsum("ij,ij->i", bent, bent)).astype(np.float64)
-            middle = (bent @ query).astype(np.float64) / short
-            error = self._error(lengths, np.sqrt(np.einsum("ij,ij->i", inner, inner)).astype(np.float64), short)
-        sure = (error < 1) & np.isfinite(middle) & np.isfinite(short)
-        middle, error = np.where(sure, middle, 0.0), np.where(sure, error, 1.0)
+            return self.between(vectors, lengths, parts, np)
+
+    def between(self, vectors: Any, lengths: Any, parts: Sequence[Any], xp: Any) -> ScoreBounds:
+        """The same in the precision of the vectors, by arrays of `xp`, which is numpy or torch.
+
+        parts: the two of `target`, and `left`, in that precision. lengths: float64.
+        """
+        query, right, left = parts
+        inner = vectors @ left  # (n, r)
+        bent = inner @ right.T  # (n, dim), or (n, r + 1)
+        if self.identity:
+            bent += self.identity * vectors
+        inner_lengths, short = (
+            xp.asarray(xp.sqrt(xp.einsum("ij,ij->i", rows, rows)), dtype=xp.float64) for rows in (inner, bent)
+        )
+        middle = xp.asarray(bent @ query, dtype=xp.float64) / short
+        error = self._error(lengths, inner_lengths, short, float(xp.finfo(vectors.dtype).eps) / 2, xp)
+        sure = (error < 1) & xp.isfinite(middle) & xp.isfinite(short)
+        middle, error = xp.where(sure, middle, 0.0), xp.where(sure, error, 1.0)
         return ScoreBounds(middle - error, middle + error)
 
     @cached_property
     def _stretch(self) -> float:
         return stretch(self.right.T)
 
-    def _error(self, lengths: Reals, inner: Reals, bent: Reals) -> Reals:
-        """How far float32 may put a score off, at least 1 where it tells nothing.
+    def _error(self, lengths: Any, inner: Any, bent: Any, unit: float, xp: Any) -> Any:
+        """How far rounding to `unit` of a number may put a score off, at least 1 where it tells nothing.
 
-        A product of two float32 vectors of n components is off by at most γₙ = n u / (1 - n u) of their lengths'
+        A product of two vectors of n components is off by at most γₙ = n u / (1 - n u) of their lengths'
         product in any order of summation (Higham, Accuracy and Stability of Numerical Algorithms, §3.1); so f(x) is
         off by δ, its direction by 2 δ / ‖f(x)‖, and the score by no more than that and its own rounding.
         """
         dim, rank = self.left.shape
         (left, right), stretched = self.spans, self._stretch
-        first = (dim + 4) * 1.1 * _ROUND * left * stretched * lengths
-        second = (rank + 4) * 1.1 * _ROUND * right * (inner * 1.001)
-        added = 8 * _ROUND * abs(self.identity) * lengths
+        first = (dim + 4) * 1.1 * unit * left * stretched * lengths
+        second = (rank + 4) * 1.1 * unit * right * (inner * 1.001)
+        added = 8 * unit * abs(self.identity) * lengths
         vanished = dim * 2.0**-100 * (1 + right) * (1 + lengths)  # what is too small for float32
         off = first + second + added + vanished + 16 * NOTHING * self.size * lengths
-        error: Reals = np.where(bent > 1e-15, 2.2 * off / bent, np.inf) + (3 * dim + 16) * _ROUND
-        return error
+        return xp.where(bent > 1e-15, 2.2 * off / bent, xp.inf) + (3 * dim + 16) * unit
 
 
 def stretch(columns: Reals) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.quari._ceilings import Ceilings, CodedBounds, PlainBounds
-from eyespot.adapters.quari._device import OnDevice
+from eyespot.adapters.quari._device import OnDevice, fits
 from eyespot.adapters.quari._directions import Directions, Ways, ways
 from eyespot.adapters.quari._formula import Formula
 from eyespot.adapters.quari._sharing import AdaptedTask, positive, shared_readings, union
@@ -105,11 +105,11 @@ class AdaptedIndex:
         return self._coded.codes if self._coded else ()
 
     def on(self, device: torch.device) -> AdaptedIndex:
-        """The same index, whose first passes torch takes on this device, after `patience` queries, instead of codes.
+        """The same index, whose vectors lie on this device after `patience` queries, where torch computes.
 
-        The answers are the same. A graphics card keeps the vectors if they fit; else they are sent for each search.
+        The answers are the same. A card without room for them is not used.
         """
-        self._device = device
+        self._device = device if fits(self._rows, device) else None
         return self
 
     def prepare(self) -> None:
@@ -176,11 +176,14 @@ class AdaptedIndex:
         """Find the best rows of each."""
         first, looked = self._first_pass(len(tasks)), []
         for task, tally in zip(tasks, tallies, strict=True):
-            if task.count > max(_FEW_LEFT, 4 * task.k):
+            if task.count <= max(_FEW_LEFT, 4 * task.k):
+                every = np.arange(task.count) if task.mask is None else np.flatnonzero(task.mask)
+                self._settle(task.formula, tally, every)
+            elif self._placed is not None:
+                likely = self._placed.candidates(task.formula, task.k, task.mask)
+                tally.add(likely, self._exactly(task.formula, likely))
+            else:
                 looked.append((task, tally, ways(task.formula, self._sample)))
-                continue
-            every = np.arange(task.count) if task.mask is None else np.flatnonzero(task.mask)
-            self._settle(task.formula, tally, every)
         for rows in self._windows(union([task.mask for task, _, _ in looked])) if looked else ():
             ceilings = first.ceilings([way.first(_first_stage(way)) for _, _, way in looked], rows)
             for (task, tally, way), ceiling in zip(looked, ceilings, strict=True):
@@ -188,7 +191,7 @@ class AdaptedIndex:
                 if len(left.ceilings):
                     self._look(task.formula, way, tally, left)
 
-    def _first_pass(self, count: int) -> PlainBounds | CodedBounds | OnDevice:
+    def _first_pass(self, count: int) -> PlainBounds | CodedBounds:
         """What looks at all rows first, for so many queries more."""
         self._spent += count
         if self._spent > self._patience:
@@ -262,8 +265,8 @@ class AdaptedIndex:
         return scores
 
     @property
-    def _ready(self) -> PlainBounds | CodedBounds | OnDevice:
-        return self._placed or self._coded or self._plain
+    def _ready(self) -> PlainBounds | CodedBounds:
+        return self._coded or self._plain
 
     @cached_property
     def _plain(self) -> PlainBounds:
