@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,7 +27,8 @@ IMPROBABLE = 0.001  # a pair's chance, by a sigmoid-trained model's own account
 class TorchTowers(Protocol):
     """One family's model: its preprocessing, its prompt rules, its two halves."""
 
-    def read(self, picture: Image) -> Pixels: ...
+    @property
+    def read(self) -> Callable[[Image], Pixels]: ...  # it can be pickled
 
     def image(self, pixels: torch.Tensor) -> torch.Tensor: ...
 
@@ -38,6 +39,13 @@ class TorchTowers(Protocol):
     def caveat(self, text: str) -> str | None: ...
 
     def patches(self, size: tuple[int, int], pixels: Pixels) -> PatchGrid | None: ...
+
+
+class PicklableReader(NamedTuple):
+    """The preprocessing of two towers, as an `eyespot.types.PixelReader`."""
+
+    read: Callable[[Image], Pixels]
+    min_side: int | None
 
 
 @dataclass
@@ -55,6 +63,16 @@ class TorchEncoder:
     def read(self, picture: Image) -> Pixels:
         """One upright RGB picture through the model's own preprocessing."""
         return self.towers.read(picture)
+
+    @property
+    def reader(self) -> PicklableReader:
+        """What `read` does, to be sent to other processes."""
+        return PicklableReader(self.towers.read, self.min_side)
+
+    @property
+    def on_accelerator(self) -> bool:
+        """Whether the processors are free while it embeds."""
+        return self.device.torch.type != "cpu"
 
     def encode_pixels(self, pixels: Pixels) -> Vectors:
         """(n, ...) as `read` gave them to unit rows (n, dim)."""

@@ -6,8 +6,9 @@ Preprocessing is the model's own; so are the prompt rules: SigLIP was trained on
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,13 +96,10 @@ class Transformer:
         longest = int(self.model.config.text_config.max_position_embeddings)
         return min(SIGLIP_LENGTH, longest) if self.is_siglip else longest
 
-    def read(self, picture: Image) -> Pixels:
+    @property
+    def read(self) -> Callable[[Image], Pixels]:
         """A picture through the model's own processor, (3, height, width), or patches as `packed`."""
-        found = self.processor(images=picture, return_tensors="pt")
-        if "spatial_shapes" in found:
-            return packed(found)
-        pixels: Pixels = found["pixel_values"][0].numpy()
-        return pixels
+        return partial(_processed, self.processor)
 
     def image(self, pixels: torch.Tensor) -> torch.Tensor:
         """(n, ...) as `read` gave them to (n, dim)."""
@@ -148,6 +146,14 @@ class Transformer:
         """SigLIP's own threshold for a pair; none for CLIP, which was trained to rank only."""
         scale, bias = getattr(self.model, "logit_scale", None), getattr(self.model, "logit_bias", None)
         return None if scale is None or bias is None else sigmoid_floor(float(scale.exp()), float(bias))
+
+
+def _processed(processor: Any, picture: Image) -> Pixels:
+    found = processor(images=picture, return_tensors="pt")
+    if "spatial_shapes" in found:
+        return packed(found)
+    pixels: Pixels = found["pixel_values"][0].numpy()
+    return pixels
 
 
 def packed(found: Any) -> Pixels:

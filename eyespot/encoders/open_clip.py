@@ -7,8 +7,10 @@ Preprocessing and tokenizer are the library's own, so vectors equal its `encode_
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,10 +104,10 @@ class OpenClip:
         transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
         return cls(source.name, model.to(device.torch).eval(), transform, get_tokenizer(source.tokenizer))
 
-    def read(self, picture: Image) -> Pixels:
+    @property
+    def read(self) -> Callable[[Image], Pixels]:
         """A picture through the model's own transform, (3, height, width) float32."""
-        pixels: Pixels = self.transform(picture).numpy()
-        return pixels
+        return partial(_transformed, self.transform)
 
     def image(self, pixels: torch.Tensor) -> torch.Tensor:
         """(n, 3, height, width) to (n, dim)."""
@@ -150,6 +152,11 @@ class OpenClip:
         words = {"tokenizer": type(self.tokenizer).__name__, "length": self.tokenizer.context_length}
         words["clean"] = getattr(self.tokenizer.clean_fn, "__name__", "")
         return json.dumps({"image": self.model.visual.preprocess_cfg, "text": words}, sort_keys=True)
+
+
+def _transformed(transform: Any, picture: Image) -> Pixels:
+    pixels: Pixels = transform(picture).numpy()
+    return pixels
 
 
 def add_configs(configs: str | Path | None) -> None:

@@ -25,7 +25,7 @@ from eyespot.gallery.videos.addresses import VIDEO, frame_of, frame_path, place_
 from eyespot.gallery.videos.stored import known_frames
 from eyespot.parallel import ordered_map
 from eyespot.storage import sqlite
-from eyespot.types import Encoder, Pixels, Vectors
+from eyespot.types import Encoder, PixelReader, Pixels, Vectors
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -71,6 +71,8 @@ class KnownPictures(Protocol):
 
     def frames(self, video: str) -> list[tuple[str, int, str]]: ...
 
+    def close(self) -> None: ...
+
 
 class NothingKnown:
     """Everything is decoded."""
@@ -83,6 +85,30 @@ class NothingKnown:
         """None."""
         return []
 
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class KnownInIndex:
+    """What the index of a gallery knows; many threads ask through one connection."""
+
+    def __init__(self, gallery: Path) -> None:
+        self.sql, self.turn = sqlite.connect(gallery / INDEX), threading.Lock()
+
+    def is_measured(self, id: str) -> bool | None:
+        """Whether the row of a picture of these bytes says what was measured of it; None if it has no row."""
+        with self.turn:
+            row = self.sql.execute(_MEASURED, (packed(id),)).fetchone()
+        return None if row is None else bool(row[0])
+
+    def frames(self, video: str) -> list[tuple[str, int, str]]:
+        """The frames of a video that the gallery knows, by its id: fragment, place and id of each."""
+        with self.turn:
+            return known_frames(self.sql, video)
+
+    def close(self) -> None:
+        self.sql.close()
+
 
 class ThreadedReader:
     """Threads that read, hash and decode pictures ahead of the encoder, in order and in bounded memory."""
@@ -91,33 +117,20 @@ class ThreadedReader:
         self.encoders = encoders
         self.window = 2 * max((encoder.batch for encoder in encoders.values()), default=1) + 2 * workers
         self.pool = ThreadPoolExecutor(workers, thread_name_prefix="eyespot-read")
-        self.sql = None if gallery is None else sqlite.connect(gallery / INDEX)
-        self.turn = threading.Lock()  # many threads ask through one connection
+        self.known: KnownPictures = NothingKnown() if gallery is None else KnownInIndex(gallery)
 
     def __enter__(self) -> ThreadedReader:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.pool.shutdown(cancel_futures=True)
-        if self.sql:
-            self.sql.close()
+        self.known.close()
 
     def read_all(self, planned: Iterable[PlannedPicture], roots: Mapping[int, Root]) -> Iterator[ReadPicture]:
         """Every planned picture, read, in the order of the plan; a video when its turn comes, frame by frame."""
-        read = partial(read_planned, encoders=self.encoders, known=self)
+        read = partial(read_planned, readers=self.encoders, known=self.known)
         every = ordered_map(lambda one: read(one, roots[one.root]), planned, self.pool, self.window)
         return chain.from_iterable(every)
-
-    def is_measured(self, id: str) -> bool | None:
-        """Whether the row of a picture of these bytes says what was measured of it; None if it has no row."""
-        with self.turn:
-            row = None if self.sql is None else self.sql.execute(_MEASURED, (packed(id),)).fetchone()
-        return None if row is None else bool(row[0])
-
-    def frames(self, video: str) -> list[tuple[str, int, str]]:
-        """The frames of a video that the gallery knows, by its id: fragment, place and id of each."""
-        with self.turn:
-            return [] if self.sql is None else known_frames(self.sql, video)
 
     def embed(self, stem: str, pixels: Sequence[Pixels]) -> Later:
         """The vectors of one batch, made now."""
@@ -126,18 +139,20 @@ class ThreadedReader:
 
 
 def read_planned(
-    planned: PlannedPicture, root: Root, encoders: Mapping[str, Encoder], known: KnownPictures
+    planned: PlannedPicture, root: Root, readers: Mapping[str, PixelReader], known: KnownPictures
 ) -> Iterable[ReadPicture]:
     """What a planned file gives: a picture, or the frames of a video and then the video, read as they are taken."""
     if planned.seen.offset > VIDEO:
-        return [read_one(planned, root, encoders, known)]
+        return [read_one(planned, root, readers, known)]
     if planned.seen.offset == VIDEO:
-        return _read_video(planned, root, encoders, known)
-    return [_read_frame(planned, root, encoders, known)]
+        return _read_video(planned, root, readers, known)
+    return [_read_frame(planned, root, readers, known)]
 
 
-def read_one(planned: PlannedPicture, root: Root, encoders: Mapping[str, Encoder], known: KnownPictures) -> ReadPicture:
-    """One planned picture as all encoders take it; of one that has a row only its id, and what was not measured yet."""
+def read_one(
+    planned: PlannedPicture, root: Root, readers: Mapping[str, PixelReader], known: KnownPictures
+) -> ReadPicture:
+    """One planned picture as all models take it; of one that has a row only its id, and what was not measured yet."""
     try:
         with _FILES.reserve(planned.seen.size, MAX_FILE_BYTES):
             data = read_bytes(root, planned.seen)
@@ -145,11 +160,11 @@ def read_one(planned: PlannedPicture, root: Root, encoders: Mapping[str, Encoder
             measured, read = known.is_measured(id), ReadPicture(planned, id)
             if measured:
                 return read
-            encoders = encoders if measured is None else {}
-            sides = [encoder.min_side for encoder in encoders.values()] or [1]
+            readers = readers if measured is None else {}
+            sides = [reader.min_side for reader in readers.values()] or [1]
             side = None if None in sides else max((side for side in sides if side), default=None)
             with picture_in_memory(data, side) as picture:
-                pixels = _pixels(picture.image, encoders)
+                pixels = _pixels(picture.image, readers)
                 hashes = signature(picture.image)
                 picture.image.close()  # here, while its memory is counted
             return replace(read, measured=_stored(asdict(picture.facts)), hashes=hashes, pixels=pixels)
@@ -175,7 +190,7 @@ def _stored(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_video(
-    planned: PlannedPicture, root: Root, encoders: Mapping[str, Encoder], known: KnownPictures
+    planned: PlannedPicture, root: Root, readers: Mapping[str, PixelReader], known: KnownPictures
 ) -> Iterator[ReadPicture]:
     """A frame of each shot, and then the video itself with what went wrong in it; of a known one only the ids."""
     from eyespot.gallery.videos.decoding import frame_id, open_video, video_id
@@ -193,7 +208,7 @@ def _read_video(
             for sample in shots(video.samples()):
                 seen = Seen(frame_path(path, sample.ms), size, mtime, place_of_frame(sample.ms))
                 facts = _stored(video.frame_facts(sample, id))
-                pixels = _pixels(sample.picture(), encoders)
+                pixels = _pixels(sample.picture(), readers)
                 read = ReadPicture(planned._replace(seen=seen), frame_id(id, sample.ms), measured=facts, pixels=pixels)
                 yield replace(read, hashes=(0,) * COLUMNS)  # frames are grouped by their video, and are no copies
             yield ReadPicture(planned, id, failed=video.fault)
@@ -202,7 +217,7 @@ def _read_video(
 
 
 def _read_frame(
-    planned: PlannedPicture, root: Root, encoders: Mapping[str, Encoder], known: KnownPictures
+    planned: PlannedPicture, root: Root, readers: Mapping[str, PixelReader], known: KnownPictures
 ) -> ReadPicture:
     """A frame by its time: once more, or because a list names it."""
     from eyespot.gallery.videos.decoding import frame_id, open_video, video_id
@@ -218,10 +233,10 @@ def _read_frame(
         with open_video(frame.video) as opened:
             sample = opened.at(frame.ms)
             facts = _stored(opened.frame_facts(sample, video))
-            return replace(read, measured=facts, pixels=_pixels(sample.picture(), encoders))
+            return replace(read, measured=facts, pixels=_pixels(sample.picture(), readers))
     except (BadPicture, OSError, MemoryError) as error:
         return _not_read(planned, error)
 
 
-def _pixels(picture: Image, encoders: Mapping[str, Encoder]) -> dict[str, Pixels]:
-    return {stem: encoder.read(picture) for stem, encoder in encoders.items()}
+def _pixels(picture: Image, readers: Mapping[str, PixelReader]) -> dict[str, Pixels]:
+    return {stem: reader.read(picture) for stem, reader in readers.items()}

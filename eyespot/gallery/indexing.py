@@ -19,6 +19,7 @@ from shlex import quote
 import numpy as np
 
 from eyespot.gallery import disk, int8_codes, integrity, recovery, row_store, segments, texts
+from eyespot.gallery.decode_processes import WORTH, ProcessReader, can_read_apart
 from eyespot.gallery.decode_workers import Reader, ThreadedReader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
@@ -235,7 +236,7 @@ class _IndexJob:
         planned = (
             picture for shard in dict.fromkeys(shard for shard, _ in plan) for picture in self.ledger.plan_of(shard)
         )
-        with self._reader(self.gallery, self.encoders) as reader:
+        with self._reader(self.gallery, self.encoders, total) as reader:
             reads = reader.read_all(planned, roots)
             for shard, group in groupby(reads, key=lambda read: read.planned.shard):
                 building = ShardInMaking(
@@ -247,11 +248,12 @@ class _IndexJob:
                     self.options.progress("embedding", done, total)
                 self._commit(shard, building)
 
-    def _reader(self, gallery: Path | None, encoders: Mapping[str, Encoder]) -> Reader:
-        """What reads and embeds; pictures that a gallery knows already are not decoded."""
+    def _reader(self, gallery: Path | None, encoders: Mapping[str, Encoder], count: int) -> Reader:
+        """What reads and embeds so many pictures; those that a gallery knows already are not decoded."""
         if self.options.hands:
             return self.options.hands(encoders)
-        return ThreadedReader(gallery, encoders, self.options.workers)
+        apart = count >= WORTH and can_read_apart(encoders, self.options.workers)
+        return (ProcessReader if apart else ThreadedReader)(gallery, encoders, self.options.workers)
 
     def _commit(self, shard: int, building: ShardInMaking) -> None:
         vectors = {stem: batches.vectors() for stem, batches in building.batches.items()}
@@ -342,7 +344,7 @@ class _IndexJob:
             if look(folder, [HASHES]) or (lacks_hashes(folder) and (self.options.repair or shard in self.gone)):
                 rows = list(self.ledger.rows_of(shard))
                 if self._can_repair(folder, rows, "no sound perceptual hashes"):
-                    with self._reader(None, self.encoders) as reader:
+                    with self._reader(None, self.encoders, len(rows)) as reader:
                         write_hashes(folder, hashes_again(self.ledger, shard, rows, reader))
 
     def _can_repair(self, folder: Path, rows: Sequence[StoredRow], what: str) -> bool:
@@ -383,7 +385,7 @@ class _IndexJob:
         planned = [PlannedPicture(shard, root, self.ledger.seen(root, path)) for root, path in places]
         row_of = {picture.id: row for row, picture in lacking.items()}
         filled: list[int] = []
-        with self._reader(None, {stem: encoder}) as reader:
+        with self._reader(None, {stem: encoder}, len(planned)) as reader:
             batches = Batches(stem, encoder, reader)
             for read in reader.read_all(planned, self.ledger.roots()):
                 self.options.progress(f"adding {encoder.space.encoder}", self.summary.embedded + len(filled), 0)

@@ -3,7 +3,16 @@
 from eyespot.types.arrays import Mask, Pixels, Vectors
 from eyespot.types.costs import Spent
 from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker
-from eyespot.types.encoders import Composer, Encoder, EncoderWithNotes, Heat, Localizer, Space
+from eyespot.types.encoders import (
+    Composer,
+    Encoder,
+    EncoderWithNotes,
+    Heat,
+    Localizer,
+    PixelReader,
+    ProcessReadable,
+    Space,
+)
 from eyespot.types.errors import EyespotError, NothingFound, UsageError
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
 from eyespot.types.language_models import (
@@ -53,8 +62,10 @@ __all__ = [
     "Note",
     "NothingFound",
     "Pair",
+    "PixelReader",
     "Pixels",
     "Price",
+    "ProcessReadable",
     "Progress",
     "Qrels",
     "Query",

@@ -35,6 +35,16 @@ class Space:
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
 
+class PixelReader(Protocol):
+    """What turns a picture into the array that a model takes; it can be pickled if the model is no part of it."""
+
+    min_side: int | None  # a JPEG may be decoded at a reduced scale while its shorter side stays this long; None: never
+
+    def read(self, picture: Image) -> Pixels:
+        """One upright RGB picture, decoded, to the array the model takes (no batch axis)."""
+        ...
+
+
 class Encoder(Protocol):
     """Pictures and words to unit vectors of one space.
 
@@ -66,6 +76,18 @@ class Encoder(Protocol):
 
     def weakest_match(self, text: str) -> float | None:
         """A best text→image score below this is probably no match for this text; None: not calibrated."""
+        ...
+
+
+@runtime_checkable
+class ProcessReadable(Protocol):
+    """What an encoder has besides whose pictures other processes can read."""
+
+    on_accelerator: bool  # whether the processors are free while it embeds
+
+    @property
+    def reader(self) -> PixelReader:
+        """What `read` does, without the model; it can be pickled."""
         ...
 
 

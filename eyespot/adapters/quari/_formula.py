@@ -109,9 +109,7 @@ class Formula:
         bent = inner @ right.T  # (n, dim), or (n, r + 1)
         if self.identity:
             bent += self.identity * vectors
-        inner_lengths, short = (
-            xp.asarray(xp.sqrt(xp.einsum("ij,ij->i", rows, rows)), dtype=xp.float64) for rows in (inner, bent)
-        )
+        inner_lengths, short = (xp.asarray(_lengths(rows, xp), dtype=xp.float64) for rows in (inner, bent))
         middle = xp.asarray(bent @ query, dtype=xp.float64) / short
         error = self._error(lengths, inner_lengths, short, float(xp.finfo(vectors.dtype).eps) / 2, xp)
         sure = (error < 1) & xp.isfinite(middle) & xp.isfinite(short)
@@ -137,6 +135,12 @@ class Formula:
         vanished = dim * 2.0**-100 * (1 + right) * (1 + lengths)  # what is too small for float32
         off = first + second + added + vanished + 16 * NOTHING * self.size * lengths
         return xp.where(bent > 1e-15, 2.2 * off / bent, xp.inf) + (3 * dim + 16) * unit
+
+
+def _lengths(rows: Any, xp: Any) -> Any:
+    if xp is np:
+        return np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return xp.linalg.vector_norm(rows, dim=1)  # torch's einsum multiplies row by row
 
 
 def stretch(columns: Reals) -> float:

@@ -1,0 +1,239 @@
+"""Processes that read and decode pictures for a model on a card: the threads of one Python cannot feed it.
+
+A process runs `python -m eyespot.gallery.decode_processes`. It gets planned pictures through a pipe, answers through
+another, and writes pixels into memory that it shares with this process. It ends when its pipe is closed, so also when
+this process is killed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import chain, groupby
+from multiprocessing.connection import Connection
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eyespot.gallery.decode_workers import (
+    KnownInIndex,
+    Later,
+    NothingKnown,
+    ReadPicture,
+    ThreadedReader,
+    read_one,
+    read_planned,
+)
+from eyespot.gallery.index_db import PlannedPicture
+from eyespot.gallery.photos.memory import VARIABLE, as_size, decode_limit
+from eyespot.gallery.photos.places import Root
+from eyespot.gallery.videos.addresses import VIDEO
+from eyespot.parallel import batches, ordered_map
+from eyespot.types import Encoder, EyespotError, PixelReader, Pixels, ProcessReadable, Vectors
+
+TOGETHER = 8  # pictures that a process reads at once
+WORTH = 2000  # pictures for which processes are started: that takes as long as reading hundreds
+_AHEAD = 2  # batches that wait for the card
+_LEAST_MEMORY = 64 << 20  # bytes for decoding in one process; larger pictures are read here
+
+
+class _Shape(NamedTuple):
+    """Of one picture's pixels."""
+
+    shape: tuple[int, ...]
+    kind: str
+
+
+class _Setup(NamedTuple):
+    """What a process needs to know."""
+
+    gallery: Path | None
+    readers: Mapping[str, PixelReader]
+    shapes: Mapping[str, _Shape]
+    memory: int  # a file that is shared
+
+
+def can_read_apart(encoders: Mapping[str, Encoder], workers: int) -> bool:
+    """Whether processes would read faster than threads: the processors are free, and there are several."""
+    kinds = [isinstance(one, ProcessReadable) and one.on_accelerator for one in encoders.values()]
+    return workers > 1 and bool(kinds) and all(kinds)
+
+
+class ProcessReader(ThreadedReader):
+    """Reads in processes, videos aside, and embeds in a thread of its own while more is read.
+
+    `EyespotError` if a process ends before its time.
+    """
+
+    def __init__(self, gallery: Path | None, encoders: Mapping[str, Encoder], workers: int) -> None:
+        super().__init__(gallery, encoders, workers)
+        readers = {stem: one.reader for stem, one in encoders.items() if isinstance(one, ProcessReadable)}
+        self.card = ThreadPoolExecutor(1, thread_name_prefix="eyespot-embed")
+        self.open: deque[Future[Vectors]] = deque()
+        self.processes = [_DecodeProcess(gallery, readers, decode_limit() // workers) for _ in range(workers)]
+        self.free: SimpleQueue[_DecodeProcess] = SimpleQueue()
+        for process in self.processes:
+            self.free.put(process)
+
+    def __exit__(self, *error: object) -> None:
+        self.card.shutdown(cancel_futures=True)
+        super().__exit__(*error)
+        for process in self.processes:
+            process.close()
+
+    def read_all(self, planned: Iterable[PlannedPicture], roots: Mapping[int, Root]) -> Iterator[ReadPicture]:
+        """Every planned picture, read, in the order of the plan; a video when its turn comes, frame by frame."""
+        parts = (
+            part
+            for still, run in groupby(planned, lambda one: one.seen.offset > VIDEO)
+            for part in batches(run, TOGETHER if still else 1)
+        )
+        ahead = self.window // TOGETHER + len(self.processes)
+        return chain.from_iterable(ordered_map(lambda part: self._read(part, roots), parts, self.pool, ahead))
+
+    def embed(self, stem: str, pixels: Sequence[Pixels]) -> Later:
+        """The vectors of one batch, made while others are read."""
+        while len(self.open) >= _AHEAD:
+            self.open.popleft().result()
+        future = self.card.submit(lambda: self.encoders[stem].encode_pixels(np.stack(pixels)))
+        self.open.append(future)
+        return future.result
+
+    def _read(self, part: Sequence[PlannedPicture], roots: Mapping[int, Root]) -> Iterable[ReadPicture]:
+        if part[0].seen.offset <= VIDEO:
+            return read_planned(part[0], roots[part[0].root], self.encoders, self.known)
+        process = self.free.get()
+        try:
+            reads = process.read(part, {one.root: roots[one.root] for one in part})
+        finally:
+            self.free.put(process)
+        # What was too large for a process may be read with the memory of all of them
+        return [
+            read_one(one.planned, roots[one.planned.root], self.encoders, self.known) if one.out_of_reach else one
+            for one in reads
+        ]
+
+
+class _DecodeProcess:
+    """One process, and the memory that it shares with this one."""
+
+    def __init__(self, gallery: Path | None, readers: Mapping[str, PixelReader], limit: int) -> None:
+        shapes = {stem: _shape(reader) for stem, reader in readers.items()}
+        with tempfile.TemporaryFile() if not hasattr(os, "memfd_create") else _memory_file() as file:
+            file.truncate(max(1, _size(shapes)))
+            self.memory = mmap.mmap(file.fileno(), 0)
+            self.pixels = _pixel_arrays(self.memory, shapes)
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "eyespot.gallery.decode_processes"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=[file.fileno()],
+                env={**os.environ, "OMP_NUM_THREADS": "1", VARIABLE: as_size(max(_LEAST_MEMORY, limit))},
+            )
+            assert self.process.stdin and self.process.stdout
+            self.to, self.answers = _writer(self.process.stdin.fileno()), _reader(self.process.stdout.fileno())
+            self.to.send(_Setup(gallery, readers, shapes, file.fileno()))
+
+    def read(self, part: Sequence[PlannedPicture], roots: Mapping[int, Root]) -> list[ReadPicture]:
+        """These pictures, as many as fit the memory."""
+        try:
+            self.to.send((part, roots))
+            answer = self.answers.recv()
+        except (EOFError, OSError) as error:
+            raise self._ended() from error
+        return [
+            replace(read, pixels={stem: array[at].copy() for stem, array in self.pixels.items()}) if stored else read
+            for at, (read, stored) in enumerate(answer)
+        ]
+
+    def close(self) -> None:
+        """End it."""
+        assert self.process.stdin and self.process.stdout
+        for end in (self.to, self.answers, self.process.stdin, self.process.stdout):
+            end.close()
+        self.process.wait()
+
+    def _ended(self) -> EyespotError:
+        code = self.process.wait()
+        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+        return EyespotError(
+            f"a process that reads pictures ended {how}; run the same line again, with fewer --workers if "
+            "memory is short"
+        )
+
+
+def _memory_file() -> Any:
+    return os.fdopen(os.memfd_create("eyespot-pixels"), "w+b")
+
+
+def _writer(descriptor: int) -> Connection:
+    return Connection(os.dup(descriptor), readable=False)
+
+
+def _reader(descriptor: int) -> Connection:
+    return Connection(os.dup(descriptor), writable=False)
+
+
+def _shape(reader: PixelReader) -> _Shape:
+    """That of all pictures, by one; a picture of another is sent through the pipe."""
+    from PIL import Image
+
+    pixels = reader.read(Image.new("RGB", (640, 480)))
+    return _Shape(pixels.shape, pixels.dtype.str)
+
+
+def _size(shapes: Mapping[str, _Shape]) -> int:
+    return sum(TOGETHER * int(np.prod(one.shape)) * np.dtype(one.kind).itemsize for one in shapes.values())
+
+
+def _pixel_arrays(memory: mmap.mmap, shapes: Mapping[str, _Shape]) -> dict[str, Any]:
+    """For each space (TOGETHER, ...) in the shared memory, one after the other."""
+    arrays: dict[str, Any] = {}
+    for stem, one in shapes.items():
+        offset = sum(array.nbytes for array in arrays.values())
+        arrays[stem] = np.ndarray((TOGETHER, *one.shape), one.kind, memory, offset)
+    return arrays
+
+
+# -- in the process ---------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Read what is asked for until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks ends it
+    asked, answers = _reader(0), _writer(1)
+    os.dup2(2, 1)  # what libraries print
+    setup: _Setup = asked.recv()
+    arrays = _pixel_arrays(mmap.mmap(setup.memory, 0), setup.shapes)
+    known = NothingKnown() if setup.gallery is None else KnownInIndex(setup.gallery)
+    while True:
+        try:
+            part, roots = asked.recv()
+        except EOFError:
+            os._exit(0)  # without taking libraries apart, which takes a second
+        reads = (read_one(one, roots[one.root], setup.readers, known) for one in part)
+        answers.send([_shared(read, arrays, at) for at, read in enumerate(reads)])
+
+
+def _shared(read: ReadPicture, arrays: Mapping[str, Any], at: int) -> tuple[ReadPicture, bool]:
+    """A picture, and whether its pixels are in the shared memory, at this place, and not in the answer."""
+    fit = [read.pixels[stem].shape == array.shape[1:] for stem, array in arrays.items() if stem in read.pixels]
+    if not fit or not all(fit):
+        return read, False
+    for stem, pixels in read.pixels.items():
+        arrays[stem][at] = pixels
+    return replace(read, pixels={}), True
+
+
+if __name__ == "__main__":
+    main()
