@@ -48,7 +48,7 @@ def test_a_training_learns_what_the_processor_learns(device: str, tmp_path: Path
     """A few steps in float32, without noise: only the order of sums differs."""
     from tests.adapters.test_training import SHORT, SMALL, material
 
-    recipe = replace(SHORT, noise=0.0, epochs=2, precision="float32")
+    recipe = replace(SHORT, noise=0.0, token_drop=0.0, epochs=2, precision="float32")  # a card drops others
     there = loop.train(material(), SMALL, replace(recipe, device=device), tmp_path / "there")
     here = loop.train(material(), SMALL, recipe, tmp_path / "here")
 

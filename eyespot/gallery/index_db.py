@@ -171,8 +171,11 @@ class Ledger(PictureTables):
 
     # -- planning -------------------------------------------------------------------------------------------
 
-    def make_plan(self, shard_rows: int | None, retry_failed: bool) -> None:
-        """Deal what is new or changed in the looks of this run into shards; on `retry_failed`, what failed too."""
+    def make_plan(self, shard_rows: int | None, retry_failed: bool, least: int = 64) -> None:
+        """Deal what is new or changed in the looks of this run into shards; on `retry_failed`, what failed too.
+
+        Shards have `shard_rows` rows; if None, by the size of the job, and `least` or more.
+        """
         if retry_failed:
             among = ", ".join(map(str, self._looked))
             self.sql.execute(
@@ -189,7 +192,7 @@ class Ledger(PictureTables):
         if not count and not stamps:
             return
         # Small shards for small jobs, so that a kill costs little; large ones for large jobs, so that few are opened
-        rows = shard_rows or max(64, min(8192, 1 << max(count // 64, 1).bit_length()))
+        rows = shard_rows or max(least, min(8192, 1 << max(count // 64, 1).bit_length()))
         first = self.free_shard()
         with self.transaction():
             self.sql.execute(

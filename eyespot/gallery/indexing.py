@@ -36,7 +36,7 @@ from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
-from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, TextReader, Vectors
+from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, ProcessReadable, TextReader, Vectors
 from eyespot.types.progress import Progress, no_progress
 
 _STRETCH = 1 << 16  # pictures whose vectors are written at once where an encoder is added
@@ -139,7 +139,7 @@ class _IndexJob:
         self._write_header()
         self._embed_planned()  # what a killed run left
         looked = self._look(roots or [root for root in self.ledger.roots().values() if root.kind != "import"])
-        self.ledger.make_plan(self.options.shard_rows, self.options.retry_failed)
+        self.ledger.make_plan(self.options.shard_rows, self.options.retry_failed, self._least_rows)
         self._write_header()
         self._embed_planned()
         self._forget_gone(looked)
@@ -222,6 +222,12 @@ class _IndexJob:
         return header
 
     # -- new and changed pictures ---------------------------------------------------------------------------
+
+    @property
+    def _least_rows(self) -> int:
+        """Of a shard: some batches of a card, which waits while a shard is written."""
+        apart = (one for one in self.encoders.values() if isinstance(one, ProcessReadable))
+        return max((4 * one.batch for one in apart if one.on_accelerator), default=64)
 
     def _embed_planned(self) -> None:
         roots = self.ledger.roots()

@@ -106,9 +106,7 @@ class Formula:
         """
         query, right, left = parts
         inner = vectors @ left  # (n, r)
-        bent = inner @ right.T  # (n, dim), or (n, r + 1)
-        if self.identity:
-            bent += self.identity * vectors
+        bent = inner @ right.T if not self.identity else _sum(self.identity, vectors, inner, right.T, xp)
         inner_lengths, short = (xp.asarray(_lengths(rows, xp), dtype=xp.float64) for rows in (inner, bent))
         middle = xp.asarray(bent @ query, dtype=xp.float64) / short
         error = self._error(lengths, inner_lengths, short, float(xp.finfo(vectors.dtype).eps) / 2, xp)
@@ -135,6 +133,13 @@ class Formula:
         vanished = dim * 2.0**-100 * (1 + right) * (1 + lengths)  # what is too small for float32
         off = first + second + added + vanished + 16 * NOTHING * self.size * lengths
         return xp.where(bent > 1e-15, 2.2 * off / bent, xp.inf) + (3 * dim + 16) * unit
+
+
+def _sum(identity: float, vectors: Any, inner: Any, right: Any, xp: Any) -> Any:
+    """identity · vectors + inner @ right, (n, dim); torch adds while it multiplies."""
+    if xp is np:
+        return identity * vectors + inner @ right
+    return xp.addmm(vectors, inner, right, beta=identity)
 
 
 def _lengths(rows: Any, xp: Any) -> Any:

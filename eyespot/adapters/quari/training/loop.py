@@ -125,7 +125,8 @@ class _Training:
         self.network = TorchHypernetwork(self.config, self.settings.token_drop).to(self.device).train()
         if self.settings.start == "identity":
             self.network.start_at_identity()
-        if memory.recomputes(self.config, self.settings, 4 if self.half is None else 2):
+        width = 4 if self.half is None else 2
+        if memory.recomputes(self.config, self.settings, width, memory.room_on(self.device)):
             self.network.save_memory()
         self.optimizer = torch.optim.AdamW(self.network.parameters(), 1.0, weight_decay=self.settings.weight_decay)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.half is torch.float16)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from eyespot.adapters.quari.config import Config
 from eyespot.adapters.quari.files import shapes
 from eyespot.adapters.quari.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    import torch
 
 PIECE = 1 << 24  # numbers of [queries, images, r] that the loss has at once
 FEW = 2 << 30  # bytes of activations that are kept sooner than computed again
@@ -42,11 +45,18 @@ def needed(config: Config, settings: TrainingSettings, width: int = 4) -> Memory
     return MemoryEstimate(16 * weights, activations, decoded, 4 * LOSS * piece)
 
 
-def recomputes(config: Config, settings: TrainingSettings, width: int = 4) -> bool:
-    """Whether the layers' activations are computed again in the backward pass."""
+def recomputes(config: Config, settings: TrainingSettings, width: int = 4, room: int = FEW) -> bool:
+    """Whether the layers' activations are computed again in the backward pass, for want of `room` in bytes."""
     if settings.activations == "auto":
-        return _all(config, settings, width) > FEW
+        return _all(config, settings, width) > room
     return settings.activations == "recomputed"
+
+
+def room_on(device: torch.device) -> int:
+    """Bytes that activations may take on a device: half of what a card has free, if that is more than a few."""
+    import torch
+
+    return max(FEW, torch.cuda.mem_get_info(device)[0] // 2) if device.type == "cuda" else FEW
 
 
 def _all(config: Config, settings: TrainingSettings, width: int) -> int:
