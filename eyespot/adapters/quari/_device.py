@@ -20,7 +20,8 @@ from eyespot.types import Mask
 if TYPE_CHECKING:
     import torch
 
-_CHUNK = 1 << 26  # numbers looked at together
+_LEAST, _MOST = 1 << 24, 1 << 28  # numbers looked at together: a card waits for the start of each of many small works
+_TEMPORARY = 32  # bytes of temporary numbers for each of them
 _SPARED = 0.8  # of the free memory of a card that vectors may take
 _TIE = 1e-13  # scores that differ by less are equal: it is what float64 rounds off
 
@@ -45,9 +46,9 @@ class OnDevice:
         torch = self._torch
         allowed = None if mask is None else torch.tensor(mask, device=self._device)
         with torch.inference_mode(), _plain_float32(torch):
-            parts = list(self._between(formula, torch.float32, None))
+            parts = list(self._between(formula, np.float32, None))
             rows = self._reaching(parts, k, allowed)
-            parts = list(self._between(formula, torch.float64, rows))
+            parts = list(self._between(formula, np.float64, rows))
             numbers: Ids = rows[self._reaching(parts, k, None)].cpu().numpy()
         return numbers
 
@@ -59,13 +60,18 @@ class OnDevice:
         floor = low.topk(k).values[-1] - _TIE
         return (high >= floor).nonzero()[:, 0]
 
-    def _between(self, formula: Formula, kind: torch.dtype, rows: Any) -> Iterator[ScoreBounds]:
+    def _between(self, formula: Formula, kind: type, rows: Any) -> Iterator[ScoreBounds]:
         """What the scores of the rows lie between, in their order, chunk by chunk; of all rows if None."""
-        query, right, left = (
-            self._torch.tensor(part, dtype=kind, device=self._device) for part in (*formula.target, formula.left)
-        )
-        for vectors, lengths in self._chunks(rows, max(1, _CHUNK // len(left))):
-            yield formula.between(vectors.to(kind), lengths, (query, right, left), self._torch)
+        parts = [
+            self._torch.from_numpy(np.ascontiguousarray(part, kind)).to(self._device)
+            for part in (*formula.target, formula.left)
+        ]
+        for vectors, lengths in self._chunks(rows, max(1, self._together() // formula.left.shape[0])):
+            yield formula.between(vectors.to(parts[0].dtype), lengths, parts, self._torch)
+
+    def _together(self) -> int:
+        free = 0 if self._device.type != "cuda" else self._torch.cuda.mem_get_info(self._device)[0]
+        return max(_LEAST, min(_MOST, free // _TEMPORARY))
 
     def _chunks(self, rows: Any, step: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """The vectors and lengths of the rows, `step` at a time."""
