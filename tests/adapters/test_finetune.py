@@ -122,6 +122,7 @@ def test_only_the_last_blocks_and_what_follows_them_learn(encoder: Any, tmp_path
     assert [name for name in touched if ".1." in name] and [name for name in touched if "proj" in name]
 
 
+@pytest.mark.long
 def test_a_question_about_a_picture_learns_its_answer(encoder: Any, tmp_path: Path) -> None:
     """The words are the same for all: only the picture that is asked with tells which answer is meant."""
     query_ids = np.arange(len(NAMES)) + 20

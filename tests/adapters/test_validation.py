@@ -141,6 +141,7 @@ def mirrored(count: int, noise: float = 0.1) -> TrainingData:
     return TrainingData(*Pairs(unit(texts), images, np.arange(count)).split(0.2, 1000, 0), test=paired_gain)
 
 
+@pytest.mark.long
 def test_a_model_that_finds_more_is_named_with_its_card(tmp_path: Path) -> None:
     done = loop.train(mirrored(600), replace(SHAPE, feature_extractor="my encoder"), SHORT, tmp_path)
 

@@ -130,6 +130,7 @@ def test_every_benchmark_with_numbers_of_papers_says_what_they_are_of() -> None:
         assert {(row.split or one.splits[0], row.task) for row in one.printed()} <= set(one.official)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_numbers_stand_beside_the_official_set_and_beside_no_part_of_it(name: str, tmp_path: Path) -> None:
     split = SPLITS.get(name, benchmark(name).splits[0])
@@ -206,6 +207,7 @@ def test_ilias_among_five_million_is_not_ilias_among_a_hundred(
     assert why in whys(found)
 
 
+@pytest.mark.long
 def test_rankings_of_images_that_the_list_does_not_name_have_none(tmp_path: Path) -> None:
     data = ilias(tmp_path)
     worlds.write(data / "image_ids/mini_ilias_yfcc100m_ids.txt", "\n".join(f"x{at}" for at in range(100)))
@@ -248,6 +250,7 @@ def test_a_recos_set_of_one_s_own_has_no_published_numbers_beside_it(tmp_path: P
     assert found.rows == [] and whys(found) == {"the set is one of your own"}
 
 
+@pytest.mark.long
 def test_an_rmir_set_that_was_built_here_has_none(tmp_path: Path) -> None:
     data = rmir(tmp_path)
     (data / "losses.jsonl").write_text("{}\n")

@@ -129,6 +129,7 @@ def test_words_score_as_in_eyespots_own_search(collection: Collection, starter: 
     assert {key: scores[key] for key in mine} == pytest.approx(mine, abs=1e-12)
 
 
+@pytest.mark.long
 def test_pictures_with_words_score_as_in_eyespots_own_search(collection: Collection, starter: Encoder) -> None:
     """A query of both is the sum of the two unit vectors; one may have no picture and one no words."""
     images = {"fish": FISH[0], "mill": MILLS[1], "bear": animals("panda")[0], "cut": HAMMERS[0]}
@@ -144,6 +145,7 @@ def test_pictures_with_words_score_as_in_eyespots_own_search(collection: Collect
     assert {key: scores[key] for key in mine} == pytest.approx(mine, abs=1e-12)
 
 
+@pytest.mark.long
 def test_candidates_are_reranked_and_nothing_else(collection: Collection, starter: Encoder) -> None:
     """Every query ranks its own eight pictures; relevant ones that are not among them stay unfound."""
     candidates = {query: NAMES[at : at + 8] for at, query in enumerate(WORDS)}
@@ -157,6 +159,7 @@ def test_candidates_are_reranked_and_nothing_else(collection: Collection, starte
     assert {key: scores[key] for key in mine} == pytest.approx(mine, abs=1e-12)
 
 
+@pytest.mark.long
 def test_a_query_without_relevant_pictures_scores_zero_and_one_without_judgements_does_not_count(
     collection: Collection, starter: Encoder
 ) -> None:

@@ -162,6 +162,7 @@ def test_doctor_shows_the_card_and_warns(gallery: Path, worse: Path) -> None:
     assert "for starter, RR 0.517 against 0.840" in shown and f"warning: {worse}: the adapter found less" in shown
 
 
+@pytest.mark.long
 def test_serve_warns_at_its_start(gallery: Path, worse: Path, child_env: dict[str, str]) -> None:
     pytest.importorskip("fastapi")
     line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", gallery, "--port", 0, "--adapt", f"worse={worse}"]

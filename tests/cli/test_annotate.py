@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
 from tests.cli.conftest import run_eyespot
@@ -25,6 +26,7 @@ def listed(folder: Path) -> list[str]:
     return list(json.loads((folder / "candidates.json").read_text())["1"])
 
 
+@pytest.mark.long
 def test_from_queries_to_a_set_and_its_rerank_subset(tmp_path: Path) -> None:
     where = ("-g", world.gallery(tmp_path, 60, 10))
     (tmp_path / "queries.csv").write_text(QUERIES)
@@ -45,6 +47,7 @@ def test_from_queries_to_a_set_and_its_rerank_subset(tmp_path: Path) -> None:
     assert len(listed(tmp_path / "out")) == 60
 
 
+@pytest.mark.long
 def test_what_cannot_be_is_told_in_a_sentence(tmp_path: Path) -> None:
     where = ("-g", world.gallery(tmp_path, 12, 2))
     cases = {
@@ -59,6 +62,7 @@ def test_what_cannot_be_is_told_in_a_sentence(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.long
 def test_a_mistyped_query_is_removed_and_a_labelled_one_is_not(tmp_path: Path) -> None:
     where = ("-g", world.gallery(tmp_path, 12, 3))
     run_eyespot("annotate", "add", "--id", "1", "--text", "a hreon", *where)
@@ -75,6 +79,7 @@ def test_a_mistyped_query_is_removed_and_a_labelled_one_is_not(tmp_path: Path) -
     assert labelled.returncode == 2 and "marks stay" in labelled.stderr
 
 
+@pytest.mark.long
 def test_a_table_without_marks_takes_none_back_and_empty_ones_do(tmp_path: Path) -> None:
     where, photo = ("-g", world.gallery(tmp_path, 12, 3)), "clip-retrieval:pictures/0000.jpg"
     run_eyespot("annotate", "add", "--id", "1", "--text", "a heron", *where)
@@ -92,6 +97,7 @@ def test_a_table_without_marks_takes_none_back_and_empty_ones_do(tmp_path: Path)
     assert "takes back" in done.stderr
 
 
+@pytest.mark.long
 def test_status_counts_copies_once_where_wanted(tmp_path: Path) -> None:
     for seed in range(6):
         draw(tmp_path / "photos" / f"{seed}.png", seed)

@@ -250,6 +250,7 @@ def test_only_a_living_server_of_this_gallery_and_version_is_response(
     assert not note.exists()
 
 
+@pytest.mark.long
 def test_the_note_of_a_killed_server_is_ignored_and_replaced(gallery: Path, tmp_path: Path) -> None:
     with serving(gallery, tmp_path / "state", "--cache", str(tmp_path / "cache")) as (process, _):
         process.send_signal(signal.SIGKILL)
@@ -260,6 +261,7 @@ def test_the_note_of_a_killed_server_is_ignored_and_replaced(gallery: Path, tmp_
             assert note_of(tmp_path / "state").read_text() != stale
 
 
+@pytest.mark.long
 def test_a_suspended_server_is_not_waited_for(gallery: Path, tmp_path: Path) -> None:
     with serving(gallery, tmp_path / "state", "--cache", str(tmp_path / "cache")) as (process, _):
         alone = searched(gallery, tmp_path / "nobody", "gate", "-k", "2")

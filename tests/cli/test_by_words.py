@@ -80,6 +80,7 @@ def test_operators_of_the_table_are_words(sample_gallery: Path, text: str) -> No
     assert run_eyespot("search", text, "--by", "words", "-g", sample_gallery).returncode in (0, 4)
 
 
+@pytest.mark.long
 def test_eval_reads_words_when_asked(sample_gallery: Path, tmp_path: Path) -> None:
     (tmp_path / "queries.tsv").write_text("id\ttext\nq1\tBrandenburg Gate\n")
     items = search(sample_gallery, "Brandenburg Gate", "--by", "words", "-k", 2)["items"]

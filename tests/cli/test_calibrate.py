@@ -267,6 +267,7 @@ def test_an_option_without_a_judge_is_refused(made: Path) -> None:
 # -- a model beside a person ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_model_in_the_ledger_narrows_what_a_person_s_verdicts_say(sample_gallery: Path, ledger: Path) -> None:
     """Every other hit is what the person looks for, and the model saw all of them; nobody is asked here."""
     import eyespot

@@ -116,6 +116,7 @@ def test_damage_is_one_sentence_with_the_way_out(gallery: Path, damage: Damage, 
     assert all("\n" not in tell(verb, "-g", gallery) for verb in ("doctor", "failures", "index"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name, (_, way_out) in DAMAGES.items() if way_out.endswith(REPAIR)])
 def test_the_command_that_a_search_names_mends_what_is_damaged(gallery: Path, name: str) -> None:
     before = {place: place.read_bytes() for place in gallery.glob("shards/*/*")}
@@ -130,6 +131,7 @@ def test_the_command_that_a_search_names_mends_what_is_damaged(gallery: Path, na
     assert {place: place.read_bytes() for place in gallery.glob("shards/*/*")} == before
 
 
+@pytest.mark.long
 def test_doctor_names_a_flipped_byte_and_what_mends_it(gallery: Path) -> None:
     place = only(gallery, "shards/00000/*.npy")
     data = place.read_bytes()
@@ -148,6 +150,7 @@ def test_doctor_names_a_flipped_byte_and_what_mends_it(gallery: Path) -> None:
     assert "4 rows, agrees" in after.stdout and place.read_bytes() == data
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codes", [False, True])
 def test_a_search_names_the_shard_that_holds_nan_and_warns_of_nothing(gallery: Path, codes: bool) -> None:
     if codes:
@@ -226,6 +229,7 @@ def flip(place: Path) -> None:
     os.utime(place, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["index --repair", "doctor --repair"])
 @pytest.mark.parametrize(
     "name", ["ledger.sqlite", "index.sqlite", "shards/00000/starter-*.codes.npy", "shards/*/digests.txt"]
@@ -246,6 +250,7 @@ def test_both_repairs_are_one(gallery: Path, verb: str, name: str) -> None:
     assert name.endswith(".sqlite") or place.read_bytes() == whole
 
 
+@pytest.mark.long
 def test_a_search_with_damaged_codes_is_as_exact_and_says_so(gallery: Path) -> None:
     run_eyespot("index", "--codes", "-g", gallery)
     before = run_eyespot("search", "stripes", "-g", gallery)
@@ -258,6 +263,7 @@ def test_a_search_with_damaged_codes_is_as_exact_and_says_so(gallery: Path) -> N
     assert f"repair it with: eyespot index --repair -g {gallery}" in after.stderr
 
 
+@pytest.mark.long
 def test_a_cut_newest_shard_is_repaired_also_without_its_note(sound: Path, gallery: Path) -> None:
     draw(sound / "photos" / "more" / "9.jpg", 9)
     tell("index", "-g", gallery)

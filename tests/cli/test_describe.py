@@ -46,6 +46,7 @@ def test_the_page_runs_as_it_stands(gallery: Path, tmp_path: Path) -> None:
     assert stages.stdout == "spatial 5\n", stages.stderr
 
 
+@pytest.mark.long
 def test_what_could_not_be_described_is_listed_and_ends_with_3(gallery: Path) -> None:
     photo = gallery.parent / "photos" / "explore_monuments__france_montStMichel.jpg"
     content = photo.read_bytes()

@@ -55,6 +55,7 @@ def test_duplicates_are_listed_and_none_is_deleted(folder: Path) -> None:
     assert sorted((folder / "photos").iterdir()) == before
 
 
+@pytest.mark.long
 def test_a_gallery_without_copies_says_so(folder: Path, tmp_path: Path) -> None:
     run_eyespot("index", folder / "photos" / "small.jpg", "-g", tmp_path / "gallery")
     shown = run_eyespot("duplicates", "-g", tmp_path / "gallery")
@@ -62,6 +63,7 @@ def test_a_gallery_without_copies_says_so(folder: Path, tmp_path: Path) -> None:
     assert shown.returncode == 4 and "no copies and no bursts were found" in shown.stderr
 
 
+@pytest.mark.long
 def test_search_shows_one_of_a_group_with_the_number_of_others(folder: Path) -> None:
     line = ("search", "--image", folder / "photos" / "small.jpg", "-g", folder / "gallery", "-k", 5)
     grouped, ungrouped = (
@@ -74,6 +76,7 @@ def test_search_shows_one_of_a_group_with_the_number_of_others(folder: Path) -> 
     assert "others" not in ungrouped[0] and result.stdout.splitlines()[0].endswith("+4")
 
 
+@pytest.mark.long
 def test_every_picture_is_reached_and_counts_as_a_group(folder: Path) -> None:
     line = ("search", "a fish", "-g", folder / "gallery", "--json", "-k", 100)
     counts = [len(json.loads(run_eyespot(*line, *option).stdout)["items"]) for option in ((), ("--ungrouped",))]

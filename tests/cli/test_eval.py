@@ -115,6 +115,7 @@ def test_check_tells_each_part_with_its_state(data: Path) -> None:
 # -- rankings ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_sample_is_drawn_by_the_seed(data: Path, run: Path) -> None:
     words = ("inquire-fullrank", "--data", data, "--run", run, "--sample", 2, "--seed")
 
@@ -163,6 +164,7 @@ def test_a_second_stage_shows_its_steps(data: Path, run: Path, tmp_path: Path) -
     ]
 
 
+@pytest.mark.long
 def test_an_earlier_report_stands_beside_in_the_terminal(data: Path, run: Path, tmp_path: Path) -> None:
     words = ("inquire-fullrank", "--data", data, "--run", run)
     evaluated(*words, "--name", "earlier one", "--out", tmp_path / "earlier")
@@ -172,6 +174,7 @@ def test_an_earlier_report_stands_beside_in_the_terminal(data: Path, run: Path, 
     assert "earlier one" in both.stdout and "earlier one" not in alone.stdout
 
 
+@pytest.mark.long
 def test_three_queries_under_official_names_have_no_numbers_of_papers_anywhere(
     data: Path, run: Path, tmp_path: Path
 ) -> None:
@@ -290,6 +293,7 @@ def test_a_gallery_is_searched_and_searched_again(gallery: Path, tmp_path: Path)
     assert means(again) == means(first) and means(first)["own"]["RR@50"] > 0.4
 
 
+@pytest.mark.long
 def test_under_an_adapter_other_pictures_are_found_and_the_map_has_both_spaces(gallery: Path, tmp_path: Path) -> None:
     worlds.table(tmp_path / "queries.csv", [{"id": "q", "text": "a tower"}, {"id": "r", "text": "a bucket"}])
     worlds.write(tmp_path / "qrels.txt", "q 0 categorization__eiffelTower.jpg 1\nr 0 categorization__bucket.jpg 1\n")
@@ -331,6 +335,7 @@ def test_a_run_says_how_many_images_were_missing(gallery: Path, tmp_path: Path) 
 # -- official numbers -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_ilias_s_own_numbers() -> None:
     """Its 80 queries are 40 pictures and 40 texts, which are two tasks here: together they make the official means."""
     folder = conformance("ilias")
@@ -391,6 +396,7 @@ def test_circo_s_own_numbers() -> None:
     assert aspects == pytest.approx(expected["semantic_mAP@10"], **EXACT)
 
 
+@pytest.mark.long
 def test_eccv_s_own_numbers(tmp_path: Path) -> None:
     folder = conformance("eccv_caption")
     expected = json.loads((folder / "expected_tfidf_metrics.json").read_text())["metrics"]
@@ -417,6 +423,7 @@ def test_eccv_s_own_numbers(tmp_path: Path) -> None:
     assert checked == 18
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["t2i", "i2t"])
 def test_a_file_of_one_way_is_not_taken_for_the_other_way_though_coco_s_numbers_coincide(
     tmp_path: Path, way: str
@@ -472,6 +479,7 @@ def test_the_same_queries_in_the_hub_s_layout(hard: tuple[Path, dict[str, float]
 # -- pictures ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_report_shows_pictures_of_a_folder_beside_another_system_and_links_into_a_page(
     data: Path, run: Path, tmp_path: Path
 ) -> None:
@@ -508,6 +516,7 @@ def test_options_of_the_report_are_checked(
     assert message in str(evaluated("inquire-fullrank", "--data", data, "--run", run, *given).exception)
 
 
+@pytest.mark.long
 def test_pictures_that_lie_in_the_folder_of_the_benchmark_are_shown(data: Path, run: Path, tmp_path: Path) -> None:
     (data / "photos").mkdir()
     Image.new("RGB", (40, 30), "red").save(data / "photos" / "a.jpg")
@@ -516,6 +525,7 @@ def test_pictures_that_lie_in_the_folder_of_the_benchmark_are_shown(data: Path, 
     assert (tmp_path / "out" / "report.html").read_text().count("data:image/jpeg") >= 1
 
 
+@pytest.mark.long
 def test_a_report_over_a_gallery_has_its_pictures(tmp_path: Path) -> None:
     gallery, data = tmp_path / "gallery", tmp_path / "mine"
     data.mkdir()

@@ -62,6 +62,7 @@ def test_the_numbers_are_those_of_the_index_and_say_so(gallery: Path, data: Path
     assert NOTE.search((tmp_path / "report" / "report.html").read_text())
 
 
+@pytest.mark.long
 def test_they_come_again_from_their_summary_until_the_index_is_another(
     gallery: Path, data: Path, tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def own(data: Path, gallery: Path, *words: object) -> dict[str, Any]:
     return eval_report("own", "--data", data, "-g", gallery, *words)
 
 
+@pytest.mark.long
 def test_each_row_scores_what_its_options_score_alone(gallery: Path, data: Path, linear: Path, tmp_path: Path) -> None:
     quari = checkpoint(tmp_path / "quari", eyespot.open(gallery).view.space.dim)
     rows = {
@@ -124,6 +125,7 @@ def test_an_adapter_re_ranks_another_systems_run(
     assert again["tasks"][0]["seconds"].keys() == {"encode", "search"} and plain["tasks"][0]["seconds"] == {}
 
 
+@pytest.mark.long
 def test_a_row_that_cannot_be_made_leaves_the_others(gallery: Path, data: Path) -> None:
     line = ("own", "--data", data, "-g", gallery, "--row", "frozen", "--row", "lost = --adapt nowhere")
 
@@ -144,6 +146,7 @@ def test_rows_stand_in_one_table_with_interval_and_time(gallery: Path, data: Pat
     assert first.split()[:3] == ["frozen", "3", "40"] and "[" in first and second.startswith("QE-2")
 
 
+@pytest.mark.long
 def test_a_killed_table_goes_on_with_the_rows_that_lack(gallery: Path, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "table"
     first = own(data, gallery, "--out", out, "--row", "frozen")
@@ -159,6 +162,7 @@ def test_a_killed_table_goes_on_with_the_rows_that_lack(gallery: Path, data: Pat
     assert "frozen" in (out / "tables.md").read_text()
 
 
+@pytest.mark.long
 def test_a_kill_while_a_report_is_replaced_leaves_no_row_that_counts(gallery: Path, data: Path, tmp_path: Path) -> None:
     """The report of QE-2 is half written over that of QE-1; the options of QE-1 must not find it as theirs."""
     out = tmp_path / "table"

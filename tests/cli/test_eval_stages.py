@@ -92,6 +92,7 @@ def by_words() -> list[Query]:
 # -- end to end -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_query_expansion_scores_as_the_chain_does(gallery: Path, collection: Collection, words: Path) -> None:
     shown = eval_report("own", "--data", words, "-g", gallery, "--neighbours", "3")
 
@@ -101,6 +102,7 @@ def test_query_expansion_scores_as_the_chain_does(gallery: Path, collection: Col
     assert (shown["system"], shown["made"]["arguments"]["neighbours"]) == ("starter + QE-3", 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbours", [None, 2])
 def test_local_descriptors_score_as_the_chain_does(
     gallery: Path, collection: Collection, looks: Path, neighbours: int | None
@@ -117,6 +119,7 @@ def test_local_descriptors_score_as_the_chain_does(
     assert mean(shown) == pytest.approx(scored(run, looks), abs=1e-9)
 
 
+@pytest.mark.long
 def test_all_stages_come_together_with_wordings_and_a_judge(gallery: Path, words: Path, tmp_path: Path) -> None:
     (tmp_path / "terms.json").write_text('{"castle": ["an old fort"]}')
 

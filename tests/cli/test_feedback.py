@@ -50,6 +50,7 @@ def record(gallery: Path, image: str, key: str, who: str) -> None:
         judgements.record([Judgement(digest, image, f"person:{who}", "p", VERDICTS[key], at=time.time())])
 
 
+@pytest.mark.long
 def test_photos_of_the_line_move_the_search_and_the_output_says_so(gallery: Path) -> None:
     plain = search(gallery)
     first, *_, last = (item["id"] for item in plain["items"])
@@ -64,6 +65,7 @@ def test_photos_of_the_line_move_the_search_and_the_output_says_so(gallery: Path
     assert "photos changed the searched look" in ran.stdout
 
 
+@pytest.mark.long
 def test_the_record_moves_the_search_where_it_is_wanted(gallery: Path) -> None:
     first, *_, last = (item["id"] for item in search(gallery)["items"])
     record(gallery, last, "y", "ada")
@@ -97,6 +99,7 @@ def test_what_cannot_be_moved_is_refused_with_the_way_out(gallery: Path, words: 
     assert (ran.returncode, why in ran.stderr) == (code, True), ran.stderr
 
 
+@pytest.mark.long
 def test_a_photo_that_is_both_and_a_ledger_that_is_not_there_are_sentences(gallery: Path, tmp_path: Path) -> None:
     first = search(gallery)["items"][0]["id"]
     line = ("search", "stripes", "-g", str(gallery), "--paths")

@@ -49,6 +49,7 @@ def test_what_cannot_be_copied_is_named_and_the_exit_code_is_3(gallery: Path) ->
     assert re.search(r"left out: .*0\.jpg \(no such file or directory\)", done.stderr)
 
 
+@pytest.mark.long
 def test_the_page_of_hits_opens_in_the_browser(gallery: Path) -> None:
     here = gallery.parent
     browser = here / "browser.py"

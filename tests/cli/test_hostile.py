@@ -114,6 +114,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_no_good_picture_is_lost_and_every_bad_one_is_named(folder: Path, tmp_path: Path) -> None:
     traps = plant_traps(folder)
     assert len(list(folder.iterdir())) >= 40
@@ -130,6 +131,7 @@ def test_no_good_picture_is_lost_and_every_bad_one_is_named(folder: Path, tmp_pa
     assert "30000 x 30000 pixels, over the limit" in reasons["bomb.png"]
 
 
+@pytest.mark.long
 def test_hostile_names_and_labels_stop_nothing(tmp_path: Path) -> None:
     photos, odd = tmp_path / "photos", Path(os.fsdecode(os.fsencode(tmp_path) + b"/photos/caf\xe9"))
     for seed, folder in enumerate([photos, photos / "deep", odd, photos / "d.tar", photos / "far"]):
@@ -164,6 +166,7 @@ def test_hostile_names_and_labels_stop_nothing(tmp_path: Path) -> None:
     assert failures == {"metadata.jsonl:2", "metadata.jsonl:3"}
 
 
+@pytest.mark.long
 def test_what_may_not_be_read_is_named(folder: Path, tmp_path: Path) -> None:
     (folder / "exif-1.jpg").chmod(0)
     closed = folder / "closed"
@@ -184,6 +187,7 @@ def upright(n: int) -> Callable[[Image.Image], Image.Image]:
     return lambda picture: picture.transpose(turns[n]) if n in turns else picture
 
 
+@pytest.mark.long
 def test_a_turned_photo_has_the_vector_of_the_same_photo_upright(folder: Path, tmp_path: Path) -> None:
     for n in range(1, 9):
         turned = Image.open(folder / f"exif-{n}.jpg")

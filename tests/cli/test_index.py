@@ -71,6 +71,7 @@ def expected() -> dict[str, int]:
     return {kind: wanted.count(kind) for kind in wanted}
 
 
+@pytest.mark.long
 def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
     indexed = run_eyespot("index", mess, cwd=tmp_path)
     again = run_eyespot("index", cwd=tmp_path)
@@ -87,6 +88,7 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
     assert again.stderr.splitlines()[0] == line.replace("5 embedded now, ", "")
 
 
+@pytest.mark.long
 def test_json_counts_by_kind_and_names_examples(mess: Path, tmp_path: Path) -> None:
     first, again = looked(mess, cwd=tmp_path), looked(cwd=tmp_path)
 
@@ -117,6 +119,7 @@ def test_a_dry_run_says_the_same_of_what_is_skipped(mess: Path, tmp_path: Path) 
     assert (found["pictures"], found["files"], kinds(found["skipped"])) == (8, 24, expected())
 
 
+@pytest.mark.long
 def test_only_what_was_looked_through_is_accounted_for(mess: Path, tmp_path: Path) -> None:
     draw(tmp_path / "more" / "a.jpg", 30)
     run_eyespot("index", mess, cwd=tmp_path)
@@ -127,6 +130,7 @@ def test_only_what_was_looked_through_is_accounted_for(mess: Path, tmp_path: Pat
     assert more.stderr.splitlines()[0] == line
 
 
+@pytest.mark.long
 def test_a_tar_is_accounted_for_too(tmp_path: Path) -> None:
     photo = draw(tmp_path / "a.jpg", 1)
     with tarfile.open(tmp_path / "some.tar", "w") as archive:
@@ -138,6 +142,7 @@ def test_a_tar_is_accounted_for_too(tmp_path: Path) -> None:
     assert (found["pictures"], found["paths"], kinds(found["looked"]["skipped"])) == (1, 2, {"video": 1})
 
 
+@pytest.mark.long
 def test_the_shards_of_a_folder_are_not_skipped_but_indexed(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "00000.tar", "w") as archive:
         archive.add(draw(tmp_path / "photos" / "a.jpg", 1), "a.jpg")
@@ -149,6 +154,7 @@ def test_the_shards_of_a_folder_are_not_skipped_but_indexed(tmp_path: Path) -> N
     assert (found["paths"], kinds(found["looked"]["skipped"])) == (2, {"archives": 1})
 
 
+@pytest.mark.long
 def test_one_picture_may_be_named_without_an_ending(tmp_path: Path) -> None:
     draw(tmp_path / "a.jpg", 1).rename(tmp_path / "scan")
 
@@ -158,6 +164,7 @@ def test_one_picture_may_be_named_without_an_ending(tmp_path: Path) -> None:
     assert (indexed.returncode, found.stdout) == (0, f"{tmp_path / 'scan'}\n")
 
 
+@pytest.mark.long
 def test_a_file_without_an_ending_that_cannot_be_opened_is_named(mess: Path, tmp_path: Path) -> None:
     (mess / "README").chmod(0)
 
@@ -168,6 +175,7 @@ def test_a_file_without_an_ending_that_cannot_be_opened_is_named(mess: Path, tmp
     assert {"path": str(mess / "README"), "reason": "permission denied"} in failed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("there", [True, False])
 def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, there: bool) -> None:
     disk = tmp_path / "disk"
@@ -250,6 +258,7 @@ def odd(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_pictures_with_names_that_are_not_utf8_are_indexed_found_and_shown(odd: Path, tmp_path: Path) -> None:
     indexed = run_eyespot("index", odd, cwd=tmp_path)
     again = run_eyespot("index", odd, cwd=tmp_path)
@@ -266,6 +275,7 @@ def test_pictures_with_names_that_are_not_utf8_are_indexed_found_and_shown(odd: 
     assert r"caf\xe9.jpg" in table.stdout and "unreadable" not in (tmp_path / "sheet.html").read_text()
 
 
+@pytest.mark.long
 def test_what_is_wrong_with_a_file_whose_name_is_not_utf8_is_listed_and_goes_away(odd: Path, tmp_path: Path) -> None:
     torn = odd / os.fsdecode(b"t\xf6rn.jpg")
     torn.write_bytes(b"\xff\xd8 no more")
@@ -277,6 +287,7 @@ def test_what_is_wrong_with_a_file_whose_name_is_not_utf8_is_listed_and_goes_awa
     assert run_eyespot("index", odd, "--forget", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.long
 def test_a_root_whose_name_is_not_utf8_is_indexed_and_taken_out(odd: Path, tmp_path: Path) -> None:
     root = odd / os.fsdecode(b"\xfcber")
     line = [sys.executable, "-m", "eyespot.cli", "index"]
@@ -287,6 +298,7 @@ def test_a_root_whose_name_is_not_utf8_is_indexed_and_taken_out(odd: Path, tmp_p
     assert (removed.returncode, r"\xfcber was taken out" in removed.stderr) == (0, True), removed.stderr
 
 
+@pytest.mark.long
 def test_a_gallery_with_such_names_is_exported_and_its_facts_survive_a_lost_index(odd: Path, tmp_path: Path) -> None:
     run_eyespot("index", odd, cwd=tmp_path)
     (tmp_path / ".eyespot" / "index.sqlite").unlink()

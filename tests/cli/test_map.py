@@ -19,6 +19,7 @@ def gallery(tmp_path: Path) -> Path:
     return copy_of_sample_gallery(tmp_path / "g")
 
 
+@pytest.mark.long
 def test_a_map_is_made_once_then_completed_and_made_anew_with_again(gallery: Path) -> None:
     made = json.loads(run_eyespot("map", "-g", gallery, "--json", "--sample", "60", "--seed", "3").stdout)
     assert (made["photos"], made["computed"], made["placed"], made["seed"]) == (208, 60, 148, 3)

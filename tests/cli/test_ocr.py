@@ -45,6 +45,7 @@ def test_a_dry_run_reads_no_text(photos: Path, tmp_path: Path) -> None:
     assert done.returncode == 2 and "--ocr and --dry-run exclude each other" in done.stderr
 
 
+@pytest.mark.long
 @requires("rapidocr")
 def test_signs_are_read_once_and_found_by_their_words(photos: Path, tmp_path: Path) -> None:
     first = run_eyespot("index", photos, "--ocr", "--workers", 1, cwd=tmp_path)

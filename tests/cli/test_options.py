@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 import typer
 
 from eyespot.cli import app
@@ -66,6 +67,7 @@ def untried(command: Any) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_every_option_is_tried_through_its_verb() -> None:
     eyespot = typer.main.get_command(app)
 

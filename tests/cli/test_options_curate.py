@@ -63,6 +63,7 @@ def collected(export: Path, *more: object) -> dict[str, dict[str, Any]]:
     return {one["observation"]: one for one in inat.coco(out)["images"]}
 
 
+@pytest.mark.long
 def test_a_collection_is_grouped_coarsened_and_made_small_as_asked(export: Path) -> None:
     (export.parent / "hidden.csv").write_text("name\nParus major\n")
     usual = collected(export)
@@ -80,17 +81,20 @@ def test_a_collection_is_grouped_coarsened_and_made_small_as_asked(export: Path)
     assert usual["tit"]["latitude"] == 50 and other["tit"]["latitude"] % 3 in (0, 1.5)
 
 
+@pytest.mark.long
 def test_what_is_less_accurate_than_asked_is_coarsened(export: Path) -> None:
     assert not any(one["coarsened"] for one in collected(export).values())
     assert all(one["coarsened"] for one in collected(export, "--accuracy", 5).values())
 
 
+@pytest.mark.long
 def test_photos_that_were_flagged_are_left_out(export: Path) -> None:
     (export.parent / "flagged.csv").write_text("photo\nphoto-1\n")
 
     assert set(collected(export, "--flagged", export.parent / "flagged.csv")) == {"a", "far"}
 
 
+@pytest.mark.long
 def test_another_seed_draws_another_sparrow(export: Path) -> None:
     drawn = [set(collected(export, "--cap", 1, "--seed", seed)) for seed in range(2)]
 
@@ -216,6 +220,7 @@ def labelled(tmp_path: Path) -> tuple[str, Path]:
     return where
 
 
+@pytest.mark.long
 def test_an_hour_costs_what_is_paid_for_it(labelled: tuple[str, Path], tmp_path: Path) -> None:
     """Thirty marks came at once, and one a moment later; at a billion an hour the moment costs something."""
     (tmp_path / "later.csv").write_text("image,mark\nclip-retrieval:pictures/0029.jpg,d\n")
@@ -228,6 +233,7 @@ def test_an_hour_costs_what_is_paid_for_it(labelled: tuple[str, Path], tmp_path:
     assert costs[0] == 0 < costs[1] and costs[2] == pytest.approx(2 * costs[1], abs=0.011)
 
 
+@pytest.mark.long
 def test_two_who_labelled_the_same_differ_until_it_is_settled(labelled: tuple[str, Path]) -> None:
     (pair,) = run_json("annotate", "agreement", *labelled)["1"]["pairs"]
     (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
@@ -238,6 +244,7 @@ def test_two_who_labelled_the_same_differ_until_it_is_settled(labelled: tuple[st
     assert settled.exit_code == 0 and run_json("annotate", "disputes", *labelled) == {"1": []}
 
 
+@pytest.mark.long
 def test_what_nobody_disputes_is_not_settled(labelled: tuple[str, Path]) -> None:
     (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
     agreed = dispute["image"].replace("0001.jpg", "0000.jpg")
@@ -257,6 +264,7 @@ def test_who_disagrees_settles_their_own_dispute_only_when_they_say_so(labelled:
         assert [note[:2] for note in store.team.notes("1")[dispute["image"]]] == [("Bo", "a stork")]
 
 
+@pytest.mark.long
 def test_flags_are_raised_listed_and_leave_the_set(labelled: tuple[str, Path], tmp_path: Path) -> None:
     photo = "clip-retrieval:pictures/0003.jpg"
     for kind, reason in (("face", ""), ("other", "a drawing")):
@@ -275,6 +283,7 @@ def test_flags_are_raised_listed_and_leave_the_set(labelled: tuple[str, Path], t
     assert "0003,0003.jpg,face,,Ada," in (tmp_path / "flags.csv").read_text()
 
 
+@pytest.mark.long
 def test_queries_are_given_and_taken_and_a_team_has_a_line_of_its_own(labelled: tuple[str, Path]) -> None:
     given = run_cli("annotate", "assign", "Bo", "1", "--as", "Lea", *labelled)
     with AnnotationStore(Path(labelled[1]) / "ledger.sqlite") as store:
@@ -301,6 +310,7 @@ def test_an_audit_draws_as_many_as_asked_and_the_same_by_the_same_seed(tmp_path:
     assert [len(photos) for photos in drawn] == [6, 6, 6] and drawn[0] != drawn[2]
 
 
+@pytest.mark.long
 def test_a_second_person_joins_an_audit_of_which_a_share_is_labelled_twice(tmp_path: Path) -> None:
     where = ("-g", world.gallery(tmp_path, 12, 3))
     lines = [f"1 Q0 pictures/{photo:04d}.jpg {photo + 1} {-photo} t" for photo in range(12)]
@@ -338,6 +348,7 @@ def test_the_photos_of_a_ranking_are_listed(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.long
 def test_only_sets_without_problems_are_exported_and_reranked_as_deep_as_asked(
     labelled: tuple[str, Path], tmp_path: Path
 ) -> None:
@@ -452,6 +463,7 @@ def test_building_ends_when_the_budget_is_spent(
     assert isinstance(cut.exception, BudgetSpent) and calls == (2 if limit == 2 else 1)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("paid")
 @pytest.mark.parametrize("verb", ["rmir", "recos"])
 def test_what_failed_is_asked_again_when_told_so(verb: str, photographed: dict[str, Path], tmp_path: Path) -> None:
@@ -468,6 +480,7 @@ def table_of(verb: str) -> str:
     return {"rmir": "queries", "recos": "captions"}[verb]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("paid")
 @pytest.mark.parametrize("verb", ["rmir", "recos"])
 def test_a_run_that_lost_records_leaves_the_earlier_set_unless_told_to_replace_it(

@@ -100,6 +100,7 @@ def own(tmp_path: Path, dated: Path) -> Path:
     return tmp_path / "own"
 
 
+@pytest.mark.long
 def test_a_search_ends_when_the_money_is_spent(dated: Path, server: Double, tenth: Path, tmp_path: Path) -> None:
     line = ("search", "a colour", "-g", dated, "--rerank", "openai:tiny", "--ledger", tmp_path / "ledger.sqlite")
 

@@ -111,6 +111,7 @@ def test_for_people_the_table_and_where_it_comes_from(table: Path) -> None:
     assert "int8" in done.stdout and "are assumed" in done.stderr
 
 
+@pytest.mark.long
 def test_an_encoder_nobody_knows_needs_its_dim(table: Path) -> None:
     with pytest.raises(UsageError, match="--dim"):
         plan("--images", "1M", "-e", "hf:some/model", "--slopes", str(table))
@@ -200,6 +201,7 @@ def test_money_follows_hours() -> None:
     assert [(one.step, one.hours, one.money) for one in steps] == [("embedding", None, None), ("codes", 1.0, 4.0)]
 
 
+@pytest.mark.long
 def test_a_machine_is_measured_whole(tmp_path: Path) -> None:
     """What is measured is what a plan needs, and what was known beside it stays."""
     known = read_slopes(None)
@@ -287,6 +289,7 @@ def test_of_rented_machines_the_least_money_is_chosen() -> None:
     )
 
 
+@pytest.mark.long
 @given(st.floats(1.0, 100), st.floats(50, 99.9))
 def test_whoever_has_time_for_one_query_alone_may_have_people(room: float, percentile: float) -> None:
     assert busiest(room, round(percentile, 1)) > 0

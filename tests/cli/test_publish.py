@@ -33,6 +33,7 @@ def published(indexed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return url
 
 
+@pytest.mark.long
 def test_a_published_gallery_is_searched_by_its_address(published: str, tmp_path: Path) -> None:
     here = run_eyespot("search", "green stripes", "-g", tmp_path / "gallery", "--json")
     there = run_eyespot("search", "green stripes", "-g", published, "--json")
@@ -49,6 +50,7 @@ def test_what_writes_to_a_gallery_is_refused_there(published: str, tmp_path: Pat
         assert refused.returncode == 2 and "can be searched, not written" in refused.stderr
 
 
+@pytest.mark.long
 def test_judgements_go_along_once(published: str, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
@@ -80,6 +82,7 @@ def test_a_kill_before_the_list_was_written_doubles_no_judgement(published: str,
     assert pq.read_table(table).num_rows == 3
 
 
+@pytest.mark.long
 def test_another_ledger_is_refused_not_left_out(published: str, tmp_path: Path) -> None:
     place = tmp_path / "gallery"
     search = ("search", "stripes", "-g", place, "--rerank", "encoder:starter")
@@ -101,6 +104,7 @@ def test_what_only_looks_new_is_not_sent_and_not_counted(published: str, tmp_pat
     assert json.loads(done.stdout) == {"url": published, "sent": 0, "bytes": 0, "known": 7}
 
 
+@pytest.mark.long
 def test_a_plain_folder_is_an_address_too(published: str, tmp_path: Path) -> None:
     """`published` is there for what it sets up; what could not be read is known at home alone."""
     done = run_eyespot("publish", "plain", "-g", tmp_path / "gallery", "--json", cwd=tmp_path)
@@ -112,6 +116,7 @@ def test_a_plain_folder_is_an_address_too(published: str, tmp_path: Path) -> Non
     assert refused.returncode == 2 and "where the gallery was indexed" in refused.stderr
 
 
+@pytest.mark.long
 def test_check_sends_again_what_was_damaged_there(published: str, tmp_path: Path) -> None:
     place = next((tmp_path / "store" / "shards").rglob("*.npy"))
     place.write_bytes(place.read_bytes()[:-1] + b"x")

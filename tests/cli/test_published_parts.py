@@ -84,6 +84,7 @@ def test_a_verb_brings_the_space_that_it_reads(
         assert spaces_there(tmp_path) == spaces
 
 
+@pytest.mark.long
 def test_an_evaluation_brings_the_space_of_its_encoder(url: str, tmp_path: Path) -> None:
     (tmp_path / "own" / "queries.tsv").write_text("id\ttext\nq1\tstripes\n")
     items = json.loads(run_eyespot("search", "stripes", "-g", tmp_path / "gallery", "--json").stdout)["items"]
@@ -107,6 +108,7 @@ def test_a_server_brings_the_space_of_its_encoder(url: str, tmp_path: Path) -> N
     assert spaces_there(tmp_path) == {"starter"}
 
 
+@pytest.mark.long
 def test_a_second_search_needs_no_more_files(url: str, tmp_path: Path) -> None:
     first = run_eyespot("search", "stripes", "-g", url, "--json")
     for shard in (tmp_path / "store" / "shards").iterdir():

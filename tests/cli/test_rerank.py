@@ -140,6 +140,7 @@ def test_a_person_needs_a_terminal(made: Path, ledger: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_picture_that_is_gone_fails_alone_with_exit_code_3(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     for name in NAMES[:3]:
@@ -189,6 +190,7 @@ def test_all_calls_are_counted_where_a_budget_cuts_pairs_short(made: Path, ledge
     assert found["verdicts"]["tokens_in"] == sum(spent.tokens_in for spent in recorded) == 700
 
 
+@pytest.mark.long
 def test_a_word_among_probabilities_is_told_and_its_way_out_works(made: Path, ledger: Path, server: Double) -> None:
     server.script = [chat("Yes")]
     words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 6)
@@ -249,6 +251,7 @@ def test_a_table_of_terms_is_searched_as_well(made: Path, tmp_path: Path) -> Non
 # -- eval -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_benchmark_shows_both_stages_and_the_bound(made: Path, own: Path, ledger: Path) -> None:
     words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--depth", 3, "--ledger", ledger)
 
@@ -259,6 +262,7 @@ def test_a_benchmark_shows_both_stages_and_the_bound(made: Path, own: Path, ledg
     assert "3 verdicts from the ledger, 0 asked" in run_cli(*words).stderr
 
 
+@pytest.mark.long
 def test_a_run_of_files_is_judged_by_the_gallerys_pictures(made: Path, own: Path, ledger: Path, tmp_path: Path) -> None:
     """The run is upside down; a judge of all six puts them as the encoder alone does."""
     words = ("eval", "own", "--data", own, "-g", made)
@@ -274,6 +278,7 @@ def test_a_run_of_files_is_judged_by_the_gallerys_pictures(made: Path, own: Path
     assert again.header["judge"] == "encoder:starter" and again.header["verdicts"]["asked"] == 6
 
 
+@pytest.mark.long
 def test_the_same_numbers_again_from_their_summary(made: Path, own: Path, ledger: Path, tmp_path: Path) -> None:
     words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--depth", 3, "--ledger", ledger)
     first = run_json(*words)
@@ -285,6 +290,7 @@ def test_the_same_numbers_again_from_their_summary(made: Path, own: Path, ledger
     assert again["made"]["judge"] == "encoder:starter"
 
 
+@pytest.mark.long
 def test_a_dry_run_of_a_benchmark_counts_all_queries(made: Path, own: Path, ledger: Path) -> None:
     words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--depth", 4, "--ledger", ledger)
 
@@ -304,6 +310,7 @@ def test_how_much_the_judge_counts_is_learned_on_the_other_split(made: Path, own
     assert isinstance(refused, UsageError) and "a split other than" in str(refused)
 
 
+@pytest.mark.long
 def test_half_judged_numbers_are_not_shown(made: Path, own: Path, ledger: Path, server: Double) -> None:
     words = ("eval", "own", "--data", own, "-g", made, "--rerank", "openai:tiny", "--ledger", ledger)
 
@@ -315,6 +322,7 @@ def test_half_judged_numbers_are_not_shown(made: Path, own: Path, ledger: Path, 
         assert sum(row.judgement.spent.calls for row in judgements.rows()) == len(server.answered) == 6
 
 
+@pytest.mark.long
 def test_a_judge_in_words_scores_as_its_verdicts_in_a_file_do(
     made: Path, own: Path, ledger: Path, server: Double, tmp_path: Path
 ) -> None:

@@ -29,11 +29,13 @@ def photo(part: str) -> Path:
     return found
 
 
+@pytest.mark.long
 def test_words_find_pictures_of_what_they_name(search: Search) -> None:
     assert "windmill" in search("a windmill", "-k", 1)[0]["title"].lower()
     assert {item["category"] for item in search("a fish", "-k", 5)} == {"categorization/fishes"}
 
 
+@pytest.mark.long
 def test_a_picture_finds_itself_first(search: Search) -> None:
     picture = search("a fish", "-k", 1)[0]["path"]
 
@@ -43,6 +45,7 @@ def test_a_picture_finds_itself_first(search: Search) -> None:
     assert second["score"] < 0.999
 
 
+@pytest.mark.long
 def test_words_and_a_picture_and_minus_work_together(search: Search) -> None:
     picture = search("a fish", "-k", 1)[0]["path"]
 
@@ -55,6 +58,7 @@ def test_words_and_a_picture_and_minus_work_together(search: Search) -> None:
     assert rank[picture] < 10 < {item["path"]: item["rank"] for item in without}[picture]
 
 
+@pytest.mark.long
 def test_why_says_what_terms_and_words_add_to_the_score(search: Search, sample_gallery: Path) -> None:
     (hit,) = search("2:windmill + grass - people", "-k", 1, "--why", "--by", "look")
     (worded,) = search("a windmill", "-k", 1, "--why")
@@ -70,6 +74,7 @@ def test_why_says_what_terms_and_words_add_to_the_score(search: Search, sample_g
     assert listed.returncode == 2 and "--why needs words" in listed.stderr
 
 
+@pytest.mark.long
 def test_a_filter_gives_every_row_it_lets_through_and_no_other(search: Search) -> None:
     everything = search("sun", "-k", 500, "--ungrouped")
     fishes = search("sun", "-k", 500, "--where", "category = 'categorization/fishes'")
@@ -92,6 +97,7 @@ def test_json_has_the_promised_shape(sample_gallery: Path) -> None:
     assert {"title", "category", "author", "licence", "width", "taken", "latitude"} <= found["items"][0].keys()
 
 
+@pytest.mark.long
 def test_paths_are_one_a_line_and_the_table_has_titles(sample_gallery: Path) -> None:
     paths = run_eyespot("search", "a windmill", "-g", sample_gallery, "-k", 3, "--paths").stdout.splitlines()
     table = run_eyespot("search", "a windmill", "-g", sample_gallery, "-k", 3).stdout.splitlines()
@@ -100,6 +106,7 @@ def test_paths_are_one_a_line_and_the_table_has_titles(sample_gallery: Path) -> 
     assert all(path in line for path, line in zip(paths, table, strict=True))
 
 
+@pytest.mark.long
 def test_names_that_would_break_a_line_or_act_on_a_terminal_are_spelled_out(tmp_path: Path) -> None:
     name = "two\nlines \x1b[31mred \u202egpj.jpg"
     draw(tmp_path / "photos" / name, 1)
@@ -121,6 +128,7 @@ def test_names_that_would_break_a_line_or_act_on_a_terminal_are_spelled_out(tmp_
     assert (item["rank"], item["path"], item["score"] < 1) == (1, place, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["--json", "--paths", "-k3"])
 def test_a_full_disk_under_the_output_is_one_sentence(sample_gallery: Path, form: str) -> None:
     line = f"{sys.executable} -m eyespot.cli search windmill -g {sample_gallery} {form} > /dev/full"
@@ -132,6 +140,7 @@ def test_a_full_disk_under_the_output_is_one_sentence(sample_gallery: Path, form
     assert last == "eyespot: cannot write what was found (no space left on device); make room, or send it elsewhere"
 
 
+@pytest.mark.long
 def test_a_tar_that_became_junk_leaves_boxes_on_the_sheet(tmp_path: Path) -> None:
     place = draw(tmp_path / "photos" / "a.jpg", 1)
     with tarfile.open(tmp_path / "photos.tar", "w") as archive:
@@ -216,6 +225,7 @@ def dated(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_filters_without_words_list_by_date(dated: Path) -> None:
     def names(*words: object) -> list[str]:
         return [Path(line).stem for line in run_eyespot("search", *words, "--paths", cwd=dated).stdout.splitlines()]
@@ -252,6 +262,7 @@ def test_without_a_gallery_the_way_to_one_is_said(tmp_path: Path) -> None:
     assert "eyespot index" in result.stderr
 
 
+@pytest.mark.long
 def test_a_language_the_encoder_does_not_know_is_told(sample_gallery: Path) -> None:
     german = run_eyespot("search", "ein Reiher steht im Wasser", "-g", sample_gallery)
     english = run_eyespot("search", "a heron stands in the water", "-g", sample_gallery)

@@ -46,6 +46,7 @@ def serving(gallery: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str],
         process.communicate()
 
 
+@pytest.mark.long
 def test_it_answers_at_the_address_it_tells_and_ends_with_ctrl_c(sample_gallery: Path, tmp_path: Path) -> None:
     with serving(sample_gallery, "--cache", str(tmp_path / "cache")) as (process, address):
         with urllib.request.urlopen(f"{address}healthz", timeout=60) as answer:
@@ -56,6 +57,7 @@ def test_it_answers_at_the_address_it_tells_and_ends_with_ctrl_c(sample_gallery:
     assert (process.returncode, out) == (130, "")
 
 
+@pytest.mark.long
 def test_the_owner_without_a_name_finds_the_searches_after_a_restart(sample_gallery: Path, tmp_path: Path) -> None:
     gallery = shutil.copytree(sample_gallery, tmp_path / "gallery")
     with serving(gallery) as (process, address):
@@ -76,6 +78,7 @@ def test_no_history_is_kept_where_the_owner_wants_none(sample_gallery: Path, tmp
         urllib.request.urlopen(f"{address}history", timeout=60)
 
 
+@pytest.mark.long
 def test_other_addresses_get_a_fresh_token_that_no_log_sees(sample_gallery: Path, tmp_path: Path) -> None:
     words = ("--host", "0.0.0.0", "--always-token", "--cache", str(tmp_path / "cache"))
     with serving(sample_gallery, *words) as (_, address):
@@ -161,6 +164,7 @@ def test_small_answers_do_not_wait_for_acknowledgements() -> None:
     assert [bool(one) for one in options] == [True]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["stops", "drips", "second"])
 def test_a_half_sent_head_is_closed(sample_gallery: Path, tmp_path: Path, way: str) -> None:
     words = ("--timeout", "1", "--cache", str(tmp_path / "cache"))
@@ -210,6 +214,7 @@ def test_what_is_no_http_is_refused_with_a_problem(sample_gallery: Path, tmp_pat
     assert problem["status"] == 400 and "send HTTP/1.1" in problem["detail"]
 
 
+@pytest.mark.long
 def test_six_hundred_half_sent_heads_keep_nobody_out(sample_gallery: Path, tmp_path: Path) -> None:
     with serving(sample_gallery, "--cache", str(tmp_path / "cache")) as (_, address), ExitStack() as opened:
         clients = [opened.enter_context(connected(address)) for _ in range(600)]

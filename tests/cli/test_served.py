@@ -46,6 +46,7 @@ def ran(server: Double, *words: object) -> Any:
     return done
 
 
+@pytest.mark.long
 def test_a_gallery_is_searched_by_a_picture_with_a_question_as_one_input(
     server: Double, photos: Path, tmp_path: Path
 ) -> None:
@@ -84,6 +85,7 @@ def test_an_rmir_set_is_scored_with_both_as_one_input(server: Double, photos: Pa
     assert {one: {hit.image[:-1] for hit in run[one][:4]} for one in run} == {one: {after[one]} for one in after}
 
 
+@pytest.mark.long
 def test_a_server_that_fails_in_between_stops_the_run_and_the_same_line_goes_on(
     server: Double, photos: Path, tmp_path: Path
 ) -> None:

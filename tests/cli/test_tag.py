@@ -64,6 +64,7 @@ def judged_by_ada(gallery: Path, text: str, grouped: bool = False) -> None:
         Calibrated(JudgeRerank(ada, ledger, 100), 30)(query, collection.answered(query, chain))
 
 
+@pytest.mark.long
 def test_labels_become_a_column_that_filters(gallery: Path) -> None:
     done = run_eyespot("tag", "a tower, an animal", "--others", "food", "-g", gallery, "--json")
 
@@ -79,6 +80,7 @@ def test_labels_become_a_column_that_filters(gallery: Path) -> None:
     assert "nobody calibrated a tower, an animal" in done.stderr
 
 
+@pytest.mark.long
 def test_a_second_run_takes_the_place_of_the_first_and_columns_stand_side_by_side(gallery: Path) -> None:
     run_eyespot("tag", "a tower, an animal", "-g", gallery)
     run_eyespot("tag", "a tower, an animal", "-g", gallery, "--column", "other_tag")
@@ -123,6 +125,7 @@ def test_verdicts_of_a_person_make_probabilities(gallery: Path) -> None:
     assert all(float(str(probabilities[name])) >= 0.6 for name, label in stored.items() if label)
 
 
+@pytest.mark.long
 def test_verdicts_on_the_best_of_each_group_speak_for_its_copies(made: Path, tmp_path: Path) -> None:
     """The page spreads verdicts over groups, the terminal over photos."""
     gallery = tmp_path / "g"
@@ -185,6 +188,7 @@ def test_what_makes_no_sense_is_one_sentence(words: list[str], sentence: str, tm
     assert (done.returncode, done.stderr.startswith(f"eyespot: {sentence}")) == (2, True), done.stderr
 
 
+@pytest.mark.long
 def test_filters_limit_which_pictures_get_labels(gallery: Path) -> None:
     before = eyespot.open(gallery).view.facts(list(range(60)))
     wide = sum(facts["width"] > 330 for facts in before)
@@ -200,6 +204,7 @@ def test_filters_limit_which_pictures_get_labels(gallery: Path) -> None:
     assert counted("--before", "1990") == counted("--near", "0,0,1") == counted("--label", "camera=none") == 0
 
 
+@pytest.mark.long
 def test_verdicts_may_lie_in_another_ledger(gallery: Path, tmp_path: Path) -> None:
     judged_by_ada(gallery, "a tower")
     shutil.copy(gallery / "ledger.sqlite", tmp_path / "ada.sqlite")

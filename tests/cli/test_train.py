@@ -114,6 +114,7 @@ def test_a_model_that_does_not_help_is_not_named(pairs: Path, tmp_path: Path) ->
     assert (tmp_path / "out" / "model" / "config.yml").is_file()
 
 
+@pytest.mark.long
 def test_a_model_that_helps_is_named_by_the_default_preset(tmp_path: Path) -> None:
     """Texts have an aspect that no image has: the identity start learns to look away from it."""
     rng = np.random.default_rng(0)
@@ -132,6 +133,7 @@ def test_a_model_that_helps_is_named_by_the_default_preset(tmp_path: Path) -> No
     assert "the model finds more than the vectors as they are: RR" in ran.stderr
 
 
+@pytest.mark.long
 def test_held_out_captions_of_a_gallery_validate_what_others_train(gallery: Path, pairs: Path, tmp_path: Path) -> None:
     names = [Path(path).name for path in sorted(Path(sample.photos()).rglob("*.jpg"))[:24]]
     for file, some in (("train.csv", names), ("held.csv", names[20:])):
@@ -229,6 +231,7 @@ def test_a_gallery_asks_where_its_texts_are(gallery: Path, tmp_path: Path) -> No
     assert isinstance(ran.exception, UsageError) and "--captions FILE or --captions COLUMN" in str(ran.exception)
 
 
+@pytest.mark.long
 def test_a_backbone_is_trained_and_indexes_the_same_gallery(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     model = tiny_models.hf_clip(tmp_path / "clip")

@@ -25,6 +25,7 @@ def test_every_format_has_help_with_the_filters_of_a_search(name: str) -> None:
     assert all(option in output for option in ("--where", "--label", "--after", "--near", "--ids", "--all-columns"))
 
 
+@pytest.mark.long
 def test_what_fits_the_filters_and_ids_is_written(sample_gallery: Path, tmp_path: Path) -> None:
     found = run_eyespot("search", "a fish", "-g", sample_gallery, "-k", 20, "--json")
     ids = [item["id"] for item in json.loads(found.stdout)["items"]]
@@ -38,6 +39,7 @@ def test_what_fits_the_filters_and_ids_is_written(sample_gallery: Path, tmp_path
     assert json.loads(done.stdout)["rows"] == 5
 
 
+@pytest.mark.long
 def test_licences_travel_with_the_names_that_they_ask_for(sample_gallery: Path, tmp_path: Path) -> None:
     done = run_eyespot("export", "webdataset", "out", "-g", sample_gallery, "--shard-rows", 100, cwd=tmp_path)
 
@@ -51,6 +53,7 @@ def test_licences_travel_with_the_names_that_they_ask_for(sample_gallery: Path, 
     assert item["licence"] and item["author"] and item["title"]
 
 
+@pytest.mark.long
 def test_pictures_that_are_gone_are_named_and_the_exit_code_says_so(tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     photos.mkdir()
@@ -66,6 +69,7 @@ def test_pictures_that_are_gone_are_named_and_the_exit_code_says_so(tmp_path: Pa
     assert len(list((tmp_path / "out").rglob("*.jpg"))) == 3
 
 
+@pytest.mark.long
 def test_a_taken_folder_and_an_empty_choice_are_refused(sample_gallery: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine").touch()
@@ -96,6 +100,7 @@ def test_a_killed_export_leaves_no_folder_and_runs_again(tmp_path: Path) -> None
     assert len(list((tmp_path / "out").rglob("*.jpg"))) == 208
 
 
+@pytest.mark.long
 def test_a_detectors_boxes_can_be_filtered_by(tmp_path: Path) -> None:
     gallery = copy_of_sample_gallery(tmp_path / "gallery")
     name = sorted(sample.photos().glob("*.jpg"))[0].name

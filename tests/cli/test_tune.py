@@ -65,6 +65,7 @@ def test_the_fastest_that_finds_enough_is_kept_and_searched(gallery: Path, tmp_p
     assert ("% of the nearest were found" in searched.stderr) is not answer["exact"]
 
 
+@pytest.mark.long
 def test_a_table_ends_in_exact_search(gallery: Path) -> None:
     done = run_tune("-g", gallery, "--kind", "pq", "--recall", 0.5)
 
@@ -83,12 +84,14 @@ def test_a_dry_run_builds_nothing(tmp_path: Path) -> None:
     assert names_in(view) == [] and not (tmp_path / "gallery" / "indexes").exists()
 
 
+@pytest.mark.long
 def test_lists(gallery: Path) -> None:
     found = tune_report("-g", gallery, "--kind", "ivf", "--recall", 0.8)
 
     assert found["settings"]["kind"] == "ivf" and found["settings"]["lists"] == 128
 
 
+@pytest.mark.long
 def test_rabitq(gallery: Path) -> None:
     found = tune_report("-g", gallery, "--kind", "rabitq", "--recall", 0.8)
 
@@ -134,6 +137,7 @@ def test_lance(gallery: Path) -> None:
     assert json.loads(answer.stdout)["exact"] is False and "WARN" not in answer.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "package"), KINDS)
 def test_an_index_is_published_with_its_gallery(
     gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, package: str
@@ -152,6 +156,7 @@ def test_an_index_is_published_with_its_gallery(
     assert json.loads(there.stdout).get("recall") == json.loads(here.stdout).get("recall")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "package"), KINDS)
 def test_without_room_on_the_disk_it_is_said_and_nothing_is_kept(gallery: Path, kind: str, package: str) -> None:
     pytest.importorskip(package)
@@ -166,6 +171,7 @@ def test_without_room_on_the_disk_it_is_said_and_nothing_is_kept(gallery: Path, 
     assert names_in(view_of(gallery)) == before and not list(gallery.rglob(".building"))
 
 
+@pytest.mark.long
 def test_queries_of_your_own(gallery: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "q.npy", 3 * drawn(20, 0))
     (tmp_path / "q.txt").write_text("\n".join(f"{n} birds" for n in range(12)) + "\n")
@@ -175,6 +181,7 @@ def test_queries_of_your_own(gallery: Path, tmp_path: Path) -> None:
         assert (found["measured"]["queries"], found["measured"]["source"]) == (half, name)
 
 
+@pytest.mark.long
 def test_where_nothing_finds_enough_nothing_is_kept(tmp_path: Path) -> None:
     """Vectors without any structure: short codes say nothing of them."""
     noise = np.random.default_rng(0).standard_normal((2100, DIM)).astype(np.float32)
@@ -213,6 +220,7 @@ def test_what_makes_no_sense_is_refused(
     assert isinstance(done.exception, EyespotError) and said_so in str(done.exception), done.output
 
 
+@pytest.mark.long
 def test_words_are_measured_beside_pictures(gallery: Path) -> None:
     found = tune_report("-g", gallery, "--kind", "pq", "--recall", 0.9)["measured"]
 
@@ -220,6 +228,7 @@ def test_words_are_measured_beside_pictures(gallery: Path) -> None:
     assert found["recall"] == min(found["shares"].values()) >= 0.9 and 0 <= found["exact"] <= 1
 
 
+@pytest.mark.long
 def test_without_its_encoder_a_gallery_is_tuned_for_pictures_only(tmp_path: Path) -> None:
     take(tmp_path / "gallery", drawn(2500, 0), encoder="nobody:model")
 

@@ -50,6 +50,7 @@ def test_retries_are_shown_and_neither_the_prompt_nor_the_key(gallery: Path, tmp
     assert KEY not in lines and QUERY not in lines
 
 
+@pytest.mark.long
 def test_a_search_is_in_the_query_log_without_its_words(gallery: Path) -> None:
     done = eyespot("--verbose", "search", QUERY, "-g", gallery)
 
@@ -57,6 +58,7 @@ def test_a_search_is_in_the_query_log_without_its_words(gallery: Path) -> None:
     assert QUERY not in done.stderr
 
 
+@pytest.mark.long
 def test_nothing_is_logged_without_the_option(gallery: Path, tmp_path: Path) -> None:
     lines = stderr_of(gallery, tmp_path / "l.sqlite")
 

@@ -67,6 +67,7 @@ def test_a_verb_alone_is_the_verb_among_all(verb: str) -> None:
     assert alone.stdout == among.stdout
 
 
+@pytest.mark.long
 def test_two_lines_from_a_folder_of_photos_to_a_picture(tmp_path: Path) -> None:
     some_photos(tmp_path / "photos")
 
@@ -78,6 +79,7 @@ def test_two_lines_from_a_folder_of_photos_to_a_picture(tmp_path: Path) -> None:
     assert (tmp_path / ".eyespot" / "gallery.toml").is_file()
 
 
+@pytest.mark.long
 def test_settings_go_from_option_to_environment_to_file_to_default(tmp_path: Path) -> None:
     photos = some_photos(tmp_path / "photos")
     (tmp_path / "eyespot.toml").write_text('gallery = "from-file"\n\n[search]\nk = 1\n')
@@ -99,6 +101,7 @@ def test_a_broken_settings_file_is_named(tmp_path: Path) -> None:
     assert (result.returncode, "eyespot.toml cannot be read" in result.stderr) == (2, True)
 
 
+@pytest.mark.long
 def test_failures_are_listed_with_their_reason_and_exit_code_three(tmp_path: Path) -> None:
     photos = some_photos(tmp_path / "photos")
     (photos / "zero.jpg").write_bytes(b"")
@@ -120,6 +123,7 @@ def test_failures_are_listed_with_their_reason_and_exit_code_three(tmp_path: Pat
     assert table.stdout == f"{photos / 'zero.jpg'}\tempty file\n"
 
 
+@pytest.mark.long
 def test_settings_that_cannot_be_meant_are_told(tmp_path: Path) -> None:
     lines = ["[search]", "kk = 2"]
     (tmp_path / "eyespot.toml").write_text("\n".join(['galery = "x"', *lines]))
@@ -140,6 +144,7 @@ def test_settings_that_cannot_be_meant_are_told(tmp_path: Path) -> None:
         assert (result.returncode, "Traceback" in result.stderr) == (2, False), result.stderr
 
 
+@pytest.mark.long
 def test_a_setting_for_indexing_does_not_say_who_made_imported_vectors(tmp_path: Path) -> None:
     run_eyespot("index", some_photos(tmp_path / "photos"), cwd=tmp_path)
     run_eyespot("export", "npy", "out", cwd=tmp_path)
@@ -152,6 +157,7 @@ def test_a_setting_for_indexing_does_not_say_who_made_imported_vectors(tmp_path:
     assert "say which encoder made the vectors" in unsaid.stderr
 
 
+@pytest.mark.long
 def test_a_tilde_in_a_gallery_path_is_the_home_folder(tmp_path: Path) -> None:
     photos, home = some_photos(tmp_path / "photos", 1), str(tmp_path / "home")
     (tmp_path / "eyespot.toml").write_text('gallery = "~/from-file"')
@@ -172,6 +178,7 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / ".eyespot").exists()
 
 
+@pytest.mark.long
 def test_a_folder_is_taken_out_and_the_way_to_it_is_said(tmp_path: Path) -> None:
     first, second = some_photos(tmp_path / "first"), tmp_path / "my disk"
     draw(second / "other.jpg", 20)
@@ -187,6 +194,7 @@ def test_a_folder_is_taken_out_and_the_way_to_it_is_said(tmp_path: Path) -> None
     assert json.loads(taken.stdout)["pictures"] == 4
 
 
+@pytest.mark.long
 def test_a_dry_run_tells_what_is_new_or_changed(tmp_path: Path) -> None:
     photos = some_photos(tmp_path / "photos")
     run_eyespot("index", photos, cwd=tmp_path)
@@ -214,6 +222,7 @@ def test_a_path_that_cannot_be_indexed_leaves_nothing_behind(tmp_path: Path, mor
     assert not (tmp_path / ".eyespot").exists()
 
 
+@pytest.mark.long
 def test_a_known_root_that_is_away_is_no_error(tmp_path: Path) -> None:
     photos = some_photos(tmp_path / "photos")
     run_eyespot("index", photos, cwd=tmp_path)
@@ -224,6 +233,7 @@ def test_a_known_root_that_is_away_is_no_error(tmp_path: Path) -> None:
     assert (again.returncode, "its pictures are kept" in again.stderr) == (0, True)
 
 
+@pytest.mark.long
 def test_what_nobody_foresaw_is_one_sentence_too(tmp_path: Path) -> None:
     script = (
         "import sys; from eyespot import cli\n"
@@ -241,6 +251,7 @@ def test_what_nobody_foresaw_is_one_sentence_too(tmp_path: Path) -> None:
     assert len(plain.stderr.splitlines()) == 1 and "Traceback" in debug.stderr
 
 
+@pytest.mark.long
 def test_doctor_knows_versions_encoders_and_a_pinned_blas(sample_gallery: Path) -> None:
     report = json.loads(run_eyespot("doctor", "-g", sample_gallery, "--json", OPENBLAS_CORETYPE="Haswell").stdout)
 
@@ -252,6 +263,7 @@ def test_doctor_knows_versions_encoders_and_a_pinned_blas(sample_gallery: Path) 
     ]
 
 
+@pytest.mark.long
 def test_doctor_finds_vectors_that_no_longer_fit_their_encoder(tmp_path: Path) -> None:
     run_eyespot("index", some_photos(tmp_path / "photos"), cwd=tmp_path)
     (note,) = (tmp_path / ".eyespot" / "shards" / "00000").glob("starter-*.toml")
@@ -280,6 +292,7 @@ def test_the_demo_writes_pictures_to_look_at_and_prints_five_searches(tmp_path: 
     assert not list(tmp_path.glob(".eyespot*"))
 
 
+@pytest.mark.long
 def test_a_reader_that_goes_away_is_no_error(sample_gallery: Path) -> None:
     line = f"{sys.executable} -m eyespot.cli search windmill -k 200 --by look -g {sample_gallery} | head -n 1"
 
@@ -318,6 +331,7 @@ def test_a_newer_gallery_is_refused_with_the_way_out(tmp_path: Path) -> None:
     assert (result.returncode, "upgrade eyespot" in result.stderr) == (1, True)
 
 
+@pytest.mark.long
 def test_a_hub_that_cannot_be_reached_points_to_starter(tmp_path: Path, child_env: dict[str, str]) -> None:
     photos, stub = some_photos(tmp_path / "photos"), child_env["PYTHONPATH"]
 
@@ -327,6 +341,7 @@ def test_a_hub_that_cannot_be_reached_points_to_starter(tmp_path: Path, child_en
     assert "starter" in result.stderr and len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_photos_indexed_into_an_imported_gallery_leave_the_imported_space_searched(tmp_path: Path) -> None:
     run_eyespot("index", some_photos(tmp_path / "photos"), cwd=tmp_path)
     run_eyespot("export", "clip-retrieval", "out", cwd=tmp_path)

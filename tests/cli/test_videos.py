@@ -44,6 +44,7 @@ def folder(tmp_path: Path) -> Path:
 # -- the whole folder ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @needs_av
 @pytest.mark.skipif(not reads_raw(), reason="needs the extra [raw]")
 def test_the_account_of_a_mixed_folder_adds_up_and_everything_is_found(tmp_path: Path) -> None:
@@ -92,6 +93,7 @@ def test_the_account_of_a_mixed_folder_adds_up_and_everything_is_found(tmp_path:
 # -- the command line ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @needs_av
 def test_hits_say_the_time_and_the_video(folder: Path) -> None:
     here = folder.parent
@@ -107,6 +109,7 @@ def test_hits_say_the_time_and_the_video(folder: Path) -> None:
     assert {item["video_length"] for item in frames} == {6.0}
 
 
+@pytest.mark.long
 @needs_av
 def test_a_path_of_a_frame_is_a_query_as_search_prints_it(folder: Path) -> None:
     here = folder.parent
@@ -124,6 +127,7 @@ def test_a_path_of_a_frame_is_a_query_as_search_prints_it(folder: Path) -> None:
     assert without.returncode == 1 and "needs the extra [video]" in without.stderr, without.stderr
 
 
+@pytest.mark.long
 @needs_av
 def test_hits_of_videos_go_where_they_are_wanted(folder: Path) -> None:
     here = folder.parent
@@ -143,6 +147,7 @@ def test_hits_of_videos_go_where_they_are_wanted(folder: Path) -> None:
     assert "tour 00:00:0" in (here / "hits.html").read_text()
 
 
+@pytest.mark.long
 @needs_av
 def test_frames_are_tagged_like_photos(folder: Path) -> None:
     here = folder.parent
@@ -155,6 +160,7 @@ def test_frames_are_tagged_like_photos(folder: Path) -> None:
     assert all(item["video_length"] == 6.0 for item in items if frame_of(item["path"]))
 
 
+@pytest.mark.long
 def test_tag_lists_photos_that_are_gone_by_now(tmp_path: Path) -> None:
     for number, photo in enumerate(photos()[:2]):
         (tmp_path / "photos").mkdir(exist_ok=True)
@@ -187,6 +193,7 @@ def without_extra(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]
     return subprocess.run(line, cwd=cwd, capture_output=True, text=True)
 
 
+@pytest.mark.long
 def test_without_the_extra_videos_are_counted_with_the_way_in(tmp_path: Path) -> None:
     (tmp_path / "films").mkdir()
     photos()[0].save(tmp_path / "films" / "still.jpg")
@@ -200,6 +207,7 @@ def test_without_the_extra_videos_are_counted_with_the_way_in(tmp_path: Path) ->
     assert alone.returncode == 2 and "films/a.mp4 needs the extra [video]: " in alone.stderr
 
 
+@pytest.mark.long
 @needs_av
 def test_where_the_extra_is_missing_again_frames_stay(folder: Path) -> None:
     run_eyespot("index", folder, cwd=folder.parent)

@@ -54,6 +54,7 @@ def searchable(gallery: Path, cwd: Path) -> set[str]:
     return {Path(path).name for path in paths.splitlines()}
 
 
+@pytest.mark.long
 def test_what_comes_changes_and_goes_is_followed(photos: Path, process: subprocess.Popen[str]) -> None:
     gallery = photos / "gallery"
 
@@ -97,6 +98,7 @@ def test_a_folder_that_goes_away_is_waited_for(photos: Path, process: subprocess
     lines_until(process, "2 pictures from 2 files: 1 embedded now")
 
 
+@pytest.mark.long
 def test_who_waits_for_a_folder_that_is_away_is_told_so(photos: Path) -> None:
     gallery = photos.parent / "gallery"
     run_eyespot("index", "photos", "-g", gallery, cwd=photos.parent)
@@ -128,6 +130,7 @@ def test_what_cannot_be_watched_is_refused(words: list[str], sentence: str, phot
     assert not (photos.parent / ".eyespot").exists()
 
 
+@pytest.mark.long
 def test_a_round_that_fails_in_any_way_is_listed_and_the_watch_goes_on(
     photos: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

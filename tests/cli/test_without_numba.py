@@ -42,6 +42,7 @@ def python(env: dict[str, str], script: str, *words: object) -> Any:
     return json.loads(subprocess.run(line, env=os.environ | env, capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.long
 def test_numba_is_really_missing(blocked: dict[str, dict[str, str]]) -> None:
     """Else the other tests would compare a thing with itself."""
     script = "from eyespot.kernels import compiled; print(str(compiled()).lower())"
@@ -50,6 +51,7 @@ def test_numba_is_really_missing(blocked: dict[str, dict[str, str]]) -> None:
     assert line.startswith("advice: the extra [fast] brings compiled kernels") and line.endswith("[fast]'")
 
 
+@pytest.mark.long
 def test_a_gallery_is_indexed_and_searched_alike(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
     """Words, a QuARI adapter, and the codes that are written beside the vectors."""
     photos, adapter = some_photos(tmp_path / "photos"), checkpoint(tmp_path / "quari", 512, "starter")
@@ -69,6 +71,7 @@ def test_a_gallery_is_indexed_and_searched_alike(tmp_path: Path, blocked: dict[s
     assert np.array_equal(*(np.load(next(file.parent.glob("starter-*.match.npy"))) for file in vectors))
 
 
+@pytest.mark.long
 def test_measures_and_comparisons_are_the_same_to_the_last_digit(
     tmp_path: Path, blocked: dict[str, dict[str, str]]
 ) -> None:
@@ -87,6 +90,7 @@ def test_measures_and_comparisons_are_the_same_to_the_last_digit(
     assert json.loads(compiled) and compiled == plain
 
 
+@pytest.mark.long
 def test_a_large_run_file_is_read_line_by_line(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
     """Above 16 MiB compiled scans read it, where there are any."""
     rows = [f"q{at // 1000} Q0 a-rather-long-name-of-a-picture-{at % 1000:08d}.jpg 0 {-at} x" for at in range(270_000)]
@@ -99,6 +103,7 @@ def test_a_large_run_file_is_read_line_by_line(tmp_path: Path, blocked: dict[str
     assert json.loads(compiled)["measures"]["RR"]["mean"] == 0.2 and compiled == plain
 
 
+@pytest.mark.long
 def test_clusters_are_the_same(blocked: dict[str, dict[str, str]]) -> None:
     script = """if True:
         import json, numpy as np
@@ -114,6 +119,7 @@ def test_clusters_are_the_same(blocked: dict[str, dict[str, str]]) -> None:
     assert inertia == pytest.approx(plain[2], rel=1e-7)
 
 
+@pytest.mark.long
 def test_observations_are_drawn_alike(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
     subprocess.run([sys.executable, "-m", "eyespot.curate.inat.synthetic", tmp_path / "export", "2000"], check=True)
     for name, env in blocked.items():
@@ -125,6 +131,7 @@ def test_observations_are_drawn_alike(tmp_path: Path, blocked: dict[str, dict[st
     assert len(compiled.splitlines()) > 5 and compiled == plain
 
 
+@pytest.mark.long
 def test_a_search_of_many_pictures_says_what_would_make_it_fast(
     tmp_path: Path, blocked: dict[str, dict[str, str]]
 ) -> None:
@@ -143,6 +150,7 @@ def test_a_search_of_many_pictures_says_what_would_make_it_fast(
     assert sum("compiled kernels search" in note and note.endswith("[fast]'") for note in many) == 1
 
 
+@pytest.mark.long
 def test_a_machine_without_numba_is_measured_without_its_scans(
     tmp_path: Path, blocked: dict[str, dict[str, str]]
 ) -> None:

@@ -81,6 +81,7 @@ def test_every_table_stands_there_with_its_digest(built: tuple[Path, set[str]]) 
     assert description["rai:dataPreprocessingProtocol"] and description["rai:dataCollection"]
 
 
+@pytest.mark.long
 def test_what_the_recipe_says_stands_there(tmp_path: Path) -> None:
     description = read_croissant(an_rmir_set(tmp_path))
 

@@ -130,6 +130,7 @@ def test_a_photo_that_has_gone_bad_is_named(tmp_path: Path, show: Callable[[str]
         show(str(photo))
 
 
+@pytest.mark.long
 def test_builders_drop_positions_and_keep_them_if_asked(tmp_path: Path) -> None:
     """The pictures of the set keep their ids, which are those of their bytes, so that both tables name them."""
     gallery = photos(tmp_path / "photos")
@@ -164,6 +165,7 @@ def test_pictures_that_differ_in_their_position_alone_become_one(tmp_path: Path)
     assert len(found.images) == 1 and len(found.texts) == 2 and len({row["image"] for row in rows}) == 2
 
 
+@pytest.mark.long
 def test_the_verb_for_rmir_takes_the_option(tmp_path: Path) -> None:
     gallery = rmir_photos(tmp_path / "photos")
     line = ("build", "rmir", rmir_recipe(tmp_path, gallery), "--out", tmp_path / "out", "--pictures", "--positions")

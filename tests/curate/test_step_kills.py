@@ -51,6 +51,7 @@ def lines(log: Path) -> int:
     return log.read_bytes().count(b"\n") if log.exists() else 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("count", "times"), [(240, 5), pytest.param(2400, 30, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
 )

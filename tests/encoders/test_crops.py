@@ -90,6 +90,7 @@ def test_an_encoder_of_pictures_in_their_own_shape_is_refused() -> None:
         Crops(ShapedEncoder(), 5)
 
 
+@pytest.mark.long
 def test_index_crops_adds_a_space_beside_the_first(tmp_path: Any) -> None:
     for seed in range(3):
         draw(tmp_path / "photos" / f"{seed}.jpg", seed)

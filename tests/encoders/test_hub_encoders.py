@@ -71,6 +71,7 @@ def test_without_the_hub_there_is_one_sentence_and_no_noise(
     ]
 
 
+@pytest.mark.long
 def test_what_the_hub_answers_is_told(child_env: dict[str, str]) -> None:
     """A hub that is there and has no such thing, or does not hand it out."""
     pytest.importorskip("torch")

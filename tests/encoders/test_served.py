@@ -380,6 +380,7 @@ LEAVES = st.floats() | st.integers() | st.booleans() | st.none() | st.text(max_s
 JSON = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner))
 
 
+@pytest.mark.long
 @given(st.builds(lambda inner: {"data": [{"embedding": inner}]}, JSON) | st.builds(lambda inner: {"data": inner}, JSON))
 def test_any_answer_is_a_unit_vector_or_a_bad_answer(found: Any) -> None:
     from eyespot.encoders._served.wording import vector_of

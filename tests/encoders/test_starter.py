@@ -79,6 +79,7 @@ def test_the_same_batch_gives_the_same_bits(starter: Starter) -> None:
     assert starter.encode_texts(REFERENCE_TEXTS).tobytes() == again.encode_texts(REFERENCE_TEXTS).tobytes()
 
 
+@pytest.mark.long
 def test_the_bits_do_not_hang_on_the_number_of_threads() -> None:
     """A worker of a cluster has one processor, another process all of them; BLAS sums otherwise for each number."""
     code = (

@@ -42,6 +42,7 @@ def damage() -> Iterator[ModuleType]:
     del sys.modules["damage"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("count", "seed"), [(30, 3), pytest.param(500, 2, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
 )
@@ -212,6 +213,7 @@ def test_a_cut_of_a_ledger_that_was_never_closed_is_called_a_loss(gallery: Path,
     assert (gallery / "ledger.sqlite.damaged").exists()
 
 
+@pytest.mark.long
 def test_a_damaged_log_is_noticed(gallery: Path, starter: Encoder) -> None:
     killed_after(gallery, range(20, 30))
     log = gallery / "ledger.sqlite-wal"

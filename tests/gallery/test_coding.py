@@ -34,6 +34,7 @@ def test_half_is_half_the_bytes_and_stays_so(tmp_path: Path, photos: Path, start
     assert [block.dtype for block in opened(tmp_path / "g").blocks] == [np.float16, np.float16]
 
 
+@pytest.mark.long
 def test_half_vectors_are_those_of_the_encoder_rounded(tmp_path: Path, photos: Path, starter: Encoder) -> None:
     for name, options in (("whole", Options()), ("half", Options(half=True))):
         index(tmp_path / name, [str(photos)], [starter], options)
@@ -200,6 +201,7 @@ def best(folder: Path, how: str) -> list[list[int]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the limit counts what Linux counts")
 @pytest.mark.parametrize("how", ["plain", "coded", "adapted"])
 @pytest.mark.parametrize("numba", ["", "import sys; sys.modules['numba'] = None"], ids=["compiled", "numpy"])

@@ -174,6 +174,7 @@ def test_an_image_of_another_shape_is_refused_and_the_others_are_read(tmp_path: 
     assert reason in str(bad.failure) and good.failure is None and good.facts["detections"] == 2
 
 
+@pytest.mark.long
 def test_a_large_file_is_read_a_photo_at_a_time(tmp_path: Path) -> None:
     """8 MB of JSON take less than 7 MB, as a larger file would, though the categories stand below the photos."""
     box = {"category": "1", "conf": 0.5, "bbox": [0.1, 0.2, 0.3, 0.4], "classifications": [["4", 0.8]]}

@@ -104,6 +104,7 @@ def test_a_copy_whose_folder_is_opened_brings_what_it_lacks_of_its_own_state(gal
     assert contents(copy) == before
 
 
+@pytest.mark.long
 def test_what_a_copy_has_is_kept_up_to_date_and_nothing_else_comes(gallery: Path, tmp_path: Path) -> None:
     publish(gallery, url_of(tmp_path))
     copy = eyespot.open(url_of(tmp_path)).gallery.path
@@ -214,6 +215,7 @@ def test_a_large_file_comes_in_ranges_and_progress_is_in_bytes(large: Path, tmp_
     assert sum(done > total - 12 * PIECE for done, _ in told) >= 11
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", ["changed", "cut", "gone"])
 def test_a_large_file_that_is_not_what_was_published_is_refused(large: Path, tmp_path: Path, fault: str) -> None:
     publish(large, url_of(tmp_path))
@@ -260,6 +262,7 @@ def killed(url: str, copy: Path, steps: int) -> int:
     return process.returncode
 
 
+@pytest.mark.long
 def test_a_large_file_goes_on_where_it_was_killed(large: Path, tmp_path: Path) -> None:
     publish(large, url_of(tmp_path))
     parts: list[Path] = []
@@ -336,6 +339,7 @@ def test_another_number_of_transfers_is_refused(
         publish(gallery, url_of(tmp_path))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on the size of files stands in for a full disk")
 def test_a_full_disk_is_one_sentence_and_the_same_line_goes_on(large: Path, tmp_path: Path) -> None:
     publish(large, url_of(tmp_path))

@@ -401,6 +401,7 @@ def true_of(tree: Any, row: dict[str, Any]) -> bool | None:
     return None if value is None else SIGNS[tree[1]](value, tree[2])
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(numbers, texts), min_size=1, max_size=8), trees)
 def test_a_mask_is_what_python_says(tmp_path_factory: pytest.TempPathFactory, rows: list[Any], tree: Any) -> None:
@@ -411,6 +412,7 @@ def test_a_mask_is_what_python_says(tmp_path_factory: pytest.TempPathFactory, ro
     assert mask([file], checked(spoken(tree), ["number", "text"])).tolist() == expected
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), deadline=None)
 @given(st.text(max_size=20), st.lists(st.text(max_size=6), min_size=1, max_size=5))
 def test_label_is_equality_of_any_text(
@@ -447,6 +449,7 @@ def test_a_filter_that_does_not_fit_the_data(shards: list[Path], expression: str
     assert "\n" not in str(caught.value) and "LINE 1" not in str(caught.value)
 
 
+@pytest.mark.long
 def test_a_slow_filter_is_stopped(tmp_path: Path) -> None:
     texts = np.array(["ab" * 40] * 400_000)
     file = written(tmp_path / "items.parquet", pa.table({"text": [f"{n}{t}" for n, t in enumerate(texts)]}))
@@ -455,6 +458,7 @@ def test_a_slow_filter_is_stopped(tmp_path: Path) -> None:
         mask([file], slow, seconds=0.05)
 
 
+@pytest.mark.long
 def test_without_a_limit_a_slow_filter_runs_to_its_end_and_says_how_far_it_is(tmp_path: Path) -> None:
     texts = [f"{n}{'ab' * 40}" for n in range(400_000)]
     file = written(tmp_path / "items.parquet", pa.table({"text": texts}))
@@ -478,6 +482,7 @@ print("ended by itself")
 """
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_a_slow_filter(tmp_path: Path) -> None:
     file = written(tmp_path / "items.parquet", pa.table({"text": [f"{n}{'ab' * 40}" for n in range(1_000_000)]}))
     line = [sys.executable, "-c", ENDLESS, str(file)]

@@ -200,6 +200,7 @@ def test_what_was_imported_is_not_taken_out(gallery: Path, folder: Path, starter
     assert len(ids(gallery)) == 9
 
 
+@pytest.mark.long
 def test_an_import_into_a_gallery_of_photos_leaves_its_default_and_its_photos(
     gallery: Path, folder: Path, photos: Path, starter: Encoder
 ) -> None:
@@ -276,6 +277,7 @@ def test_a_row_is_named_by_key_else_path_else_address_else_part_and_row(gallery:
     assert facts[0]["url"] == "http://c/d"
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=examples(40))
 @given(parts=st.lists(st.lists(st.sampled_from("abc"), min_size=1), min_size=1, max_size=4))
 def test_ids_told_apart_are_unique_and_the_first_of_each_keeps_its_own(parts: list[list[str]]) -> None:
@@ -580,6 +582,7 @@ def eyespot(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True)
 
 
+@pytest.mark.long
 def test_the_verbs_import_and_export_and_say_what_they_did(gallery: Path, folder: Path, tmp_path: Path) -> None:
     came = eyespot("import", "clip-retrieval", folder, "-g", gallery, "-e", NAME, "--json")
     went = eyespot("export", "npy", tmp_path / "out", "-g", gallery, "--json")

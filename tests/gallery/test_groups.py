@@ -92,6 +92,7 @@ def test_copies_and_bursts_are_grouped_and_what_says_other_times_is_not(
     assert Groups(view).lost(view.live) == 5
 
 
+@pytest.mark.long
 def test_a_gallery_that_grew_has_the_groups_of_one_made_at_once_and_old_shards_stay(
     photos: Path, starter: Encoder, tmp_path: Path
 ) -> None:

@@ -292,6 +292,7 @@ def test_label_rows_for_pictures_that_are_not_there_are_told(gallery: Path, phot
     ]
 
 
+@pytest.mark.long
 def test_small_shards_hold_the_same_vectors_as_one(
     gallery: Path, photos: Path, starter: Encoder, tmp_path: Path
 ) -> None:
@@ -321,6 +322,7 @@ def test_two_roots_live_side_by_side_and_are_updated_apart(
     assert {"other.jpg", "photo1.jpg"} <= set(live_paths(gallery))
 
 
+@pytest.mark.long
 def test_shards_that_lack_a_space_are_filled_in_place(gallery: Path, photos: Path, starter: Encoder) -> None:
     run(gallery, photos, starter, shard_rows=4)
     before, stem = vectors(gallery), Gallery(gallery).stem()

@@ -77,6 +77,7 @@ def struck(data: bytes, way: str, share: float) -> bytes | None:
     return left.get(way)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     blows=st.dictionaries(

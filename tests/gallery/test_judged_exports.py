@@ -65,6 +65,7 @@ def test_a_beir_folder_has_the_corpus_texts_and_judgements(view: View, judged: J
     assert report.notes == ["2 judgements are about pictures that are not exported, and are left out"]
 
 
+@pytest.mark.long
 @requires("mteb")
 def test_mtebs_loader_reads_pictures_queries_and_judgements(view: View, judged: JudgedQueries, tmp_path: Path) -> None:
     written("mteb", view, tmp_path / "out", judged=judged)

@@ -35,6 +35,7 @@ def has_digest(gallery: Path) -> bool:
     return "../ledger.sqlite" in read_digests(gallery / "ledger")
 
 
+@pytest.mark.long
 def test_who_opens_a_ledger_while_it_is_closed_leaves_it_without_a_digest(
     gallery: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

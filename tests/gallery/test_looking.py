@@ -104,6 +104,7 @@ def settled(place: Path) -> None:
     time.sleep(max(0.0, place.stat().st_ctime + 3.2 - time.time()))
 
 
+@pytest.mark.long
 def test_a_tar_that_is_as_it_was_is_not_read_again(ledger: Ledger, tmp_path: Path) -> None:
     root = tar_of(tmp_path / "a.tar", "z.jpg", "x/y.jpg", "a.jpg", "notes.pdf")
     settled(tmp_path / "a.tar")
@@ -126,6 +127,7 @@ def test_a_tar_that_is_as_it_was_is_not_read_again(ledger: Ledger, tmp_path: Pat
     assert ledger.gone(1)[1] == 2
 
 
+@pytest.mark.long
 def test_a_stamp_counts_only_when_what_was_found_is_planned(ledger: Ledger, tmp_path: Path) -> None:
     """A run that is killed between its look and its plan leaves nothing behind."""
     root = tar_of(tmp_path / "a.tar", "a.jpg")

@@ -89,6 +89,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["search", "search --by look"])
 def test_a_search_without_room_for_codes_says_so_and_its_way_out_works(large: Path, verb: str) -> None:
     line = f"{shlex.quote(sys.executable)} -m eyespot.cli {verb} bird -k 5 -g {shlex.quote(str(large))} --json"

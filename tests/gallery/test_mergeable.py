@@ -78,6 +78,7 @@ def test_no_segment_lies_around_a_shard_that_is_planned(tmp_path: Path) -> None:
     assert sum(map(disk.count_items, disk.shard_paths(place))) == 8 and faults(place, no_progress) == []
 
 
+@pytest.mark.long
 def test_columns_of_another_type_or_spelling_are_not_put_together(tmp_path: Path) -> None:
     place = tmp_path / "gallery"
     import_part(tmp_path / "a", place, year=[2020, 2**60 + 1], Kind=["heron", "owl"])

@@ -102,6 +102,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [120, pytest.param(3000, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
 def test_no_good_picture_is_lost_and_no_other_goes_unnamed(tmp_path: Path, count: int) -> None:
     good = fill(tmp_path / "photos", count)

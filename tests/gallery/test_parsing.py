@@ -199,6 +199,7 @@ def test_a_refusal_says_the_way_out(expression: str, message: str) -> None:
         checked(expression, ["id", "label"])
 
 
+@pytest.mark.long
 @settings(max_examples=examples(200), deadline=None)
 @given(st.text("abdeilnrw'\"()[]{}<>=!~|,;:.*+-/%$?#@\\ \n\t10", max_size=40))
 def test_random_text_is_a_filter_or_refused(expression: str) -> None:

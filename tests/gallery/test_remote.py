@@ -266,6 +266,7 @@ publish(Path(gallery), url, progress=tell) if what == "publish" else fetch(url, 
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["publish", "fetch"])
 def test_killed_anywhere_it_ends_in_the_same(tmp_path: Path, what: str) -> None:
     """Killed after every file in turn, then once to the end; in between, readers have the old gallery or the new."""
@@ -287,6 +288,7 @@ def test_killed_anywhere_it_ends_in_the_same(tmp_path: Path, what: str) -> None:
     assert names("green stripes", copy) == names("green stripes", gallery)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_killed_at_random_moments_a_fetch_ends_in_what_is_published(tmp_path: Path, seed: int) -> None:
     """Two states are published in turn, and a copy is killed at some moment on its way from one to the other."""

@@ -100,6 +100,7 @@ def names(gallery: Path) -> list[str]:
     return [shard.name for shard in disk.shard_paths(gallery)]
 
 
+@pytest.mark.long
 def test_a_segment_has_all_rows_and_every_answer_stays(gallery: Path) -> None:
     rows, before = rows_of(gallery), answers(gallery)
     view = Gallery(gallery).view(Gallery(gallery).stem())
@@ -221,6 +222,7 @@ def test_a_kill_at_any_moment_loses_nothing(gallery: Path, tmp_path: Path, times
         shutil.rmtree(victim)
 
 
+@pytest.mark.long
 def test_an_index_run_merges_many_small_shards_itself(tmp_path: Path) -> None:
     """The shards that were merged stay until the next run, for searches that began before."""
     photos = photos_of(tmp_path / "photos", 0, segments.MANY)
@@ -242,6 +244,7 @@ def test_an_older_eyespot_refuses_a_gallery_with_segments(gallery: Path) -> None
     assert "format = 2\n" in header.read_text()
 
 
+@pytest.mark.long
 def test_a_damaged_shard_stays_as_it_is_and_is_named(gallery: Path) -> None:
     place = disk.shard_path(gallery, 5) / f"{Gallery(gallery).stem()}.npy"
     data = bytearray(place.read_bytes())
@@ -257,6 +260,7 @@ def test_a_damaged_shard_stays_as_it_is_and_is_named(gallery: Path) -> None:
     assert compact(gallery, grace=0).notes == [] and len(names(gallery)) == 1
 
 
+@pytest.mark.long
 def test_shards_of_other_vectors_are_merged_apart(gallery: Path, tmp_path: Path) -> None:
     add(gallery, photos_of(tmp_path / "more", 100, 8), shard_rows=4, half=True)
     half = disk.dtype_of(disk.shard_paths(gallery)[-1], Gallery(gallery).stem())
@@ -265,6 +269,7 @@ def test_shards_of_other_vectors_are_merged_apart(gallery: Path, tmp_path: Path)
     assert half == "float16" and kinds == ["float32", "float16"]
 
 
+@pytest.mark.long
 def test_a_full_disk_leaves_the_gallery_as_it_was(gallery: Path) -> None:
     rows = rows_of(gallery)
     line = f"ulimit -f 40; exec {sys.executable} -m eyespot.cli compact -g {gallery}"
@@ -275,6 +280,7 @@ def test_a_full_disk_leaves_the_gallery_as_it_was(gallery: Path) -> None:
     assert run_eyespot("compact", "-g", gallery).returncode == 0 and rows_of(gallery) == rows
 
 
+@pytest.mark.long
 def test_the_command_says_what_it_did(gallery: Path) -> None:
     dry = json.loads(run_eyespot("compact", "-g", gallery, "--dry-run", "--json").stdout)
     assert (dry["segments"], dry["merged"], dry["shards"], dry["dry_run"]) == (1, SHARDS, SHARDS, True)
@@ -286,6 +292,7 @@ def test_the_command_says_what_it_did(gallery: Path) -> None:
     assert few.returncode == 2 and "--rows 1000 or more" in few.stderr
 
 
+@pytest.mark.long
 def test_what_is_published_has_the_segments(gallery: Path, tmp_path: Path) -> None:
     store = (tmp_path / "store").as_uri()
     assert run_eyespot("publish", store, "-g", gallery).returncode == 0
@@ -299,6 +306,7 @@ def test_what_is_published_has_the_segments(gallery: Path, tmp_path: Path) -> No
         compact(next(place.parent for place in (tmp_path / "cache").rglob("gallery.toml")))
 
 
+@pytest.mark.long
 def test_a_segment_that_is_half_fetched_hides_no_rows(gallery: Path, tmp_path: Path) -> None:
     store, copy = tmp_path / "store", tmp_path / "copy"
     publish(gallery, store.as_uri())
@@ -319,6 +327,7 @@ def test_a_segment_that_is_half_fetched_hides_no_rows(gallery: Path, tmp_path: P
     assert names(copy) == ["00000-00007"] == [place.name for place in (copy / "shards").iterdir()]
 
 
+@pytest.mark.long
 def test_an_index_run_without_room_for_segments_ends_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     photos = photos_of(tmp_path / "photos", 0, segments.MANY)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9 - 1000, 1000))
@@ -347,6 +356,7 @@ def clip_folder(folder: Path, parts: range) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_copies_of_imported_vectors_are_merged_and_known_as_before(tmp_path: Path) -> None:
     gallery = tmp_path / "gallery"
     line = ("import", "clip-retrieval", clip_folder(tmp_path / "clip", range(5)), "-g", gallery, "-e", "starter")

@@ -82,6 +82,7 @@ def test_words_boxes_and_reader_become_facts_that_a_filter_finds(
     assert {row["text_read_by"] for row in found.values()} == {"bars 1"}
 
 
+@pytest.mark.long
 def test_only_new_pictures_are_read_the_next_time(tmp_path: Path, photos: Path, starter: Encoder) -> None:
     gallery = tmp_path / "gallery"
     read(gallery, photos, starter, BarReader())
@@ -96,6 +97,7 @@ def test_only_new_pictures_are_read_the_next_time(tmp_path: Path, photos: Path, 
     assert words(gallery)["new.png"] == "Ticket" and words(gallery)["deep/moved.png"] == "No parking"
 
 
+@pytest.mark.long
 def test_a_picture_that_changed_is_read_again(tmp_path: Path, photos: Path, starter: Encoder) -> None:
     gallery = tmp_path / "gallery"
     read(gallery, photos, starter, BarReader())
@@ -240,6 +242,7 @@ def test_without_the_extra_the_line_that_installs_it_is_said() -> None:
         rooms.load("gallery.ocr", "rapidocr")
 
 
+@pytest.mark.long
 @requires("rapidocr")
 def test_rapidocr_reads_a_board_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would fetch models that it looks for itself."""

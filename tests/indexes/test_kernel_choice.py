@@ -54,6 +54,7 @@ def test_both_ways_give_the_same_answers(queries: int, k: int, seed: int, ties: 
     assert np.array_equal(found[0].rows, found[1].rows) and np.array_equal(found[0].scores, found[1].scores)
 
 
+@pytest.mark.long
 def test_it_is_measured_once_and_read_from_then_on(tmp_path: Path) -> None:
     first = ask(tmp_path)
     (key,) = stored(tmp_path)
@@ -65,6 +66,7 @@ def test_it_is_measured_once_and_read_from_then_on(tmp_path: Path) -> None:
     assert ask(tmp_path, EYESPOT_SINGLE_QUERIES="1") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"KEY": 99}', '{"KEY": "4"}', '{"KEY": true}', "\xff"])
 def test_a_file_that_is_damaged_is_measured_again(tmp_path: Path, text: str) -> None:
     place = tmp_path / "eyespot" / "kernels.json"
@@ -74,11 +76,13 @@ def test_a_file_that_is_damaged_is_measured_again(tmp_path: Path, text: str) -> 
     assert stored(tmp_path)[choice._key()] == first and type(first) is int
 
 
+@pytest.mark.long
 def test_a_home_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     assert 0 <= ask(tmp_path / "file") <= choice.MOST
 
 
+@pytest.mark.long
 def test_doctor_shows_it(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "eyespot.cli", "doctor", "--json"]
     env = os.environ | {"XDG_CACHE_HOME": str(tmp_path), choice.VARIABLE: "3"}

@@ -62,6 +62,7 @@ def test_the_curve_never_falls_and_is_a_probability(cosines: list[float]) -> Non
     assert 0 < share(low) <= share(high) < 1
 
 
+@pytest.mark.long
 def test_the_order_is_that_of_the_vectors() -> None:
     """The real model on real photos."""
     photos = sorted(sample.photos().glob("*.jpg"))[:12]

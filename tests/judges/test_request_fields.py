@@ -134,6 +134,7 @@ def search(gallery: Path, *words: str) -> Any:
     return CliRunner().invoke(app, ["search", "a heron", "-g", str(gallery), "--rerank", "openai:tiny", *words])
 
 
+@pytest.mark.long
 def test_a_search_sends_them_and_asks_anew_for_others(gallery: Path) -> None:
     with Double() as server:
         codes = [

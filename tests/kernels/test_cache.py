@@ -45,6 +45,7 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_change_of_any_source_leads_to_another_folder(package: Path) -> None:
     first, again = place_of(package), place_of(package)
     with (package / "eyespot" / "kernels" / "tiles.py").open("a") as file:
@@ -57,6 +58,7 @@ def test_a_change_of_any_source_leads_to_another_folder(package: Path) -> None:
     assert Path(first).parent == package / "eyespot" / "kernels" / "__pycache__"
 
 
+@pytest.mark.long
 def test_numba_that_was_loaded_before_uses_the_folder_too(package: Path) -> None:
     assert place_of(package, before="import numba") == place_of(package)
 
@@ -68,6 +70,7 @@ def test_a_folder_of_the_user_is_taken_as_it_is(package: Path, tmp_path: Path) -
 WRITABLE = "import pathlib; os.access = lambda place, mode: pathlib.Path(place) in map(pathlib.Path, {places!r})"
 
 
+@pytest.mark.long
 def test_a_package_that_cannot_be_written_keeps_them_in_the_users_cache(package: Path, tmp_path: Path) -> None:
     """The user of a test may be root, who can write everywhere: the system's answer is given here."""
     cache = tmp_path / "cache"
@@ -80,6 +83,7 @@ def test_a_package_that_cannot_be_written_keeps_them_in_the_users_cache(package:
     assert Path(user).name == Path(nowhere).name
 
 
+@pytest.mark.long
 def test_a_kernel_is_compiled_anew_when_what_it_calls_has_changed(package: Path) -> None:
     """numba by itself would go on with the old part: its file is another."""
     room = package / "eyespot" / "kernels"

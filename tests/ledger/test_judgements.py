@@ -270,6 +270,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_once(tmp_path: Path, times
     assert len(images) <= len(promised) + times  # of each run one whose acknowledgement was cut off
 
 
+@pytest.mark.long
 def test_two_programs_that_begin_a_ledger_at_once_record_all_and_a_third_can_read(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     pair = [Recorder(path, who) for who in "ab"]
@@ -285,6 +286,7 @@ def test_two_programs_that_begin_a_ledger_at_once_record_all_and_a_third_can_rea
     assert promised <= set(images) and len(images) == len(set(images))
 
 
+@pytest.mark.long
 def test_many_may_begin_the_same_ledger_at_the_same_moment(tmp_path: Path) -> None:
     """SQLite turns some away without waiting; how many depends on the moment, so there are several ledgers."""
     start = str(time.time() + 1.0)

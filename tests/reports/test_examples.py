@@ -96,6 +96,7 @@ def test_pictures_stop_where_the_page_would_grow_too_large(tmp_path: Path) -> No
     assert list(looks_of(pictures, 100)) == ["a", "b", "c"]
 
 
+@pytest.mark.long
 def test_a_report_without_examples_has_no_such_section(tmp_path: Path) -> None:
     write(evaluation(POOR), tmp_path / "report")
 

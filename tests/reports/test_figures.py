@@ -90,6 +90,7 @@ def twelve(parents: int = 1) -> dict[str, list[Bar]]:
 # -- bars ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_bars_are_as_long_as_their_values() -> None:
     """Read back from the axes."""
     (axes,) = panels(grouped_bars(SCORES, AP))
@@ -164,6 +165,7 @@ def test_twelve_methods_get_a_panel_each() -> None:
     assert len({axes.get_xlim() for axes in panels(figure)}) == 1
 
 
+@pytest.mark.long
 def test_colours_tell_parents_where_panels_tell_methods() -> None:
     """Sixteen rows of four parents: four colours, named in the legend."""
     figure = grouped_bars(twelve(parents=4), AP)

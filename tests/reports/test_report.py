@@ -199,6 +199,7 @@ def test_a_published_number_that_is_not_compared_is_not_drawn() -> None:
     assert "CLIP (published)" in words and "GPT (published)" not in words
 
 
+@pytest.mark.long
 def test_of_many_published_methods_the_best_are_drawn_and_the_rest_counted() -> None:
     printed = [
         Printed(PAPER, f"model {number}", "t2i", "Hit@1", number / 10, column="category", group="causal")
@@ -288,6 +289,7 @@ write(evaluation(), Path("report"))
 """
 
 
+@pytest.mark.long
 def test_without_matplotlib_all_else_is_written(tmp_path: Path) -> None:
     (tmp_path / "stub").mkdir()
     missing = "raise ModuleNotFoundError(\"No module named 'matplotlib'\", name='matplotlib')\n"

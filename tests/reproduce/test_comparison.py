@@ -64,6 +64,7 @@ def cells_of(data: Path, work: Path, queries: int, images: int) -> list[TableCel
     return [one for one in cells(reproduce.recipe("inquire-5"), work) if one.method == "CLIP ViT-B-32"]
 
 
+@pytest.mark.long
 def test_a_set_of_the_official_size_is_comparable(data: Path, tmp_path: Path) -> None:
     found = cells_of(data, tmp_path, QUERIES, CANDIDATES)
 
@@ -76,6 +77,7 @@ def test_a_set_of_the_official_size_is_comparable(data: Path, tmp_path: Path) ->
         assert one.interval[0] <= one.measured <= one.interval[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("queries", "images", "why"),
     [

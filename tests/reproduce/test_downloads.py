@@ -33,6 +33,7 @@ def eyespot(tmp_path: Path, mirror: HubMirror, *words: object) -> subprocess.Com
     return subprocess.run(line, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.long
 def test_a_model_comes_whole_with_its_commit(tmp_path: Path) -> None:
     with hub(HubMirror(REPOS)) as mirror:
         done = eyespot(tmp_path, mirror, "download", "hub:owner/model", "--out", "here", "--json")
@@ -44,6 +45,7 @@ def test_a_model_comes_whole_with_its_commit(tmp_path: Path) -> None:
     assert any("/blobs/" in request for request in mirror.requests)  # where the redirect led
 
 
+@pytest.mark.long
 def test_files_of_a_data_set_are_chosen_by_pattern(tmp_path: Path) -> None:
     words = ("download", "hub:datasets/owner/set@main", "--out", "set", "--files", "data/test-*")
     with hub(HubMirror(REPOS)) as mirror:
@@ -72,6 +74,7 @@ def test_a_download_that_was_cut_goes_on(tmp_path: Path) -> None:
     assert starts and all(0 < start <= 12_000_000 for start in starts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
@@ -160,6 +163,7 @@ def test_a_file_that_is_here_is_not_fetched_again(tmp_path: Path) -> None:
     assert len(mirror.requests) == count
 
 
+@pytest.mark.long
 def test_the_digest_of_a_file_is_checked(tmp_path: Path) -> None:
     with hub(HubMirror(REPOS)) as mirror:
         words = ("download", blob(mirror), "--out", "here", "--sha256")

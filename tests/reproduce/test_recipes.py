@@ -33,6 +33,7 @@ def test_every_table_has_a_recipe() -> None:
         reproduce.recipe("inquire-9")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("sample", [False, True])
 def test_every_line_is_one_that_eyespot_takes(name: str, sample: bool) -> None:
@@ -157,6 +158,7 @@ def test_a_new_table_is_one_file(tmp_path: Path) -> None:
 # -- the verb -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_verb_lists_checks_and_prints(tmp_path: Path) -> None:
     listed = run_eyespot("reproduce", "list", cwd=tmp_path)
     checked = run_eyespot("reproduce", "quari-1a", "--check", "--json", "--work", tmp_path / "w", cwd=tmp_path)

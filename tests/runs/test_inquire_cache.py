@@ -103,6 +103,7 @@ def test_a_key_that_is_no_text_and_no_number_is_refused(protocol: int) -> None:
             plain_pickles.read(pickle.dumps({"a": 1, key: 2}, protocol))
 
 
+@pytest.mark.long
 def test_a_key_nested_so_deep_that_hashing_it_ends_the_process_is_refused() -> None:
     with pytest.raises(plain_pickles.NotPlain, match="a key that is neither"):
         plain_pickles.read(b"}(K\x01" + b"\x85" * 500_000 + b"K\x01u.")
@@ -211,6 +212,7 @@ def test_lists_of_clip_models_are_scored_as_fullrank(kind: str, protocol: int, t
     assert next(value for name, value in means.items() if str(name).startswith("AP")) == pytest.approx((1 + 2 / 3) / 2)
 
 
+@pytest.mark.long
 @requires("torch")
 def test_lists_that_are_cut_or_damaged_are_a_sentence(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
@@ -229,6 +231,7 @@ def test_lists_that_are_cut_or_damaged_are_a_sentence(tmp_path: Path) -> None:
 DOUBLED = b"\x80\x02K\x01\x85q\x00" + b"h\x00h\x00\x86q\x00" * 25  # 130 bytes, and half a gigabyte as a text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("data", "what"),
     [

@@ -106,6 +106,7 @@ def test_what_is_odd_is_left_to_the_loop(text: bytes) -> None:
     assert scan.run_in(text) is None
 
 
+@pytest.mark.long
 def test_large_files_are_scanned_and_their_faults_named(tmp_path: Path) -> None:
     path, count = tmp_path / "large.txt", 450_000
     lines = [

@@ -128,6 +128,7 @@ def test_a_chain_without_a_stage_says_what_to_start_with() -> None:
         Chain()
 
 
+@pytest.mark.long
 def test_an_experiment_is_one_list_of_arguments(collection: Collection, ledger: Judgements) -> None:
     """Two-stage retrieval as INQUIRE runs it: the nearest pictures, re-ranked by a judge; here with a judge offline."""
     queries = [Query.words("a castle", "1"), Query.words("an owl", "2")]
@@ -152,6 +153,7 @@ def test_an_adapter_in_a_chain_re_ranks_the_run_before_it(collection: Collection
         assert images(run, query) == [*reversed(images(plain, query)[:5]), *images(plain, query)[5:]]
 
 
+@pytest.mark.long
 def test_options_make_the_chain_that_one_writes_by_hand(collection: Collection) -> None:
     by_hand = Chain(
         Nearest.of(collection, 2),

@@ -136,6 +136,7 @@ LONG = [pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 15)]
 SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(15, 100)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [*range(3), *LONG, *SLOW])
 def test_runs_that_budgets_cut_pay_for_no_answer_twice(seed: int, photos: Path, tmp_path: Path) -> None:
     chance, moody = random.Random(seed), Moody(seed, trouble=0.4)

@@ -236,6 +236,7 @@ def test_a_browser_shows_all_within_the_screen_and_asks_nobody(browser: Any, tmp
     assert boxes[0]["top"] == boxes[1]["top"]  # two tiles side by side even on a small phone
 
 
+@pytest.mark.long
 def test_a_browser_follows_light_and_dark(browser: Any, tmp_path: Path, panels: list[SheetPanel]) -> None:
     (tmp_path / "sheet.html").write_text(as_html("My searches", panels))
     colour = "getComputedStyle(document.body).backgroundColor"

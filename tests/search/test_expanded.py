@@ -92,6 +92,7 @@ def test_a_picture_on_the_far_side_does_not_push(tmp_path: Path) -> None:
     assert run["q"][0] == ("0", pytest.approx(1, abs=1e-6))
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(degrees=st.floats(-180, 180), seed=st.integers(0, 5))
 def test_no_neighbours_is_plain_search(tmp_path_factory: pytest.TempPathFactory, degrees: float, seed: int) -> None:

@@ -92,6 +92,7 @@ def test_an_expanded_answer_is_no_more_exact_than_the_pictures_it_is_expanded_by
     assert run.notes == [f"approximate: about {100 * run.header['recall']:.1f} % of the nearest were found"]
 
 
+@pytest.mark.long
 def test_a_recall_that_was_never_measured_is_not_made_up(view: View) -> None:
     build(view, math.nan)
 

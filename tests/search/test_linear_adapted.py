@@ -52,6 +52,7 @@ def test_rows_come_in_the_order_of_the_formula(seed: int, window: int, k: int, h
     )
 
 
+@pytest.mark.long
 def test_a_search_finds_the_same_by_folder_and_by_file(tmp_path: Path) -> None:
     photos = sorted(sample.photos().glob("explore_*.jpg"))[:12]
     index(tmp_path / "gallery", [str(path) for path in photos], [rooms.load("encoders", "starter")], Options())
@@ -114,6 +115,7 @@ def test_a_layer_that_ilias_publishes_is_read(tmp_path: Path) -> None:
         load(tmp_path / "broken.pth")
 
 
+@pytest.mark.long
 def test_an_adapter_that_nobody_uses_frees_its_index(tmp_path: Path) -> None:
     photos = sorted(sample.photos().glob("explore_*.jpg"))[:2]
     index(tmp_path / "g", [str(path) for path in photos], [rooms.load("encoders", "starter")], Options())

@@ -98,6 +98,7 @@ def expected(bare: set[int]) -> list[int]:
     return [*sorted(rest, key=lambda number: -SHARES[number]), *sorted(bare)]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(bare=st.sets(st.integers(0, COUNT - 1)), seed=st.integers(0, 99))
 def test_the_order_depends_on_the_answers_alone_and_nothing_is_paid_for_twice(

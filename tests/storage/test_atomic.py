@@ -80,6 +80,7 @@ def is_flush(node: ast.AST) -> bool:
     return node.func.attr in ("fsync", "rename") or (node.func.attr == "replace" and len(node.args) == 1)
 
 
+@pytest.mark.long
 def test_only_storage_flushes_and_renames() -> None:
     """Elsewhere it would be done in another order, as it once was in seven places."""
     found = {}

@@ -74,6 +74,7 @@ def test_threads_write_at_their_places(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"".join(parts)
 
 
+@pytest.mark.long
 def test_codes_are_the_same_bits_without_positioned_writes(tmp_path: Path) -> None:
     vectors = np.random.default_rng(3).standard_normal((3000, 32)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -91,6 +92,7 @@ def test_codes_are_the_same_bits_without_positioned_writes(tmp_path: Path) -> No
     assert [path.read_bytes() for path in here] == [path.read_bytes() for path in there] != []
 
 
+@pytest.mark.long
 def test_a_gallery_is_made_and_searched_without_what_windows_lacks(tmp_path: Path) -> None:
     code = """
 import shutil

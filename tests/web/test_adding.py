@@ -172,6 +172,7 @@ def test_what_is_no_picture_or_too_large_is_refused_with_its_name(client: TestCl
     assert not (empty.gallery / "uploads").exists()
 
 
+@pytest.mark.long
 def test_a_second_run_waits_and_a_stopped_one_goes_on(client: TestClient, tmp_path: Path) -> None:
     for seed in range(120):
         draw(tmp_path / "many" / f"{seed}.jpg", seed)

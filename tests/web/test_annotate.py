@@ -142,6 +142,7 @@ def test_likely_and_telling_first_show_what_is_not_labelled(ada: TestClient, wha
     assert not {listed[0], listed[-1]} & {one["image"] for one in payload["photos"]}
 
 
+@pytest.mark.long
 def test_a_dispute_is_settled_on_its_page(ada: TestClient, settings: ServerSettings) -> None:
     image = images(ada)[4]
     mark(ada, {image: "y"})
@@ -178,6 +179,7 @@ def queries(gallery: Path) -> list[str]:
         return [*desk.queries()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "given",
     [
@@ -207,6 +209,7 @@ def test_a_search_whose_list_is_the_gallery_can_be_finished(ada: TestClient) -> 
     assert (payload["listed"], payload["stopped"], payload["grows"]) == (60, True, False)
 
 
+@pytest.mark.long
 def test_the_list_of_all_queries_is_never_behind(ada: TestClient) -> None:
     ada.post("/annotate/queries", data={"text": "a raven"})
     listed = ada.get("/annotate/photos", params={"query": "a raven"}).json()["photos"]
@@ -229,6 +232,7 @@ def test_what_was_marked_by_group_and_is_looked_at_singly_changes_its_row(tmp_pa
     assert [row.where for row in rows] == ["1 in a row at 9", "9 in a row at 9"]
 
 
+@pytest.mark.long
 def test_a_label_lists_all_its_photos_and_no_others(ada: TestClient) -> None:
     ada.post("/annotate/queries", data={"text": "a wading bird", "label": "kind=heron"})
     payload = ada.get("/annotate/photos", params={"query": "a wading bird"}).json()

@@ -43,6 +43,7 @@ def test_very_heavy_and_very_light_weights_are_counted_without_warnings(search: 
     assert ids[0] == ids[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", ["/", "/?q=stripes"])
 def test_an_empty_gallery_says_how_to_fill_it(tmp_path: Path, query: str) -> None:
     (tmp_path / "photos").mkdir()

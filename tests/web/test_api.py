@@ -65,6 +65,7 @@ def test_pages_of_any_size_add_up_to_the_one_ranking(client: TestClient, sizes: 
     assert [item["score"] for item in items] == sorted((item["score"] for item in items), reverse=True)
 
 
+@pytest.mark.long
 def test_a_result_stays_as_it_is_while_the_gallery_grows(tmp_path: Path) -> None:
     from eyespot import rooms
     from eyespot.gallery.indexing import Options, index
@@ -279,6 +280,7 @@ def test_a_summary_counts_the_first_hits(client: TestClient, run: str) -> None:
 # -- judgements ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_verdict_is_kept_and_the_last_one_counts(tmp_path: Path) -> None:
     from tests.web.conftest import copy_gallery
 

@@ -100,6 +100,7 @@ def test_no_route_answers_from_afar_without_a_token(settings: ServerSettings, ev
     assert {name: answer.status_code for name, answer in answers.items()} == dict.fromkeys(answers, 401)
 
 
+@pytest.mark.long
 def test_no_route_takes_orders_from_another_site(settings: ServerSettings, every: list[Door]) -> None:
     client = at_this_machine(settings)
     foreign: list[dict[str, str]] = [
@@ -192,6 +193,7 @@ def check(answer: Any, what: object) -> None:
     assert "evil.example" not in answer.headers.get("location", ""), what
 
 
+@pytest.mark.long
 def test_no_path_leads_out_of_any_route(attacked: TestClient, every: list[Door]) -> None:
     for one in (one for one in every if "{" in one.path):
         for path in OUT:
@@ -226,6 +228,7 @@ BODIES = (
 )
 
 
+@pytest.mark.long
 def test_no_body_breaks_any_route(attacked: TestClient, every: list[Door]) -> None:
     kinds = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain")
     for one in (one for one in every if one.method in WRITING):
@@ -298,6 +301,7 @@ class Page(HTMLParser):
         ]
 
 
+@pytest.mark.long
 def test_no_page_carries_what_somebody_sent_as_code(attacked: TestClient, every: list[Door]) -> None:
     pages = 0
     html = {"Accept": "text/html"}

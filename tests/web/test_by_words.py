@@ -42,6 +42,7 @@ def test_words_alone_end_where_no_label_holds_them(client: TestClient, search: A
     assert client.get("/v1/search", params={"q": "zyzzyva", "by": "words"}).status_code == 404
 
 
+@pytest.mark.long
 def test_the_count_of_photos_with_words_is_that_of_their_groups(tmp_path: Path) -> None:
     for seed in range(6):
         draw(tmp_path / "photos" / f"heron {seed}.png", seed)
@@ -101,6 +102,7 @@ def test_the_page_offers_the_ways_and_shows_why(client: TestClient) -> None:
     assert "by words</span>" in page
 
 
+@pytest.mark.long
 def test_names_that_the_gallery_was_given_are_one_query(tmp_path: Path) -> None:
     gallery = copy_gallery(tmp_path)
     (tmp_path / "names.csv").write_text("heron,garza\n")
@@ -119,6 +121,7 @@ def test_names_that_the_gallery_was_given_are_one_query(tmp_path: Path) -> None:
     assert why["terms"][0]["name"] == ("heron" if reworded else "garza")
 
 
+@pytest.mark.long
 def test_copies_without_the_words_do_not_count_and_what_is_not_it_takes_its_copies_along(tmp_path: Path) -> None:
     for seed in range(12):
         draw(tmp_path / "photos" / f"{'heron' if seed < 4 else 'other'} {seed}.png", seed)
@@ -141,6 +144,7 @@ def test_copies_without_the_words_do_not_count_and_what_is_not_it_takes_its_copi
     assert not {"heron 0", "heron 0 turned", "something"} & {Path(item["path"]).stem for item in less["items"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by", ["words", "both"])
 def test_labels_that_change_while_it_serves_are_those_of_the_next_search(tmp_path: Path, by: str) -> None:
     """The same hits, scores, reasons and counts as of a server that starts afterwards, also for words at hand."""

@@ -47,6 +47,7 @@ def judged_to_the_end(client: TestClient, words: str, relevant: int) -> Any:
     return report
 
 
+@pytest.mark.long
 def test_about_thirty_verdicts_tell_how_many_there_are(ada: TestClient) -> None:
     report = judged_to_the_end(ada, "red stripes", relevant=20)
 
@@ -142,6 +143,7 @@ def let_look(client: TestClient, words: str) -> str:
     return run
 
 
+@pytest.mark.long
 def test_a_model_s_word_counts_nothing_and_people_s_verdicts_do(tmp_path: Path) -> None:
     """60 photos, all of which a model has seen, and of which the first 20 are what somebody looks for."""
     gallery = copy_gallery(tmp_path, 60)
@@ -161,6 +163,7 @@ def test_a_model_s_word_counts_nothing_and_people_s_verdicts_do(tmp_path: Path) 
     assert after["relevant"]["low"] <= 20 <= after["relevant"]["high"] < 40
 
 
+@pytest.mark.long
 def test_in_a_model_s_order_its_number_is_told_as_its_own(tmp_path: Path) -> None:
     gallery = copy_gallery(tmp_path, 20)
     with at_this_machine(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=10))) as client:
@@ -252,6 +255,7 @@ def test_a_model_narrows_the_interval_and_the_page_says_by_how_much(photos: Path
     assert sentence in page and sentence in spread
 
 
+@pytest.mark.long
 def test_a_judge_on_its_own_encoder_s_ranking_narrows_nothing(tmp_path: Path) -> None:
     gallery = copy_gallery(tmp_path, 60)
     with at_this_machine(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=60))) as client:

@@ -85,6 +85,7 @@ def plain_duckdb(shards: list[Path], sql: str) -> Mask:
     return np.asarray(found, np.bool_)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(ROWS, min_size=1, max_size=4),
@@ -191,6 +192,7 @@ def test_who_waits_too_long_learns_how_far_it_is_and_finds_it_done_later(tmp_pat
     assert len(found) == 600_000 and not found.any()
 
 
+@pytest.mark.long
 def test_slow_filters_hold_nobody_up(tmp_path: Path) -> None:
     """Two fill both threads; each has many tables to go through, and a third gets its turn between them."""
     slow = slow_table(tmp_path / "slow" / "shards" / "00000")
@@ -208,6 +210,7 @@ def test_slow_filters_hold_nobody_up(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.long
 def test_a_filter_over_columns_of_another_type_is_no_run_to_wait_for(tmp_path: Path) -> None:
     """A space whose shards all have numbers compares numbers, also while another one's texts are compared."""
     slow = slow_table(tmp_path / "slow" / "shards" / "00000")
@@ -317,6 +320,7 @@ def test_a_new_snapshot_opens_and_counts_only_what_is_new(tmp_path: Path) -> Non
     assert all(len(table.made) for table in second.tables)
 
 
+@pytest.mark.long
 def test_an_old_snapshot_lets_go_of_its_files_at_once(tmp_path: Path) -> None:
     """Not when Python looks for circles: until then its files would count as open beside those of newer ones."""
     snapshot = Snapshot(Collection(copy_gallery(tmp_path, 6), "starter"), FactStore(), "1")

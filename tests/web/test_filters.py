@@ -89,6 +89,7 @@ def check_counts(client: TestClient, ticks: set[str], ungrouped: bool, query: st
             assert count == int(left.sum()) - folded
 
 
+@pytest.mark.long
 def test_a_count_is_what_a_tick_would_leave(client: TestClient) -> None:
     """For every set of ticks, each value of each column, with copies folded and not."""
     from hypothesis import settings

@@ -89,6 +89,7 @@ def test_colours_are_places_in_the_legend(on_map: TestClient, about: Any) -> Non
     assert wrong.status_code == 422 and "no column of labels 'title'; there are: kind" in wrong.json()["detail"]
 
 
+@pytest.mark.long
 def test_labels_that_are_read_again_have_their_colours_under_a_new_version(tmp_path: Path) -> None:
     gallery = make_gallery(tmp_path)
     make_layout(Gallery(gallery).view(Gallery(gallery).stem()))
@@ -219,6 +220,7 @@ def test_who_may_not_come_in_sees_no_map_and_only_the_owner_makes_one(mapped: Se
         assert foreign.status_code == 403
 
 
+@pytest.mark.long
 def test_a_gallery_without_a_map_offers_to_make_it_and_says_how_far_it_is(
     settings: ServerSettings, tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ def test_each_person_moves_their_own_search_and_the_majority_that_of_everybody(o
     assert "those who have: ada, bob" in opened.get("/v1/search", params={"q": Q, "feedback": "eve"}).json()["detail"]
 
 
+@pytest.mark.long
 def test_a_reader_moves_no_search_by_verdicts(settings: ServerSettings) -> None:
     access = (Access.by("reader-token-0123456789", "reader", Role.READER),)
     with from_afar(replace(settings, access=access), "reader-token-0123456789") as reader:

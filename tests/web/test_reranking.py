@@ -65,6 +65,7 @@ def looked(client: TestClient, words: str, judge: str, most: int | None = None) 
     return status
 
 
+@pytest.mark.long
 def test_the_order_is_that_of_the_command_line_and_each_photo_has_its_number(quick: TestClient, photos: Path) -> None:
     import eyespot
     from eyespot.ledger.judgements import Judgements

@@ -168,6 +168,7 @@ def test_posting_lists_of_an_old_gallery_count_with_its_results(world: SearchCon
     assert stored <= {id(array) for array in world.snapshot.remembered()}
 
 
+@pytest.mark.long
 def test_what_is_remembered_is_counted_while_others_search(world: SearchContext) -> None:
     """Queries come and go in a dictionary, which nobody may walk through meanwhile."""
     snapshot, often = world.snapshot, sys.getswitchinterval()

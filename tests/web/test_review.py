@@ -272,6 +272,7 @@ def test_another_ones_answer_is_not_told_to_whoever_audits(blind: TestClient, se
     assert first(blind, 1, place=1)["stands"]["choice"] is None
 
 
+@pytest.mark.long
 def test_in_the_end_the_agreement_is_what_the_command_tells(blind: TestClient) -> None:
     answer_all(blind, "yyyn", 1)
     text = blind.get(f"{address(blind, 1)}/agreement").text

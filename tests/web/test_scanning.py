@@ -105,6 +105,7 @@ def test_a_scan_that_is_broken_off_leaves_nobody_waiting() -> None:
             batcher([ScanRequest(ROWS[0], 1)])
 
 
+@pytest.mark.long
 def test_people_who_search_at_once_get_what_they_get_one_after_the_other(
     client: TestClient, settings: ServerSettings
 ) -> None:

@@ -63,6 +63,7 @@ def draw(client: TestClient, **more: float) -> int:
     return client.post("/annotate/audit", params={**Q, **more}).status_code
 
 
+@pytest.mark.long
 def test_two_people_finish_one_audit_and_no_photo_is_drawn_twice(people: tuple[TestClient, TestClient]) -> None:
     ada, bo = people
     assert draw(ada, size=45) == 201
@@ -79,6 +80,7 @@ def test_two_people_finish_one_audit_and_no_photo_is_drawn_twice(people: tuple[T
     assert audit["left"]["high"] <= 5 and audit["together"] == 10
 
 
+@pytest.mark.long
 def test_what_both_found_counts_for_both(people: tuple[TestClient, TestClient]) -> None:
     ada, bo = people
     draw(ada, size=50)
@@ -93,6 +95,7 @@ def test_what_both_found_counts_for_both(people: tuple[TestClient, TestClient]) 
     assert [standing["found_at_least"] for standing in both] == [1.0, 1.0] and both[1]["relevant"] == 3
 
 
+@pytest.mark.long
 def test_nobody_draws_a_second_audit_beside_one_that_is_under_way(people: tuple[TestClient, TestClient]) -> None:
     ada, bo = people
     draw(ada, size=20)
@@ -103,12 +106,14 @@ def test_nobody_draws_a_second_audit_beside_one_that_is_under_way(people: tuple[
     assert bo.get("/annotate/photos", params={**Q, "what": "audit"}).status_code == 404
 
 
+@pytest.mark.long
 def test_without_an_audit_there_is_nothing_to_join(people: tuple[TestClient, TestClient]) -> None:
     response = people[1].post("/annotate/audit/join", params=Q)
 
     assert response.status_code == 422 and "draw one" in response.json()["detail"]
 
 
+@pytest.mark.long
 def test_a_tenth_is_labelled_by_both_when_asked_for(people: tuple[TestClient, TestClient]) -> None:
     ada, bo = people
     draw(ada, size=40, twice=0.1)
@@ -122,6 +127,7 @@ def test_a_tenth_is_labelled_by_both_when_asked_for(people: tuple[TestClient, Te
     assert stands(ada)["audit"]["done"] == 40 and stands(bo)["audit"]["left"] is not None
 
 
+@pytest.mark.long
 def test_who_is_left_alone_is_told_that_a_second_person_ends_the_audit(
     people: tuple[TestClient, TestClient], tmp_path: Path
 ) -> None:
@@ -141,6 +147,7 @@ def test_who_is_left_alone_is_told_that_a_second_person_ends_the_audit(
     assert (stands(bo)["audit"]["done"], stands(bo)["audit"]["waiting"]) == (40, 0)
 
 
+@pytest.mark.long
 def test_who_is_left_alone_may_wait_no_longer_once_every_photo_has_a_label(
     people: tuple[TestClient, TestClient], tmp_path: Path
 ) -> None:
@@ -161,6 +168,7 @@ def test_who_is_left_alone_may_wait_no_longer_once_every_photo_has_a_label(
     assert ada.post("/annotate/audit/release", params=Q).status_code == 422
 
 
+@pytest.mark.long
 def test_what_somebody_left_unlabelled_goes_to_the_other_after_a_while(
     people: tuple[TestClient, TestClient], tmp_path: Path
 ) -> None:
@@ -177,6 +185,7 @@ def test_what_somebody_left_unlabelled_goes_to_the_other_after_a_while(
     assert stands(bo)["audit"]["done"] == 30 == stands(ada)["audit"]["done"]
 
 
+@pytest.mark.long
 def test_the_next_audit_leaves_out_what_either_has_labelled(people: tuple[TestClient, TestClient]) -> None:
     ada, bo = people
     draw(ada, size=20)
@@ -197,6 +206,7 @@ def test_the_page_offers_the_size_of_the_audit(people: tuple[TestClient, TestCli
     assert [draw(people[0], **wrong) for wrong in ({"size": 0}, {"twice": 2.0})] == [422, 422]
 
 
+@pytest.mark.long
 def test_the_page_of_queries_shows_an_audit_to_who_has_just_joined_it(people: tuple[TestClient, TestClient]) -> None:
     ada, bo = people
     draw(ada, size=45)

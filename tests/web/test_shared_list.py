@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
+import pytest
 from fastapi.testclient import TestClient
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore
@@ -27,6 +28,7 @@ def person(client: TestClient, name: str) -> TestClient:
     return opened
 
 
+@pytest.mark.long
 def test_all_who_come_to_the_end_of_a_list_at_once_get_photos_of_what_it_grows_by(tmp_path: Path) -> None:
     """The list holds 24 photos, which the first of them has; it grows once, for all who wait for it."""
     place = world.gallery(tmp_path, 160, 10)
@@ -49,6 +51,7 @@ def test_all_who_come_to_the_end_of_a_list_at_once_get_photos_of_what_it_grows_b
     assert shown == handed and 0 not in handed
 
 
+@pytest.mark.long
 def test_at_the_end_of_a_list_that_does_not_go_on_nobody_gets_more(tmp_path: Path) -> None:
     with AnnotationStore(world.gallery(tmp_path, 30, 10) / "ledger.sqlite") as store:
         store.take_in([AnnotationQuery("1", world.WORDS, {})])

@@ -173,6 +173,7 @@ def test_the_ledger_is_read_for_measures_alone(
     assert not reads  # with one query there is nothing to measure either
 
 
+@pytest.mark.long
 def test_verdicts_are_marked_and_measure_both_sides(settings: ServerSettings, tmp_path: Path) -> None:
     shutil.copytree(settings.gallery, tmp_path / "gallery")
     with at_this_machine(replace(settings, gallery=tmp_path / "gallery", cache=tmp_path / "cache")) as client:

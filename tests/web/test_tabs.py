@@ -83,6 +83,7 @@ def test_a_tab_that_is_paged_through_stays_as_it_was(here: TestClient) -> None:
     assert len(found(here, q="discs", verdict="unjudged")) == PHOTOS - 30
 
 
+@pytest.mark.long
 def test_verdicts_are_ones_own_or_everybodys(world: ServerSettings) -> None:
     with from_afar(world, TOKENS[Role.ANNOTATOR]) as ann, from_afar(world, BO) as bo:
         every = found(ann, q="a red disc")
@@ -126,6 +127,7 @@ def test_an_empty_tab_is_a_page_with_all_tabs(here: TestClient) -> None:
     assert page.text.count("data-tab=") == 5
 
 
+@pytest.mark.long
 def test_readers_have_no_tabs(world: ServerSettings) -> None:
     with from_afar(world, TOKENS[Role.READER]) as reader:
         assert "data-tab" not in reader.get("/", params={"q": "stripes"}).text
@@ -146,6 +148,7 @@ def test_a_search_within_a_list_finds_its_photos_alone(here: TestClient) -> None
     assert here.get("/", params={"list": "three"}).text.count('<li class="tile') == 2
 
 
+@pytest.mark.long
 def test_a_judged_tile_takes_its_copies_out_of_the_unjudged_and_shows_all_it_judged(
     tmp_path: Path, settings: ServerSettings
 ) -> None:
@@ -171,6 +174,7 @@ def test_a_judged_tile_takes_its_copies_out_of_the_unjudged_and_shows_all_it_jud
     assert {one["id"] for one in both} == {tiles[0]["id"], twin["id"]}
 
 
+@pytest.mark.long
 def test_a_verdict_on_a_folded_copy_is_in_the_tab_of_a_result_that_ends(
     tmp_path: Path, settings: ServerSettings
 ) -> None:

@@ -88,6 +88,7 @@ def test_small_pictures_carry_no_exif_and_no_formula(here: TestClient, run: str)
     assert "'=1+1" in cells and not [cell for cell in cells if cell.startswith("=")]
 
 
+@pytest.mark.long
 def test_a_lost_and_a_changed_original_are_named_and_the_others_come(
     world: ServerSettings, tmp_path: Path, settings: ServerSettings
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_contact_sheet_begins_before_its_photos_are_made() -> None:
     assert whole == as_html("<i>herons", [SheetPanel("<i>herons", "", list(tiles()))])
 
 
+@pytest.mark.long
 def test_a_label_of_the_name_of_a_verdict_does_not_replace_it(tmp_path: Path, settings: ServerSettings) -> None:
     draw(tmp_path / "photos" / "a.jpg", 1)
     draw(tmp_path / "photos" / "b.jpg", 2)

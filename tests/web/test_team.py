@@ -403,6 +403,7 @@ def test_two_who_settle_one_photo_at_once_leave_the_last_word(lea: TestClient, d
     assert "Settled as relevant" in settle(lea, disputed, "back").text
 
 
+@pytest.mark.long
 def test_the_token_of_a_program_is_offered_as_nobody(settings: ServerSettings) -> None:
     access = (*settings.access, Access.by("a-program-0123456789", "daemon-token", Role.OWNER, internal=True))
     with at_this_machine(replace(settings, access=access)) as client:

@@ -89,6 +89,7 @@ def test_marks_that_it_has_are_seen_and_new_ones_refused(client: TestClient, jud
     assert [one["mark"] for one in again] == ["y", *[None] * (PHOTOS - 1)]
 
 
+@pytest.mark.long
 def test_a_gallery_that_never_had_a_ledger_is_searched_too(tmp_path: Path) -> None:
     gallery = make_gallery(tmp_path, 3)
     for place in gallery.glob("ledger.sqlite*"):

@@ -120,6 +120,7 @@ def test_the_heat_is_a_small_picture_dark_where_nothing_speaks_for_the_query(cli
     assert not np.asarray(drawn)[..., :3].any() and len(answer.content) < 60_000
 
 
+@pytest.mark.long
 def test_what_moved_the_ranking_besides_the_look_is_named(tmp_path: Path) -> None:
     """Labels that teach the search what their words look like, and photos that it is drawn to."""
     with at_this_machine(ServerSettings(world.gallery(tmp_path, 160, 10), cache=None)) as client:

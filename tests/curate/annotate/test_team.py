@@ -301,6 +301,7 @@ def test_a_long_burst_is_one_of_the_24_that_somebody_gets_at_once(at: Annotation
     assert count == tiles * burst
 
 
+@pytest.mark.long
 def test_two_share_bursts_and_look_twice_at_a_tenth_of_them(at: AnnotationStore) -> None:
     """The tenth is one of groups: of each all photos are labelled twice, or none."""
     groups = [[str(n) for n in range(start, start + 2)] for start in range(0, 300, 2)]

@@ -102,6 +102,7 @@ def test_photos_count_by_position_licence_and_name(tmp_path: Path) -> None:
     assert files == {"two": "photo-1", "twin": "photo-6", "twice": "photo-7"}
 
 
+@pytest.mark.long
 def test_of_photos_at_one_position_the_first_listed_stands_for_the_observation(tmp_path: Path) -> None:
     """Enough of them that the rows come out of a join in another order than they went in."""
     ids = [f"o{number}" for number in range(20_000)]
@@ -181,6 +182,7 @@ def test_what_leaves_nothing_says_why(tmp_path: Path) -> None:
         curate(place, tmp_path / "out", CollectionSettings(), silent)
 
 
+@pytest.mark.long
 def test_other_years_and_licences_may_be_asked_for(tmp_path: Path) -> None:
     place = export(tmp_path / "export", [seen("a", observed_on="1999-01-01"), seen("b")])
     done = curate(place, tmp_path / "out", CollectionSettings(ObservationFilter(years_of("1999"))), silent)

@@ -39,6 +39,7 @@ def photographed(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_pictures_are_decoded_looked_at_and_made_small(photographed: Path) -> None:
     how = CollectionSettings(pictures=PictureSettings(photographed / "photos", NO_FACES))
     done = curate(photographed / "export", photographed / "out", how, silent)
@@ -55,6 +56,7 @@ def test_pictures_are_decoded_looked_at_and_made_small(photographed: Path) -> No
     assert b"Ann" not in (photographed / "out" / placed["file_name"]).read_bytes()
 
 
+@pytest.mark.long
 def test_what_a_person_decides_is_done_in_the_next_run(photographed: Path) -> None:
     how = CollectionSettings(pictures=PictureSettings(photographed / "photos", NO_FACES))
     curate(photographed / "export", photographed / "out", how, silent)
@@ -69,6 +71,7 @@ def test_what_a_person_decides_is_done_in_the_next_run(photographed: Path) -> No
     assert len(list((photographed / "out" / "train").rglob("*.jpg"))) == 2
 
 
+@pytest.mark.long
 def test_what_annotators_flag_goes_and_comes_back(photographed: Path) -> None:
     (photographed / "flagged.csv").write_text("photo\nphoto-0\n")
     how = PictureSettings(photographed / "photos", NO_FACES, flagged=photographed / "flagged.csv")
@@ -79,6 +82,7 @@ def test_what_annotators_flag_goes_and_comes_back(photographed: Path) -> None:
     assert len(list((photographed / "out" / "train").rglob("*.jpg"))) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["Photo\nphoto-0\n", "photo_id\n0\n", "File Name\n0.JPG\n", "PHOTO UUID\nPHOTO-0\n"])
 def test_flagged_photos_count_however_they_are_named(photographed: Path, text: str) -> None:
     (photographed / "flagged.csv").write_text(text)
@@ -87,6 +91,7 @@ def test_flagged_photos_count_however_they_are_named(photographed: Path, text: s
     assert dropped(done)["pictures"]["flagged by annotators"] == 1 and not done.notes
 
 
+@pytest.mark.long
 def test_flagged_photos_that_are_none_of_them_are_told(photographed: Path) -> None:
     (photographed / "flagged.csv").write_text("photo\nother\n")
     how = PictureSettings(photographed / "photos", NO_FACES, flagged=photographed / "flagged.csv")
@@ -94,6 +99,7 @@ def test_flagged_photos_that_are_none_of_them_are_told(photographed: Path) -> No
     assert note.startswith("no picture is on the list")
 
 
+@pytest.mark.long
 def test_pictures_that_the_list_no_longer_names_are_removed(photographed: Path) -> None:
     out, how = photographed / "out", PictureSettings(photographed / "photos", NO_FACES)
     photos = [photo(id, at, license="CC0" if at == 1 else "CC-BY") for at, id in enumerate(("good", "placed"))]
@@ -130,6 +136,7 @@ def test_a_photo_in_the_place_of_another_is_looked_at_and_decided_anew(photograp
     assert done.notes == ["1 pictures have changed since their decision; they wait again"]
 
 
+@pytest.mark.long
 def test_what_was_decided_holds_where_the_photos_are_moved_to(photographed: Path) -> None:
     how = CollectionSettings(pictures=PictureSettings(photographed / "photos", NO_FACES))
     curate(photographed / "export", photographed / "out", how, silent)
@@ -140,6 +147,7 @@ def test_what_was_decided_holds_where_the_photos_are_moved_to(photographed: Path
     assert curate(photographed / "export", photographed / "out", moved, silent).pictures == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("put_before", [False, True])
 def test_photos_that_are_taken_away_after_the_run_end_nothing(photographed: Path, put_before: bool) -> None:
     how = CollectionSettings(pictures=PictureSettings(photographed / "photos", NO_FACES))
@@ -156,6 +164,7 @@ def test_photos_that_are_taken_away_after_the_run_end_nothing(photographed: Path
     assert (done.pictures, done.failed) == ((5, 0) if put_before else (4, 1))
 
 
+@pytest.mark.long
 @needs_faces
 @pytest.mark.skipif(not PEOPLE.exists(), reason="needs photos of people")
 def test_a_face_in_the_background_waits_for_a_person(photographed: Path) -> None:
@@ -175,6 +184,7 @@ def test_a_face_in_the_background_waits_for_a_person(photographed: Path) -> None
     assert case.id == "photo-4" and not list((photographed / "out" / "train").rglob("photo-4.jpg"))
 
 
+@pytest.mark.long
 def test_a_photo_that_comes_later_is_taken(photographed: Path) -> None:
     how = CollectionSettings(pictures=PictureSettings(photographed / "photos", NO_FACES))
     curate(photographed / "export", photographed / "out", how, silent)
@@ -221,6 +231,7 @@ def test_datasets_tells_licence_and_holder_of_every_picture(photographed: Path) 
     assert first["category"] == "Passer domesticus"
 
 
+@pytest.mark.long
 def test_labels_beside_the_pictures_name_those_that_are_there(photographed: Path) -> None:
     """Also after a run that only lists what is to be fetched, and another draw takes pictures away."""
     out, table = photographed / "birds", photographed / "birds" / "train" / "metadata.parquet"

@@ -47,6 +47,7 @@ def reasons(done: Curated) -> dict[str, int]:
     return {reason: count for one in done.steps for reason, count in one["dropped"].items()}
 
 
+@pytest.mark.long
 def test_darwin_core_with_photos_at_hand(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.jpg").write_bytes(pictures()[0].read_bytes())

@@ -61,6 +61,7 @@ def test_the_same_seed_makes_the_same_collection_elsewhere(made: Path, tmp_path:
     assert digests(tmp_path / "one") == digests(tmp_path / "other")
 
 
+@pytest.mark.long
 def test_another_seed_draws_again_and_groups_stay(made: Path, tmp_path: Path) -> None:
     curate(made, tmp_path / "out", settings(made), silent)
     before = digests(tmp_path / "out")["train.json"]
@@ -70,6 +71,7 @@ def test_another_seed_draws_again_and_groups_stay(made: Path, tmp_path: Path) ->
     assert digests(tmp_path / "out")["train.json"] != before
 
 
+@pytest.mark.long
 def test_an_export_that_changed_is_read_again(tmp_path: Path) -> None:
     place = export(tmp_path / "export", [seen("a")])
     curate(place, tmp_path / "out", CollectionSettings(), silent)
@@ -78,6 +80,7 @@ def test_an_export_that_changed_is_read_again(tmp_path: Path) -> None:
     assert done.pictures == 2 and all(one["ran"] for one in done.steps)
 
 
+@pytest.mark.long
 def test_a_torn_stage_is_done_again(made: Path, tmp_path: Path) -> None:
     curate(made, tmp_path / "out", settings(made), silent)
     before = digests(tmp_path / "out")

@@ -40,6 +40,7 @@ def test_every_picture_is_in_the_table_byte_for_byte(demonstrated: RecosSteps) -
     assert rows == pq.read_table(place / "images.parquet").to_pylist()
 
 
+@pytest.mark.long
 def test_photos_tell_under_which_licence_they_may_be_handed_on(tmp_path: Path) -> None:
     """As the gallery's columns `licence`, `author` and `source` have it; what is drawn here has none."""
     copy_of_sample_gallery(tmp_path / "gallery")

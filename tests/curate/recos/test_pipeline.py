@@ -226,6 +226,7 @@ def test_a_trial_of_a_few_pictures(tmp_path: Path, gallery: Path) -> None:
 # -- on the command line ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_verb_says_what_became_of_records(copied: Path, tmp_path: Path, gallery: Path) -> None:
     place = recipe(tmp_path, gallery)
     shown = run_eyespot("build", "recos", str(place), "--out", str(copied), "--json", cwd=tmp_path)
@@ -257,6 +258,7 @@ def test_a_folder_is_needed(tmp_path: Path) -> None:
     assert shown.returncode == 2 and "name one with --out" in shown.stderr and shown.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_the_card_counts_pictures_that_lost_all_their_captions(tmp_path: Path, gallery: Path) -> None:
     """A narrow band drops most captions, and some pictures with the last of theirs."""
     narrow = 'model = "writer"\nk = 4\ntemperature = 0.01\neta = 0.1\nrounds = 0'

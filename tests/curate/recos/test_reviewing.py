@@ -84,6 +84,7 @@ def test_every_caption_tells_whether_a_person_looked(copied: Path, tmp_path: Pat
     assert any(note.startswith(f"No person has looked at {unseen} of {len(rows)} captions") for note in notes(found))
 
 
+@pytest.mark.long
 def test_a_person_confirms_the_words_they_saw_alone(tmp_path: Path, gallery: Path) -> None:
     """Captions are reviewed before some are written again, and put to a person a second time who has not decided."""
     place = recipe(tmp_path, gallery, review='undecided = "keep"', complete="least = 1")
@@ -114,6 +115,7 @@ def test_what_a_mended_caption_changes_is_counted_anew() -> None:
     }
 
 
+@pytest.mark.long
 def test_the_verb_says_how_many_decisions_no_longer_stand(copied: Path, tmp_path: Path, gallery: Path) -> None:
     """What was decided was another wording than the one that is there now."""
     queue = Queue(copied / "review" / "review.jsonl")

@@ -277,6 +277,7 @@ def test_a_confusing_caption_changes_little_and_says_what(number: int, text: str
     assert confusing.fault_of({**fields, "original": original, "subtask": "colour"}, confusing.Confusing()) == reason
 
 
+@pytest.mark.long
 def test_the_pair_is_the_most_similar_of_the_source_that_is_no_copy(tmp_path: Path) -> None:
     """A copy of a photo, recompressed, lies in the gallery: it is no picture to be confused with."""
     from PIL import Image

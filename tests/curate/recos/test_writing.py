@@ -35,6 +35,7 @@ def collect(gallery: Path, subtask: str) -> str:
     return f'galleries = {{ own = "{gallery}" }}\n{subtask}'
 
 
+@pytest.mark.long
 def test_photos_with_writing_are_chosen_and_quoted_and_the_card_says_what_read_them(
     signs: Path, tmp_path: Path
 ) -> None:

@@ -154,6 +154,7 @@ def test_shortcuts_do_not_rank_what_is_in_doubt(per_query: FinishedSteps) -> Non
 # -- the verb -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_dry_run_and_a_trial_forecast_the_set(gallery: Path, tmp_path: Path) -> None:
     """Nineteen photos make no usable set, and a trial measures how often its judges disagree."""
     place = worlds.recipe(tmp_path, gallery, confident='doubt = "query"')

@@ -78,6 +78,7 @@ def test_effective_number_of_judges(votes: list[str], count: int | None) -> None
     assert 1 <= found <= 5 and (count is None or found == pytest.approx(count))
 
 
+@pytest.mark.long
 def test_a_set_of_nonsense_is_red(tmp_path: Path, gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The endpoint's verdicts depend on a digest of the pictures alone, and all judges say the same."""
     pytest.importorskip("openai")
