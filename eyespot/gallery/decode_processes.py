@@ -63,10 +63,20 @@ class _Setup(NamedTuple):
     memory: int  # a file that is shared
 
 
-def can_read_apart(encoders: Mapping[str, Encoder], workers: int) -> bool:
-    """Whether processes would read faster than threads: the processors are free, and there are several."""
-    kinds = [isinstance(one, ProcessReadable) and one.on_accelerator for one in encoders.values()]
-    return workers > 1 and bool(kinds) and all(kinds)
+def local_reader(gallery: Path | None, encoders: Mapping[str, Encoder], workers: int, count: int) -> ThreadedReader:
+    """Processes for many pictures where the processors are free while a model embeds; else threads."""
+    free = bool(encoders) and all(map(_on_accelerator, encoders.values()))
+    kind = ProcessReader if free and workers > 1 and count >= WORTH else ThreadedReader
+    return kind(gallery, encoders, workers)
+
+
+def least_rows(encoders: Mapping[str, Encoder]) -> int:
+    """Of a shard: some batches of an accelerator, which waits while a shard is written."""
+    return max((4 * one.batch for one in encoders.values() if _on_accelerator(one)), default=64)
+
+
+def _on_accelerator(encoder: Encoder) -> bool:
+    return isinstance(encoder, ProcessReadable) and encoder.on_accelerator
 
 
 class ProcessReader(ThreadedReader):

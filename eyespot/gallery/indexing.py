@@ -19,8 +19,8 @@ from shlex import quote
 import numpy as np
 
 from eyespot.gallery import disk, int8_codes, integrity, recovery, row_store, segments, texts
-from eyespot.gallery.decode_processes import WORTH, ProcessReader, can_read_apart
-from eyespot.gallery.decode_workers import Reader, ThreadedReader
+from eyespot.gallery.decode_processes import least_rows, local_reader
+from eyespot.gallery.decode_workers import Reader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
@@ -36,7 +36,7 @@ from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
-from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, ProcessReadable, TextReader, Vectors
+from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, TextReader, Vectors
 from eyespot.types.progress import Progress, no_progress
 
 _STRETCH = 1 << 16  # pictures whose vectors are written at once where an encoder is added
@@ -139,7 +139,7 @@ class _IndexJob:
         self._write_header()
         self._embed_planned()  # what a killed run left
         looked = self._look(roots or [root for root in self.ledger.roots().values() if root.kind != "import"])
-        self.ledger.make_plan(self.options.shard_rows, self.options.retry_failed, self._least_rows)
+        self.ledger.make_plan(self.options.shard_rows, self.options.retry_failed, least_rows(self.encoders))
         self._write_header()
         self._embed_planned()
         self._forget_gone(looked)
@@ -223,12 +223,6 @@ class _IndexJob:
 
     # -- new and changed pictures ---------------------------------------------------------------------------
 
-    @property
-    def _least_rows(self) -> int:
-        """Of a shard: some batches of a card, which waits while a shard is written."""
-        apart = (one for one in self.encoders.values() if isinstance(one, ProcessReadable))
-        return max((4 * one.batch for one in apart if one.on_accelerator), default=64)
-
     def _embed_planned(self) -> None:
         roots = self.ledger.roots()
         # A planned picture whose root is away would only fail; the next look plans it again
@@ -258,8 +252,7 @@ class _IndexJob:
         """What reads and embeds so many pictures; those that a gallery knows already are not decoded."""
         if self.options.hands:
             return self.options.hands(encoders)
-        apart = count >= WORTH and can_read_apart(encoders, self.options.workers)
-        return (ProcessReader if apart else ThreadedReader)(gallery, encoders, self.options.workers)
+        return local_reader(gallery, encoders, self.options.workers, count)
 
     def _commit(self, shard: int, building: ShardInMaking) -> None:
         vectors = {stem: batches.vectors() for stem, batches in building.batches.items()}

@@ -83,7 +83,6 @@ class Encoder(Protocol):
 class ProcessReadable(Protocol):
     """What an encoder has besides whose pictures other processes can read."""
 
-    batch: int
     on_accelerator: bool  # whether the processors are free while it embeds
 
     @property

@@ -17,7 +17,8 @@ import tiny_models
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.gallery.decode_processes import ProcessReader, can_read_apart
+from eyespot.gallery.decode_processes import WORTH, ProcessReader, least_rows, local_reader
+from eyespot.gallery.decode_workers import ThreadedReader
 from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.gallery.view import Gallery
@@ -101,8 +102,37 @@ def test_an_open_clip_model_is_read_apart_too(tmp_path: Path, photos: Path) -> N
     assert content(tmp_path / "apart") == content(tmp_path / "here")
 
 
-def test_threads_read_where_the_model_needs_the_processors(clip: Encoder, starter: Encoder) -> None:
-    assert not can_read_apart({"a": clip}, 8) and not can_read_apart({"a": starter}, 8) and not can_read_apart({}, 8)
+class OnCard:
+    """The encoder, as if it ran on a card."""
+
+    on_accelerator = True
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._encoder, name)
+
+
+def test_processes_read_where_a_card_embeds_many_pictures(clip: Any, starter: Encoder) -> None:
+    card: Any = OnCard(clip)
+    kinds = []
+    for encoders, workers, count in (
+        ({"a": card}, 2, WORTH),
+        ({"a": card}, 2, WORTH - 1),
+        ({"a": card}, 1, WORTH),
+        ({"a": card, "b": starter}, 2, WORTH),
+        ({"a": clip}, 2, WORTH),
+        ({}, 2, WORTH),
+    ):
+        with local_reader(None, encoders, workers, count) as reader:
+            kinds.append(type(reader))
+
+    assert kinds == [ProcessReader, *[ThreadedReader] * 5]
+
+
+def test_a_shard_of_a_card_has_some_batches(clip: Any, starter: Encoder) -> None:
+    assert least_rows({"a": clip, "b": starter}) == 64 and least_rows({"a": OnCard(clip)}) == 4 * clip.batch
 
 
 def test_a_process_that_is_killed_ends_the_run_with_a_sentence_and_the_next_goes_on(
