@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import mmap
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, groupby
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -66,8 +67,8 @@ class _Setup(NamedTuple):
 def local_reader(gallery: Path | None, encoders: Mapping[str, Encoder], workers: int, count: int) -> ThreadedReader:
     """Processes for many pictures where the processors are free while a model embeds; else threads."""
     free = bool(encoders) and all(map(_on_accelerator, encoders.values()))
-    kind = ProcessReader if free and workers > 1 and count >= WORTH else ThreadedReader
-    return kind(gallery, encoders, workers)
+    apart = free and workers > 1 and count >= WORTH and all(map(_can_be_sent, encoders.values()))
+    return (ProcessReader if apart else ThreadedReader)(gallery, encoders, workers)
 
 
 def least_rows(encoders: Mapping[str, Encoder]) -> int:
@@ -77,6 +78,15 @@ def least_rows(encoders: Mapping[str, Encoder]) -> int:
 
 def _on_accelerator(encoder: Encoder) -> bool:
     return isinstance(encoder, ProcessReadable) and encoder.on_accelerator
+
+
+def _can_be_sent(encoder: Encoder) -> bool:
+    """Whether its preprocessing can be pickled: a library may hold it in a function without a name."""
+    try:
+        ForkingPickler.dumps(encoder.reader)  # type: ignore[attr-defined]
+    except Exception:  # what a library's object raises is its own
+        return False
+    return True
 
 
 class ProcessReader(ThreadedReader):
@@ -144,10 +154,11 @@ class _DecodeProcess:
             self.memory = mmap.mmap(file.fileno(), 0)
             self.pixels = _pixel_arrays(self.memory, shapes)
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "eyespot.gallery.decode_processes"],
+                [sys.executable, "-P", "-m", "eyespot.gallery.decode_processes"],  # -P: nothing of this folder is run
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 pass_fds=[file.fileno()],
+                start_new_session=True,  # an interrupt is for this process, which then ends it
                 env={**os.environ, "OMP_NUM_THREADS": "1", VARIABLE: as_size(max(_LEAST_MEMORY, limit))},
             )
             assert self.process.stdin and self.process.stdout
@@ -220,19 +231,17 @@ def _pixel_arrays(memory: mmap.mmap, shapes: Mapping[str, _Shape]) -> dict[str, 
 
 def main() -> None:
     """Read what is asked for until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks ends it
     asked, answers = _reader(0), _writer(1)
     os.dup2(2, 1)  # what libraries print
     setup: _Setup = asked.recv()
     arrays = _pixel_arrays(mmap.mmap(setup.memory, 0), setup.shapes)
     known = NothingKnown() if setup.gallery is None else KnownInIndex(setup.gallery)
-    while True:
-        try:
+    with suppress(EOFError, BrokenPipeError):
+        while True:
             part, roots = asked.recv()
-        except EOFError:
-            os._exit(0)  # without taking libraries apart, which takes a second
-        reads = (read_one(one, roots[one.root], setup.readers, known) for one in part)
-        answers.send([_shared(read, arrays, at) for at, read in enumerate(reads)])
+            reads = (read_one(one, roots[one.root], setup.readers, known) for one in part)
+            answers.send([_shared(read, arrays, at) for at, read in enumerate(reads)])
+    os._exit(0)  # without taking libraries apart, which takes a second
 
 
 def _shared(read: ReadPicture, arrays: Mapping[str, Any], at: int) -> tuple[ReadPicture, bool]:

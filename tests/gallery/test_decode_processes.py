@@ -107,8 +107,8 @@ class OnCard:
 
     on_accelerator = True
 
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
+    def __init__(self, encoder: Encoder, reader: Any = None) -> None:
+        self._encoder, self.reader = encoder, reader or getattr(encoder, "reader", None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._encoder, name)
@@ -124,11 +124,12 @@ def test_processes_read_where_a_card_embeds_many_pictures(clip: Any, starter: En
         ({"a": card, "b": starter}, 2, WORTH),
         ({"a": clip}, 2, WORTH),
         ({}, 2, WORTH),
+        ({"a": OnCard(clip, reader=lambda: None)}, 2, WORTH),  # which cannot be pickled
     ):
         with local_reader(None, encoders, workers, count) as reader:
             kinds.append(type(reader))
 
-    assert kinds == [ProcessReader, *[ThreadedReader] * 5]
+    assert kinds == [ProcessReader, *[ThreadedReader] * 6]
 
 
 def test_a_shard_of_a_card_has_some_batches(clip: Any, starter: Encoder) -> None:

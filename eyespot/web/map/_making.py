@@ -54,7 +54,7 @@ def start(house: AppState, view: View, work: Work) -> Making:
         if known is not None and known.state == "running":
             return known
         making = _MAKING[house] = Making(work)
-        line = [sys.executable, "-m", "eyespot.gallery.layout.worker", str(view.gallery.path), view.stem, work]
+        line = [sys.executable, "-P", "-m", "eyespot.gallery.layout.worker", str(view.gallery.path), view.stem, work]
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
     Thread(target=_follow, args=(making, process), daemon=True).start()
     return making
