@@ -36,15 +36,17 @@ from eyespot.gallery.decode_workers import (
     read_planned,
 )
 from eyespot.gallery.index_db import PlannedPicture
-from eyespot.gallery.photos.memory import VARIABLE, as_size, decode_limit
+from eyespot.gallery.photos.memory import UNKNOWN, VARIABLE, as_size, decode_limit
 from eyespot.gallery.photos.places import Root
 from eyespot.gallery.videos.addresses import VIDEO
 from eyespot.parallel import batches, ordered_map
+from eyespot.storage.systems import physical_memory
 from eyespot.types import Encoder, EyespotError, PixelReader, Pixels, ProcessReadable, Vectors
 
 TOGETHER = 8  # pictures that a process reads at once
 WORTH = 2000  # pictures for which processes are started: that takes as long as reading hundreds
 _AHEAD = 2  # batches that wait for the card
+_MEMORY = 1 << 30  # bytes that the machine has for each process; one takes 0.3 GB with torch and transformers
 _LEAST_MEMORY = 64 << 20  # bytes for decoding in one process; larger pictures are read here
 
 
@@ -100,7 +102,8 @@ class ProcessReader(ThreadedReader):
         readers = {stem: one.reader for stem, one in encoders.items() if isinstance(one, ProcessReadable)}
         self.card = ThreadPoolExecutor(1, thread_name_prefix="eyespot-embed")
         self.open: deque[Future[Vectors]] = deque()
-        self.processes = [_DecodeProcess(gallery, readers, decode_limit() // workers) for _ in range(workers)]
+        count = min(workers, max(1, (physical_memory() or UNKNOWN) // _MEMORY))
+        self.processes = [_DecodeProcess(gallery, readers, decode_limit() // count) for _ in range(count)]
         self.free: SimpleQueue[_DecodeProcess] = SimpleQueue()
         for process in self.processes:
             self.free.put(process)
