@@ -372,6 +372,8 @@ def card_measurements(vectors: Floats, maps: Maps) -> Iterator[Measurement]:
     say(torch.cuda.get_device_name())
     seconds, index = timed(lambda: AdaptedIndex(vectors, patience=0).on(torch.device("cuda")), time.perf_counter)
     seconds += timed(index.prepare, time.perf_counter)[0]
+    if index._placed is None:
+        raise BenchmarkError("the card has no room for these vectors")
     say(f"{len(vectors)} vectors on the card in {seconds:.1f} s")
     here = AdaptedIndex(vectors)
     here.prepare()
@@ -408,6 +410,6 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
 
 if __name__ == "__main__":
-    command = Command(__doc__, fast=True, threads=None if "card" in sys.argv else 2)
+    command = Command(__doc__, fast=True, threads=None if any(word.endswith("card") for word in sys.argv[1:]) else 2)
     command.add_argument("--only", choices=("races", "growth", "card"), help="one part")
     command.run(measurements)

@@ -11,7 +11,7 @@ import numpy as np
 
 from eyespot.encoders._patches import PatchGrid, patch_heat
 from eyespot.models import device
-from eyespot.types import Heat, Pixels, Space, Vectors
+from eyespot.types import EyespotError, Heat, Pixels, Space, Vectors
 
 if TYPE_CHECKING:
     import torch
@@ -78,7 +78,15 @@ class TorchEncoder:
         """(n, ...) as `read` gave them to unit rows (n, dim)."""
         if len(pixels) == 0:
             return np.zeros((0, self.space.dim), np.float32)
-        return self.device.unit_rows(self.towers.image, self.device.send(np.ascontiguousarray(pixels)))
+        import torch
+
+        try:
+            return self.device.unit_rows(self.towers.image, self.device.send(np.ascontiguousarray(pixels)))
+        except torch.OutOfMemoryError as error:
+            raise EyespotError(
+                f"the card has no memory for a batch of {len(pixels)} pictures; end what else uses it and run the same "
+                "line again, or set EYESPOT_DEVICE=cpu"
+            ) from error
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """n texts under the model's own prompt rules to unit rows (n, dim)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,6 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, groupby
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -36,18 +36,19 @@ from eyespot.gallery.decode_workers import (
     read_planned,
 )
 from eyespot.gallery.index_db import PlannedPicture
-from eyespot.gallery.photos.memory import UNKNOWN, VARIABLE, as_size, decode_limit
+from eyespot.gallery.photos.memory import VARIABLE, as_size, decode_limit, free_memory
 from eyespot.gallery.photos.places import Root
 from eyespot.gallery.videos.addresses import VIDEO
 from eyespot.parallel import batches, ordered_map
-from eyespot.storage.systems import physical_memory
+from eyespot.storage import sqlite
+from eyespot.storage.systems import usable_cores
 from eyespot.types import Encoder, EyespotError, PixelReader, Pixels, ProcessReadable, Vectors
 
 TOGETHER = 8  # pictures that a process reads at once
 WORTH = 2000  # pictures for which processes are started: that takes as long as reading hundreds
 _AHEAD = 2  # batches that wait for the card
-_MEMORY = 1 << 30  # bytes that the machine has for each process; one takes 0.3 GB with torch and transformers
-_LEAST_MEMORY = 64 << 20  # bytes for decoding in one process; larger pictures are read here
+_USUAL = 400 << 20  # bytes that decoding a photo of 24 megapixels takes; larger ones are read here
+_MOST = 64  # processes; each takes three open files and 0.3 GB with torch and transformers
 
 
 class _Shape(NamedTuple):
@@ -69,12 +70,12 @@ class _Setup(NamedTuple):
 def local_reader(gallery: Path | None, encoders: Mapping[str, Encoder], workers: int, count: int) -> ThreadedReader:
     """Processes for many pictures where the processors are free while a model embeds; else threads."""
     free = bool(encoders) and all(map(_on_accelerator, encoders.values()))
-    apart = free and workers > 1 and count >= WORTH and all(map(_can_be_sent, encoders.values()))
+    apart = os.name == "posix" and free and workers > 1 and count >= WORTH and all(map(_can_be_sent, encoders.values()))
     return (ProcessReader if apart else ThreadedReader)(gallery, encoders, workers)
 
 
 def least_rows(encoders: Mapping[str, Encoder]) -> int:
-    """Of a shard: some batches of an accelerator, which waits while a shard is written."""
+    """The fewest rows of a shard: four batches where an accelerator embeds, which waits while a shard is written."""
     return max((4 * one.batch for one in encoders.values() if _on_accelerator(one)), default=64)
 
 
@@ -85,7 +86,7 @@ def _on_accelerator(encoder: Encoder) -> bool:
 def _can_be_sent(encoder: Encoder) -> bool:
     """Whether its preprocessing can be pickled: a library may hold it in a function without a name."""
     try:
-        ForkingPickler.dumps(encoder.reader)  # type: ignore[attr-defined]
+        pickle.dumps(encoder.reader if isinstance(encoder, ProcessReadable) else None)
     except Exception:  # what a library's object raises is its own
         return False
     return True
@@ -102,17 +103,38 @@ class ProcessReader(ThreadedReader):
         readers = {stem: one.reader for stem, one in encoders.items() if isinstance(one, ProcessReadable)}
         self.card = ThreadPoolExecutor(1, thread_name_prefix="eyespot-embed")
         self.open: deque[Future[Vectors]] = deque()
-        count = min(workers, max(1, (physical_memory() or UNKNOWN) // _MEMORY))
-        self.processes = [_DecodeProcess(gallery, readers, decode_limit() // count) for _ in range(count)]
+        self.processes: list[_DecodeProcess] = []
         self.free: SimpleQueue[_DecodeProcess] = SimpleQueue()
-        for process in self.processes:
-            self.free.put(process)
+        try:
+            self._begin(gallery, readers, workers)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _begin(self, gallery: Path | None, readers: Mapping[str, PixelReader], workers: int) -> None:
+        """As many processes as there are cores, if the memory decodes a usual photo in each; half of it is for here."""
+        room = decode_limit() if VARIABLE in os.environ else max(decode_limit(), free_memory() // 2)
+        count = max(1, min(workers, usable_cores(), _MOST, room // 2 // _USUAL))
+        shapes = {stem: _shape(reader) for stem, reader in readers.items()}
+        try:
+            for _ in range(count):
+                self.processes.append(_DecodeProcess(_Setup(gallery, readers, shapes, -1), room // 2 // count))
+                self.free.put(self.processes[-1])
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise EyespotError(
+                f"no process that reads pictures could be started ({why}); run the same line with fewer --workers"
+            ) from error
 
     def __exit__(self, *error: object) -> None:
-        self.card.shutdown(cancel_futures=True)
-        super().__exit__(*error)
-        for process in self.processes:
-            process.close()
+        try:
+            self.card.shutdown(cancel_futures=True)
+            super().__exit__(*error)
+        finally:
+            for process in self.processes:
+                process.close()
+            for process in self.processes:
+                process.process.wait()
 
     def read_all(self, planned: Iterable[PlannedPicture], roots: Mapping[int, Root]) -> Iterator[ReadPicture]:
         """Every planned picture, read, in the order of the plan; a video when its turn comes, frame by frame."""
@@ -150,50 +172,58 @@ class ProcessReader(ThreadedReader):
 class _DecodeProcess:
     """One process, and the memory that it shares with this one."""
 
-    def __init__(self, gallery: Path | None, readers: Mapping[str, PixelReader], limit: int) -> None:
-        shapes = {stem: _shape(reader) for stem, reader in readers.items()}
+    def __init__(self, setup: _Setup, limit: int) -> None:
         with tempfile.TemporaryFile() if not hasattr(os, "memfd_create") else _memory_file() as file:
-            file.truncate(max(1, _size(shapes)))
+            file.truncate(max(1, _size(setup.shapes)))
             self.memory = mmap.mmap(file.fileno(), 0)
-            self.pixels = _pixel_arrays(self.memory, shapes)
+            self.pixels = _pixel_arrays(self.memory, setup.shapes)
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "eyespot.gallery.decode_processes"],  # -P: nothing of this folder is run
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 pass_fds=[file.fileno()],
                 start_new_session=True,  # an interrupt is for this process, which then ends it
-                env={**os.environ, "OMP_NUM_THREADS": "1", VARIABLE: as_size(max(_LEAST_MEMORY, limit))},
+                env={**os.environ, **_paths(), "OMP_NUM_THREADS": "1", VARIABLE: as_size(max(1 << 20, limit))},
             )
             assert self.process.stdin and self.process.stdout
-            self.to, self.answers = _writer(self.process.stdin.fileno()), _reader(self.process.stdout.fileno())
-            self.to.send(_Setup(gallery, readers, shapes, file.fileno()))
+            with self.process.stdin as to, self.process.stdout as answers:
+                self.to, self.answers = _writer(to.fileno()), _reader(answers.fileno())
+            self.to.send_bytes(pickle.dumps(setup._replace(memory=file.fileno())))  # a pipe that nobody else can write
 
     def read(self, part: Sequence[PlannedPicture], roots: Mapping[int, Root]) -> list[ReadPicture]:
-        """These pictures, as many as fit the memory."""
+        """These pictures, as many as fit the memory; raises what reading them raised in the process."""
         try:
             self.to.send((part, roots))
             answer = self.answers.recv()
         except (EOFError, OSError) as error:
-            raise self._ended() from error
+            raise self._ended(part) from error
+        if isinstance(answer, Exception):
+            raise answer
         return [
             replace(read, pixels={stem: array[at].copy() for stem, array in self.pixels.items()}) if stored else read
             for at, (read, stored) in enumerate(answer)
         ]
 
     def close(self) -> None:
-        """End it."""
-        assert self.process.stdin and self.process.stdout
-        for end in (self.to, self.answers, self.process.stdin, self.process.stdout):
-            end.close()
-        self.process.wait()
+        """Let it end."""
+        self.to.close()
+        self.answers.close()
 
-    def _ended(self) -> EyespotError:
+    def _ended(self, part: Sequence[PlannedPicture]) -> EyespotError:
         code = self.process.wait()
-        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-        return EyespotError(
-            f"a process that reads pictures ended {how}; run the same line again, with fewer --workers if "
-            "memory is short"
-        )
+        if code == -9:
+            why, remedy = "was killed, as is done where memory is short", "run the same line again with fewer --workers"
+        else:
+            why = f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            remedy = "run the same line again; if it ends there again, move these files away"
+        more = f" and {len(part) - 1} more" if len(part) > 1 else ""
+        return EyespotError(f"a process that reads pictures {why}, at {part[0].seen.path}{more}; {remedy}")
+
+
+def _paths() -> dict[str, str]:
+    """Where this process finds its packages: `-P` and a checkout that is not installed would hide some."""
+    own = [place for place in sys.path if os.path.isabs(place)]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), *own]))}
 
 
 def _memory_file() -> Any:
@@ -236,20 +266,37 @@ def main() -> None:
     """Read what is asked for until nobody asks any more."""
     asked, answers = _reader(0), _writer(1)
     os.dup2(2, 1)  # what libraries print
-    setup: _Setup = asked.recv()
+    setup: _Setup = pickle.loads(asked.recv_bytes())
     arrays = _pixel_arrays(mmap.mmap(setup.memory, 0), setup.shapes)
-    known = NothingKnown() if setup.gallery is None else KnownInIndex(setup.gallery)
-    with suppress(EOFError, BrokenPipeError):
-        while True:
+    known = NothingKnown() if setup.gallery is None else KnownInIndex(setup.gallery, sqlite.connect_to_read)
+    while True:
+        try:
             part, roots = asked.recv()
+        except (EOFError, OSError):
+            break
+        try:
             reads = (read_one(one, roots[one.root], setup.readers, known) for one in part)
-            answers.send([_shared(read, arrays, at) for at, read in enumerate(reads)])
+            answer: Any = [_shared(read, arrays, at) for at, read in enumerate(reads)]
+        except Exception as error:  # it is raised where it was asked for
+            answer = _portable(error)
+        with suppress(OSError):
+            answers.send(answer)
     os._exit(0)  # without taking libraries apart, which takes a second
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or its words where it cannot be sent."""
+    try:
+        again = pickle.loads(pickle.dumps(error))
+    except Exception:
+        return EyespotError(f"{type(error).__name__}: {error}")
+    return again if isinstance(again, Exception) else error
 
 
 def _shared(read: ReadPicture, arrays: Mapping[str, Any], at: int) -> tuple[ReadPicture, bool]:
     """A picture, and whether its pixels are in the shared memory, at this place, and not in the answer."""
-    fit = [read.pixels[stem].shape == array.shape[1:] for stem, array in arrays.items() if stem in read.pixels]
+    found = {stem: (pixels.shape, pixels.dtype) for stem, pixels in read.pixels.items()}
+    fit = [found[stem] == (array.shape[1:], array.dtype) for stem, array in arrays.items() if stem in found]
     if not fit or not all(fit):
         return read, False
     for stem, pixels in read.pixels.items():

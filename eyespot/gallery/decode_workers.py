@@ -1,7 +1,9 @@
-"""The workers that read, decode and embed pictures while a gallery is indexed: threads of this process, or Ray."""
+"""The workers that read, decode and embed pictures while a gallery is indexed: threads of this process; others are
+processes (`decode_processes.py`) and workers on Ray."""
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -92,8 +94,8 @@ class NothingKnown:
 class KnownInIndex:
     """What the index of a gallery knows; many threads ask through one connection."""
 
-    def __init__(self, gallery: Path) -> None:
-        self.sql, self.turn = sqlite.connect(gallery / INDEX), threading.Lock()
+    def __init__(self, gallery: Path, connect: Callable[[Path], sqlite3.Connection] = sqlite.connect) -> None:
+        self.sql, self.turn = connect(gallery / INDEX), threading.Lock()
 
     def is_measured(self, id: str) -> bool | None:
         """Whether the row of a picture of these bytes says what was measured of it; None if it has no row."""

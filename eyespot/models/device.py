@@ -35,6 +35,14 @@ def card_in_use() -> torch.device | None:
     return device if device.type == "cuda" else None
 
 
+def free_on(card: torch.device) -> int:
+    """Bytes that a CUDA card has free, with those that torch holds and does not use."""
+    import torch
+
+    held = torch.cuda.memory_reserved(card) - torch.cuda.memory_allocated(card)
+    return int(torch.cuda.mem_get_info(card)[0] + held)
+
+
 def half(device: torch.device) -> torch.dtype:
     """The 16-bit numbers that an accelerator computes with: bfloat16 where it has them, else float16."""
     import torch

@@ -81,7 +81,7 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class ProcessReadable(Protocol):
-    """What an encoder has besides whose pictures other processes can read."""
+    """What an encoder also has if other processes can read pictures for it."""
 
     on_accelerator: bool  # whether the processors are free while it embeds
 

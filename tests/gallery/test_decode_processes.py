@@ -86,8 +86,8 @@ def test_a_second_run_reads_only_what_is_new(tmp_path: Path, photos: Path, clip:
 def test_what_one_process_has_no_memory_for_is_read_with_all_of_it(
     tmp_path: Path, photos: Path, clip: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The large photo takes more than 64 MB, to which the processes are limited here."""
-    monkeypatch.setattr("eyespot.gallery.decode_processes.decode_limit", lambda: 128 << 20)
+    """The large photo takes 192 MB in full; a process has 150 MB."""
+    monkeypatch.setenv("EYESPOT_DECODE_MEMORY", "300M")  # half is for processes, and one usual photo takes all of it
 
     assert run(tmp_path / "gallery", photos, clip, apart=True).pictures == 41
 
@@ -143,10 +143,22 @@ def test_a_process_that_is_killed_ends_the_run_with_a_sentence_and_the_next_goes
         for process in reader.processes:
             process.process.kill()
             process.process.wait()
-        with pytest.raises(EyespotError, match=r"ended by signal 9; run the same line again, with fewer --workers"):
+        with pytest.raises(EyespotError, match=r"was killed, .* at .*\.jpg and 7 more; .* fewer"):
             index(tmp_path / "gallery", [str(photos)], [clip], Options(hands=lambda _: reader))
 
     assert run(tmp_path / "gallery", photos, clip, apart=True).pictures == 41
+
+
+def test_what_a_library_raises_is_raised_here(tmp_path: Path, photos: Path, clip: Encoder, monkeypatch: Any) -> None:
+    """And not only that a process ended."""
+    monkeypatch.setenv("EYESPOT_MAX_PIXELS", "many")
+
+    said = []
+    for name in ("here", "apart"):
+        with pytest.raises(EyespotError, match="EYESPOT_MAX_PIXELS") as raised:
+            run(tmp_path / name, photos, clip, apart=name == "apart")
+        said.append(str(raised.value))
+    assert said[0] == said[1]
 
 
 HANGS = """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from eyespot.adapters.quari._formula import Formula, ScoreBounds
 from eyespot.kernels.rows import Ids, RowBlocks
+from eyespot.models.device import free_on
 from eyespot.types import Mask
 
 if TYPE_CHECKING:
@@ -23,29 +25,37 @@ if TYPE_CHECKING:
 _LEAST, _MOST = 1 << 24, 1 << 28  # numbers looked at together: a card waits for the start of each of many small works
 _TEMPORARY = 32  # bytes of temporary numbers for each of them
 _SPARED = 0.8  # of the free memory of a card that vectors may take
+_TURN = Lock()  # the precision of products is one for all threads
 _TIE = 1e-13  # scores that differ by less are equal: it is what float64 rounds off
 
 
+class NoRoom(Exception):
+    """A card has no memory for the vectors, or for a search of them."""
+
+
 class OnDevice:
-    """The vectors and their lengths, on a device that has float64 too."""
+    """The vectors and their lengths, on a device that has float64 too; one search at a time. `NoRoom` if it is full."""
 
     def __init__(self, rows: RowBlocks, lengths: NDArray[np.float32], device: torch.device) -> None:
         import torch
 
         self._torch, self._device = torch, device
-        self._lengths = torch.from_numpy(lengths).to(device, torch.float64)
-        # A copy: torch wants writable memory, and mapped files are not.
-        blocks = [torch.tensor(np.asarray(block), device=device) for block in rows.blocks]
+        if device.type == "cuda" and sum(block.nbytes for block in rows.blocks) > _SPARED * free_on(device):
+            raise NoRoom
+        with _no_room(torch):
+            self._lengths = torch.from_numpy(lengths).to(device, torch.float64)
+            # A copy: torch wants writable memory, and mapped files are not.
+            blocks = [torch.tensor(np.asarray(block), device=device) for block in rows.blocks]
         self._blocks = list(zip(rows.starts.tolist(), blocks, strict=False))
 
     def candidates(self, formula: Formula, k: int, mask: Mask | None = None) -> Ids:
         """The rows that can be among the k best of those let through, ascending; hardly more than k.
 
-        Rows that are not finite are among them.
+        Rows that are zero or not finite are among them.
         """
         torch = self._torch
-        allowed = None if mask is None else torch.tensor(mask, device=self._device)
-        with torch.inference_mode(), _plain_float32(torch):
+        with _TURN, torch.inference_mode(), _plain_float32(torch), _no_room(torch):
+            allowed = None if mask is None else torch.tensor(mask, device=self._device)
             parts = list(self._between(formula, np.float32, None))
             rows = self._reaching(parts, k, allowed)
             parts = list(self._between(formula, np.float64, rows))
@@ -70,7 +80,7 @@ class OnDevice:
             yield formula.between(vectors.to(parts[0].dtype), lengths, parts, self._torch)
 
     def _together(self) -> int:
-        free = 0 if self._device.type != "cuda" else self._torch.cuda.mem_get_info(self._device)[0]
+        free = 0 if self._device.type != "cuda" else free_on(self._device)
         return max(_LEAST, min(_MOST, free // _TEMPORARY))
 
     def _chunks(self, rows: Any, step: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -83,14 +93,12 @@ class OnDevice:
                 yield block[some], lengths[some]
 
 
-def fits(rows: RowBlocks, device: torch.device) -> bool:
-    """Whether a card has room for the vectors; always where they would lie in this machine's own memory."""
-    import torch
-
-    if device.type != "cuda":
-        return True
-    free, _ = torch.cuda.mem_get_info(device)
-    return sum(block.nbytes for block in rows.blocks) <= _SPARED * free
+@contextmanager
+def _no_room(torch: Any) -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise NoRoom from error
 
 
 @contextmanager

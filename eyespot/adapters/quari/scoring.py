@@ -8,6 +8,7 @@ much of it, and in float64 at last.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.quari._ceilings import Ceilings, CodedBounds, PlainBounds
-from eyespot.adapters.quari._device import OnDevice, fits
+from eyespot.adapters.quari._device import NoRoom, OnDevice
 from eyespot.adapters.quari._directions import Directions, Ways, ways
 from eyespot.adapters.quari._formula import Formula
 from eyespot.adapters.quari._sharing import AdaptedTask, positive, shared_readings, union
@@ -84,7 +85,7 @@ class AdaptedIndex:
         self._coded: CodedBounds | None = None
         self._device: torch.device | None = None
         self._placed: OnDevice | None = None
-        self._patience, self._spent, self._making = patience if _lacking(self._given) else -1, 0, Lock()
+        self._patience, self._spent, self._making = patience, 0, Lock()
         self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small) and compiled()
         if codes is not None:
             blocks = self._rows.blocks
@@ -109,14 +110,16 @@ class AdaptedIndex:
 
         The answers are the same. A card without room for them is not used.
         """
-        self._device = device if fits(self._rows, device) else None
+        self._device = device
         return self
 
     def prepare(self) -> None:
         """Read all vectors now: their lengths, and codes if this gallery can use any, or a copy on the device."""
         with self._making:
-            if self._device is not None:
-                self._placed = self._placed or OnDevice(self._rows, self._lengths, self._device)
+            if self._device is not None and self._placed is None:
+                with self._without_card():
+                    self._placed = OnDevice(self._rows, self._lengths, self._device)
+            if self._placed is not None:
                 return
             if self._codable and _lacking(self._given) and len(self._rows) * self._rows.dim <= _LARGE:
                 pairs = zip(self._given, self._rows.blocks, strict=True)
@@ -179,9 +182,9 @@ class AdaptedIndex:
             if task.count <= max(_FEW_LEFT, 4 * task.k):
                 every = np.arange(task.count) if task.mask is None else np.flatnonzero(task.mask)
                 self._settle(task.formula, tally, every)
-            elif self._placed is not None:
-                likely = self._placed.candidates(task.formula, task.k, task.mask)
+            elif (likely := self._candidates(task)) is not None:
                 tally.add(likely, self._exactly(task.formula, likely))
+                tally.trim()
             else:
                 looked.append((task, tally, ways(task.formula, self._sample)))
         for rows in self._windows(union([task.mask for task, _, _ in looked])) if looked else ():
@@ -191,10 +194,25 @@ class AdaptedIndex:
                 if len(left.ceilings):
                     self._look(task.formula, way, tally, left)
 
+    def _candidates(self, task: AdaptedTask) -> Ids | None:
+        """What a card leaves of the rows; None without one, and from then on if it has no memory for the search."""
+        placed = self._placed
+        with self._without_card():
+            return None if placed is None else placed.candidates(task.formula, task.k, task.mask)
+        return None
+
+    @contextmanager
+    def _without_card(self) -> Iterator[None]:
+        """Go on without the card if it has no room."""
+        try:
+            yield
+        except NoRoom:
+            self._placed = self._device = None
+
     def _first_pass(self, count: int) -> PlainBounds | CodedBounds:
         """What looks at all rows first, for so many queries more."""
         self._spent += count
-        if self._spent > self._patience:
+        if self._spent > (self._patience if self._device or _lacking(self._given) else -1):
             self.prepare()
         elif self._coded is None and any(part is not None for part in self._given):
             self._use_codes(self._plain)  # those that are there, at once

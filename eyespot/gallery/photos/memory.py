@@ -95,7 +95,11 @@ def _malloc_trim() -> Callable[[int], int]:
 @cache
 def _default_limit() -> int:
     """Half of the memory that is free when the first picture is decoded, within bounds."""
-    # Bytes that the machine has free, or that a container allows if that is less
+    return max(LEAST, min(MOST, free_memory() // 2))
+
+
+def free_memory() -> int:
+    """Bytes that the machine has free, or that a container allows if that is less."""
     limits = [(physical_memory() or UNKNOWN) // 2]
     with suppress(OSError, AttributeError):
         free = re.search(r"MemAvailable: +([0-9]+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
@@ -103,7 +107,7 @@ def _default_limit() -> int:
     for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):  # the file of the other version, or the word "max"
             limits.append(int(Path(place).read_text(encoding="ascii")))
-    return max(LEAST, min(MOST, min(limits) // 2))
+    return min(limits)
 
 
 # -- what a picture takes -----------------------------------------------------------------------------------

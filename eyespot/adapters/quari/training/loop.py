@@ -126,7 +126,8 @@ class _Training:
         if self.settings.start == "identity":
             self.network.start_at_identity()
         width = 4 if self.half is None else 2
-        if memory.recomputes(self.config, self.settings, width, memory.room_on(self.device)):
+        room = memory.room_on(self.device, self.config, self.settings, width)
+        if memory.recomputes(self.config, self.settings, width, room):
             self.network.save_memory()
         self.optimizer = torch.optim.AdamW(self.network.parameters(), 1.0, weight_decay=self.settings.weight_decay)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.half is torch.float16)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from eyespot.adapters.quari.config import Config
 from eyespot.adapters.quari.files import shapes
 from eyespot.adapters.quari.training.settings import TrainingSettings
+from eyespot.models.device import free_on
 
 if TYPE_CHECKING:
     import torch
@@ -52,11 +53,12 @@ def recomputes(config: Config, settings: TrainingSettings, width: int = 4, room:
     return settings.activations == "recomputed"
 
 
-def room_on(device: torch.device) -> int:
-    """Bytes that activations may take on a device: half of what a card has free, if that is more than a few."""
-    import torch
-
-    return max(FEW, torch.cuda.mem_get_info(device)[0] // 2) if device.type == "cuda" else FEW
+def room_on(device: torch.device, config: Config, settings: TrainingSettings, width: int) -> int:
+    """Bytes that activations may take on a device: most of what a card has free beside the rest of a batch."""
+    if device.type != "cuda":
+        return FEW
+    rest = needed(config, settings, width)._replace(activations=0).total
+    return max(FEW, int(0.8 * free_on(device)) - rest)
 
 
 def _all(config: Config, settings: TrainingSettings, width: int) -> int:
