@@ -48,6 +48,7 @@ TOGETHER = 8  # pictures that a process reads at once
 WORTH = 2000  # pictures for which processes are started: that takes as long as reading hundreds
 _AHEAD = 2  # batches that wait for the card
 _USUAL = 400 << 20  # bytes that decoding a photo of 24 megapixels takes; larger ones are read here
+_LARGE_FILE = 32 << 20  # bytes
 _MOST = 64  # processes; each takes three open files and 0.3 GB with torch and transformers
 
 
@@ -77,6 +78,11 @@ def local_reader(gallery: Path | None, encoders: Mapping[str, Encoder], workers:
 def least_rows(encoders: Mapping[str, Encoder]) -> int:
     """The fewest rows of a shard: four batches where an accelerator embeds, which waits while a shard is written."""
     return max((4 * one.batch for one in encoders.values() if _on_accelerator(one)), default=64)
+
+
+def _is_usual(one: PlannedPicture) -> bool:
+    """Whether a process reads it: no video, and no file of a size that all processes together must not hold."""
+    return one.seen.offset > VIDEO and one.seen.size <= _LARGE_FILE
 
 
 def _on_accelerator(encoder: Encoder) -> bool:
@@ -138,11 +144,7 @@ class ProcessReader(ThreadedReader):
 
     def read_all(self, planned: Iterable[PlannedPicture], roots: Mapping[int, Root]) -> Iterator[ReadPicture]:
         """Every planned picture, read, in the order of the plan; a video when its turn comes, frame by frame."""
-        parts = (
-            part
-            for still, run in groupby(planned, lambda one: one.seen.offset > VIDEO)
-            for part in batches(run, TOGETHER if still else 1)
-        )
+        parts = (part for usual, run in groupby(planned, _is_usual) for part in batches(run, TOGETHER if usual else 1))
         ahead = self.window // TOGETHER + len(self.processes)
         return chain.from_iterable(ordered_map(lambda part: self._read(part, roots), parts, self.pool, ahead))
 
@@ -155,7 +157,7 @@ class ProcessReader(ThreadedReader):
         return future.result
 
     def _read(self, part: Sequence[PlannedPicture], roots: Mapping[int, Root]) -> Iterable[ReadPicture]:
-        if part[0].seen.offset <= VIDEO:
+        if not _is_usual(part[0]):
             return read_planned(part[0], roots[part[0].root], self.encoders, self.known)
         process = self.free.get()
         try:
@@ -185,10 +187,16 @@ class _DecodeProcess:
                 start_new_session=True,  # an interrupt is for this process, which then ends it
                 env={**os.environ, **_paths(), "OMP_NUM_THREADS": "1", VARIABLE: as_size(max(1 << 20, limit))},
             )
-            assert self.process.stdin and self.process.stdout
-            with self.process.stdin as to, self.process.stdout as answers:
-                self.to, self.answers = _writer(to.fileno()), _reader(answers.fileno())
-            self.to.send_bytes(pickle.dumps(setup._replace(memory=file.fileno())))  # a pipe that nobody else can write
+            try:
+                assert self.process.stdin and self.process.stdout
+                with self.process.stdin as to, self.process.stdout as answers:
+                    self.to, self.answers = _writer(to.fileno()), _reader(answers.fileno())
+                # a pipe that nobody else can write
+                self.to.send_bytes(pickle.dumps(setup._replace(memory=file.fileno())))
+            except BaseException:
+                self.process.kill()
+                self.process.wait()
+                raise
 
     def read(self, part: Sequence[PlannedPicture], roots: Mapping[int, Root]) -> list[ReadPicture]:
         """These pictures, as many as fit the memory; raises what reading them raised in the process."""
@@ -266,22 +274,34 @@ def main() -> None:
     """Read what is asked for until nobody asks any more."""
     asked, answers = _reader(0), _writer(1)
     os.dup2(2, 1)  # what libraries print
-    setup: _Setup = pickle.loads(asked.recv_bytes())
-    arrays = _pixel_arrays(mmap.mmap(setup.memory, 0), setup.shapes)
-    known = NothingKnown() if setup.gallery is None else KnownInIndex(setup.gallery, sqlite.connect_to_read)
-    while True:
+    work: _Work | Exception
+    with suppress(EOFError, OSError):
+        words = asked.recv_bytes()
         try:
+            work = _Work(pickle.loads(words))
+        except Exception as error:
+            work = _portable(error)
+        while True:
             part, roots = asked.recv()
-        except (EOFError, OSError):
-            break
-        try:
-            reads = (read_one(one, roots[one.root], setup.readers, known) for one in part)
-            answer: Any = [_shared(read, arrays, at) for at, read in enumerate(reads)]
-        except Exception as error:  # it is raised where it was asked for
-            answer = _portable(error)
-        with suppress(OSError):
-            answers.send(answer)
+            answers.send(work.read(part, roots) if isinstance(work, _Work) else work)
     os._exit(0)  # without taking libraries apart, which takes a second
+
+
+class _Work:
+    """What a process holds while it reads."""
+
+    def __init__(self, setup: _Setup) -> None:
+        self.readers, gallery = setup.readers, setup.gallery
+        self.arrays = _pixel_arrays(mmap.mmap(setup.memory, 0), setup.shapes)
+        self.known = NothingKnown() if gallery is None else KnownInIndex(gallery, sqlite.connect_to_read)
+
+    def read(self, part: Sequence[PlannedPicture], roots: Mapping[int, Root]) -> Any:
+        """Each picture, and whether its pixels are in the shared memory; or an error, to be raised by who asks."""
+        try:
+            reads = (read_one(one, roots[one.root], self.readers, self.known) for one in part)
+            return [_shared(read, self.arrays, at) for at, read in enumerate(reads)]
+        except Exception as error:
+            return _portable(error)
 
 
 def _portable(error: Exception) -> Exception:

@@ -45,7 +45,7 @@ GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --
 
 @dataclass(frozen=True)
 class Options:
-    """How to index; the defaults are what most people want. `hands`: what reads and embeds in place of threads or processes here."""
+    """How to index; the defaults are what most people want. `hands`: what reads and embeds in place of this process."""
 
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     retry_failed: bool = False

@@ -214,6 +214,25 @@ def test_torch_changes_no_answer(device: str) -> None:
     assert not index.codes
 
 
+def test_a_card_that_runs_out_of_memory_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(13)
+    vectors = clustered(rng, 20_000, 96)
+    views = [bent("gaussian", rng, vectors, 24)]
+    index = AdaptedIndex(vectors, patience=0).on(torch.device("cpu"))
+    assert index.search(views, 50).rows.shape == (1, 50) and index._placed is not None
+
+    def full(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch.linalg, "vector_norm", full)
+    found = index.search(views, 50)
+
+    plain = AdaptedIndex(vectors).search(views, 50)
+    assert np.array_equal(found.rows, plain.rows) and np.array_equal(found.scores, plain.scores)
+    assert index._placed is None and index._device is None
+
+
 def test_ties_go_to_the_lower_row() -> None:
     rng = np.random.default_rng(5)
     distinct = clustered(rng, 40, 20)

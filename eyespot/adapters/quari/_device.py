@@ -97,7 +97,9 @@ class OnDevice:
 def _no_room(torch: Any) -> Iterator[None]:
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:  # of which torch.OutOfMemoryError is one, and cuBLAS has another
+        if not any(words in str(error) for words in ("out of memory", "ALLOC_FAILED", "NOT_INITIALIZED")):
+            raise
         raise NoRoom from error
 
 

@@ -129,7 +129,7 @@ class Formula:
         (left, right), stretched = self.spans, self._stretch
         first = (dim + 4) * 1.1 * unit * left * stretched * lengths
         second = (rank + 4) * 1.1 * unit * right * (inner * 1.001)
-        added = 8 * unit * abs(self.identity) * lengths
+        added = (rank + 8) * 1.1 * unit * abs(self.identity) * lengths  # it may be what a product begins with
         vanished = dim * 2.0**-100 * (1 + right) * (1 + lengths)  # what is too small for float32
         off = first + second + added + vanished + 16 * NOTHING * self.size * lengths
         return xp.where(bent > 1e-15, 2.2 * off / bent, xp.inf) + (3 * dim + 16) * unit

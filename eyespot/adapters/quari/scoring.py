@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.adapters.quari._ceilings import Ceilings, CodedBounds, PlainBounds
+from eyespot.adapters.quari._ceilings import CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import NoRoom, OnDevice
 from eyespot.adapters.quari._directions import Directions, Ways, ways
 from eyespot.adapters.quari._formula import Formula
+from eyespot.adapters.quari._left import RowsLeft
 from eyespot.adapters.quari._sharing import AdaptedTask, positive, shared_readings, union
 from eyespot.kernels import compiled
 from eyespot.kernels.codes import (
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     import torch
 
 _SAMPLE = 1024  # rows that stand for the gallery where directions are chosen
-_NONE = np.empty(0, np.int64)
 _STAGES = (6, 22, 78)  # directions beside the query's own, of all rows and of those left each time
 _FEWEST, _ALMOST = 2, 0.95  # so few for all rows, where they give so much of what the second stage's do
 _LIKELY = 46  # rows beside the k best that are scored for a floor
@@ -190,7 +190,7 @@ class AdaptedIndex:
         for rows in self._windows(union([task.mask for task, _, _ in looked])) if looked else ():
             ceilings = first.ceilings([way.first(_first_stage(way)) for _, _, way in looked], rows)
             for (task, tally, way), ceiling in zip(looked, ceilings, strict=True):
-                left = _Left(rows, ceiling).among(task.mask)
+                left = RowsLeft(rows, ceiling).among(task.mask)
                 if len(left.ceilings):
                     self._look(task.formula, way, tally, left)
 
@@ -229,7 +229,7 @@ class AdaptedIndex:
             if len(rows):
                 yield rows
 
-    def _look(self, formula: Formula, way: Ways, tally: _Tally, left: _Left) -> None:
+    def _look(self, formula: Formula, way: Ways, tally: _Tally, left: RowsLeft) -> None:
         """Score the likeliest rows, and whatever else could still beat the k-th best seen so far."""
         first = cache(way.first)  # two steps use the second stage's
         left = left if np.isneginf(tally.floor) else left.reaching(tally.floor)
@@ -239,19 +239,19 @@ class AdaptedIndex:
             if len(left.ceilings) <= _FEW_LEFT or tally.floor <= 0:
                 break
             lower = self._ready.ceilings([first(count)], left.rows)[0]
-            left = _Left(left.rows, np.minimum(left.ceilings, lower)).reaching(tally.floor)
+            left = RowsLeft(left.rows, np.minimum(left.ceilings, lower)).reaching(tally.floor)
             left = left if stage else self._tried(formula, tally, left, left.likeliest(tally.k + _LIKELY))
         self._settle(formula, tally, left.numbers())
 
-    def _likely(self, closer: Directions | None, k: int, left: _Left) -> Ids:
+    def _likely(self, closer: Directions | None, k: int, left: RowsLeft) -> Ids:
         """The places of the likeliest rows: by more directions, where the first few told little."""
         if closer is None or len(left.ceilings) < 4 * (_CLOSER + 2 * k):
             return left.likeliest(k + _LIKELY)
         some = left.likeliest(_CLOSER + 2 * k)
         ceilings = self._ready.ceilings([closer], left.numbers(some))[0]
-        return some[_Left(None, ceilings).likeliest(k + _LIKELY)]
+        return some[RowsLeft(None, ceilings).likeliest(k + _LIKELY)]
 
-    def _tried(self, formula: Formula, tally: _Tally, left: _Left, likely: Ids) -> _Left:
+    def _tried(self, formula: Formula, tally: _Tally, left: RowsLeft, likely: Ids) -> RowsLeft:
         """What is left when the likely rows, by their places, are scored and those below the floor are dropped."""
         tally.add(left.numbers(likely), self._exactly(formula, left.numbers(likely)))
         return left.reaching(tally.floor, likely)
@@ -321,43 +321,6 @@ def _lengths_of(block: Block) -> NDArray[np.float32]:
     return found
 
 
-class _Left:
-    """Rows that may be among the best, and what their scores do not exceed."""
-
-    def __init__(self, rows: Ids | None, ceilings: Ceilings) -> None:
-        self.rows, self.ceilings = rows, ceilings
-
-    def among(self, mask: Mask | None) -> _Left:
-        """Those that a mask lets through."""
-        if mask is None:
-            return self
-        numbers = self.numbers()
-        own = mask[numbers]
-        return self if own.all() else _Left(numbers[own], self.ceilings[own])
-
-    def numbers(self, which: Ids | None = None) -> Ids:
-        """The numbers of the rows, or of those at some places."""
-        if self.rows is None:
-            return np.arange(len(self.ceilings)) if which is None else which
-        return self.rows if which is None else self.rows[which]
-
-    def likeliest(self, count: int) -> Ids:
-        """The places of the `count` rows of the highest ceilings, ascending; all there are if those are fewer."""
-        if len(self.ceilings) <= count:
-            return np.arange(len(self.ceilings))
-        found = np.flatnonzero(self.ceilings >= _cut(self.ceilings, 2 * count))
-        if len(found) < count:
-            found = np.flatnonzero(self.ceilings >= np.partition(self.ceilings, -count)[-count])
-        return np.sort(found[np.argpartition(-self.ceilings[found], count - 1)[:count]])
-
-    def reaching(self, floor: float, seen: Ids = _NONE) -> _Left:
-        """Those whose ceiling reaches the floor, less those at some places."""
-        reach = self.ceilings >= np.float32(floor - 1e-7)
-        reach[seen] = False
-        places = np.flatnonzero(reach)
-        return _Left(self.numbers(places), self.ceilings[places])
-
-
 class _Tally:
     """Rows scored so far; `floor`: k of them score at least so much, ties aside."""
 
@@ -398,13 +361,6 @@ def dense(adapted: AdaptedQuery) -> Reals:
 def factored_scores(adapted: AdaptedQuery, vectors: NDArray[Any]) -> Reals:
     """The formula in float64 for vectors (n, dim): (n,)."""
     return Formula.of(adapted, vectors.shape[1]).scores(vectors)
-
-
-def _cut(ceilings: Ceilings, count: int) -> float:
-    """A value that about `count` of the ceilings reach, from a part of them."""
-    some = ceilings[:: max(1, len(ceilings) >> 14)]
-    rank = max(1, -(-count * len(some) // len(ceilings)))
-    return float(np.sort(some)[-rank]) if rank < len(some) else -np.inf  # partitions of some such data take 10 ms
 
 
 def _allowed(mask: Mask | None, rows: int) -> Mask | None:
