@@ -271,18 +271,18 @@ def _pixel_arrays(memory: mmap.mmap, shapes: Mapping[str, _Shape]) -> dict[str, 
 
 
 def main() -> None:
-    """Read what is asked for until nobody asks any more."""
-    asked, answers = _reader(0), _writer(1)
+    """Answer requests until the pipe is closed."""
+    requests, answers = _reader(0), _writer(1)
     os.dup2(2, 1)  # what libraries print
     work: _Work | Exception
     with suppress(EOFError, OSError):
-        words = asked.recv_bytes()
+        words = requests.recv_bytes()
         try:
             work = _Work(pickle.loads(words))
         except Exception as error:
             work = _portable(error)
         while True:
-            part, roots = asked.recv()
+            part, roots = requests.recv()
             answers.send(work.read(part, roots) if isinstance(work, _Work) else work)
     os._exit(0)  # without taking libraries apart, which takes a second
 

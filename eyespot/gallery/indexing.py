@@ -249,7 +249,7 @@ class _IndexJob:
                 self._commit(shard, building)
 
     def _reader(self, gallery: Path | None, encoders: Mapping[str, Encoder], count: int) -> Reader:
-        """What reads and embeds so many pictures; those that a gallery knows already are not decoded."""
+        """What reads and embeds `count` pictures; those that a gallery knows already are not decoded."""
         if self.options.hands:
             return self.options.hands(encoders)
         return local_reader(gallery, encoders, self.options.workers, count)

@@ -36,7 +36,7 @@ class Space:
 
 
 class PixelReader(Protocol):
-    """What turns a picture into the array that a model takes; it can be pickled if the model is no part of it."""
+    """What turns a picture into the array that a model takes; it can be pickled where it works without the model."""
 
     min_side: int | None  # a JPEG may be decoded at a reduced scale while its shorter side stays this long; None: never
 

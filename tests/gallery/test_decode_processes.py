@@ -153,12 +153,12 @@ def test_what_a_library_raises_is_raised_here(tmp_path: Path, photos: Path, clip
     """And not only that a process ended."""
     monkeypatch.setenv("EYESPOT_MAX_PIXELS", "many")
 
-    said = []
+    sentences = []
     for name in ("here", "apart"):
         with pytest.raises(EyespotError, match="EYESPOT_MAX_PIXELS") as raised:
             run(tmp_path / name, photos, clip, apart=name == "apart")
-        said.append(str(raised.value))
-    assert said[0] == said[1]
+        sentences.append(str(raised.value))
+    assert sentences[0] == sentences[1]
 
 
 HANGS = """

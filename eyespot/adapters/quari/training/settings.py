@@ -32,7 +32,7 @@ class TrainingSettings:
         without a better one end the training; 0 never does. checkpoint_every: steps.
     keep_anyway: name the model also if it was not shown to be better than the frozen space.
     device: "auto", "cpu", "cuda", "cuda:1". precision: "auto" is bfloat16 on an accelerator, else float32.
-    activations: "recomputed" in the backward pass or "kept"; "auto" keeps them while they are few, or fit the card.
+    activations: "recomputed" in the backward pass or "kept"; "auto" recomputes what is too much to store.
     """
 
     batch: int = 320
