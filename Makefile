@@ -6,13 +6,16 @@ BIN := $(VENV)/bin
 # Tests start hundreds of processes: none of them compiles the package anew, whatever the shell says of bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check fix test-long test-laws test-slow test-gpu mutants docs bench package extras clean
+.PHONY: demo test wording check fix test-long test-laws test-slow test-gpu mutants docs bench package extras clean
 
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html and demo.png
 	$(BIN)/eyespot demo
 
 test: $(VENV)/.dev check  ## lint, types, import contracts and the whole suite
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not long"
+
+wording: $(VENV)/.dev     ## write the sentences of refusals, as tests saw them, into tests/wording.json: read the difference
+	EYESPOT_TESTS_REWRITE_WORDING=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -38,7 +38,7 @@ SERVE = "from bench.judge import serve; serve()"
 
 def serve() -> None:
     """Print the address, then the number of requests so far for each line of stdin."""
-    from tests.judges.servers import Double
+    from tests.worlds.servers import Double
 
     with Double() as server:
         print(server.url, flush=True)

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 
-from tests.judges.servers import YES, Double, Response, Seen, message
+from tests.worlds.servers import YES, Double, Response, Seen, message
 
 
 def answer(seen: Seen) -> Response:

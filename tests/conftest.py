@@ -24,10 +24,15 @@ import torchvision_stub  # noqa: E402
 
 from tests.examples import register_profiles  # noqa: E402
 from tests.made_once import open_store  # noqa: E402
+from tests.wording import start_over  # noqa: E402
 
 MADE_ONCE = open_store()
 register_profiles()
 torchvision_stub.install()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    start_over(item.nodeid)
 
 
 @pytest.fixture

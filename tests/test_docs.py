@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -11,24 +10,9 @@ from pathlib import Path
 import pytest
 
 from eyespot.extras import EXTRAS
+from tests.pages import ROOT, blocks, tools
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-
-
-def tools(tmp_path: Path) -> dict[str, str]:
-    """An environment in which `eyespot` and `python` are those of this test run."""
-    (tmp_path / "bin").mkdir()
-    for name, words in {"eyespot": "-m eyespot.cli", "python": ""}.items():
-        script = tmp_path / "bin" / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
-        script.chmod(0o755)
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("EYESPOT_")}
-    return clean | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
 
 
 @pytest.mark.long

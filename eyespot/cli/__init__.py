@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -34,19 +35,22 @@ def _app_for(words: list[str]) -> typer.Typer:
     return whole
 
 
-def main() -> None:
-    """The `eyespot` command: errors are one sentence on stderr, and the exit code says which kind."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """The `eyespot` command: errors are one sentence on stderr, and the exit code says which kind.
+
+    `argv` are the words after the name of the program; without them those of this process.
+    """
     from eyespot.cli._ask_server import answer
 
-    code = None
+    words, code = list(sys.argv[1:] if argv is None else argv), None
     try:
         try:
-            code = answer(sys.argv[1:])  # before anything is imported that takes time
+            code = answer(words)  # before anything is imported that takes time
             if code is None:
                 from eyespot.cli.settings import from_toml
 
-                app = _app_for(sys.argv[1:])
-                app(default_map=from_toml(app))
+                app = _app_for(words)
+                app(words, prog_name="eyespot", default_map=from_toml(app))
         finally:
             sys.stdout.flush()  # here, where an error can still be reported
     except BrokenPipeError:
@@ -56,6 +60,10 @@ def main() -> None:
         _leave_stdout()
         sys.exit(130)
     except Exception as error:
+        if "--debug" in words or os.environ.get("EYESPOT_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
         _explain(error)
     sys.exit(code or 0)
 
@@ -82,10 +90,6 @@ def _explain(error: Exception) -> NoReturn:
 
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:
-    if "--debug" in sys.argv or os.environ.get("EYESPOT_DEBUG"):
-        import traceback
-
-        traceback.print_exc()
     from eyespot.cli.console import note
 
     note(sentence)

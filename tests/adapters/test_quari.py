@@ -16,7 +16,7 @@ from eyespot.adapters.quari.config import PRESETS
 from eyespot.adapters.quari.files import export, read, save
 from eyespot.adapters.quari.forward import gelu
 from eyespot.types import AdaptedQuery, UsageError
-from tests.adapters.worlds import weights_of
+from tests.worlds.adapters import weights_of
 
 CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
 SMALL = Config(12, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=4, num_layers=2)

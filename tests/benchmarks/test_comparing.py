@@ -15,9 +15,9 @@ from eyespot.reports.summary import summary_of
 from eyespot.reports.tables import comparisons_of
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, RankedImage, Run
-from tests.benchmarks import worlds
-from tests.reports.worlds import PAPER, PRINTED
-from tests.reports.worlds import benchmark as heron
+from tests.worlds import benchmarks as worlds
+from tests.worlds.evaluations import PAPER, PRINTED
+from tests.worlds.evaluations import benchmark as heron
 
 FIRST = "Initial ranking"
 TWO_STAGES = (

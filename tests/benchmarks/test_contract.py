@@ -12,7 +12,7 @@ from eyespot.benchmarks import benchmark, check, names
 from eyespot.benchmarks._published import rows
 from eyespot.metrics import labels_of
 from eyespot.types import UsageError
-from tests.benchmarks import worlds
+from tests.worlds import benchmarks as worlds
 
 WORLDS: dict[str, Callable[[Path], Path]] = {
     "circo": worlds.circo,

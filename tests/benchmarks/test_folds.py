@@ -11,7 +11,7 @@ from eyespot.benchmarks import Task, check, scored
 from eyespot.benchmarks import benchmark as benchmark_of
 from eyespot.metrics import evaluate
 from eyespot.types import Qrels, Run
-from tests.benchmarks import worlds
+from tests.worlds import benchmarks as worlds
 
 PER_IMAGE = 2
 

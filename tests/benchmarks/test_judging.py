@@ -34,9 +34,9 @@ from eyespot.types import (
     Verdict,
     codes_of,
 )
-from tests.benchmarks import worlds
-from tests.benchmarks.worlds import tasks_of
-from tests.gallery.conftest import draw
+from tests.worlds import benchmarks as worlds
+from tests.worlds import draw
+from tests.worlds.benchmarks import tasks_of
 
 
 @dataclass

@@ -19,12 +19,12 @@ from eyespot.runs import write_run
 from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import JudgeRerank, picture_of
 from eyespot.types import Answer, NothingFound, Pair, Run, Verdict
-from tests.benchmarks import worlds
 from tests.benchmarks.test_judging import ByName, gallery
-from tests.benchmarks.worlds import tasks_of
-from tests.gallery.conftest import draw
-from tests.judges import tiny_models as tiny
 from tests.lazy_import import requires
+from tests.worlds import benchmarks as worlds
+from tests.worlds import draw
+from tests.worlds import judge_models as tiny
+from tests.worlds.benchmarks import tasks_of
 
 
 class Fits(ByName):

@@ -14,7 +14,7 @@ import pytest
 
 from eyespot.benchmarks import Beside, Evaluation, Task, benchmark, beside, names, sampled, scored
 from eyespot.types import Run
-from tests.benchmarks import worlds
+from tests.worlds import benchmarks as worlds
 
 QUERIES = worlds.SHARED / "data" / "inquire" / "inquire_queries_test.csv"
 

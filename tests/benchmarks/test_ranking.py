@@ -16,8 +16,8 @@ from eyespot.benchmarks._benchmark import Benchmark, Needed
 from eyespot.benchmarks._ranking import aliases
 from eyespot.runs import write_run
 from eyespot.types import NothingFound, Run, UsageError
-from tests.benchmarks import worlds
-from tests.benchmarks.worlds import tasks_of
+from tests.worlds import benchmarks as worlds
+from tests.worlds.benchmarks import tasks_of
 
 CAPTIONS = [str(at) for at in range(15)]  # five of each of the images 0, 1 and 2
 IMAGES = ["0", "1", "2"]

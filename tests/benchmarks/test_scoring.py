@@ -10,8 +10,8 @@ import pytest
 from eyespot.benchmarks import Rescored, Result, benchmark, check, sampled, scored, unknown
 from eyespot.metrics import aligned, floor, parse
 from eyespot.types import NothingFound, RankedImage, Run, UsageError
-from tests.benchmarks import worlds
-from tests.benchmarks.worlds import orders, tasks_of
+from tests.worlds import benchmarks as worlds
+from tests.worlds.benchmarks import orders, tasks_of
 
 
 def by(result: Result, name: str, label: str) -> dict[str, float]:

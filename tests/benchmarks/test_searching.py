@@ -21,9 +21,9 @@ from eyespot.gallery.photos.pictures import open_picture
 from eyespot.search.adapted import seen_by
 from eyespot.search.collection import Collection
 from eyespot.types import Encoder, NothingFound, Run, UsageError
-from tests.adapters.worlds import checkpoint
-from tests.benchmarks import worlds
-from tests.benchmarks.worlds import tasks_of
+from tests.worlds import benchmarks as worlds
+from tests.worlds.adapters import checkpoint
+from tests.worlds.benchmarks import tasks_of
 
 PHOTOS = sorted(path for path in sample.photos().iterdir() if path.suffix == ".jpg")[:12]
 WORDS = ["a gate", "an arch", "a ball", "a tower", "a tablet", "a bucket"]

@@ -1,58 +1,18 @@
-"""The command line as users run it: a process of its own, and a gallery of the sample photos made by it."""
+"""A gallery of the sample photos, made by the command line, and a search in it."""
 
 from __future__ import annotations
 
-import atexit
 import json
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eyespot import sample
-from tests.cli.hatched import Nest
+from tests.command import run_eyespot
 from tests.made_once import made_once
-
-READ_LATE = ("EYESPOT_", "HOME", "OPENAI_")  # variables that only eyespot's own code looks at, when it needs them
-Eyespot = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def run_eyespot(
-    *words: object, cwd: Path | None = None, before: Sequence[str] = (), **env: str
-) -> subprocess.CompletedProcess[str]:
-    """`eyespot …` in a new process, without the caller's own EYESPOT_ settings; `before` is put before the line."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("EYESPOT_")}
-    usual = sys.platform == "linux" and not before and all(name.startswith(READ_LATE) for name in env)
-    measured = "COVERAGE_PROCESS_START" in os.environ  # which sees new processes, and none that are forked
-    if usual and not measured and nest().ready:
-        return nest().run([str(word) for word in words], cwd, clean | env, 280)
-    line = [*before, sys.executable, "-m", "eyespot.cli", *map(str, words)]
-    return subprocess.run(line, cwd=cwd, env=clean | env, capture_output=True, text=True, timeout=280)
-
-
-@cache
-def nest() -> Nest:
-    """Where this worker's processes are hatched."""
-    made = Nest()
-    atexit.register(made.close)
-    return made
-
-
-def confined() -> list[str]:
-    """What to put before a line so that file permissions hold for it, also for root; skips where that cannot be."""
-    if os.geteuid() != 0:
-        return []
-    capabilities = "-dac_override,-dac_read_search"
-    line = ["setpriv", "--bounding-set", capabilities, "--inh-caps", capabilities]
-    if not shutil.which("setpriv") or subprocess.run([*line, "test", "-e", "/"], capture_output=True).returncode:
-        pytest.skip("root reads everything, and no setpriv takes that from it")
-    return line
 
 
 def copy_of_sample_gallery(place: Path) -> Path:

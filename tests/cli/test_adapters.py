@@ -19,8 +19,8 @@ from eyespot.cli import app
 from eyespot.gallery.view import Gallery
 from eyespot.search.adapted import adapter_named, refuse_other_space
 from eyespot.types import Space, UsageError
-from tests.adapters.worlds import HARMFUL, checkpoint
-from tests.gallery.conftest import draw
+from tests.worlds import draw
+from tests.worlds.adapters import HARMFUL, checkpoint
 
 WARNED = "found less than the vectors as they are when it was trained (RR 0.517 against 0.840"
 

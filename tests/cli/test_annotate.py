@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.cli.conftest import run_eyespot
-from tests.curate.annotate import world
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
+from tests.worlds import annotation as world
+from tests.worlds import draw
 
 QUERIES = ",query_id,query_text,category,visible\n0,1,a heron,Species,yes\n1,2,a thought,Context,no\n"
 

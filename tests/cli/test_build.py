@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.runs import reranking
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eyespot.runs import read_run
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 
 
 def search(gallery: Path, *words: object) -> dict[str, Any]:

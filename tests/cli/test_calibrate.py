@@ -15,8 +15,8 @@ from eyespot.cli import app
 from eyespot.gallery.indexing import index
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import EyespotError, NothingFound, UsageError
-from tests.judges.servers import Double, Response, Seen, chat, error
 from tests.lazy_import import requires
+from tests.worlds.servers import Double, Response, Seen, chat, error
 
 pytestmark = requires("openai")
 PHOTOS = 30

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_eyespot
-from tests.test_docs import ROOT, blocks, tools
+from tests.command import run_eyespot
+from tests.pages import ROOT, blocks, tools
 
 PAGE = ROOT / "docs" / "captions.md"
 

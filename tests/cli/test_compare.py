@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.runs import beir, read_qrels, read_run
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 
 RUN = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.5 t\nq2 Q0 c 1 0.25 t\n"
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 c 2\n"

@@ -14,8 +14,8 @@ import pytest
 
 from eyespot.cli import app
 from eyespot.types import EyespotError
-from tests.cli.conftest import confined, run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import confined, run_eyespot, run_process
+from tests.worlds import draw
 
 Damage = Callable[[Path], object]
 REPAIR = r"; repair it with: (eyespot index --repair -g \S+)$"
@@ -195,7 +195,7 @@ def test_failures_are_read_where_nothing_may_be_written(gallery: Path) -> None:
     for place in (*gallery.rglob("*"), gallery):
         place.chmod(0o500 if place.is_dir() else 0o400)
 
-    result = run_eyespot("failures", "-g", gallery, before=confined())
+    result = run_process("failures", "-g", gallery, before=confined())
     for place in (gallery, *gallery.rglob("*")):
         place.chmod(0o700)
 

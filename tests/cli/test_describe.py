@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from eyespot import sample
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 from tests.lazy_import import requires
-from tests.test_docs import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, tools
 
 pytestmark = requires("cv2")
 

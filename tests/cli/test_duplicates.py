@@ -14,8 +14,9 @@ from PIL import Image
 
 from eyespot import sample
 from eyespot.web._settings import ServerSettings
-from tests.cli.conftest import copy_of_sample_gallery, run_eyespot
-from tests.test_docs import blocks, tools
+from tests.cli.conftest import copy_of_sample_gallery
+from tests.command import run_eyespot
+from tests.pages import blocks, tools
 from tests.web.conftest import at_this_machine
 
 ROOT = Path(__file__).resolve().parents[2]

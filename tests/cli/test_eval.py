@@ -19,11 +19,11 @@ from eyespot.cli import app
 from eyespot.gallery.indexing import index
 from eyespot.runs import read_qrels, read_run, write_run
 from eyespot.types import EyespotError, Run
-from tests.adapters.worlds import checkpoint
-from tests.benchmarks import worlds
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 from tests.lazy_import import requires
 from tests.metrics.conftest import conformance
+from tests.worlds import benchmarks as worlds
+from tests.worlds.adapters import checkpoint
 
 EXACT = {"rel": 0, "abs": 1e-9}
 

@@ -14,7 +14,7 @@ from eyespot.search.index_choice import Measured, building, store_index, stored_
 from eyespot.types import UsageError
 from tests.cli.test_eval import eval_report, evaluated
 from tests.lazy_import import requires
-from tests.search.imported import drawn, take
+from tests.worlds.vectors import drawn, take
 
 pytestmark = requires("faiss")
 NOTE = re.compile(r"approximate: about [\d.]+ % of the nearest were found")

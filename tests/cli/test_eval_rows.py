@@ -16,9 +16,9 @@ from eyespot.gallery.indexing import Options, index
 from eyespot.runs import write_run
 from eyespot.search import Collection, Nearest
 from eyespot.types import NothingFound, Query, UsageError
-from tests.adapters.worlds import checkpoint
 from tests.cli.test_eval import eval_report, evaluated
 from tests.cli.test_eval_stages import written
+from tests.worlds.adapters import checkpoint
 
 TEXTS = {"castle": "a castle", "owl": "an owl", "pig": "a pig"}
 

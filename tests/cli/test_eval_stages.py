@@ -18,9 +18,9 @@ from eyespot.metrics import evaluate
 from eyespot.runs import read_qrels, write_run
 from eyespot.search import Adapted, Chain, Collection, LocalRerank, Nearest, QueryExpansion, TopK
 from eyespot.types import NothingFound, Query, Run, UsageError
-from tests.adapters.worlds import checkpoint
 from tests.cli.test_eval import eval_report, evaluated
 from tests.lazy_import import requires
+from tests.worlds.adapters import checkpoint
 
 pytestmark = requires("cv2")
 DEPTH = 100  # images that `eval` ranks at least, all of the sample

@@ -19,8 +19,8 @@ from eyespot.gallery.indexing import index
 from eyespot.judges.person import VERDICTS
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import Judgement, Query
-from tests.cli.conftest import run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
+from tests.worlds import draw
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
+from tests.worlds import draw
 
 
 @pytest.fixture

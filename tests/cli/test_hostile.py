@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.cli.conftest import confined, run_eyespot
+from tests.command import confined, run_eyespot, run_process
 
 
 def stripes(seed: int) -> Image.Image:
@@ -172,7 +172,7 @@ def test_what_may_not_be_read_is_named(folder: Path, tmp_path: Path) -> None:
     closed = folder / "closed"
     closed.mkdir(mode=0)
 
-    run_eyespot("index", folder, "-g", tmp_path / "gallery", before=confined())
+    run_process("index", folder, "-g", tmp_path / "gallery", before=confined())
     failed = run_eyespot("failures", "-g", tmp_path / "gallery", "--json")
     closed.chmod(0o700)
 

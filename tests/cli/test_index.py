@@ -22,8 +22,8 @@ from PIL import Image
 from eyespot.gallery.photos.found import Excluded, Skipped
 from eyespot.gallery.photos.kinds import SkippedFiles, skipped_by_head
 from eyespot.gallery.photos.signatures import HEAD, is_picture
-from tests.cli.conftest import confined, run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import confined, run_eyespot, run_process
+from tests.worlds import draw
 
 ENDINGS = {"MOV.LRV": "video", "a.insv": "video", "b.insv": "video", "raw.GPR": "RAW",
            "layers.psd": "layered or vector", "icon.ico": "other picture formats", "a.xmp": "sidecars and data",
@@ -168,7 +168,7 @@ def test_one_picture_may_be_named_without_an_ending(tmp_path: Path) -> None:
 def test_a_file_without_an_ending_that_cannot_be_opened_is_named(mess: Path, tmp_path: Path) -> None:
     (mess / "README").chmod(0)
 
-    indexed = run_eyespot("index", mess, cwd=tmp_path, before=confined())
+    indexed = run_process("index", mess, cwd=tmp_path, before=confined())
 
     assert indexed.returncode == 3, indexed.stderr
     failed = json.loads(run_eyespot("failures", "--json", cwd=tmp_path).stdout)
@@ -187,9 +187,9 @@ def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, t
     if not shutil.which("unshare") or subprocess.run([*before, "true"], capture_output=True).returncode:
         pytest.skip("nothing can be mounted here")
 
-    refused = run_eyespot("index", disk / "photos", "-g", disk / "gallery", before=before)
-    elsewhere = run_eyespot("index", disk / "photos", "-g", tmp_path / "gallery", before=before)
-    exported = run_eyespot("export", "npy", disk / "out", "-g", tmp_path / "gallery", before=before)
+    refused = run_process("index", disk / "photos", "-g", disk / "gallery", before=before)
+    elsewhere = run_process("index", disk / "photos", "-g", tmp_path / "gallery", before=before)
+    exported = run_process("export", "npy", disk / "out", "-g", tmp_path / "gallery", before=before)
 
     assert refused.returncode == 1
     assert "read-only file system); name another folder" in exported.stderr

@@ -16,8 +16,8 @@ from eyespot.cli import app
 from eyespot.gallery.view import Gallery
 from eyespot.search.labelled import labels_of
 from eyespot.types import NothingFound, UsageError
-from tests.gallery.conftest import draw
 from tests.lazy_import import requires
+from tests.worlds import draw
 
 KINDS, EACH = 6, 4
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from eyespot.ledger.photo_lists import PhotoLists
-from tests.cli.conftest import copy_of_sample_gallery, run_eyespot
+from tests.cli.conftest import copy_of_sample_gallery
+from tests.command import run_eyespot
 
 
 @pytest.fixture

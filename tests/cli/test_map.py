@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import copy_of_sample_gallery, run_eyespot
+from tests.cli.conftest import copy_of_sample_gallery
+from tests.command import run_eyespot
 from tests.lazy_import import requires
 
 pytestmark = requires("openTSNE")

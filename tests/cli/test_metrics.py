@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 from tests.lazy_import import requires
 
 

@@ -21,9 +21,9 @@ from eyespot.adapters import linear, quari
 from eyespot.cli import app
 from eyespot.types import NothingFound
 from tests import tiny_models
-from tests.cli import mini_ilias
 from tests.lazy_import import requires
 from tests.search.test_onnx_ranker import ranker
+from tests.worlds import mini_ilias
 
 pytestmark = [
     pytest.mark.long,

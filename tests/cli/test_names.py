@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import copy_of_sample_gallery, run_eyespot
+from tests.cli.conftest import copy_of_sample_gallery
+from tests.command import run_eyespot
 
 
 @pytest.fixture(scope="module")

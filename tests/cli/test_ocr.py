@@ -12,10 +12,10 @@ import pytest
 from eyespot import rooms
 from eyespot.curate.recos.drawing import boards
 from eyespot.gallery.indexing import Options, index
-from tests.cli.conftest import run_eyespot
-from tests.gallery.bar_texts import BarReader, draw_bars
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
 from tests.lazy_import import requires
+from tests.worlds import draw
+from tests.worlds.bar_texts import BarReader, draw_bars
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 import typer
 
 from eyespot.cli import app
-from tests.test_docs import ROOT, blocks
+from tests.pages import ROOT, blocks
 
 PAGE = re.compile(r'"docs" / "(\w+\.md)"')  # how a test names the page that it runs
 OF_TYPER = {"--help", "--install-completion", "--show-completion"}

@@ -18,13 +18,11 @@ from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.progress import standing
 from eyespot.pipelines import BudgetSpent
 from eyespot.types import UsageError
-from tests.curate.annotate import world
-from tests.curate.inat import worlds as inat
-from tests.curate.recos import worlds as recos
-from tests.curate.rmir import worlds as rmir
 from tests.curate.test_pairs import CAPTIONS, cc12m, metadata
 from tests.curate.test_pairs import rmir as rmir_set
-from tests.judges.servers import Double
+from tests.worlds import annotation as world
+from tests.worlds import inat, recos, rmir
+from tests.worlds.servers import Double
 
 
 def run_cli(*words: object) -> Result:

@@ -20,10 +20,10 @@ from eyespot.gallery.indexing import index
 from eyespot.ledger.judgements import Judgements
 from eyespot.runs import read_qrels
 from eyespot.types import Judgement, Query, UsageError, Verdict
-from tests.benchmarks import worlds
-from tests.gallery.conftest import draw
-from tests.judges.servers import Double, chat
 from tests.lazy_import import requires
+from tests.worlds import benchmarks as worlds
+from tests.worlds import draw
+from tests.worlds.servers import Double, chat
 
 DATES = {"early.jpg": "2021:04:30 23:59:59", "may.jpg": "2021:05:03 10:00:00", "late.jpg": "2022:07:01 12:00:00"}
 ZURICH = {1: "N", 2: (47.0, 22.0, 0.0), 3: "E", 4: (8.0, 32.0, 0.0)}

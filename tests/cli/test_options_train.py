@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from eyespot.adapters.quari.training.reading import read_pairs
 from eyespot.cli import app
 from eyespot.types import UsageError
-from tests.gallery.conftest import draw
 from tests.lazy_import import requires
+from tests.worlds import draw
 
 pytestmark = requires("torch")
 SMALL = [

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
+from tests.worlds import draw
 
 pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
 

@@ -12,9 +12,9 @@ import pytest
 from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.gallery.indexing import Options, index
-from tests.cli.conftest import run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
 from tests.made_once import made_once
+from tests.worlds import draw
 
 pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
 

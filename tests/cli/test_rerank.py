@@ -18,11 +18,10 @@ from eyespot.gallery.indexing import index
 from eyespot.ledger.judgements import Judgements
 from eyespot.runs import read_run, write_run
 from eyespot.types import EyespotError, Run, UsageError
-from tests.benchmarks import worlds
-from tests.cli.conftest import run_eyespot
-from tests.cli.pages import run_page
-from tests.judges.servers import Double, chat, error
-from tests.test_docs import ROOT, blocks, tools
+from tests.command import run_eyespot
+from tests.pages import ROOT, blocks, run_page, tools
+from tests.worlds import benchmarks as worlds
+from tests.worlds.servers import Double, chat, error
 
 NAMES = ("eiffelTower", "bucket", "cup", "chair", "bulb", "dam1")
 

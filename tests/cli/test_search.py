@@ -17,8 +17,8 @@ from PIL import Image
 import eyespot
 from eyespot import sample
 from eyespot.types import NothingFound, UsageError
-from tests.cli.conftest import run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
+from tests.worlds import draw
 
 Search = Callable[..., list[dict[str, Any]]]
 

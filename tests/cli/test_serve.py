@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from eyespot.cli.serve import begin_gallery, listening
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 from tests.lazy_import import requires
 
 pytestmark = requires("fastapi")  # the extra [web]

@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from eyespot.runs import read_run
-from tests.cli.conftest import run_eyespot
-from tests.encoders import embedding_server
-from tests.judges.servers import Double, Response, Seen, error
+from tests.command import run_eyespot
 from tests.lazy_import import requires
+from tests.worlds import embedding_server
+from tests.worlds.servers import Double, Response, Seen, error
 
 pytestmark = requires("openai")
 

@@ -25,7 +25,7 @@ from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.judge_rerank import JudgeRerank, judge_named
 from eyespot.search.tagging import LabelSet, tags
 from eyespot.types import Query
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 
 TOWERS = re.compile(r"tower|castle|lighthouse|windmill", re.IGNORECASE)
 

@@ -29,8 +29,8 @@ from eyespot.cli import app
 from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
 from eyespot.types import UsageError
-from tests.gallery.conftest import draw
 from tests.lazy_import import lazy_import, requires
+from tests.worlds import draw
 
 torch = lazy_import("torch")
 pytestmark = requires("torch")

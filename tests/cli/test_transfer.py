@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from eyespot import rooms, sample
-from tests.cli.conftest import copy_of_sample_gallery, run_eyespot
+from tests.cli.conftest import copy_of_sample_gallery
+from tests.command import run_eyespot
 
 FORMATS = [name.replace("_", "-") for name in rooms.names("gallery.exports")]
 

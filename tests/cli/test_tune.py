@@ -17,11 +17,10 @@ from eyespot.cli import app
 from eyespot.search.index_choice import names_in
 from eyespot.search.tuning import QUERIES, Try, Tuning, TuningQueries, candidates, pictures_moved
 from eyespot.types import EyespotError, NothingFound, UsageError
-from tests.cli.conftest import run_eyespot
-from tests.cli.pages import run_page
+from tests.command import run_eyespot
 from tests.lazy_import import requires
-from tests.search.imported import DIM, drawn, take, view_of
-from tests.test_docs import ROOT, tools
+from tests.pages import ROOT, run_page, tools
+from tests.worlds.vectors import DIM, drawn, take, view_of
 
 pytestmark = requires("faiss")
 KINDS = [("pq", "faiss"), pytest.param("lance", "lancedb", marks=pytest.mark.long)]  # its import alone takes seconds

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tiny_models import pictures
 
-from tests.judges.servers import Double, error
+from tests.worlds.servers import Double, error
 
 KEY, QUERY = "key-that-nobody-may-see", "a heron by the reeds"
 

@@ -17,20 +17,14 @@ from eyespot import sample
 from eyespot.cli import app
 from eyespot.cli._verbs import VERBS, app_of
 from eyespot.storage.digests import file_blake2b, rewriting
-from tests.cli.conftest import nest, run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
+from tests.worlds import draw
 
 
 def some_photos(folder: Path, count: int = 4) -> Path:
     for seed in range(count):
         draw(folder / f"{seed}.jpg", seed)
     return folder
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are hatched on Linux only")
-def test_command_lines_of_the_tests_start_warm() -> None:
-    """A name of what is imported beforehand that is no longer there, or one that starts a thread, makes all slow."""
-    assert nest().ready
 
 
 def test_help_names_every_verb_and_loads_nothing_heavy() -> None:

@@ -19,9 +19,9 @@ from eyespot import rooms, sample
 from eyespot.gallery.indexing import index
 from eyespot.gallery.photos.raw import reads_raw
 from eyespot.gallery.videos.addresses import file_of, frame_of, reads_video
-from tests.cli.conftest import run_eyespot
-from tests.gallery.clips import clip
-from tests.gallery.dng import dng
+from tests.command import run_eyespot
+from tests.worlds.clips import clip
+from tests.worlds.dng import dng
 
 needs_av = pytest.mark.skipif(not reads_video(), reason="needs the extra [video]")
 

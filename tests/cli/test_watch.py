@@ -14,8 +14,8 @@ import pytest
 from eyespot.cli._watching import keep_up
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.watching import LOOK_MS, QUIET_MS
-from tests.cli.conftest import run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
+from tests.worlds import draw
 
 pytest.importorskip("watchfiles")
 

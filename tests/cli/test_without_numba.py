@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.adapters.worlds import checkpoint
-from tests.cli.conftest import run_eyespot
-from tests.cli.hatched import ROOT
 from tests.cli.test_verbs import some_photos
+from tests.command import run_process
+from tests.pages import ROOT
+from tests.worlds.adapters import checkpoint
 
 WITH, WITHOUT = "with", "without"
 MISSING = "import sys\nsys.modules['numba'] = sys.modules['llvmlite'] = None\n"
@@ -31,7 +31,7 @@ def blocked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str
 
 def twice(blocked: dict[str, dict[str, str]], *words: object, cwd: Path | None = None) -> list[str]:
     """What `eyespot …` prints with numba and without."""
-    shown = [run_eyespot(*words, cwd=cwd, **env) for env in blocked.values()]
+    shown = [run_process(*words, cwd=cwd, **env) for env in blocked.values()]
     assert [done.returncode for done in shown] == [0, 0], [done.stderr for done in shown]
     return [done.stdout for done in shown]
 
@@ -47,7 +47,7 @@ def test_numba_is_really_missing(blocked: dict[str, dict[str, str]]) -> None:
     """Else the other tests would compare a thing with itself."""
     script = "from eyespot.kernels import compiled; print(str(compiled()).lower())"
     assert [python(env, script) for env in blocked.values()] == [True, False]
-    (line,) = (line for line in run_eyespot("doctor", **blocked[WITHOUT]).stdout.splitlines() if "[fast]" in line)
+    (line,) = (line for line in run_process("doctor", **blocked[WITHOUT]).stdout.splitlines() if "[fast]" in line)
     assert line.startswith("advice: the extra [fast] brings compiled kernels") and line.endswith("[fast]'")
 
 
@@ -56,14 +56,14 @@ def test_a_gallery_is_indexed_and_searched_alike(tmp_path: Path, blocked: dict[s
     """Words, a QuARI adapter, and the codes that are written beside the vectors."""
     photos, adapter = some_photos(tmp_path / "photos"), checkpoint(tmp_path / "quari", 512, "starter")
     for name, env in blocked.items():
-        run_eyespot("index", photos, "-g", tmp_path / name, "--codes", **env)
+        run_process("index", photos, "-g", tmp_path / name, "--codes", **env)
     vectors, codes = ([next((tmp_path / name).rglob(f"starter-*{end}")) for name in blocked]
                       for end in (".npy", ".codes.npy"))  # fmt: skip
 
     for words in (["search", "a heron"], ["search", "a heron", "--adapt", adapter]):
         items = []
         for name, env in blocked.items():
-            text = run_eyespot(*words, "-g", tmp_path / name, "--json", "-k", 5, **env).stdout
+            text = run_process(*words, "-g", tmp_path / name, "--json", "-k", 5, **env).stdout
             items.append([(item["id"], round(item["score"], 12)) for item in json.loads(text)["items"]])
         assert items[0] and items[0] == items[1]
 
@@ -124,7 +124,7 @@ def test_observations_are_drawn_alike(tmp_path: Path, blocked: dict[str, dict[st
     subprocess.run([sys.executable, "-m", "eyespot.curate.inat.synthetic", tmp_path / "export", "2000"], check=True)
     for name, env in blocked.items():
         words = ("inat", tmp_path / "export", "--targets", tmp_path / "export" / "targets.csv", "--cap", 5)
-        done = run_eyespot("build", *words, "--out", tmp_path / name, **env)
+        done = run_process("build", *words, "--out", tmp_path / name, **env)
         assert done.returncode == 0, done.stderr
 
     compiled, plain = ((tmp_path / name / "download.csv").read_text() for name in blocked)
@@ -142,7 +142,7 @@ def test_a_search_of_many_pictures_says_what_would_make_it_fast(
         print(json.dumps(collection.Collection(sys.argv[1]).search("a heron", k=1).notes))
     """
     gallery = tmp_path / "gallery"
-    run_eyespot("index", some_photos(tmp_path / "photos"), "-g", gallery)
+    run_process("index", some_photos(tmp_path / "photos"), "-g", gallery)
 
     (compiled, many), (_, few) = ([python(env, script, gallery, most) for env in blocked.values()] for most in (2, 99))
 

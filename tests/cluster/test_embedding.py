@@ -14,8 +14,8 @@ from eyespot.cluster.workers import Embedder, WorkerPool
 from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.types import Encoder, EyespotError
 from tests.cluster.conftest import killing
-from tests.gallery.conftest import draw
 from tests.gallery.test_killed import collection, contents
+from tests.worlds import draw
 
 COUNT = 70
 

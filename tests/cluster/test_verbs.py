@@ -19,10 +19,9 @@ from eyespot.cluster.starting import _shared_out, connected
 from eyespot.extras import install_line
 from eyespot.types import UsageError
 from tests.cluster.conftest import unit
-from tests.curate.rmir import worlds as rmir
-from tests.gallery.conftest import draw
 from tests.gallery.test_killed import contents
-from tests.search.imported import drawn, take
+from tests.worlds import draw, rmir
+from tests.worlds.vectors import drawn, take
 
 RAY = ("--ray", "local", "--workers", "2")
 

@@ -10,7 +10,7 @@ import typer
 
 from eyespot.cli._building import carry_out, foretell, tell_done
 from eyespot.pipelines import BudgetSpent, CostLimits, RunOptions
-from tests.curate.made_up import ask_step, client, odd_ones_go, pipeline, source
+from tests.worlds.pipelines import ask_step, client, odd_ones_go, pipeline, source
 
 
 def test_what_would_be_done(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

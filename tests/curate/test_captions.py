@@ -18,7 +18,7 @@ from eyespot.curate.templates import Templates
 from eyespot.gallery.indexing import Options, index
 from eyespot.storage.files import rows_of
 from eyespot.types import NothingFound, UsageError
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 NAMES = ["grey heron", "osprey", None, "barn owl", "grey heron"]
 

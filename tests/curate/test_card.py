@@ -29,8 +29,8 @@ from eyespot.pipelines.data_card.datasheet import datasheet_answers
 from eyespot.pipelines.data_card.sankey import NARROW, SankeyStage, sankey
 from eyespot.pipelines.data_card.wording import flesch_kincaid, syllables, words
 from eyespot.types import UsageError
-from tests.curate.made_up import PRICE, ask_step, client, no_two_alike, odd_ones_go, source
 from tests.examples import examples
+from tests.worlds.pipelines import PRICE, ask_step, client, no_two_alike, odd_ones_go, source
 
 NASTY = "<script>alert(1)</script> | `x`\n``` end \u202e ## not a heading"
 

@@ -13,9 +13,8 @@ import pytest
 
 from eyespot.curate.inat.curating import curate
 from eyespot.curate.inat.settings import CollectionSettings
-from tests.curate.inat.worlds import export, seen
-from tests.curate.recos import worlds as recos
-from tests.curate.rmir import worlds as rmir
+from tests.worlds import recos, rmir
+from tests.worlds.inat import export, seen
 
 CARD = """
 [card]

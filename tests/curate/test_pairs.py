@@ -23,7 +23,7 @@ from eyespot.curate.pairs.coco import Coco
 from eyespot.curate.pairs.rmir import Rmir
 from eyespot.gallery.photos.sources import root_of, scan
 from eyespot.types import NothingFound, UsageError
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 
 def made(source: PairSource, out: Path) -> PairsResult:

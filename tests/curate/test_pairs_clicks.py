@@ -18,8 +18,8 @@ from eyespot.judges.person import VERDICTS
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.collection import Collection
 from eyespot.types import Judgement, NothingFound, Query, UsageError
-from tests.cli.conftest import run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
+from tests.worlds import draw
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from eyespot.curate.pairs.labelled import (
 )
 from eyespot.types import NothingFound, UsageError
 from tests.examples import examples
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 
 def rows(out: Path, name: str = CAPTIONS, side: str = "train") -> list[dict[str, Any]]:

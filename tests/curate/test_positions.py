@@ -22,10 +22,10 @@ from eyespot.gallery.photos.pictures import id_of
 from eyespot.gallery.positions import as_it_is, without_position
 from eyespot.runs import recos
 from eyespot.types import UsageError
-from tests.cli.conftest import run_eyespot
-from tests.curate.recos.worlds import photos, recipe
-from tests.curate.rmir.worlds import photos as rmir_photos
-from tests.curate.rmir.worlds import recipe as rmir_recipe
+from tests.command import run_eyespot
+from tests.worlds.recos import photos, recipe
+from tests.worlds.rmir import photos as rmir_photos
+from tests.worlds.rmir import recipe as rmir_recipe
 
 HERE = {1: "N", 2: (53.0, 5.0, 0.0), 3: "E", 4: (8.0, 48.0, 0.0)}
 

@@ -28,10 +28,10 @@ from eyespot.pipelines.data_card import CardContent, card_of, write_card
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.pipelines.work_db import WorkDB
 from eyespot.types import Exchange, EyespotError, UsageError
-from tests.curate.made_up import ask_step as made_up
-from tests.curate.made_up import client, source
-from tests.curate.rmir.worlds import recipe
-from tests.judges.servers import Double, Response, Seen, chat
+from tests.worlds.pipelines import ask_step as made_up
+from tests.worlds.pipelines import client, source
+from tests.worlds.rmir import recipe
+from tests.worlds.servers import Double, Response, Seen, chat
 
 
 class Word(AnswerForm):

@@ -11,7 +11,7 @@ import pytest
 
 from eyespot.pipelines import CostLimits, Declared, Keep, MapStep, Step, digest_of, read_recipe
 from eyespot.types import UsageError
-from tests.test_docs import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, tools
 
 GOOD = """
 name = "herons"

@@ -12,7 +12,7 @@ import pytest
 from eyespot.pipelines import BatchStep, Context, Outcome, Record, Records, Step, drops, run
 from eyespot.pipelines.human_review import Case, Queue, decisions_digest, reviewed, write_queue
 from eyespot.types import UsageError
-from tests.curate.made_up import source
+from tests.worlds.pipelines import source
 
 CASES = [
     Case("face", "Is this a face?", ("photos/face.jpg",)),

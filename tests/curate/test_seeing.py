@@ -14,7 +14,7 @@ from eyespot import rooms, sample
 from eyespot.cli import app
 from eyespot.curate.seeing import sentence_of
 from eyespot.gallery.indexing import index
-from tests.judges.servers import Double, chat, error
+from tests.worlds.servers import Double, chat, error
 
 NAMES = ("dam1", "cup", "chair")
 

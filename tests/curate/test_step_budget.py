@@ -31,8 +31,8 @@ from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.pipelines.reserved_budget import PromptMeter, ReservedBudget
 from eyespot.pipelines.work_db import StepKey, WorkDB
 from eyespot.types import UsageError
-from tests.curate.made_up import source
-from tests.judges.servers import Double, Response, chat, error
+from tests.worlds.pipelines import source
+from tests.worlds.servers import Double, Response, chat, error
 
 STEP = StepKey("asked", "0")
 

@@ -15,14 +15,14 @@ import pytest
 
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt, RunOptions, run
 from eyespot.pipelines.work_db import FILE
-from tests.curate.made_up import PRICE, ask_step, files, odd_ones_go, source
+from tests.worlds.pipelines import PRICE, ask_step, files, odd_ones_go, source
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 4
 
 
 def start(work: Path, count: int, log: Path, calls: int, money: float = 1e6) -> subprocess.Popen[bytes]:
-    line = [sys.executable, "-m", "tests.curate.made_up", *map(str, (work, count, log, calls, money))]
+    line = [sys.executable, "-m", "tests.worlds.pipelines", *map(str, (work, count, log, calls, money))]
     return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 

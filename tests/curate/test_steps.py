@@ -39,7 +39,7 @@ from eyespot.pipelines import (
 )
 from eyespot.pipelines.outcomes import packed, unpacked
 from eyespot.types import EyespotError, UsageError
-from tests.curate.made_up import PRICE, ask_step, client, files, no_two_alike, odd_ones_go, pipeline, source
+from tests.worlds.pipelines import PRICE, ask_step, client, files, no_two_alike, odd_ones_go, pipeline, source
 
 
 def ids(done: Any) -> list[str]:

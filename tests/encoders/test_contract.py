@@ -12,7 +12,7 @@ import pytest
 import tiny_models
 
 from eyespot import rooms
-from tests.encoders import embedding_server
+from tests.worlds import embedding_server
 
 ONNX_SETTINGS = 'dim = 16\nlicence = "MIT"\nimage.size = 32\ntext = {length = 32, mask = "attention_mask"}\n'
 TEXTS = ["a heron", "two people by a pool, at night", ""]

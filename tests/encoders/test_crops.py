@@ -13,8 +13,8 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.encoders.crops import PLACES, Crops
 from eyespot.types import UsageError
-from tests.cli.conftest import run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
+from tests.worlds import draw
 
 
 class CornerEncoder:

@@ -23,9 +23,9 @@ from eyespot.gallery.indexing import index
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
 from eyespot.types import EyespotError, Query, Space, UsageError
-from tests.encoders import embedding_server as served
-from tests.judges.servers import HANG, Double, Response, Seen, error
 from tests.lazy_import import requires
+from tests.worlds import embedding_server as served
+from tests.worlds.servers import HANG, Double, Response, Seen, error
 
 pytestmark = requires("openai", "tenacity")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.judges.tiny_models import CHATML, SPECIAL, _numbers_of, qwen3_vl, qwen25_vl, saved, text_of, tokenizer
+from tests.worlds.judge_models import CHATML, SPECIAL, _numbers_of, qwen3_vl, qwen25_vl, saved, text_of, tokenizer
 
 ROPE = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}
 

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from eyespot import rooms
 from eyespot.types import Encoder
-
-
-def draw(place: Path, seed: int) -> Path:
-    """A photo of its own for each seed: coloured stripes and a disc."""
-    rng = np.random.default_rng(seed)
-    y, x = np.mgrid[0:90, 0:120]
-    pixels = np.zeros((90, 120, 3), np.uint8)
-    pixels[...] = rng.integers(0, 255, 3)
-    pixels[(x // (3 + seed % 7)) % 2 == 0] = rng.integers(0, 255, 3)
-    pixels[(x - 60) ** 2 + (y - 45) ** 2 < 900] = rng.integers(0, 255, 3)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(pixels).save(place)
-    return place
+from tests.worlds import draw
 
 
 @pytest.fixture

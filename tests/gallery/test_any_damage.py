@@ -25,7 +25,7 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.search.index_choice import Measured, building, open_index, rebuild_index, store_index, stored_of
 from eyespot.storage.sqlite import DamagedLedger
 from eyespot.types import Encoder, Exchange, EyespotError, Judgement, Query, Term, UsageError, Verdict, no_progress
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "damage.py"
 

@@ -16,7 +16,7 @@ from eyespot.gallery.indexing import index
 from eyespot.gallery.photos.sources import Labels, Record, Root, Seen, Unreadable, roots_of, scan
 from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 
 def tar(place: Path, members: dict[str, bytes]) -> Path:

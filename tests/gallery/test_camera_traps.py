@@ -21,8 +21,7 @@ from eyespot.gallery.formats.photo_facts import ImportedFacts, PhotoFacts, take_
 from eyespot.gallery.indexing import index
 from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder, UsageError
-
-from .conftest import draw
+from tests.worlds import draw
 
 Taken = Callable[[Iterator[PhotoFacts], Path], tuple[ImportedFacts, dict[str, dict[str, Any]]]]
 

@@ -19,7 +19,7 @@ from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import has_codes
 from eyespot.search.adapted import seen_by
 from eyespot.types import AdaptedQuery, Encoder
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 
 def opened(gallery: Path) -> View:

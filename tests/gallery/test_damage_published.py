@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import CompletedProcess
 from types import ModuleType
 
 import pytest
 
 pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
 
-from tests.cli.conftest import nest
+
+from tests.command import run_eyespot
 from tests.lazy_import import requires
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "damage_published.py"
@@ -30,16 +29,10 @@ def script() -> Iterator[ModuleType]:
     del sys.modules["damage_published"]
 
 
-def run_forked(*words: object, cwd: Path, **env: str) -> CompletedProcess[str]:
-    """`eyespot …` in a process that has its imports behind it."""
-    return nest().run([str(word) for word in words], cwd, os.environ | env, 280)
-
-
 @pytest.mark.parametrize("count", [pytest.param(16, marks=pytest.mark.long), pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.timeout(3600)
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 def test_faults_in_a_folder_are_healed(script: ModuleType, tmp_path: Path, count: int) -> None:
-    world = script.World(tmp_path, f"file://{tmp_path}/store", run=run_forked)
+    world = script.World(tmp_path, f"file://{tmp_path}/store", run=run_eyespot)
     found = list(script.faults(world, count, seed=1))
     assert [fault for fault in found if fault[2] not in ("healed", "not seen")] == []
     assert sum(became == "healed" for _, _, became in found) >= 0.4 * count
@@ -48,10 +41,9 @@ def test_faults_in_a_folder_are_healed(script: ModuleType, tmp_path: Path, count
 @pytest.mark.parametrize("count", [pytest.param(18, marks=pytest.mark.slow)])
 @pytest.mark.timeout(1800)
 @requires("s3fs", "moto", "flask_cors")
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
 def test_faults_in_a_bucket_are_healed(script: ModuleType, tmp_path: Path, count: int) -> None:
     with script.s3_server() as env:
-        world = script.World(tmp_path, "s3://birds/store", env, run_forked)
+        world = script.World(tmp_path, "s3://birds/store", env, run_eyespot)
         found = list(script.faults(world, count, seed=2))
     assert [fault for fault in found if fault[2] not in ("healed", "not seen")] == []
     assert sum(became == "healed" for _, _, became in found) >= count / 3

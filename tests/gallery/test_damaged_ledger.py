@@ -20,7 +20,7 @@ from eyespot.gallery.view import Gallery
 from eyespot.ledger.judgements import Judgements
 from eyespot.storage.sqlite import DamagedLedger
 from eyespot.types import Encoder, EyespotError, Judgement, Query, Term, Verdict
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 WAY_OUT = r"cannot be used as (a ledger|the index of a gallery) \(.*\); repair it with: eyespot index --repair -g \S+$"
 

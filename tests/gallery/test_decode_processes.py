@@ -23,8 +23,8 @@ from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder, EyespotError
-from tests.gallery.conftest import draw
 from tests.lazy_import import requires
+from tests.worlds import draw
 
 pytestmark = [requires("torch", "transformers", "open_clip"), pytest.mark.long]  # a process takes seconds to begin
 

@@ -24,8 +24,8 @@ from eyespot.gallery.local import Described, DescribedShard, LocalNote, local_se
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder, EyespotError, LocalFeatures, NothingFound, UsageError
-from tests.gallery.conftest import draw
 from tests.lazy_import import requires
+from tests.worlds import draw
 
 
 @dataclass

@@ -14,7 +14,7 @@ from eyespot.gallery.photos.embedded_texts import EmbeddedTexts
 from eyespot.gallery.photos.exif import Exif
 from eyespot.gallery.photos.pictures import open_picture
 from eyespot.types import Encoder
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 XMP = """<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
 <rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/">

@@ -28,8 +28,8 @@ from eyespot.gallery.view import Gallery
 from eyespot.search.index_choice import read_stored
 from eyespot.storage.digests import DIGESTS, damaged_at_a_glance
 from eyespot.types import EyespotError, UsageError, no_progress
-from tests.gallery.conftest import draw
 from tests.made_once import made_once
+from tests.worlds import draw
 
 ROOT = Path(__file__).resolve().parents[2]
 CROPS = "crops:5:starter"

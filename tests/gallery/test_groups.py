@@ -24,7 +24,7 @@ from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.view import Gallery, View
 from eyespot.types import Encoder, no_progress
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 from tests.examples import examples
 
 HERONS = Path(__file__).parents[3] / "shared" / "data" / "open_wildlife"

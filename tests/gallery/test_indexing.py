@@ -19,7 +19,7 @@ from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import Gallery, View
 from eyespot.storage.locks import locked
 from eyespot.types import Encoder, EyespotError, UsageError
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 
 def opened(gallery: Path) -> View:

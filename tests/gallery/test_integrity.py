@@ -20,7 +20,7 @@ from eyespot.gallery.view import Gallery
 from eyespot.storage.digests import DIGESTS
 from eyespot.types import Encoder, EyespotError
 from tests.examples import examples
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 SHARDS, ROWS = 3, 4
 

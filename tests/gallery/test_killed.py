@@ -14,7 +14,7 @@ import pytest
 
 from eyespot.gallery.disk import map_vectors, read_items, shard_paths
 from eyespot.gallery.view import Gallery
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 
 def command(gallery: Path, photos: Path) -> list[str]:

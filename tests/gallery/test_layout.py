@@ -27,9 +27,9 @@ from eyespot.gallery.layout.stored import (
 from eyespot.gallery.view import Gallery, View
 from eyespot.types import EyespotError, NothingFound
 from tests.examples import examples
-from tests.gallery.conftest import draw
 from tests.lazy_import import requires
 from tests.made_once import made_once
+from tests.worlds import draw
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:

@@ -16,8 +16,8 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.storage import copies
 from eyespot.storage.digests import DIGESTS, read_digests, rewriting
 from eyespot.types import Encoder, no_progress
-from tests.gallery.conftest import draw
 from tests.gallery.test_any_damage import judged, killed_after, overwrite_first_page, record, repaired
+from tests.worlds import draw
 
 
 @pytest.fixture

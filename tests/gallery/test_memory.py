@@ -27,7 +27,7 @@ from PIL import Image
 from eyespot.gallery.photos.memory import VARIABLE, MemoryBudget, as_size, decode_limit
 from eyespot.gallery.photos.pictures import TooLarge, open_picture, picture_in_memory, thumbnail
 from eyespot.types import UsageError
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 from tests.gallery.test_pictures import chunk, encoded, quarters
 
 MIB = 1 << 20

@@ -27,7 +27,7 @@ from eyespot.gallery.view import Gallery
 from eyespot.search.index_choice import Measured, stored_of
 from eyespot.storage.digests import DIGESTS
 from eyespot.types import no_progress
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 from tests.gallery.test_segments import SHARDS, add, names, photos_of, rows_of
 from tests.gallery.test_segments import gallery as gallery  # 32 photos in eight shards
 

@@ -21,7 +21,7 @@ from eyespot.gallery.taxonomy.name_tables import NameFailure, NameRow, TaxonRow,
 from eyespot.gallery.word_index import WordIndex
 from eyespot.types import Encoder, EyespotError, UsageError
 from tests.examples import examples
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 INAT = {
     "taxa.csv": """id,taxonID,identifier,parentNameUsageID,scientificName,taxonRank

@@ -30,7 +30,7 @@ from eyespot.pipelines import (
     drops,
     run,
 )
-from tests.cli.conftest import confined, run_eyespot
+from tests.command import confined, run_eyespot, run_process
 
 OLD = Path(__file__).with_name("of_2026_11.zip")  # its README.md says how it was made
 with zipfile.ZipFile(OLD) as packed:
@@ -98,7 +98,7 @@ def test_it_is_read_where_nothing_may_be_written(moved: Path) -> None:
     for place in reversed(places):
         place.chmod(0o500 if place.is_dir() else 0o400)
     line = ("failures", "-g", moved / "gallery"), ("search", "a windmill", "-g", moved / "gallery", "--json")
-    failures, found = (run_eyespot(*words, before=confined()) for words in line)
+    failures, found = (run_process(*words, before=confined()) for words in line)
     for place in places:
         place.chmod(0o700)
 

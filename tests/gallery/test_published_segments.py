@@ -19,8 +19,8 @@ from eyespot.gallery.integrity import faults
 from eyespot.gallery.remote import FACTS, OURS, fetch, publish
 from eyespot.gallery.segments import compact
 from eyespot.types import EyespotError, no_progress
-from tests.gallery.conftest import draw
 from tests.made_once import made_once
+from tests.worlds import draw
 
 SHARDS = 4
 

@@ -23,9 +23,9 @@ from eyespot.gallery.remote import MANIFEST, fetch, publish
 from eyespot.gallery.remote.stores import PIECE, Conflict, store_at
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError
-from tests.gallery.conftest import draw
 from tests.gallery.test_remote import contents, make, update
 from tests.lazy_import import requires
+from tests.worlds import draw
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from eyespot.gallery.photos.raw import is_raw, reads_raw
 from eyespot.gallery.photos.sources import Labels, Root, Seen, scan_counting
 from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder
-from tests.gallery.dng import dng
+from tests.worlds.dng import dng
 
 needs_rawpy = pytest.mark.skipif(not reads_raw(), reason="needs the extra [raw]")
 

@@ -28,7 +28,7 @@ from eyespot.gallery.remote import MANIFEST, OURS, address_of, copies, fetch, pu
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
 from tests.examples import examples
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 ROOT = Path(__file__).resolve().parents[2]
 

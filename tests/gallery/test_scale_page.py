@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_docs import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, tools
 
 PAGE = ROOT / "docs" / "scale.md"
 

@@ -27,9 +27,9 @@ from eyespot.gallery.view import Gallery
 from eyespot.search.index_choice import Measured, stored_of
 from eyespot.storage.digests import DIGESTS
 from eyespot.types import EyespotError, UsageError, no_progress
-from tests.cli.conftest import run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
 from tests.made_once import made_once
+from tests.worlds import draw
 
 SHARDS = 8
 QUESTIONS = (

@@ -20,8 +20,8 @@ from eyespot.gallery.filters import checked, columns_of, mask
 from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.gallery.texts import TextSummary, reading_order, text_facts
 from eyespot.types import Encoder, EyespotError, TextBox
-from tests.gallery.bar_texts import BarReader, draw_bars
 from tests.lazy_import import requires
+from tests.worlds.bar_texts import BarReader, draw_bars
 
 ROOT = Path(__file__).parents[2]
 
@@ -170,7 +170,7 @@ KILLED = """
 from pathlib import Path
 from eyespot import rooms
 from eyespot.gallery.indexing import Options, index
-from tests.gallery.bar_texts import BarReader
+from tests.worlds.bar_texts import BarReader
 
 options = Options(workers=1, shard_rows=2, text_reader=BarReader(seconds=0.15))
 index(Path({gallery!r}), [{photos!r}], [rooms.load("encoders", "starter")], options)

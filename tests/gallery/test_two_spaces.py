@@ -15,7 +15,7 @@ from eyespot import rooms
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder, UsageError
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 
 @pytest.fixture(scope="module")

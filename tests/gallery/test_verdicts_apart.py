@@ -27,10 +27,10 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.storage import sqlite
 from eyespot.storage.digests import read_digests, rewriting
 from eyespot.types import Encoder, no_progress
-from tests.gallery.conftest import draw
 from tests.gallery.test_any_damage import judged, overwrite_first_page, record
 from tests.gallery.test_older_ledgers import TABLES as OLDEST
 from tests.gallery.test_older_ledgers import check_answers, older
+from tests.worlds import draw
 
 
 @pytest.fixture

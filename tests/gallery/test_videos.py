@@ -26,7 +26,7 @@ from eyespot.gallery.videos.metadata import video_facts
 from eyespot.gallery.videos.shots import shots
 from eyespot.gallery.view import Gallery, View
 from eyespot.types import Encoder, EyespotError
-from tests.gallery.clips import clip, large_clip, sound, turned
+from tests.worlds.clips import clip, large_clip, sound, turned
 
 pytestmark = pytest.mark.skipif(not reads_video(), reason="needs the extra [video]")
 ENDINGS = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mts")

@@ -18,7 +18,7 @@ from eyespot.gallery.indexing import index
 from eyespot.gallery.word_index import NAME, WordIndex, words_of
 from eyespot.types import Encoder
 from tests.examples import examples
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 TABLE = """file_name,species,title,licence,source,count
 Chile/brandenburgGate2.jpg,Ardea cocoi,Garza en el cañón,CC0,https://example.org/heron,3

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.test_docs import ROOT, blocks
+from tests.pages import ROOT, blocks
 
 
 def test_its_code_runs(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from eyespot.judges._endpoint import EndpointJudge
 from eyespot.llms import text_message
 from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
-from tests.judges.servers import HANG, Double, Response, Seen, error, message
+from tests.worlds.servers import HANG, Double, Response, Seen, error, message
 
 MODEL = "claude-haiku-4-5"  # 1 dollar in, 5 dollars out for a million tokens
 

@@ -15,8 +15,8 @@ import tiny_models
 
 from eyespot import rooms
 from eyespot.types import Pair, Query, UsageError
-from tests.judges import tiny_models as tiny
 from tests.lazy_import import lazy_import, requires
+from tests.worlds import judge_models as tiny
 
 torch = lazy_import("torch")
 transformers = lazy_import("transformers")

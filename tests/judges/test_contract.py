@@ -15,7 +15,7 @@ from eyespot.judges._prompt import PLAIN
 from eyespot.llms.budget import Budget
 from eyespot.search.judge_rerank import SecondModel, picture_of
 from eyespot.types import Answer, EyespotError, Judge, Pair, Query
-from tests.judges.servers import YES, Double, message
+from tests.worlds.servers import YES, Double, message
 
 ROOM = rooms.names("judges")
 
@@ -49,7 +49,7 @@ def local(name: str, make: str) -> Callable[[Path], Any]:
     def opened(folder: Path) -> Iterator[Judge]:
         pytest.importorskip("torch")
         pytest.importorskip("transformers")
-        from tests.judges import tiny_models as tiny
+        from tests.worlds import judge_models as tiny
 
         yield rooms.load("judges", f"{name}:{getattr(tiny, make)(folder / 'model')}", device="cpu", read=picture_of)
 

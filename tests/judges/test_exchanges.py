@@ -18,8 +18,8 @@ from eyespot.ledger.export import write_table
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Exchange, Judgement, Pair, Query, Run
-from tests.judges.servers import YES, Double, Response, Seen, chat, error, message
 from tests.lazy_import import requires
+from tests.worlds.servers import YES, Double, Response, Seen, chat, error, message
 
 pytestmark = requires("openai", "anthropic")
 

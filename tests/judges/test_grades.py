@@ -13,7 +13,7 @@ from eyespot import rooms
 from eyespot.judges._endpoint.ways import grade_of
 from eyespot.llms import BadAnswer, Declined
 from eyespot.types import Pair, Query
-from tests.judges.servers import Double, chat
+from tests.worlds.servers import Double, chat
 
 FORMS = [
     "{}",

@@ -14,7 +14,7 @@ from PIL import Image
 
 from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.types import Query
-from tests.judges.servers import Double, Response, Seen, chat
+from tests.worlds.servers import Double, Response, Seen, chat
 
 PICTURES, QUERIES, WORKERS = 10, 50, 8
 PAIRS = PICTURES * QUERIES

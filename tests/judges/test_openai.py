@@ -32,8 +32,8 @@ from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.llms.errors import NoReply, seconds_to_wait
 from eyespot.llms.retry import RetryPolicy
 from eyespot.types import Answer, EyespotError, Pair, Query, Term, UsageError
-from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
-from tests.test_docs import ROOT
+from tests.pages import ROOT
+from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
 
 CHAT = "/v1/chat/completions"
 

@@ -17,8 +17,8 @@ from eyespot import rooms
 from eyespot.judges._prompt import PLAIN
 from eyespot.llms import JpegEncoder
 from eyespot.types import Pair, Query
-from tests.judges import tiny
 from tests.lazy_import import requires
+from tests.worlds import judge_servers as tiny
 
 pytestmark = [requires("transformers", "fastapi"), pytest.mark.long]  # servers of transformers start
 HERON, FROG = Query.words("a heron", "heron"), Query.words("a blue frog", "frog")

@@ -19,7 +19,7 @@ from eyespot.ledger.export import write_table
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms import Reply, text_message
 from eyespot.types import EyespotError, Pair, Query
-from tests.judges.servers import YES, Double, Response, Seen, chat, error
+from tests.worlds.servers import YES, Double, Response, Seen, chat, error
 
 CHAT = "/v1/chat/completions"
 ASKED = {"max_tokens": 300, "temperature": 0.25, "logprobs": True, "top_logprobs": 20}

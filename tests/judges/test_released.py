@@ -12,8 +12,8 @@ from eyespot import rooms
 from eyespot.judges import wording
 from eyespot.judges._local.yes_or_no import answer_tokens
 from eyespot.types import Answer, Pair, Query, UsageError
-from tests.judges.servers import Double, chat, error
 from tests.lazy_import import requires
+from tests.worlds.servers import Double, chat, error
 
 CODE = """
 import sys

@@ -18,7 +18,7 @@ from eyespot.judges._endpoint.settings import request_fields
 from eyespot.judges._rounds import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import EyespotError, Pair, Query, UsageError
-from tests.judges.servers import Double, Response, chat, message
+from tests.worlds.servers import Double, Response, chat, message
 
 EXTRA = {"reasoning_effort": "none", "provider": {"require_parameters": True}}
 

@@ -14,8 +14,8 @@ from eyespot import rooms
 from eyespot.judges import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import EyespotError, Judgement, Pair, Query
-from tests.judges.servers import Double, Response, Seen
 from tests.lazy_import import requires
+from tests.worlds.servers import Double, Response, Seen
 
 pytestmark = requires("openai", "anthropic")
 

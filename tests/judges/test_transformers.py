@@ -24,8 +24,8 @@ from eyespot.judges._local.yes_or_no import FirstWord, spellings
 from eyespot.judges._prompt import JudgePrompt
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
 from tests.examples import examples
-from tests.judges import tiny_models as tiny
 from tests.lazy_import import lazy_import, requires
+from tests.worlds import judge_models as tiny
 
 torch = lazy_import("torch")
 transformers = lazy_import("transformers")

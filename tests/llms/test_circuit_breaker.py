@@ -20,9 +20,9 @@ from eyespot.llms.protocols import DATA_URL
 from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, run
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.types import EyespotError, Judgement, Pair, Query
-from tests.curate.made_up import source
-from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
 from tests.lazy_import import requires
+from tests.worlds.pipelines import source
+from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
 
 pytestmark = requires("openai")
 

@@ -7,8 +7,8 @@ from pydantic import BaseModel
 
 from eyespot import llms
 from eyespot.types import LanguageModel, UsageError
-from tests.judges.servers import Double, chat
 from tests.lazy_import import requires
+from tests.worlds.servers import Double, chat
 
 pytestmark = requires("openai")
 

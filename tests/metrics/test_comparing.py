@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eyespot.metrics import Comparison, Resampling, Rules, Scores, compare, corrected, evaluate, parse, sign_flips
 from eyespot.types import Qrels, Run, UsageError
 from tests.examples import examples
-from tests.test_docs import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, tools
 
 FEW = Resampling(samples=200)
 VALUES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=24)

@@ -13,7 +13,7 @@ from eyespot.metrics import OUTSIDE, aligned, evaluate, parse, preset
 from eyespot.types import Qrels, Run, UsageError
 from tests.lazy_import import lazy_import, requires
 from tests.metrics.test_agreement import ranked, world
-from tests.test_docs import ROOT
+from tests.pages import ROOT
 
 ir_measures = lazy_import("ir_measures")
 needs_it = requires("ir_measures")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.metrics import PRESETS, names
-from tests.test_docs import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, tools
 
 PAGE = ROOT / "docs" / "metrics.md"
 

@@ -15,8 +15,8 @@ from eyespot.reports.moved import Picture
 from eyespot.reports.page import Pictured, page_of
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, Run
-from tests.reports.worlds import POOR, benchmark, evaluation
 from tests.search.test_contact_sheet import Page
+from tests.worlds.evaluations import POOR, benchmark, evaluation
 
 QRELS = {
     "good": {"a": 1, "b": 1},

@@ -231,7 +231,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three of the sample photos, indexed."""
-    from tests.cli.conftest import run_eyespot
+    from tests.command import run_eyespot
 
     place = tmp_path_factory.mktemp("moved") / "gallery"
     photos = [sample.photos() / f"categorization__{name}.jpg" for name in ("hammer5", "windmill", "fish22")]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.benchmarks import names
-from tests.test_docs import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, tools
 
 PAGE = ROOT / "docs" / "eval.md"
 

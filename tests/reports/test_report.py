@@ -25,8 +25,8 @@ from eyespot.reports.page import Pictured, page_of
 from eyespot.reports.summary import read_summary, summary_of
 from eyespot.runs import read_run
 from eyespot.types import UsageError
-from tests.reports.worlds import PAPER, POOR, evaluation, task, timed
-from tests.test_docs import ROOT
+from tests.pages import ROOT
+from tests.worlds.evaluations import PAPER, POOR, evaluation, task, timed
 
 FILES = {"run.parquet", "per_query.parquet", "tables.md", "tables.tex", "report.html", "summary.json"}
 
@@ -284,7 +284,7 @@ def test_a_map_that_cannot_be_drawn_costs_nothing_else(tmp_path: Path) -> None:
 WITHOUT = """
 from pathlib import Path
 from eyespot.reports.folder import write
-from tests.reports.worlds import evaluation
+from tests.worlds.evaluations import evaluation
 write(evaluation(), Path("report"))
 """
 

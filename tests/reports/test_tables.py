@@ -27,7 +27,7 @@ from eyespot.reports.tables import (
     results_of,
     tables_of,
 )
-from tests.reports.worlds import GOOD, KINDS, PAPER, POOR, evaluation, task, with_groups
+from tests.worlds.evaluations import GOOD, KINDS, PAPER, POOR, evaluation, task, with_groups
 
 ODD = r"a&b%c_d#e$f~g^h\i{j}k|l"
 TABLE = ReportTable(

@@ -13,7 +13,7 @@ import pytest
 
 from eyespot.reproduce.downloads import download
 from eyespot.types import EyespotError, UsageError
-from tests.reproduce.hub_mirror import HubMirror, hub
+from tests.worlds.hub_mirror import HubMirror, hub
 
 WEIGHTS = bytes(range(256)) * 4096  # one megabyte
 REPOS = {

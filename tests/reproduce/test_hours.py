@@ -20,7 +20,7 @@ from eyespot.reproduce.hours import (
     shapes,
 )
 from eyespot.storage.files import toml_of
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 
 PLANTED = ProductRate("a planted card", 1e12)
 

@@ -18,7 +18,7 @@ from eyespot.reproduce.presence import presences, size
 from eyespot.reproduce.recipes import TableCommand, read_table
 from eyespot.reproduce.sample_world import WORLDS, make_world
 from eyespot.types import UsageError
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 
 NAMES = reproduce.names()
 ASKED = {

@@ -19,9 +19,9 @@ from eyespot.runs import inquire_cache, read_judged, read_run
 from eyespot.storage import plain_pickles
 from eyespot.storage.plain_tensors import TENSORS
 from eyespot.types import NothingFound, Qrels, UsageError
-from tests.benchmarks.worlds import inquire, inquire_rerank
-from tests.cli.conftest import run_eyespot
+from tests.command import run_eyespot
 from tests.lazy_import import requires
+from tests.worlds.benchmarks import inquire, inquire_rerank
 
 PROMPTS = {"P": "USER: a P?", "Q": "USER: a Q?"}
 CODE = """

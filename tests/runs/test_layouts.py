@@ -17,7 +17,7 @@ from eyespot.runs.judged import JudgedQueries
 from eyespot.runs.matrix import read_run_of_images
 from eyespot.runs.trec import trec_order
 from eyespot.types import Qrels, Run, UsageError
-from tests.runs.worlds import CONFORMANCE, SHARED
+from tests.worlds.runs import CONFORMANCE, SHARED
 
 conformance = pytest.mark.skipif(not CONFORMANCE.is_dir(), reason="the conformance data are not beside the repository")
 

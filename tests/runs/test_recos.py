@@ -8,7 +8,7 @@ import pytest
 
 from eyespot.runs import recos
 from eyespot.types import UsageError
-from tests.benchmarks import worlds
+from tests.worlds import benchmarks as worlds
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from eyespot.runs import read_qrels, read_run, write_qrels, write_run
 from eyespot.types import IdColumn, Qrels, Run, UsageError
-from tests.runs.worlds import judgements, plain, rankings, run_of
+from tests.worlds.runs import judgements, plain, rankings, run_of
 
 
 @pytest.mark.parametrize("name", ["run.trec", "run.txt.gz", "run.json", "run.json.gz", "run.parquet"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eyespot.runs import read_qrels, read_run, scan, scanning, trec, write_qrels, write_run
 from eyespot.types import Qrels, Run, UsageError
 from tests.examples import examples
-from tests.runs.worlds import judgements, plain, rankings, run_of
+from tests.worlds.runs import judgements, plain, rankings, run_of
 
 DECIMALS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),

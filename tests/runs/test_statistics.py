@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eyespot.runs import read_qrels
 from eyespot.runs.statistics import MatchCountBin, histogram, statistics
 from eyespot.types import Qrels
-from tests.runs.worlds import CONFORMANCE, judgements
+from tests.worlds.runs import CONFORMANCE, judgements
 
 QRELS = Qrels({"p": {"a": 1, "b": 0, "c": 2}, "q": {"a": 1, "d": -1}, "r": {"b": 0}})
 

@@ -15,7 +15,7 @@ from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
 from eyespot.search.nearest import Nearest
 from eyespot.types import Adapter, Query, UsageError
-from tests.adapters.worlds import checkpoint
+from tests.worlds.adapters import checkpoint
 
 QUERIES = [Query.words("a windmill", "w"), Query.words("a red tower", "t")]
 

@@ -23,7 +23,7 @@ from eyespot.search.taught import Contrast, taught
 from eyespot.search.word_matches import WordMatches, label_words, word_matches
 from eyespot.types import Encoder, Query, Run, Term, UsageError
 from tests.examples import examples
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 LABELS = {0: "Ardea cocoi", 1: "Ardea cocoi", 2: "Ardea alba", 3: "Egretta thula", 4: "heron"}
 KNOWN = ["ardea", "cocoi", "alba", "thula", "heron"]

@@ -21,7 +21,7 @@ from eyespot.gallery.view import View
 from eyespot.search.captioned import CaptionRows, captioned, said_in
 from eyespot.search.embedding import embed
 from eyespot.types import NothingFound, Query, UsageError
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 NAMES = ["heron", "osprey", "owl", "", "gone"]
 

@@ -26,8 +26,8 @@ from eyespot.llms.budget import Budget
 from eyespot.llms.errors import ServerDown
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Query, Run
-from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
 from tests.lazy_import import requires
+from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
 
 pytestmark = requires("openai")
 

@@ -15,7 +15,7 @@ from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
 from eyespot.search.query_language import parse
 from eyespot.types import EyespotError, Query, Term, UsageError
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from eyespot.search.feedback import Feedback, moved, rows_of
 from eyespot.search.recorded import recorded
 from eyespot.search.taught import Contrast
 from eyespot.types import Judgement, NothingFound, Query, Run, UsageError, Verdict
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 QUERY = Query.words("stripes")
 

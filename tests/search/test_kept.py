@@ -32,7 +32,7 @@ from eyespot.search.nearest import Nearest
 from eyespot.search.query_expansion import QueryExpansion
 from eyespot.types import EyespotError, Query, UsageError
 from tests.lazy_import import requires
-from tests.search.imported import drawn, take, view_of
+from tests.worlds.vectors import drawn, take, view_of
 
 pytestmark = requires("faiss")
 ROWS = 3000
@@ -242,7 +242,7 @@ def test_settings_say_what_was_built(view: View) -> None:
 REBUILD = """
 import sys
 from pathlib import Path
-from tests.search.imported import view_of
+from tests.worlds.vectors import view_of
 from tests.search.test_kept import build
 view = view_of(Path(sys.argv[1]))
 print("ready", flush=True)

@@ -29,8 +29,8 @@ from eyespot.search.local.chamfer import Chamfer
 from eyespot.search.local.spatial import Spatial
 from eyespot.search.local_rerank import LocalRerank
 from eyespot.types import EyespotError, LocalFeatures, Query, Run, UsageError
-from tests.gallery.conftest import draw
 from tests.lazy_import import requires
+from tests.worlds import draw
 
 pytestmark = requires("cv2")
 ASKED = "explore_monuments__france_pontduGard.jpg"

@@ -16,7 +16,7 @@ from eyespot.gallery.view import Gallery, View
 from eyespot.metrics import evaluate
 from eyespot.search.matching import RowMatching, matched, renamed
 from eyespot.types import Qrels, RankedImage, Run, UsageError
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 PATHS = ["a/gull.jpg", "a/heron.v2.jpg", "b/ibis.jpg", "c/gull.jpg", "c/teal.png"]
 

@@ -21,7 +21,7 @@ from eyespot.search.collection import Collection
 from eyespot.search.named import NameReader
 from eyespot.search.reasons import reasons
 from eyespot.types import Encoder, Query, Run, Term
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 LABELS = ["Ardea cocoi", "Ardea alba", "heron", "Anas georgica", "pato", "Erithacus rubecula", "Turdus migratorius", ""]
 TAXA = """taxonID,parentNameUsageID,scientificName

@@ -22,8 +22,8 @@ from eyespot.search.calibration.accuracy import Accuracy
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Query, Run
 from tests.examples import examples
-from tests.judges.servers import Double, Response, Seen, chat, error
 from tests.lazy_import import requires
+from tests.worlds.servers import Double, Response, Seen, chat, error
 
 pytestmark = requires("openai")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.storage.atomic import new_file, new_folder
-from tests.storage.recorded import WRITERS
+from tests.worlds.recorded import WRITERS
 
 ROOT = Path(__file__).resolve().parents[2]
 ONCE = ("whole_folder",)  # it refuses a name that is taken
@@ -23,7 +23,7 @@ ONCE = ("whole_folder",)  # it refuses a name that is taken
 def test_files_are_flushed_before_the_rename_and_the_folder_after(tmp_path: Path, name: str, times: int) -> None:
     if name == "index":
         pytest.importorskip("faiss")
-    line = [sys.executable, "-m", "tests.storage.recorded", name, str(tmp_path / "made"), str(times)]
+    line = [sys.executable, "-m", "tests.worlds.recorded", name, str(tmp_path / "made"), str(times)]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
@@ -38,7 +38,7 @@ def test_files_are_flushed_before_the_rename_and_the_folder_after(tmp_path: Path
 
 
 def test_a_folder_made_on_the_way_is_flushed_into_its_own(tmp_path: Path) -> None:
-    line = [sys.executable, "-m", "tests.storage.recorded", "shard", str(tmp_path / "deep" / "gallery"), "1"]
+    line = [sys.executable, "-m", "tests.worlds.recorded", "shard", str(tmp_path / "deep" / "gallery"), "1"]
     report = json.loads(subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
 
     flushed = {inode for what, inode, *_ in report["events"] if what == "fsync"}

@@ -15,9 +15,9 @@ from eyespot.gallery.disk import shard_paths
 from eyespot.gallery.indexing import Options, index
 from eyespot.pipelines import RunOptions, run
 from eyespot.types import Encoder
-from tests.curate.made_up import client, pipeline
-from tests.gallery.conftest import draw
-from tests.storage.power_cuts import RETURNED, VERSIONS, Moment, Tree, content, disks, lay_out, moments
+from tests.worlds import draw
+from tests.worlds.pipelines import client, pipeline
+from tests.worlds.power_cuts import RETURNED, VERSIONS, Moment, Tree, content, disks, lay_out, moments
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,7 +50,7 @@ def recorded(name: str, folder: Path) -> Recording:
     place, log = folder / "place", folder / "log"
     place.mkdir(exist_ok=True)
     log.mkdir()
-    line = [sys.executable, "-m", "tests.storage.power_cuts", name, str(place), str(log)]
+    line = [sys.executable, "-m", "tests.worlds.power_cuts", name, str(place), str(log)]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = Recording(place, log, moments(log))

@@ -22,8 +22,8 @@ from eyespot import rooms
 from eyespot.gallery.indexing import Options, index
 from eyespot.web import Access, Role, ServerSettings, application
 from eyespot.web.connections import server_config
-from tests.gallery.conftest import draw
 from tests.made_once import made_once
+from tests.worlds import draw
 
 PHOTOS = 72
 HOSTILE = '"><img src=x onerror=alert(1)>'

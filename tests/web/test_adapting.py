@@ -18,8 +18,8 @@ from eyespot.gallery.indexing import Options, index
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.types import UsageError
 from eyespot.web import ServerSettings, application
-from tests.adapters.worlds import HARMFUL, checkpoint
 from tests.web.conftest import at_this_machine
+from tests.worlds.adapters import HARMFUL, checkpoint
 
 
 @pytest.fixture(scope="module")

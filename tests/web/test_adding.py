@@ -16,8 +16,8 @@ from eyespot import rooms
 from eyespot.gallery.indexing import index
 from eyespot.web import Access, Role, ServerSettings
 from eyespot.web.indexing._places import write_photo
-from tests.gallery.conftest import draw
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.worlds import draw
 
 OTHER_SITE = {"Origin": "https://elsewhere.example"}
 

@@ -16,8 +16,8 @@ from fastapi.testclient import TestClient
 from eyespot.curate.annotate.annotation_store import AnnotationStore, mark_of
 from eyespot.web import Access, Role, ServerSettings
 from eyespot.web.annotate._overview import TOLD, Overview
-from tests.curate.annotate import world
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.worlds import annotation as world
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import pytest
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore, mark_of
-from tests.curate.annotate import world
+from tests.worlds import annotation as world
 
 pytestmark = pytest.mark.long  # minutes of a browser
 

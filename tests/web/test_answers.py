@@ -9,9 +9,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from eyespot.web import ServerSettings
-from tests.cli.conftest import run_eyespot
-from tests.gallery.conftest import draw
+from tests.command import run_eyespot
 from tests.web.conftest import Ask, at_this_machine
+from tests.worlds import draw
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ import eyespot
 from eyespot.gallery.photos.pictures import id_of
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.web import ServerSettings
-from tests.gallery.conftest import draw
 from tests.web.conftest import PHOTOS, Ask, at_this_machine
+from tests.worlds import draw
 
 
 def test_a_search_gives_what_the_command_line_gives(search: Ask, gallery: Path) -> None:

@@ -19,8 +19,8 @@ from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.types import Query
 from eyespot.web import ServerSettings
-from tests.gallery.conftest import draw
 from tests.web.conftest import PHOTOS, Ask, at_this_machine, copy_gallery, make_gallery
+from tests.worlds import draw
 
 
 def test_a_label_puts_its_photos_first_and_each_hit_says_why(search: Ask) -> None:

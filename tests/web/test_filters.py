@@ -22,9 +22,9 @@ from eyespot.web.found.counts import label_counts, mask_of
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.taxa import Coded, taxa_of
 from tests.examples import examples
-from tests.gallery.conftest import draw
 from tests.made_once import made_once
 from tests.web.conftest import at_this_machine
+from tests.worlds import draw
 
 BIRDS = (
     ("Pelecaniformes", "Ardeidae", "Ardea", "Ardea cocoi"),

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from eyespot.cli import app
 from eyespot.types import UsageError
 from eyespot.web import ServerSettings, application
-from tests.search.imported import drawn, take
 from tests.web.conftest import at_this_machine
+from tests.worlds.vectors import drawn, take
 
 pytest.importorskip("faiss")
 pytestmark = pytest.mark.long

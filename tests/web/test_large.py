@@ -15,8 +15,8 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.gallery.indexing import index
 from eyespot.web import Role, ServerSettings
-from tests.gallery.conftest import draw
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.worlds import draw
 
 
 def first_item(client: TestClient, **params: Any) -> dict[str, Any]:

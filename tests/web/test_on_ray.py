@@ -25,9 +25,9 @@ pytest.importorskip("fastapi", reason="the server needs the extra [web]")
 import eyespot
 from eyespot.cluster.linked import LinkedBackend
 from eyespot.types import UsageError
-from tests.adapters.worlds import checkpoint
-from tests.gallery.conftest import draw
 from tests.web.conftest import copy_gallery
+from tests.worlds import draw
+from tests.worlds.adapters import checkpoint
 
 pytestmark = [
     pytest.mark.long,

@@ -19,7 +19,7 @@ import pytest
 
 from eyespot import rooms
 from eyespot.gallery.indexing import Options, index
-from tests.gallery.conftest import draw
+from tests.worlds import draw
 
 pytest.importorskip("resource", reason="ulimit is of Unix")
 pytestmark = pytest.mark.long

@@ -24,9 +24,9 @@ from PIL import Image
 from eyespot.pipelines.human_review import Case, write_queue
 from eyespot.types import UsageError
 from eyespot.web.found import results
-from tests.judges.servers import Double
-from tests.test_docs import ROOT
+from tests.pages import ROOT
 from tests.web.conftest import copy_gallery
+from tests.worlds.servers import Double
 
 pytestmark = pytest.mark.long  # each test starts a server
 

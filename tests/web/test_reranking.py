@@ -18,8 +18,8 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.types import Query, UsageError
 from eyespot.web import Judging, Role, ServerSettings, application
 from eyespot.web._jobs import Jobs
-from tests.judges.servers import YES, Double, Response, Seen, chat, error
 from tests.web.conftest import TOKENS, at_this_machine, copy_gallery, from_afar, make_gallery
+from tests.worlds.servers import YES, Double, Response, Seen, chat, error
 
 PHOTOS = 12
 QUICK = Judging((("quick", "encoder:starter"),), depth=10)

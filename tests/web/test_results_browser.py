@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from eyespot.web import ServerSettings
-from tests.gallery.conftest import draw
 from tests.web.conftest import serving
 from tests.web.test_browser import opened
 from tests.web.test_filters import birds
+from tests.worlds import draw
 
 pytestmark = pytest.mark.long  # minutes of a browser
 

@@ -15,8 +15,8 @@ from eyespot.curate.rmir.audit import LAST, VERDICTS, Sealed, write_panel
 from eyespot.pipelines.human_review import Case, Queue, write_queue
 from eyespot.types import UsageError
 from eyespot.web import Access, Role, ServerSettings, application
-from tests.curate.annotate import world
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.worlds import annotation as world
 
 CASES = 6
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from eyespot.pipelines.human_review import Case, Queue, write_queue
-from tests.curate.annotate import world
 from tests.web.test_annotate_browser import free_port, serving
+from tests.worlds import annotation as world
 
 pytestmark = pytest.mark.long  # minutes of a browser
 

@@ -13,9 +13,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from eyespot.web import ServerSettings
-from tests.curate.annotate import world
 from tests.web.conftest import at_this_machine
 from tests.web.test_calibration import text_of
+from tests.worlds import annotation as world
 
 Q = {"query": "a heron"}
 

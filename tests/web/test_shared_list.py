@@ -14,8 +14,8 @@ from eyespot.curate.annotate.candidates import list_nearest
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.search.collection import Collection
 from eyespot.web import ServerSettings
-from tests.curate.annotate import world
 from tests.web.conftest import at_this_machine
+from tests.worlds import annotation as world
 
 PEOPLE = 4
 TEAM = {"query": "1", "what": "team"}

@@ -23,8 +23,8 @@ from eyespot.ledger.photo_lists import ListQuery
 from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, html_pieces
 from eyespot.web import Role, ServerSettings
 from eyespot.web.downloads.photos import _zipped
-from tests.gallery.conftest import draw
 from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, from_afar, make_gallery
+from tests.worlds import draw
 
 WORDS = "stripes to take"
 

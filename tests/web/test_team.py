@@ -25,9 +25,9 @@ from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.inat.listed import PHOTOS, listed
 from eyespot.gallery.indexing import Options, index
 from eyespot.web import Access, Role, ServerSettings
-from tests.gallery.conftest import draw
 from tests.made_once import made_once
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.worlds import draw
 
 Q = {"query": "stripes"}
 BURST = 6

@@ -20,9 +20,9 @@ from eyespot.curate.annotate.leases import is_twice
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.search.collection import Collection
 from eyespot.web import ServerSettings
-from tests.curate.annotate import world
 from tests.web.conftest import at_this_machine, serving
 from tests.web.test_browser import opened
+from tests.worlds import annotation as world
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.long  # minutes of a browser

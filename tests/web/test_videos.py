@@ -14,8 +14,8 @@ from eyespot import rooms, sample
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.videos.addresses import frame_of, reads_video, title_of
 from eyespot.web import Access, Role, ServerSettings
-from tests.gallery.clips import clip
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.worlds.clips import clip
 
 pytestmark = pytest.mark.skipif(not reads_video(), reason="needs the extra [video]")
 

@@ -17,9 +17,9 @@ from eyespot import rooms, sample
 from eyespot.gallery.indexing import index
 from eyespot.search.why import MOST_TERMS
 from eyespot.web import Role, ServerSettings
-from tests.curate.annotate import world
 from tests.made_once import made_once
 from tests.web.conftest import TOKENS, Ask, at_this_machine, from_afar, serving
+from tests.worlds import annotation as world
 
 LEFT, RIGHT = "categorization__windmill", "categorization__fish22"
 

@@ -35,8 +35,7 @@ from eyespot.curate.annotate.depth_bands import (
 from eyespot.curate.annotate.progress import percent, standing
 from eyespot.search import collection
 from eyespot.storage import sqlite
-
-from .world import desk, gallery
+from tests.worlds.annotation import desk, gallery
 
 PHOTOS, STOP, RELEVANT = 6000, 300, 131
 SIZE = looks_needed(RELEVANT, STOP, PHOTOS, 0.9)

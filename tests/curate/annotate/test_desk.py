@@ -16,8 +16,7 @@ from eyespot.curate.annotate.progress import standing
 from eyespot.curate.annotate.queries import AnnotationQuery, read, write
 from eyespot.curate.annotate.stopping import descent
 from eyespot.types import UsageError
-
-from .world import WORDS, desk
+from tests.worlds.annotation import WORDS, desk
 
 ROOT = Path(__file__).resolve().parents[3]
 KILLED = """

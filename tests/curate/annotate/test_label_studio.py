@@ -15,8 +15,7 @@ from eyespot.gallery.exporting import ExportOptions, export
 from eyespot.gallery.exports.label_studio import write
 from eyespot.gallery.view import Gallery, View
 from eyespot.types import UsageError
-
-from . import world
+from tests.worlds import annotation as world
 
 
 @pytest.fixture

@@ -26,8 +26,7 @@ from eyespot.runs import inquire, read_qrels, read_run
 from eyespot.search.collection import Collection
 from eyespot.storage import sqlite
 from eyespot.types import Judgement, NothingFound, UsageError
-
-from .world import desk, gallery, vectors
+from tests.worlds.annotation import desk, gallery, vectors
 
 YES, NO = "y", "n"
 

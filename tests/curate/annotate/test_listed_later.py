@@ -7,8 +7,7 @@ from pathlib import Path
 from eyespot.curate.annotate import auditing
 from eyespot.curate.annotate.annotation_store import Candidate
 from eyespot.curate.annotate.progress import standing
-
-from .world import desk
+from tests.worlds.annotation import desk
 
 
 def test_photos_listed_after_the_draw_count_as_possibly_relevant_until_they_are_labelled(tmp_path: Path) -> None:

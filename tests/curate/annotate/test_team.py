@@ -24,8 +24,7 @@ from eyespot.curate.annotate.team_store import OWN_DISPUTES
 from eyespot.curate.inat.listed import PHOTOS, listed
 from eyespot.types import UsageError
 from tests.examples import examples
-
-from .world import desk
+from tests.worlds.annotation import desk
 
 Q = "q"
 

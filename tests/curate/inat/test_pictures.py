@@ -16,8 +16,8 @@ from eyespot.gallery.photos.found import Labels, Seen, Unreadable
 from eyespot.gallery.photos.sources import root_of, scan
 from eyespot.pipelines.human_review import Queue
 from tests.curate.inat.test_looks import PEOPLE, needs_faces
-from tests.curate.inat.worlds import TIT, coco, dropped, export, photo, pictures, seen, silent
 from tests.curate.outside import loaded
+from tests.worlds.inat import TIT, coco, dropped, export, photo, pictures, seen, silent
 
 NO_FACES = ("decode", "spectrogram", "empty")
 

@@ -15,7 +15,7 @@ import pytest
 from eyespot.curate.inat.curating import Curated, curate
 from eyespot.curate.inat.settings import CollectionSettings, PictureSettings
 from eyespot.types import UsageError
-from tests.curate.inat.worlds import pictures, silent
+from tests.worlds.inat import pictures, silent
 
 OWN = {
     "occurrenceID": "a",

@@ -16,7 +16,7 @@ import pytest
 from eyespot.curate.inat.curating import curate
 from eyespot.curate.inat.settings import CollectionSettings, Sampling, Species
 from eyespot.curate.inat.synthetic import make
-from tests.curate.inat.worlds import export, seen, silent
+from tests.worlds.inat import export, seen, silent
 
 FILES = ("train.json", "attributions.csv", "download.csv", "taxonomy.csv", "coverage.csv", "funnel.csv")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_eyespot
-from tests.curate.inat.worlds import TIT, export, pictures, seen
+from tests.command import run_eyespot
+from tests.worlds.inat import TIT, export, pictures, seen
 
 pytestmark = pytest.mark.long  # whole pipelines
 

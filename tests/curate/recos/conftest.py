@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.recos.card import RecosSteps
-from tests.curate.recos.worlds import made, photos, recipe
+from tests.worlds.recos import made, photos, recipe
 
 
 @pytest.fixture(scope="session")

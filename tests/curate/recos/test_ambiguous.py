@@ -16,8 +16,8 @@ from eyespot.curate.recos.drawn import AMBIGUOUS, DrawnCounts, generator_of, inv
 from eyespot.curate.recos.sources import DRAWN
 from eyespot.pipelines import Keep, Record, drops
 from eyespot.pipelines.step import Context
-from tests.curate.recos.worlds import made, recipe
 from tests.examples import examples
+from tests.worlds.recos import made, recipe
 
 KINDS = ("code", "numerical", "ocr", "translation")
 

@@ -14,8 +14,8 @@ from eyespot.curate.recos.making import RecosJob
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt, RunOptions, read_recipe, run
 from eyespot.pipelines.prompts import Models
 from eyespot.types import UsageError
-from tests.curate.annotate import world
-from tests.curate.recos import worlds
+from tests.worlds import annotation as world
+from tests.worlds import recos as worlds
 
 CAPTIONS = {  # of the four red photos
     "windmill1": [f"A red windmill stands {where}." for where in ("alone", "high", "still", "here", "firm")],

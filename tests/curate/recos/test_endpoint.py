@@ -10,8 +10,8 @@ import pytest
 from eyespot.curate.recos import card
 from eyespot.curate.recos.card import RecosSteps
 from eyespot.pipelines import BudgetSpent, CostLimits, drops
-from tests.curate.recos.worlds import Rates, Scripted, behind, files, made, put, ran, recipe
-from tests.judges.servers import Double
+from tests.worlds.recos import Rates, Scripted, behind, files, made, put, ran, recipe
+from tests.worlds.servers import Double
 
 pytestmark = pytest.mark.long  # whole pipelines
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from eyespot.curate.recos.dry_run import plan_steps
 from eyespot.curate.recos.making import RecosJob
 from eyespot.pipelines import read_recipe, run
-from tests.cli.conftest import run_eyespot
-from tests.curate.recos.worlds import recipe
+from tests.command import run_eyespot
+from tests.worlds.recos import recipe
 
 MODEL = 'writer = { use = "openai:gpt-5" }'
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.curate.recos.worlds import Rates, Scripted, behind, files, put, recipe
-from tests.judges.servers import Double
+from tests.worlds.recos import Rates, Scripted, behind, files, put, recipe
+from tests.worlds.servers import Double
 
 ROOT = Path(__file__).resolve().parents[3]
 RATES = Rates(abstains=0.1, refuses=0.05, repeats=0.2)
@@ -28,7 +28,7 @@ count = 2
 
 
 def start(place: Path, out: Path) -> subprocess.Popen[bytes]:
-    line = [sys.executable, "-m", "tests.curate.recos.worlds", str(place), str(out)]
+    line = [sys.executable, "-m", "tests.worlds.recos", str(place), str(out)]
     return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 

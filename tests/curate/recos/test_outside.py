@@ -14,7 +14,7 @@ from eyespot import sample
 from eyespot.curate.recos.card import RecosSteps
 from tests.cli.conftest import copy_of_sample_gallery
 from tests.curate.outside import loaded
-from tests.curate.recos.worlds import DEMONSTRATION, made, recipe
+from tests.worlds.recos import DEMONSTRATION, made, recipe
 
 
 @pytest.mark.long

@@ -19,8 +19,8 @@ from eyespot.pipelines import drops
 from eyespot.pipelines.human_review import Queue
 from eyespot.runs import recos
 from eyespot.types import NothingFound, UsageError
-from tests.cli.conftest import run_eyespot
-from tests.curate.recos.worlds import COLOURS, files, made, ran, recipe
+from tests.command import run_eyespot
+from tests.worlds.recos import COLOURS, files, made, ran, recipe
 
 
 def of(made: RecosSteps, name: str):

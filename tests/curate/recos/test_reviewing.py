@@ -13,8 +13,8 @@ from eyespot.curate.recos.card import notes
 from eyespot.curate.recos.checking import confirm
 from eyespot.pipelines import Record
 from eyespot.pipelines.human_review import Queue, write_queue
-from tests.cli.conftest import run_eyespot
-from tests.curate.recos.worlds import STEPS, made, ran, recipe
+from tests.command import run_eyespot
+from tests.worlds.recos import STEPS, made, ran, recipe
 
 
 def reviewed(done: Any) -> dict[str, Record]:

@@ -36,7 +36,7 @@ from eyespot.pipelines import (
 )
 from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
-from tests.curate.recos.worlds import DEMONSTRATION, SUBTASKS, photos, ran, recipe
+from tests.worlds.recos import DEMONSTRATION, SUBTASKS, photos, ran, recipe
 
 
 def caption(id: str, text: str, **more: Any) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from eyespot.curate.recos.card import notes
 from eyespot.curate.recos.sources import Sources
 from eyespot.curate.recos.writing import writing_of
 from eyespot.gallery.indexing import Options, index
-from tests.curate.recos.worlds import made, photos, recipe
-from tests.gallery.bar_texts import BarReader, draw_bars
+from tests.worlds.bar_texts import BarReader, draw_bars
+from tests.worlds.recos import made, photos, recipe
 
 SIGNS = ("Bakery", "Fresh fish", "No parking", "Platform 9", "Town hall", "Exit")
 

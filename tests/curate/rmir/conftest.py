@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.rmir.finished import FinishedSteps
-from tests.curate.rmir.worlds import made, photos, recipe
+from tests.worlds.rmir import made, photos, recipe
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ from eyespot.curate.rmir.making import RmirJob
 from eyespot.curate.rmir.shortcuts import shortcuts
 from eyespot.pipelines import read_recipe
 from eyespot.types import UsageError
-from tests.cli.conftest import run_eyespot
-from tests.curate.rmir import worlds
-from tests.curate.rmir.disagreeing import VOTES, made, name_of, photos, recipe
+from tests.command import run_eyespot
+from tests.worlds import rmir as worlds
+from tests.worlds.disagreeing import VOTES, made, name_of, photos, recipe
 
 SURE = "least = 0.75"
 

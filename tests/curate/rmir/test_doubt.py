@@ -20,8 +20,9 @@ from eyespot.pipelines import BatchStep, Drop, Record, Step, run
 from eyespot.pipelines.outcomes import Added
 from eyespot.runs import rmir
 from eyespot.types import RankedImage, Run
-from tests.cli.conftest import run_eyespot
-from tests.curate.rmir import disagreeing, worlds
+from tests.command import run_eyespot
+from tests.worlds import disagreeing
+from tests.worlds import rmir as worlds
 
 JUDGES = 5
 

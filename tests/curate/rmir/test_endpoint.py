@@ -13,8 +13,8 @@ from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forms import CONSTRAINTS
 from eyespot.curate.rmir.making import RmirJob
 from eyespot.pipelines import BudgetSpent, CostLimits, drops, read_recipe, run
-from tests.curate.rmir.worlds import Rates, Scripted, behind, files, made, ran, recipe
-from tests.judges.servers import Double
+from tests.worlds.rmir import Rates, Scripted, behind, files, made, ran, recipe
+from tests.worlds.servers import Double
 
 pytestmark = pytest.mark.long  # whole pipelines
 

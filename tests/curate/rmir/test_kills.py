@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.curate.rmir.worlds import Rates, Scripted, behind, digest, files, recipe, shown_and_asked
-from tests.judges.servers import Double, Seen
+from tests.worlds.rmir import Rates, Scripted, behind, digest, files, recipe, shown_and_asked
+from tests.worlds.servers import Double, Seen
 
 ROOT = Path(__file__).resolve().parents[3]
 RATES = Rates(abstains=0.1, contradicts=0.1, doubts=0.05)
@@ -21,7 +21,7 @@ FEW = f"workers = {WORKERS}"
 
 
 def start(place: Path, out: Path) -> subprocess.Popen[bytes]:
-    line = [sys.executable, "-m", "tests.curate.rmir.worlds", str(place), str(out)]
+    line = [sys.executable, "-m", "tests.worlds.rmir", str(place), str(out)]
     return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 

@@ -13,7 +13,7 @@ from eyespot.curate.rmir import files
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import write_set
 from tests.curate.outside import loaded
-from tests.curate.rmir.worlds import ran, recipe
+from tests.worlds.rmir import ran, recipe
 
 pytestmark = pytest.mark.skipif(find_spec("mteb") is None, reason="mteb is not installed")
 

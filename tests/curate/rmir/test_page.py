@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.pages import run_page
-from tests.test_docs import ROOT, blocks, tools
+from tests.pages import ROOT, blocks, run_page, tools
 
 PAGE = ROOT / "docs" / "rmir.md"
 

@@ -13,8 +13,8 @@ from eyespot.curate.rmir.making import RmirJob
 from eyespot.pipelines import BatchStep, RunOptions, Step, drops, read_recipe, run
 from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
-from tests.curate.rmir.worlds import DEMONSTRATION, Rates, Scripted, behind, ran, recipe
-from tests.judges.servers import Double, Response, Seen, chat
+from tests.worlds.rmir import DEMONSTRATION, Rates, Scripted, behind, ran, recipe
+from tests.worlds.servers import Double, Response, Seen, chat
 
 
 def says(verdict: str, requests: list[Seen]):

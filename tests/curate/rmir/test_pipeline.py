@@ -18,7 +18,7 @@ from eyespot.curate.rmir.making import RmirJob
 from eyespot.pipelines import drops, plan, read_recipe, run
 from eyespot.runs import beir, rmir
 from eyespot.types import UsageError
-from tests.curate.rmir.worlds import DEMONSTRATION, files, made, ran, recipe
+from tests.worlds.rmir import DEMONSTRATION, files, made, ran, recipe
 
 ORDER = ["seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split"]
 

@@ -17,8 +17,8 @@ from eyespot.curate.rmir.shortcuts import shortcuts
 from eyespot.pipelines import Record
 from eyespot.pipelines.data_card import CardContent, QualityCheck, worst
 from eyespot.pipelines.human_review import Queue
-from tests.curate.rmir.worlds import Rates, Scripted, behind, made, recipe
-from tests.judges.servers import Double
+from tests.worlds.rmir import Rates, Scripted, behind, made, recipe
+from tests.worlds.servers import Double
 
 SEATS = ["a", "b", "c", "d", "e"]
 

@@ -16,7 +16,7 @@ from eyespot.curate.rmir.audit import before_last
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.pipelines import BatchStep, Drop, Failed, Keep, MapStep, Outcome, Record, RunOptions, Step, drops, run
 from eyespot.pipelines.outcomes import Added
-from tests.curate.rmir.worlds import DEMONSTRATION, ran, recipe
+from tests.worlds.rmir import DEMONSTRATION, ran, recipe
 
 FAILING = DEMONSTRATION.replace('"demonstration:first"', '"demonstration:first", silent = 0.08')
 NO_TEST_SET = "No query reaches the threshold of reliability, so there is no test set."

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from eyespot.cli import app
 from eyespot.runs import rmir
-from tests.curate.rmir.worlds import made, recipe
+from tests.worlds.rmir import made, recipe
 
 HIGH = "threshold = 0.9"  # the demonstration is seldom in doubt: a lower one leaves nothing to train on
 

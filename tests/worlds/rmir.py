@@ -18,7 +18,7 @@ from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob, write_set
 from eyespot.gallery.indexing import index
 from eyespot.pipelines import CostLimits, read_recipe, run
-from tests.judges.servers import Response, Seen, chat
+from tests.worlds.servers import Response, Seen, chat
 
 WANTED = (
     "hammer1",
@@ -202,6 +202,6 @@ def behind(url: str) -> str:
     return "\n".join(f'{name} = {{ use = "openai:{name}", {way} }}' for name in ("teacher", "first", "second"))
 
 
-if __name__ == "__main__":  # python -m tests.curate.rmir.worlds RECIPE OUT
+if __name__ == "__main__":  # python -m tests.worlds.rmir RECIPE OUT
     made(Path(sys.argv[1]), Path(sys.argv[2]))
     print("done")

@@ -18,7 +18,7 @@ from eyespot.curate.recos.card import RecosSteps
 from eyespot.curate.recos.making import RecosJob
 from eyespot.gallery.indexing import index
 from eyespot.pipelines import CostLimits, StepResult, read_recipe, run
-from tests.judges.servers import Response, Seen, chat
+from tests.worlds.servers import Response, Seen, chat
 
 COLOURS = ("red", "blue", "green", "white")
 WANTED = (
@@ -182,5 +182,5 @@ def behind(url: str) -> str:
     return f'writer = {{ use = "openai:writer", url = "{url}", first_rest = 0.01, attempts = 3 }}'
 
 
-if __name__ == "__main__":  # python -m tests.curate.recos.worlds RECIPE OUT
+if __name__ == "__main__":  # python -m tests.worlds.recos RECIPE OUT
     made(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tests.judges.servers import Act, Double, Response, Seen, error
+from tests.worlds.servers import Act, Double, Response, Seen, error
 
 DIM = 8
 MODELS, EMBEDDINGS = "/v1/models", "/v1/embeddings"

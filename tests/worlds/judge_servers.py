@@ -20,7 +20,7 @@ from typing import Any
 
 from PIL import Image
 
-from tests.judges.tiny_models import llava
+from tests.worlds.judge_models import llava
 
 # Pictures are decoded by Pillow: a torchvision that does not fit its torch could not do it.
 SERVE = "import sys; sys.modules['torchvision'] = None; from transformers.cli.transformers import main; main()"

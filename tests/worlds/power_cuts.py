@@ -5,7 +5,7 @@ it had at its own; what came later is there, is not, or (of a file) is there in 
 separately. That is as loose as POSIX allows, and looser than any one file system. SQLite flushes by itself, which
 Python does not see: its files are taken to be on the disk as they are.
 
-`python -m tests.storage.power_cuts SCENARIO PLACE LOG` runs a scenario, which writes below PLACE, with the recorder.
+`python -m tests.worlds.power_cuts SCENARIO PLACE LOG` runs a scenario, which writes below PLACE, with the recorder.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def index(place: Path) -> None:
 def pipeline(place: Path) -> None:
     """The made-up pipeline; the second time with a step that has changed."""
     from eyespot.pipelines import RunOptions, run
-    from tests.curate.made_up import client, pipeline
+    from tests.worlds.pipelines import client, pipeline
 
     for count in (8, 12):
         run(pipeline(count), place / "work", RunOptions(3, client=client()))

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,14 +14,30 @@ import pytest
 from typer.testing import CliRunner
 
 from eyespot.cli import app
-from tests.test_docs import blocks
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def tools(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `eyespot` and `python` are those of this test run."""
+    (tmp_path / "bin").mkdir()
+    for name, words in {"eyespot": "-m eyespot.cli", "python": ""}.items():
+        script = tmp_path / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        script.chmod(0o755)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("EYESPOT_")}
+    return clean | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
 
 
 def run_page(page: Path, folder: Path, env: dict[str, str], patch: pytest.MonkeyPatch) -> list[str]:
     """Every shell block of a page, one after the other, in this folder; what each line of `eyespot` printed."""
     patch.chdir(folder)
     printed = []
-    for step in _steps("".join(blocks(page, "sh"))):
+    for step in steps("".join(blocks(page, "sh"))):
         if step.startswith("eyespot "):
             printed.append(_spoken(step))
         elif assigned := re.fullmatch(r"([A-Z]+)=(.*)", step.strip()):
@@ -30,7 +47,7 @@ def run_page(page: Path, folder: Path, env: dict[str, str], patch: pytest.Monkey
     return printed
 
 
-def _steps(text: str) -> Iterator[str]:
+def steps(text: str) -> Iterator[str]:
     """Commands, each with the lines that a backslash joins to it, or up to the end of its here-document."""
     lines = iter(text.splitlines(keepends=True))
     for line in lines:

@@ -13,7 +13,7 @@ from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob, write_set
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt, RunOptions, read_recipe, run
 from eyespot.pipelines.prompts import Models
-from tests.curate.rmir import worlds
+from tests.worlds import rmir as worlds
 
 PHOTOS = ("hammer1", "plier1", "windmill1", "dam1", "fish1", "igloo", "pencil")
 MODELS = "\n".join(f'{name} = {{ use = "world:{name}" }}' for name in ("teacher", "strict", "mild", "odd"))

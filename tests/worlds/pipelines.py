@@ -105,7 +105,7 @@ def files(work: Path) -> dict[str, bytes]:
     return {str(path.relative_to(work)): path.read_bytes() for path in sorted((work / "steps").rglob("*.*"))}
 
 
-if __name__ == "__main__":  # python -m tests.curate.made_up WORK COUNT LOG CALLS MONEY
+if __name__ == "__main__":  # python -m tests.worlds.pipelines WORK COUNT LOG CALLS MONEY
     work, count, log, calls, money = sys.argv[1:]
     limits = CostLimits(calls=int(calls), money=float(money))
     run(pipeline(int(count)), Path(work), RunOptions(3, limits, client(Path(log), 0.004)))

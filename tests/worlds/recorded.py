@@ -1,4 +1,4 @@
-"""Runs a writer and prints what it flushed and renamed: `python -m tests.storage.recorded NAME PLACE TIMES`.
+"""Runs a writer and prints what it flushed and renamed: `python -m tests.worlds.recorded NAME PLACE TIMES`.
 
 A file or folder is named by its inode, which stays the same through a rename.
 """
@@ -107,7 +107,7 @@ def local(place: Path) -> Path:
 def index(place: Path) -> Path:
     from eyespot.gallery.view import Gallery
     from eyespot.search.index_choice import Measured, building, store_index, stored_of
-    from tests.search.imported import drawn, take
+    from tests.worlds.vectors import drawn, take
 
     if not place.exists():
         take(place, drawn(20, 0))

@@ -1,0 +1,49 @@
+"""Small real worlds that tests share: drawn photos, galleries of them, vectors without photos."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from eyespot import rooms
+from eyespot.types import Encoder
+
+STARTER = ("starter",)
+
+
+def draw(place: Path, seed: int) -> Path:
+    """A photo of its own for each seed: coloured stripes and a disc."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[0:90, 0:120]
+    pixels = np.zeros((90, 120, 3), np.uint8)
+    pixels[...] = rng.integers(0, 255, 3)
+    pixels[(x // (3 + seed % 7)) % 2 == 0] = rng.integers(0, 255, 3)
+    pixels[(x - 60) ** 2 + (y - 45) ** 2 < 900] = rng.integers(0, 255, 3)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(place)
+    return place
+
+
+def draw_photos(folder: Path, count: int = 4, *, name: str = "{}.jpg") -> Path:
+    """A folder with `count` drawn photos, 0.jpg and so on."""
+    for seed in range(count):
+        draw(folder / name.format(seed), seed)
+    return folder
+
+
+def index_gallery(gallery: Path, *roots: object, encoders: Iterable[str | Encoder] = STARTER, **options: Any) -> Any:
+    """What `eyespot index ROOTS -g GALLERY` does in this process, and its summary; options are those of `Options`."""
+    from eyespot.gallery.indexing import Options, index
+
+    loaded = [rooms.load("encoders", one) if isinstance(one, str) else one for one in encoders]
+    return index(gallery, [str(root) for root in roots], loaded, Options(**options))
+
+
+def make_gallery(folder: Path, count: int = 4, **options: Any) -> Path:
+    """`folder/gallery` of the drawn photos in `folder/photos`."""
+    index_gallery(folder / "gallery", draw_photos(folder / "photos", count), **options)
+    return folder / "gallery"
