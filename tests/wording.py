@@ -39,11 +39,11 @@ def check_wording(sentence: str) -> None:
     test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
     at = _counts.get(test, 0)
     _counts[test] = at + 1
-    key, general = f"{test} {at}" if at else test, general(sentence)
+    key, found = f"{test} {at}" if at else test, general(sentence)
     if os.environ.get(REWRITE):
-        _write(key, general)
+        _write(key, found)
     else:
-        assert general == _read().get(key), f"not the sentence of wording.json under {key}; see `make wording`"
+        assert found == _read().get(key), f"not the sentence of wording.json under {key}; see `make wording`"
 
 
 def start_over(test: str) -> None:
