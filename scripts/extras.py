@@ -1,19 +1,17 @@
 """Try each extra alone: the built wheel with only that extra in a fresh environment, and the commands it is for.
 
-    python scripts/extras.py [NAME ...] [--again] [--python PATH | --all-pythons]
+    python scripts/extras.py [NAME ...] [--changed] [--python PATH | --all-pythons]
 
-The commands are in `extras.toml` beside this file; without names all are tried. The wheel is built from the source
-distribution, as an index would have it. The base install (`none`) is tried on every Python from 3.11 on that this
-machine has, on PATH or from pyenv; an extra on the Python that runs this, unless an option says otherwise. What has
-passed with the same wheel, requirements, commands and Python is not tried again. Ends with 1 if something failed, and
-says what.
+The commands are in `extras.toml` beside this file; without names all are tried, with `--changed` those that the commits
+of the last days reach (`changed.py`) and those that are tried each time. The wheel is built from the source
+distribution, as an index would have it, and installed by uv. The base install (`none`) is tried on every Python from
+3.11 on that this machine has, on PATH or from pyenv; an extra on the Python that runs this, unless an option says
+otherwise. Ends with 1 if something failed, and says what.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -26,12 +24,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(CHECKOUT))
+from eyespot.extras import EXTRAS  # noqa: E402
+from scripts.changed import DAYS, Change, changed_rows, commit_before  # noqa: E402
+
 PLACE = CHECKOUT / ".eyespot-extras"  # git ignores it
-VENV, BASES, PASSED = PLACE / "venv", PLACE / "bases", PLACE / "passed"
+VENV = PLACE / "venv"
 TABLE = tomllib.loads((CHECKOUT / "scripts" / "extras.toml").read_text(encoding="utf-8"))
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-PIP = ["python", "-m", "pip", "--disable-pip-version-check"]
-INSTALL = [*PIP, "install", "-q", "-c", str(CHECKOUT / "constraints.txt")]
+UV = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])) or "uv"
+INSTALL = [UV, "pip", "install", "-q", "--python", str(VENV), "-c", str(CHECKOUT / "constraints.txt")]
 PHOTOS = "categorization__[dfw]*"
 OLDEST = (3, 11)  # the first Python that eyespot runs on
 VERSION = "import ensurepip, sys, venv; print(*sys.version_info[:2], sys.implementation.name)"
@@ -64,7 +66,7 @@ def main() -> int:
     """The exit code."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(TABLE)}")
-    options.add_argument("--again", action="store_true", help="also what has passed before")
+    options.add_argument("--changed", action="store_true", help=f"what the commits of the last {DAYS} days reach")
     which = options.add_mutually_exclusive_group()
     which.add_argument("--python", metavar="PATH", help="try everything on this Python alone")
     which.add_argument("--all-pythons", action="store_true", help="try extras, too, on every Python of this machine")
@@ -74,29 +76,32 @@ def main() -> int:
         options.error(f"{given.python} is no CPython from {OLDEST[0]}.{OLDEST[1]} on that can make environments")
     if unknown := set(given.names) - TABLE.keys():
         options.error(f"no {', '.join(sorted(unknown))} in extras.toml; there are: {', '.join(TABLE)}")
+    names = given.names or (reached() if given.changed else list(TABLE))
     try:
-        sdist, wheel = built()
+        package = built()
     except Failed as error:
         say(f"no package could be built: {error}")
         return 1
-    shutil.rmtree(BASES, ignore_errors=True)  # of a run that was cut
     failures = []
-    for name in given.names or TABLE:
+    for name in names:
         everywhere = given.all_pythons or (name == "none" and not given.python)
         for python in pythons() if everywhere else [chosen]:
             row = name if python == OURS else f"{name} (3.{python.minor})"
-            stamp = PASSED / digest(name, wheel, python)
-            if stamp.exists() and not given.again:
-                say(f"{row}: has passed before")
-            elif failure := attempt(row, (sdist, wheel), python):
+            if failure := attempt(row, package, python):
                 failures.append(row)
                 say(f"{failure}\n")
-            else:
-                PASSED.mkdir(exist_ok=True)
-                stamp.touch()
-    shutil.rmtree(BASES, ignore_errors=True)
     say(f"failed: {', '.join(failures)}" if failures else "all passed")
     return 1 if failures else 0
+
+
+def reached() -> list[str]:
+    """The names that a change of the last days reaches; says why, and what is left out."""
+    chosen = changed_rows(Change.since(commit_before(DAYS)), TABLE, EXTRAS)
+    for name, why in chosen.items():
+        say(f"{name} is tried: {why}")
+    left = [name for name in TABLE if name not in chosen]
+    say(f"left out, as what they stand on has not changed in {DAYS} days: {', '.join(left) or 'nothing'}")
+    return list(chosen)
 
 
 def pythons() -> list[Interpreter]:
@@ -118,14 +123,6 @@ def built() -> tuple[Path, Path]:
     ((sdist,), (wheel,)) = out.glob("*.tar.gz"), out.glob("*.whl")
     say(f"built {wheel.name} in {time.perf_counter() - begun:.0f} s")
     return sdist, wheel
-
-
-def digest(name: str, wheel: Path, python: Interpreter) -> str:
-    """What a pass depends on, as far as it lies here; newer releases of the dependencies do not count."""
-    parts = [wheel.read_bytes(), (CHECKOUT / "constraints.txt").read_bytes()]
-    parts += [json.dumps([name, TABLE[name], PROJECT["optional-dependencies"].get(name), python]).encode()]
-    parts += [path.read_bytes() for path in sorted((CHECKOUT / "scripts").glob("*.py"))]
-    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
 def attempt(row: str, package: tuple[Path, Path], python: Interpreter) -> str | None:
@@ -195,16 +192,9 @@ def unpack(sdist: Path, work: Path) -> None:
 
 
 def make_venv(python: Interpreter, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
-    """A fresh environment with the wheel in it, which is the same for all extras on one Python."""
-    base = BASES / str(python.minor)
-    shutil.rmtree(VENV, ignore_errors=True)
-    if base.exists():
-        # back to the same place, which its scripts name; pip never writes into a file that is there, so links will do
-        shutil.copytree(base, VENV, symlinks=True, copy_function=os.link)
-        return
-    run([python.path, "-m", "venv", str(VENV)], work, env)
+    """A fresh environment with the wheel in it; it has pip, with which messages tell people to install an extra."""
+    run([UV, "venv", "-q", "--seed", "--clear", "--python", python.path, str(VENV)], work, env)
     run([*INSTALL, str(wheel)], work, env)
-    shutil.copytree(VENV, base, symlinks=True, copy_function=os.link)
 
 
 def install(name: str, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
@@ -212,8 +202,8 @@ def install(name: str, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
     if first := TABLE[name].get("first"):
         run([*INSTALL, *first], work, env)
     if name in PROJECT["optional-dependencies"]:
-        run([*INSTALL, f"{wheel}[{name}]"], work, env)
-    run([*PIP, "check"], work, env)
+        run([*INSTALL, f"eyespot[{name}] @ {wheel.as_uri()}"], work, env)
+    run([UV, "pip", "check", "-q", "--python", str(VENV)], work, env)
 
 
 def run(line: list[str], work: Path, env: Mapping[str, str]) -> None:
