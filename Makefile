@@ -55,10 +55,10 @@ package: $(VENV)/.dev     ## the wheel out of the source distribution, tried alo
 	$(BIN)/python scripts/extras.py none
 
 extras: $(VENV)/.dev      ## the same, and alone each extra that the commits of the last days reach
-	$(BIN)/python scripts/extras.py --changed
+	$(BIN)/python scripts/extras.py --changed --jobs 2
 
 extras-all: $(VENV)/.dev  ## every extra alone, and a first visit with the README's lines
-	$(BIN)/python scripts/extras.py
+	$(BIN)/python scripts/extras.py --jobs 2
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -20,8 +20,9 @@ import tarfile
 import time
 import tomllib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT))
@@ -29,11 +30,9 @@ from eyespot.extras import EXTRAS  # noqa: E402
 from scripts.changed import DAYS, Change, changed_rows, commit_before  # noqa: E402
 
 PLACE = CHECKOUT / ".eyespot-extras"  # git ignores it
-VENV = PLACE / "venv"
 TABLE = tomllib.loads((CHECKOUT / "scripts" / "extras.toml").read_text(encoding="utf-8"))
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 UV = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])) or "uv"
-INSTALL = [UV, "pip", "install", "-q", "--python", str(VENV), "-c", str(CHECKOUT / "constraints.txt")]
 PHOTOS = "categorization__[dfw]*"
 OLDEST = (3, 11)  # the first Python that eyespot runs on
 VERSION = "import ensurepip, sys, venv; print(*sys.version_info[:2], sys.implementation.name)"
@@ -67,6 +66,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(TABLE)}")
     options.add_argument("--changed", action="store_true", help=f"what the commits of the last {DAYS} days reach")
+    options.add_argument("--jobs", type=int, default=1, metavar="N", help="tried at once (1)")
     which = options.add_mutually_exclusive_group()
     which.add_argument("--python", metavar="PATH", help="try everything on this Python alone")
     which.add_argument("--all-pythons", action="store_true", help="try extras, too, on every Python of this machine")
@@ -82,14 +82,14 @@ def main() -> int:
     except Failed as error:
         say(f"no package could be built: {error}")
         return 1
-    failures = []
+    rows = []
     for name in names:
         everywhere = given.all_pythons or (name == "none" and not given.python)
-        for python in pythons() if everywhere else [chosen]:
-            row = name if python == OURS else f"{name} (3.{python.minor})"
-            if failure := attempt(row, package, python):
-                failures.append(row)
-                say(f"{failure}\n")
+        rows += [Row(name, python) for python in (pythons() if everywhere else [chosen])]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        failures = [
+            str(row) for row, passed in zip(rows, pool.map(lambda row: row.attempt(*package), rows)) if not passed
+        ]
     say(f"failed: {', '.join(failures)}" if failures else "all passed")
     return 1 if failures else 0
 
@@ -125,49 +125,66 @@ def built() -> tuple[Path, Path]:
     return sdist, wheel
 
 
-def attempt(row: str, package: tuple[Path, Path], python: Interpreter) -> str | None:
-    """What went wrong when one extra was tried; None if nothing did. The environment is deleted at once."""
-    begun = time.perf_counter()
-    say(f"{row}: …")
-    work, name = PLACE / "work", row.partition(" ")[0]
-    shutil.rmtree(work, ignore_errors=True)
-    try:
-        case = TABLE[name]
-        env = environment(work, case, python)
-        if case.get("source"):
-            unpack(package[0], work)
-        else:
-            furnish(work)
-            make_venv(python, package[1], work, env)
-            install(name, package[1], work, env)
-        installed = time.perf_counter()
-        run(["sh", "-e", "-x", "-c", case["commands"]], work, env)
-    except Failed as error:
-        say(f"{row}: FAILED after {time.perf_counter() - begun:.0f} s")
-        return str(error)
-    finally:
-        shutil.rmtree(VENV, ignore_errors=True)
+class Row(NamedTuple):
+    """An extra on a Python, tried in a folder of its own."""
+
+    name: str
+    python: Interpreter
+
+    def __str__(self) -> str:
+        return self.name if self.python == OURS else f"{self.name} (3.{self.python.minor})"
+
+    def attempt(self, sdist: Path, wheel: Path) -> bool:
+        """Whether its commands pass; says what went wrong. All that it made is deleted at once."""
+        begun = time.perf_counter()
+        say(f"{self}: …")
+        work = PLACE / f"{self.name}-{self.python.minor}"
         shutil.rmtree(work, ignore_errors=True)
-    say(f"{row}: passed; {installed - begun:.0f} s to install, {time.perf_counter() - installed:.0f} s to run")
-    return None
+        case, env = TABLE[self.name], self.environment(work / "here")
+        try:
+            if case.get("source"):
+                unpack(sdist, work)
+            else:
+                furnish(work / "here")
+                self.install(wheel, work, env)
+            installed = time.perf_counter()
+            run(["sh", "-e", "-x", "-c", case["commands"]], work / "here", env)
+        except Failed as error:
+            say(f"{self}: FAILED after {time.perf_counter() - begun:.0f} s\n{error}\n")
+            return False
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+        say(f"{self}: passed; {installed - begun:.0f} s to install, {time.perf_counter() - installed:.0f} s to run")
+        return True
 
+    def environment(self, here: Path) -> dict[str, str]:
+        """That of a stranger's shell: nothing of the developer's Python but where `tests` lies, and no hub."""
+        ours, case = ("EYESPOT_", "PYTHON", "VIRTUAL_ENV"), TABLE[self.name]
+        env = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+        if case.get("source"):
+            return env | {"DEVELOPER": sys.executable} | ({} if self.python == OURS else {"PYTHON": self.python.path})
+        paths = [str(here)]
+        # torchvision has no wheel for the CPU build of torch everywhere: with the tests' stub the other one loads.
+        paths += [str(CHECKOUT / "tests" / "stub_site")] if case.get("stub") else []
+        return env | {
+            "CHECKOUT": str(CHECKOUT),
+            "HF_HUB_OFFLINE": "1",
+            "PATH": os.pathsep.join([str(here.parent / "venv" / "bin"), env["PATH"]]),
+            "PYTHONPATH": os.pathsep.join(paths),
+            "UV": UV,
+            "UV_CACHE_DIR": subprocess.run([UV, "cache", "dir"], capture_output=True, text=True).stdout.strip(),
+            "XDG_CACHE_HOME": str(here / "cache"),
+        }
 
-def environment(work: Path, case: Mapping[str, Any], python: Interpreter) -> dict[str, str]:
-    """That of a stranger's shell: nothing of the developer's Python but where `tests` lies, and no hub."""
-    ours = ("EYESPOT_", "PYTHON", "VIRTUAL_ENV")
-    env = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
-    if case.get("source"):
-        return env | {"DEVELOPER": sys.executable} | ({} if python == OURS else {"PYTHON": python.path})
-    paths = [str(work)]
-    # torchvision has no wheel for the CPU build of torch everywhere: the stub of the tests makes the other one load.
-    paths += [str(CHECKOUT / "tests" / "stub_site")] if case.get("stub") else []
-    return env | {
-        "CHECKOUT": str(CHECKOUT),
-        "HF_HUB_OFFLINE": "1",
-        "PATH": os.pathsep.join([str(VENV / "bin"), env["PATH"]]),
-        "PYTHONPATH": os.pathsep.join(paths),
-        "XDG_CACHE_HOME": str(work / "cache"),
-    }
+    def install(self, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
+        """A fresh environment with the extra in it; it has pip, with which messages tell people to install more."""
+        extra = f"[{self.name}]" if self.name in PROJECT["optional-dependencies"] else ""
+        run([UV, "venv", "-q", "--seed", "--python", self.python.path, str(work / "venv")], work, env)
+        install = [UV, "pip", "install", "-q", "--python", str(work / "venv"), "-c", str(CHECKOUT / "constraints.txt")]
+        if first := TABLE[self.name].get("first"):
+            run([*install, *first], work, env)
+        run([*install, f"eyespot{extra} @ {wheel.as_uri()}"], work, env)
+        run([UV, "pip", "check", "-q", "--python", str(work / "venv")], work, env)
 
 
 def furnish(work: Path) -> None:
@@ -187,23 +204,8 @@ def furnish(work: Path) -> None:
 def unpack(sdist: Path, work: Path) -> None:
     """The source distribution, without the folder that it is packed in."""
     with tarfile.open(sdist) as packed:
-        packed.extractall(PLACE / "unpacked", filter="data")
-    (PLACE / "unpacked" / sdist.name.removesuffix(".tar.gz")).rename(work)
-
-
-def make_venv(python: Interpreter, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
-    """A fresh environment with the wheel in it; it has pip, with which messages tell people to install an extra."""
-    run([UV, "venv", "-q", "--seed", "--clear", "--python", python.path, str(VENV)], work, env)
-    run([*INSTALL, str(wheel)], work, env)
-
-
-def install(name: str, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
-    """What the extra adds to the environment."""
-    if first := TABLE[name].get("first"):
-        run([*INSTALL, *first], work, env)
-    if name in PROJECT["optional-dependencies"]:
-        run([*INSTALL, f"eyespot[{name}] @ {wheel.as_uri()}"], work, env)
-    run([UV, "pip", "check", "-q", "--python", str(VENV)], work, env)
+        packed.extractall(work, filter="data")
+    (work / sdist.name.removesuffix(".tar.gz")).rename(work / "here")
 
 
 def run(line: list[str], work: Path, env: Mapping[str, str]) -> None:
