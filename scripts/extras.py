@@ -87,9 +87,8 @@ def main() -> int:
         everywhere = given.all_pythons or (name == "none" and not given.python)
         rows += [Row(name, python) for python in (pythons() if everywhere else [chosen])]
     with ThreadPoolExecutor(given.jobs) as pool:
-        failures = [
-            str(row) for row, passed in zip(rows, pool.map(lambda row: row.attempt(*package), rows)) if not passed
-        ]
+        passed = list(pool.map(lambda row: row.attempt(*package), rows))
+    failures = [str(row) for row, well in zip(rows, passed, strict=True) if not well]
     say(f"failed: {', '.join(failures)}" if failures else "all passed")
     return 1 if failures else 0
 
