@@ -23,7 +23,6 @@ PLACES = {
     "faiss": ("indexes/faiss.py", "adapters/quari/mining.py", "cli/mine.py"),
     "fast": (
         "kernels/",
-        "metrics/_kernels.py",
         "runs/memory.py",
     ),
     "hdf5": ("gallery/hdf5.py",),
