@@ -21,11 +21,7 @@ DISTRIBUTIONS = {"multipart": ("python-multipart",)}  # where the installed pack
 # Where the packages of an extra may be imported; everywhere else an import belongs to the base install.
 PLACES = {
     "faiss": ("indexes/faiss.py", "adapters/quari/mining.py", "cli/mine.py"),
-    "fast": (
-        "kernels/",
-        "metrics/_kernels.py",
-        "runs/memory.py",
-    ),
+    "fast": ("kernels/",),
     "hdf5": ("gallery/hdf5.py",),
     "inat": ("curate/inat/faces.py",),
     "ir": ("metrics/_outside.py",),

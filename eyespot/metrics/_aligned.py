@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.metrics._found import RelevantHits, kernels
+from eyespot.metrics import _sums
+from eyespot.metrics._found import RelevantHits
 from eyespot.metrics._ragged import Grades, Ints, Reals, counts_where, offsets_of, rows_between
 from eyespot.types import Qrels, Run, UsageError
 
@@ -65,7 +66,7 @@ class Aligned:
         offsets, ranks, first, last = (np.empty(n, np.int64) for n in (len(self.offsets), room, room, room))
         grades = np.empty(room, np.int32)
         rankings = self.offsets, self.grades, self.scores
-        crowded = kernels().find(rankings, self.relevant, (offsets, ranks, grades, first, last))
+        crowded = _sums.find(rankings, self.relevant, (offsets, ranks, grades, first, last))
         if crowded >= 0:
             raise UsageError(f"query {self.queries[crowded]!r} ranks more relevant images than its ideal ranking holds")
         n = offsets[-1]
@@ -156,7 +157,7 @@ def _grades_of(run: Run, in_run: Ints, qrels: Qrels, judged: Ints) -> Grades:
     before = np.concatenate([[0], np.cumsum(ranked)])[qrels.offsets]  # (queries of the qrels + 1,)
     grades = np.maximum(qrels.grade[ranked], UNJUDGED).astype(np.int32)
     out = np.empty(int(np.diff(run.offsets)[in_run].sum()), np.int32)
-    kernels().join(rankings, (before[judged], before[judged + 1], codes[ranked], grades), len(run.images), out)
+    _sums.join(rankings, (before[judged], before[judged + 1], codes[ranked], grades), len(run.images), out)
     return out
 
 

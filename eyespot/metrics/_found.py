@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.kernels import kernels_in
+from eyespot.metrics import _sums
 from eyespot.metrics._ragged import Grades, Ints, Reals, counts_where
 
 NO_CUT = 1 << 40  # a rank that no ranking reaches
@@ -39,26 +39,21 @@ class RelevantHits:
         """The same cut for every query, (q,)."""
         return np.full(len(self.lengths), NO_CUT if cutoff is None else cutoff, dtype=np.int64)
 
-    def sum_with(self, kernel: Callable[..., None], cut: Ints, rel: int) -> Reals:
-        """What a kernel of `_kernels` makes of the hits up to the cut (q,), for each query, (q,)."""
+    def sum_with(self, add: Callable[..., None], cut: Ints, rel: int) -> Reals:
+        """What a function of `_sums` makes of the hits up to the cut (q,), for each query, (q,)."""
         out = np.empty(len(self.lengths))  # (q,)
-        kernel((self.offsets, self.ranks, self.grades, self.first, self.last), cut, rel, out)
+        add((self.offsets, self.ranks, self.grades, self.first, self.last), cut, rel, out)
         return out
 
-    def best_with(self, kernel: Callable[..., None], cut: Ints, kind: int) -> Reals:
-        """What a kernel makes of the ideal ranking up to the cut, (q,)."""
+    def best_with(self, add: Callable[..., None], cut: Ints, kind: int) -> Reals:
+        """What a function of `_sums` makes of the ideal ranking up to the cut, (q,)."""
         out = np.empty(len(self.lengths))  # (q,)
-        kernel((self.ideal_offsets, self.ideal), cut, kind, out)
+        add((self.ideal_offsets, self.ideal), cut, kind, out)
         return out
 
     def hits_within(self, cut: Ints, rel: int) -> Reals:
         """How many hits of grade `rel` or more stand up to the cut, (q,)."""
-        return self.sum_with(kernels().hits_within, cut, rel)
-
-
-def kernels() -> Any:
-    """The kernels, compiled or in numpy: numba is imported when something is scored, not before."""
-    return kernels_in("eyespot.metrics._kernels")
+        return self.sum_with(_sums.hits_within, cut, rel)
 
 
 def ratio(part: Any, whole: Any) -> Reals:

@@ -18,7 +18,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import RelevantHits, kernels, ratio
+from eyespot.metrics import _sums
+from eyespot.metrics._found import RelevantHits, ratio
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._pool import RankingPool, reciprocals
 from eyespot.metrics._ragged import Ints, Reals
@@ -69,8 +70,8 @@ load = AP
 
 def precision_sums(found: RelevantHits, cut: Ints, ties: str, rel: int) -> Reals:
     """Σ_{i≤cut} P@i · rel(i), (q,)."""
-    kernel = kernels().precision_sum_of_groups if ties == "average" else kernels().precision_sum
-    return found.sum_with(kernel, cut, rel)
+    add = _sums.precision_sum_of_groups if ties == "average" else _sums.precision_sum
+    return found.sum_with(add, cut, rel)
 
 
 def expected_precision_sums(pool: RankingPool, cut: Ints, rel: int) -> Reals:

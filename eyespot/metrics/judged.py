@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from eyespot.metrics import _sums
 from eyespot.metrics._aligned import Aligned
-from eyespot.metrics._found import NO_CUT, RelevantHits, kernels
+from eyespot.metrics._found import NO_CUT, RelevantHits
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._ragged import Reals
 
@@ -24,7 +25,7 @@ class Judged(Measure):
     def __call__(self, rankings: Aligned) -> Reals:
         seen = rankings.judged_only() if self.judged_only else rankings
         out = np.empty(len(seen.queries))  # (q,)
-        kernels().judged_share(seen.offsets, seen.grades, self.cutoff or NO_CUT, out)
+        _sums.judged_share(seen.offsets, seen.grades, self.cutoff or NO_CUT, out)
         return out
 
     def score(self, found: RelevantHits) -> Reals:

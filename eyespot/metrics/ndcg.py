@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import NO_CUT, RelevantHits, kernels, ratio
+from eyespot.metrics import _sums
+from eyespot.metrics._found import NO_CUT, RelevantHits, ratio
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._pool import RankingPool
 from eyespot.metrics._ragged import Ints, Reals, sums
 from eyespot.types import UsageError
 
-GAINS = ("linear", "exponential", "binary")  # in the order of the kernels' constants
+GAINS = ("linear", "exponential", "binary")  # in the order of the constants of `_sums`
 DCG = {"linear": "log2", "exponential": "exp-log2"}  # as ir-measures spells them
 
 
@@ -43,8 +44,8 @@ class NDCG(Measure):
 
     def score(self, found: RelevantHits) -> Reals:
         cut, kind = found.cuts(self.cutoff), GAINS.index(self.gain)
-        kernel = kernels().discounted_gain_of_groups if self.ties == "average" else kernels().discounted_gain
-        return ratio(found.sum_with(kernel, cut, kind), found.best_with(kernels().ideal_gain, cut, kind))
+        add = _sums.discounted_gain_of_groups if self.ties == "average" else _sums.discounted_gain
+        return ratio(found.sum_with(add, cut, kind), found.best_with(_sums.ideal_gain, cut, kind))
 
     def expected(self, pool: RankingPool) -> Reals:
         """The mean gain of the pool at every rank, discounted, over the ideal."""
@@ -53,7 +54,7 @@ class NDCG(Measure):
         mean = ratio(sums(pool.offsets, gain), pool.size)  # (q,), of one hit
         ideal = np.empty(len(pool.size))  # (q,)
         cut = np.full(len(ideal), self.cutoff or NO_CUT, dtype=np.int64)
-        kernels().ideal_gain((pool.ideal_offsets, pool.ideal), cut, GAINS.index(self.gain), ideal)
+        _sums.ideal_gain((pool.ideal_offsets, pool.ideal), cut, GAINS.index(self.gain), ideal)
         return ratio(mean * discounts(pool.cuts(self.cutoff)), ideal)
 
     def __str__(self) -> str:

@@ -8,54 +8,39 @@ survive in lines with tabs, and as the image of a line that has all its columns.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from io import FileIO
+from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.kernels import compiled
 from eyespot.storage.files import data_of, decoded, refuse, write_whole
 from eyespot.types import IdColumn, Qrels, Run, UsageError
 
 RUN_LINE = "expected: query Q0 image rank score tag"
 QRELS_LINE = "expected: query 0 image grade"
 CHUNK = 1 << 16
-LARGE = 16 << 20  # bytes; a smaller file is read in a loop before compiled scans are loaded
-READ = 1 << 30  # bytes asked for at once; Linux gives no more than 2^31
-GZIPPED = b"\x1f\x8b"
+LARGE = 1 << 20  # bytes; a smaller file is read in a loop before pyarrow's reader is loaded
+BLOCK = 4 << 20  # bytes for one thread
 BLANKS = " \t\r"
+T = TypeVar("T")
 
 
 def read_run(path: Path) -> Run:
     """A run; `UsageError` names file, line and what was expected there."""
-    data = _read_whole(path)
-    # Of a large file, if all its lines are alike; what is odd in it is found line by line
-    if len(data) < LARGE or not compiled():
-        scanned_run = None
-    else:
-        from eyespot.runs.scan import run_in
-
-        scanned_run = run_in(data)
-    run = scanned_run or Run.from_columns(*_line_by_line(path, bytes(data), _RUN))
+    data = data_of(path)
+    run = _whole(data, _RUN, Run.from_columns) or Run.from_columns(*_line_by_line(path, data, _RUN))
     run.header["source"] = str(path)
     return run
 
 
 def read_qrels(path: Path) -> Qrels:
     """Judgements; `UsageError` names file, line and what was expected there."""
-    data = _read_whole(path)
-    if len(data) < LARGE or not compiled():
-        scanned_qrels = None
-    else:
-        from eyespot.runs.scan import qrels_in
-
-        scanned_qrels = qrels_in(data)
-    qrels = scanned_qrels or Qrels.from_columns(*_line_by_line(path, bytes(data), _QRELS))
+    data = data_of(path)
+    qrels = _whole(data, _QRELS, Qrels.from_columns) or Qrels.from_columns(*_line_by_line(path, data, _QRELS))
     qrels.header["source"] = str(path)
     return qrels
 
@@ -137,31 +122,51 @@ class _Kind(NamedTuple):
     twice: str  # what a query does to an image that it has in two lines
 
 
-Data: TypeAlias = bytes | NDArray[np.uint8]
+def _whole(data: bytes, kind: _Kind, made_of: Callable[..., T]) -> T | None:
+    """A large file by the columns of pyarrow's reader; None for a small one, and if anything in it is odd.
+
+    What is odd is read line by line, which finds the line to name.
+    """
+    columns = _columns(data, kind) if len(data) >= LARGE else None
+    with suppress(UsageError):  # an image that a query has twice
+        return made_of(*columns) if columns else None
+    return None
 
 
-def _read_whole(path: Path) -> Data:
-    """A file's bytes; those of a large one in an array, since the system gives an array its memory in larger pages."""
-    with suppress(OSError), path.open("rb", buffering=0) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size >= LARGE and file.read(len(GZIPPED)) != GZIPPED:
-            file.seek(0)
-            data = np.empty(size, np.uint8)
-            if _filled(file, data):
-                data.flags.writeable = False
-                return data
-    return data_of(path)  # which says what is wrong
+def _columns(data: bytes, kind: _Kind) -> _Columns | None:
+    """The columns of a file whose lines all have every field, between single marks; else None."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    mark = "\t" if b"\t" in data.lstrip(b"\r\n").partition(b"\n")[0] else " "
+    if mark == " " and (b"\t" in data or b"  " in data):
+        return None
+    names, text = [str(at) for at in range(kind.full)], pa.dictionary(pa.int32(), pa.string())
+    wanted = ["0", "2", "4" if kind.full == 6 else "3"]  # query, image, value
+    try:
+        table = csv.read_csv(
+            BytesIO(data),
+            csv.ReadOptions(column_names=names, block_size=BLOCK),
+            csv.ParseOptions(delimiter=mark, quote_char=False),
+            csv.ConvertOptions(
+                column_types=dict(zip(wanted, (text, text, pa.float64()), strict=True)),
+                include_columns=wanted,
+                null_values=[],
+            ),
+        ).unify_dictionaries()
+    except pa.ArrowInvalid:
+        return None
+    query, image = (_ids(table[name].combine_chunks()) for name in wanted[:2])
+    value: NDArray[Any] = table[wanted[2]].to_numpy()  # (rows,)
+    fits = np.isfinite(value) if kind.dtype is np.float64 else (np.floor(value) == value) & (np.abs(value) < 2**31)
+    return _Columns(query, image, value) if fits.all() and query and image else None
 
 
-def _filled(file: FileIO, data: NDArray[np.uint8]) -> bool:
-    """Read a file into an array; False if it has become shorter or longer meanwhile."""
-    rest = memoryview(data.data)
-    while len(rest):
-        count = file.readinto(rest[:READ])
-        if not count:
-            return False
-        rest = rest[count:]
-    return not file.read(1)
+def _ids(column: Any) -> IdColumn | None:
+    """Ids of a file; None if one is empty, or has blanks around it that a line's reader takes away."""
+    ids = column.dictionary.to_numpy(zero_copy_only=False)
+    odd = any(not id or id.strip(BLANKS) != id for id in ids.tolist())
+    return None if odd else IdColumn(ids, column.indices.to_numpy())
 
 
 def _line_by_line(path: Path, data: bytes, kind: _Kind) -> _Columns:

@@ -72,38 +72,6 @@ def test_a_gallery_is_indexed_and_searched_alike(tmp_path: Path, blocked: dict[s
 
 
 @pytest.mark.long
-def test_measures_and_comparisons_are_the_same_to_the_last_digit(
-    tmp_path: Path, blocked: dict[str, dict[str, str]]
-) -> None:
-    rng = np.random.default_rng(0)
-    judged = [f"q{q} 0 i{i} {rng.integers(0, 4)}" for q in range(30) for i in rng.permutation(300)[:40]]
-    (tmp_path / "qrels.txt").write_text("\n".join(judged) + "\n")
-    for name in ("a", "b"):
-        rows = [f"q{q} Q0 i{i} 0 {rng.integers(0, 60) / 8} x" for q in range(31) for i in rng.permutation(300)[:100]]
-        (tmp_path / f"{name}.txt").write_text("\n".join(rows) + "\n")
-
-    for more in (["--ties", "average"], ["--preset", "inquire"]):
-        compiled, plain = twice(blocked, "metrics", "qrels.txt", "a.txt", "--per-query", "--json", *more, cwd=tmp_path)
-        assert json.loads(compiled)["queries"] and compiled == plain
-    line = ("compare", "a.txt", "b.txt", "--qrels", "qrels.txt", "--json")
-    compiled, plain = twice(blocked, *line, cwd=tmp_path)
-    assert json.loads(compiled) and compiled == plain
-
-
-@pytest.mark.long
-def test_a_large_run_file_is_read_line_by_line(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
-    """Above 16 MiB compiled scans read it, where there are any."""
-    rows = [f"q{at // 1000} Q0 a-rather-long-name-of-a-picture-{at % 1000:08d}.jpg 0 {-at} x" for at in range(270_000)]
-    (tmp_path / "run.txt").write_text("\n".join(rows) + "\n")
-    (tmp_path / "qrels.txt").write_text("q7 0 a-rather-long-name-of-a-picture-00000004.jpg 1\n")
-    assert (tmp_path / "run.txt").stat().st_size > 16 << 20
-
-    compiled, plain = twice(blocked, "metrics", "qrels.txt", "run.txt", "-m", "RR", "--json", cwd=tmp_path)
-
-    assert json.loads(compiled)["measures"]["RR"]["mean"] == 0.2 and compiled == plain
-
-
-@pytest.mark.long
 def test_clusters_are_the_same(blocked: dict[str, dict[str, str]]) -> None:
     script = """if True:
         import json, numpy as np

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any, NamedTuple
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,126 +9,10 @@ from hypothesis import strategies as st
 
 from eyespot.kernels import assigning, assigning_numpy, gaussian, gaussian_numpy, scans, scans_numpy
 from eyespot.kernels.codes import Codes, padded, quantise
-from eyespot.metrics import _kernels, _kernels_numpy
 from tests.examples import examples
 
 SEEDS = st.integers(0, 2**32 - 1)
 RUNS = settings(max_examples=examples(60), deadline=None)
-
-
-class Rankings(NamedTuple):
-    """Rankings of some queries, few of them empty, with grades, equal scores, and more relevant images than found."""
-
-    offsets: np.ndarray  # (q + 1,)
-    grades: np.ndarray  # (hits,)
-    scores: np.ndarray  # (hits,)
-    ideal_offsets: np.ndarray  # (q + 1,)
-    ideal: np.ndarray  # (relevant,)
-
-    @classmethod
-    def drawn(cls, seed: int, queries: int, distinct: int) -> Rankings:
-        rng = np.random.default_rng(seed)
-        offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 40, queries))])
-        grades = rng.choice([-1, 0, 1, 2, 5, 31], offsets[-1], p=[0.3, 0.3, 0.2, 0.1, 0.05, 0.05]).astype(np.int32)
-        pieces = [-np.sort(-rng.integers(0, distinct, n)) for n in np.diff(offsets)]
-        best = [-np.sort(-np.append(part[part > 0], rng.integers(1, 4, rng.integers(0, 4))))
-                for part in np.split(grades, offsets[1:-1])]  # fmt: skip
-        ideal_offsets = np.concatenate([[0], np.cumsum([len(part) for part in best])])
-        ideal = np.concatenate([*best, []]).astype(np.int32)
-        return cls(offsets, grades, np.concatenate([*pieces, []]).astype(float), ideal_offsets, ideal)
-
-    def found(self, kernels: ModuleType) -> tuple[np.ndarray, ...]:
-        sizes = (len(self.offsets), *[len(self.ideal)] * 4)
-        kinds = (np.int64, np.int64, np.int32, np.int64, np.int64)
-        made = [np.zeros(size, kind) for size, kind in zip(sizes, kinds, strict=True)]
-        assert kernels.find((self.offsets, self.grades, self.scores), np.diff(self.ideal_offsets), tuple(made)) == -1
-        offsets, *columns = made
-        return (offsets, *(column[: offsets[-1]] for column in columns))
-
-
-RANKINGS = st.builds(Rankings.drawn, SEEDS, st.integers(1, 12), st.sampled_from([1, 3, 20, 10**6]))
-BOTH = (_kernels, _kernels_numpy)
-SUMS = ("hits_within", "precision_sum", "precision_sum_of_groups", "first_reciprocal", "expected_first_reciprocal")
-GAINS = ("discounted_gain", "discounted_gain_of_groups")
-
-
-def both(name: str, count: int, *given: Any) -> list[bytes]:
-    """What a kernel of each module makes of the same, to the bit."""
-    outs = [np.full(count, np.nan) for _ in BOTH]
-    for kernels, out in zip(BOTH, outs, strict=True):
-        getattr(kernels, name)(*given, out)
-    assert np.isfinite(outs[0]).all()
-    return [out.tobytes() for out in outs]
-
-
-@RUNS
-@given(RANKINGS)
-def test_relevant_hits_are_found_alike(rankings: Rankings) -> None:
-    compiled, plain = (rankings.found(kernels) for kernels in BOTH)
-
-    assert [column.tolist() for column in compiled] == [column.tolist() for column in plain]
-
-
-@RUNS
-@given(RANKINGS, st.sampled_from([1, 2, 10, 1 << 40]))
-def test_every_sum_of_a_measure_is_the_same_to_the_last_bit(rankings: Rankings, depth: int) -> None:
-    found, count = rankings.found(_kernels), len(rankings.offsets) - 1
-    cut = np.full(count, depth, np.int64)
-
-    for name in SUMS:
-        for rel in (1, 2):
-            compiled, plain = both(name, count, found, cut, rel)
-            assert compiled == plain, name
-    for kind in (_kernels.LINEAR, _kernels.EXPONENTIAL, _kernels.BINARY):
-        for name in GAINS:
-            compiled, plain = both(name, count, found, cut, kind)
-            assert compiled == plain, name
-        compiled, plain = both("ideal_gain", count, (rankings.ideal_offsets, rankings.ideal), cut, kind)
-        assert compiled == plain
-    compiled, plain = both("judged_share", count, rankings.offsets, rankings.grades, depth)
-    assert compiled == plain
-
-
-def test_long_rankings_are_summed_alike_as_well() -> None:
-    """Thousands of terms, where another order of summation, or another logarithm, shows."""
-    rng = np.random.default_rng(0)
-    offsets = np.array([0, 40_000, 90_000])
-    grades = rng.integers(0, 4, 90_000).astype(np.int32)
-    scores = np.repeat(-np.arange(45_000.0), 2)
-    best = [-np.sort(-part[part > 0]) for part in np.split(grades, offsets[1:-1])]
-    rankings = Rankings(offsets, grades, scores, np.cumsum([0, *map(len, best)]), np.concatenate(best))
-    found, cut = rankings.found(_kernels), np.full(2, 1 << 40, np.int64)
-
-    for name in (*SUMS, *GAINS):
-        compiled, plain = both(name, 2, found, cut, 1)
-        assert compiled == plain, name
-
-
-def test_a_ranking_with_too_many_relevant_hits_is_named_by_both() -> None:
-    rankings = np.array([0, 2, 4]), np.array([1, 0, 1, 1], np.int32), np.array([2.0, 1.0, 2.0, 1.0])
-    for kernels in BOTH:
-        made = tuple(np.zeros(9, kind) for kind in (np.int64, np.int64, np.int32, np.int64, np.int64))
-        assert kernels.find(rankings, np.array([1, 1]), (made[0][:3], *made[1:])) == 1
-
-
-@RUNS
-@given(SEEDS, st.integers(1, 8))
-def test_rankings_are_joined_with_grades_alike(seed: int, queries: int) -> None:
-    rng, images = np.random.default_rng(seed), 90
-    ranked = [rng.permutation(images)[: rng.integers(0, 30)] for _ in range(queries)]
-    judged = [rng.permutation(images)[: rng.integers(0, 30)] for _ in range(queries)]
-    stops, ends = (np.cumsum([len(part) for part in parts]) for parts in (ranked, judged))
-    codes, theirs = (np.concatenate([*parts, []]).astype(np.int32) for parts in (ranked, judged))
-    grades = rng.integers(-1, 3, len(theirs)).astype(np.int32)
-    order = rng.permutation(queries)
-    run = (stops - [len(part) for part in ranked])[order], stops[order], codes
-    qrels = (ends - [len(part) for part in judged])[order], ends[order], theirs, grades
-    outs = [np.full(len(codes), 9, np.int32) for _ in BOTH]
-
-    for kernels, out in zip(BOTH, outs, strict=True):
-        kernels.join(run, qrels, images, out)
-
-    assert outs[0].tolist() == outs[1].tolist()
 
 
 # -- vectors ----------------------------------------------------------------------------------------------------
@@ -220,8 +101,7 @@ def test_the_twins_have_what_is_asked_of_them() -> None:
         scans: ["code_rows"],
         gaussian: ["gelu"],
         assigning: ["keep_best", "move_to_nearest", "measure", "add_up"],
-        _kernels: ["join", "find", "judged_share", "ideal_gain", *SUMS, *GAINS, "LINEAR", "EXPONENTIAL", "BINARY"],
     }
-    twins = {scans: scans_numpy, gaussian: gaussian_numpy, assigning: assigning_numpy, _kernels: _kernels_numpy}
+    twins = {scans: scans_numpy, gaussian: gaussian_numpy, assigning: assigning_numpy}
     for module, names in wanted.items():
         assert [name for name in names if not (hasattr(module, name) and hasattr(twins[module], name))] == []

@@ -1,7 +1,7 @@
-"""The twin of `_kernels` in numpy, for an install without numba: the same sums in the same order, to the last bit.
+"""What the metrics spend their time in: joining rankings with grades, and sums over the relevant hits of each query.
 
-`np.bincount` adds its weights one after another, as the compiled loops do; `np.sum` would add in pairs. For what goes
-in and comes out see `_kernels`.
+All arrays are ragged: rows `offsets[i]` up to `offsets[i + 1]` belong to query i. Ranks count from 1. A `cut` of a
+query is the last rank that counts. `np.bincount` adds its weights one after another; `np.sum` would add in pairs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ LINEAR, EXPONENTIAL, BINARY = range(3)
 
 
 def join(run: tuple[Ints, Ints, Any], qrels: tuple[Ints, Ints, Any, Grades], images: int, out: Grades) -> None:
-    """The grade of each hit into `out`, -1 where its query has none for its image; the rankings one after another."""
+    """The grade of each hit into `out`, -1 where its query has none for its image; the rankings one after another.
+
+    `run`: starts (q,) and stops (q,) of the rankings, codes (hits,). `qrels`: starts (q,) and stops (q,) of the same
+    queries' judgements, codes and grades (judged,); codes are those of the run, below `images`: the caller leaves out
+    what the run never ranks.
+    """
     bounds = np.stack([*run[:2], *qrels[:2]], axis=1).tolist()
     grade_of, shift = np.full(images, -1, np.int32), 0
     for start, stop, begin, end in bounds:
@@ -33,7 +38,11 @@ def join(run: tuple[Ints, Ints, Any], qrels: tuple[Ints, Ints, Any, Grades], ima
 
 
 def find(rankings: tuple[Ints, Grades, Reals], relevant: Ints, found: tuple[Ints, Ints, Grades, Ints, Ints]) -> int:
-    """The relevant hits of rankings (offsets, grades, scores) into `found`; -1, or the first query with too many."""
+    """The relevant hits of rankings (offsets, grades, scores) into `found`; -1, or the first query with too many.
+
+    `relevant` (q,): how many there can be. `found`: offsets (q + 1,), and for each hit, in arrays with room for all,
+    its rank, its grade, and the ranks of the first and last hit of its score.
+    """
     offsets, grades, scores = rankings
     starts, ranks, hit_grades, first, last = found
     rows = np.flatnonzero(grades >= 1)
