@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Where uv is there it fills environments in seconds; pip alone does as well.
 UV = $(or $(wildcard $(BIN)/uv),$(shell command -v uv))
+ifdef PIP_FIND_LINKS
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+endif
 INSTALL = $(if $(UV),$(UV) pip install -q --python $(BIN)/python,$(BIN)/pip install -q --disable-pip-version-check) -c constraints.txt
 
 # Tests start hundreds of processes: none of them compiles the package anew, whatever the shell says of bytecode.

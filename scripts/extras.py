@@ -160,6 +160,8 @@ class Row(NamedTuple):
         """That of a stranger's shell: nothing of the developer's Python but where `tests` lies, and no hub."""
         ours, case = ("EYESPOT_", "PYTHON", "VIRTUAL_ENV"), TABLE[self.name]
         env = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+        if "PIP_FIND_LINKS" in env:  # wheels of this machine, as of torch for CPUs
+            env.setdefault("UV_FIND_LINKS", env["PIP_FIND_LINKS"])
         if case.get("source"):
             return env | {"DEVELOPER": sys.executable} | ({} if self.python == OURS else {"PYTHON": self.python.path})
         paths = [str(here)]
