@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot import rooms
 from eyespot.gallery import disk, segments
 from eyespot.gallery.index_db import Ledger
-from eyespot.gallery.indexing import index
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.photos.places import Root
 from eyespot.gallery.remote.manifest import FACTS, File, Manifest
@@ -28,8 +25,9 @@ from eyespot.search.index_choice import Measured, stored_of
 from eyespot.storage.digests import DIGESTS
 from eyespot.types import no_progress
 from tests.command import run_eyespot
-from tests.gallery.test_segments import SHARDS, add, names, photos_of, rows_of
+from tests.gallery.test_segments import SHARDS, names, photos_of, rows_of
 from tests.gallery.test_segments import gallery as gallery  # 32 photos in eight shards
+from tests.worlds import index_gallery
 
 
 def import_part(folder: Path, gallery: Path, encoder: str = "starter", **columns: list[object]) -> None:
@@ -55,7 +53,7 @@ def test_no_segment_lies_around_a_shard_that_is_lost(gallery: Path) -> None:
     rows = rows_of(gallery)
     shutil.rmtree(disk.shard_path(gallery, 3))
     compact(gallery, grace=0)
-    add(gallery)
+    index_gallery(gallery)
     assert rows_of(gallery)[:2] == rows[:2]
     assert names(gallery) == ["00000-00002", "00003", "00004-00007"]
 
@@ -72,7 +70,7 @@ def test_no_segment_lies_around_a_shard_that_is_planned(tmp_path: Path) -> None:
     import_part(tmp_path / "b", place)
 
     compact(place, grace=0)
-    add(place)
+    index_gallery(place)
 
     assert Gallery(place).header.rows == 8
     assert sum(map(disk.count_items, disk.shard_paths(place))) == 8 and faults(place, no_progress) == []
@@ -100,7 +98,7 @@ def test_an_approximate_index_is_of_whole_segments(gallery: Path, tmp_path: Path
     folder = gallery / "indexes" / opened.stem() / "faiss"
     folder.mkdir(parents=True)
     (folder / "settings.json").write_text(json.dumps(record.as_json()))
-    add(gallery, photos_of(tmp_path / "more", 100, 7), shard_rows=4)
+    index_gallery(gallery, photos_of(tmp_path / "more", 100, 7), shard_rows=4)
     assert compact(gallery, grace=0).segments == ["00000-00007", "00008-00009"]
 
 
@@ -128,21 +126,20 @@ main()
 """
 
 
-@pytest.mark.parametrize("way", [(), ("--copy",)])
-def test_what_a_killed_import_left_is_written_anew(tmp_path: Path, way: tuple[str, ...]) -> None:
+def test_what_a_killed_import_left_is_written_anew(tmp_path: Path) -> None:
     folder, place = tmp_path / "clip", tmp_path / "gallery"
     (folder / "img_emb").mkdir(parents=True)
     vectors = np.random.default_rng(0).normal(size=(3, 4, 512)).astype(np.float32)
     for part, block in enumerate(vectors / np.linalg.norm(vectors, axis=2, keepdims=True)):
         np.save(folder / "img_emb" / f"img_emb_{part}.npy", block)
-    line = ["import", "clip-retrieval", str(folder), "-g", str(place), "-e", "starter", *way]
+    line = ["import", "clip-retrieval", str(folder), "-g", str(place), "-e", "starter", "--copy"]
     killed = subprocess.run([sys.executable, "-c", KILLED, *line], capture_output=True)
     assert killed.returncode == -9 and (place / "shards" / "00001").is_dir()
 
     assert run_eyespot(*line).returncode == 0
 
     assert names(place) == ["00000", "00001", "00002"] and Gallery(place).header.rows == 12
-    index(place, [], [rooms.load("encoders", "starter")])
+    index_gallery(place)
     assert names(place) == ["00000", "00001", "00002"] and faults(place, no_progress) == []
 
 
@@ -151,7 +148,7 @@ def rot(place: Path) -> None:
     data = bytearray(place.read_bytes())
     data[len(data) // 2] ^= 4
     place.write_bytes(data)
-    later = time.time_ns() + 10**9
+    later = (place.parent / DIGESTS).stat().st_mtime_ns + 10**9
     os.utime(place.parent / DIGESTS, ns=(later, later))
 
 
@@ -162,7 +159,7 @@ def test_a_repair_makes_again_what_lies_beside_a_segment(gallery: Path, name: st
     rot(disk.shard_paths(gallery)[0] / name)
     assert [fault.file for fault in faults(gallery, no_progress)] == [name]
 
-    add(gallery, repair=True)
+    index_gallery(gallery, repair=True)
 
     assert faults(gallery, no_progress) == [] and rows_of(gallery) == rows
     counts = [(member.number, member.rows) for member in members]
@@ -176,7 +173,7 @@ def test_a_list_of_members_is_made_again_without_an_index(gallery: Path) -> None
     (disk.shard_paths(gallery)[0] / segments.MEMBERS).write_text("[]")
     for place in gallery.glob("index.sqlite*"):
         place.unlink()
-    add(gallery, repair=True)
+    index_gallery(gallery, repair=True)
     assert rows_of(gallery)[1:] == rows[1:] and faults(gallery, no_progress) == []
 
 
@@ -185,7 +182,7 @@ def test_damaged_facts_of_an_import_end_no_index_run(tmp_path: Path) -> None:
     import_part(tmp_path / "a", place)
     facts = disk.shard_paths(place)[0] / disk.ITEMS
     facts.write_bytes(facts.read_bytes()[:-9])
-    add(place, photos_of(tmp_path / "photos", 0, 3))
+    index_gallery(place, photos_of(tmp_path / "photos", 0, 3))
     assert disk.count_items(disk.shard_paths(place)[1]) == 4
 
 

@@ -12,27 +12,21 @@ import pytest
 pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
 
 import eyespot
-from eyespot import rooms
-from eyespot.gallery import disk, segments
-from eyespot.gallery.indexing import Options, index
+from eyespot.gallery import disk
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.remote import FACTS, OURS, fetch, publish
 from eyespot.gallery.segments import compact
-from eyespot.types import EyespotError, no_progress
+from eyespot.types import EyespotError, UsageError, no_progress
 from tests.made_once import made_once
-from tests.worlds import draw
+from tests.wording import raises
+from tests.worlds import draw_photos, index_gallery
 
 SHARDS = 4
 
 
 def make(folder: Path) -> None:
-    for seed in range(3 * SHARDS):
-        draw(folder / "photos" / f"{seed}.png", seed)
-    grow(folder / "gallery", folder / "photos")
-
-
-def grow(gallery: Path, photos: Path, rows: int = 3) -> None:
-    index(gallery, [str(photos)], [rooms.load("encoders", "starter")], Options(shard_rows=rows, codes=True))
+    draw_photos(folder / "photos", 3 * SHARDS, name="{}.png")
+    index_gallery(folder / "gallery", folder / "photos", shard_rows=3, codes=True)
 
 
 @pytest.fixture
@@ -164,23 +158,25 @@ def test_two_publishers_of_shards_and_of_their_segment(gallery: Path, compacted:
     assert not wrong and images(tmp_path / "copy") == images(gallery)
 
 
-@pytest.mark.long
-def test_publishing_while_an_index_run_merges_at_its_end(tmp_path: Path) -> None:
-    """Whatever is published meanwhile is a sound gallery that only grows; at the end it is the segment."""
-    for seed in range(segments.MANY):
-        draw(tmp_path / "photos" / f"{seed:03d}.png", seed)
-    grow(tmp_path / "gallery", tmp_path / "photos" / "000.png")
-    run = threading.Thread(target=grow, args=(tmp_path / "gallery", tmp_path / "photos", 1))
-    run.start()
-    before = 0
-    while run.is_alive() or before == 0:
-        publish(tmp_path / "gallery", url_of(tmp_path))
-        copy = fetch(url_of(tmp_path), tmp_path / "copy")
-        rows = sum(map(disk.count_items, disk.shard_paths(copy)))
-        assert rows >= before and faults(copy, no_progress) == []
-        before = rows
-    publish(tmp_path / "gallery", url_of(tmp_path))
+def test_a_segment_that_is_half_fetched_hides_no_rows(gallery: Path, tmp_path: Path) -> None:
+    publish(gallery, url_of(tmp_path))
+    copy = fetch(url_of(tmp_path), tmp_path / "copy")
+    compact(gallery, grace=0)
+    publish(gallery, url_of(tmp_path))
+    (lost,) = (tmp_path / "store").glob("shards/00000-*/starter-*.bounds*")
+    lost.rename(tmp_path / "lost")
 
-    assert contents(fetch(url_of(tmp_path), tmp_path / "copy")) == contents(tmp_path / "gallery")
-    assert len(disk.merged_paths(tmp_path / "gallery")) >= segments.MANY - 1 and len(folders(tmp_path / "copy")) <= 2
-    assert images(tmp_path / "copy") == images(tmp_path / "gallery")
+    with pytest.raises(EyespotError):
+        fetch(url_of(tmp_path), copy)
+    half, left = images(copy), disk.shard_paths(copy)
+    (tmp_path / "lost").rename(lost)
+    fetch(url_of(tmp_path), copy)
+
+    assert half == images(copy) == images(gallery) and len(left) == SHARDS
+    assert folders(copy) == ["00000-00003"]
+
+
+def test_a_copy_is_not_compacted(gallery: Path, tmp_path: Path) -> None:
+    publish(gallery, url_of(tmp_path))
+    with raises(UsageError):
+        compact(fetch(url_of(tmp_path), tmp_path / "copy"))
