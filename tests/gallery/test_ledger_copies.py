@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import threading
 import time
@@ -15,36 +16,41 @@ from eyespot.gallery.integrity import faults
 from eyespot.ledger.judgements import Judgements
 from eyespot.storage import copies
 from eyespot.storage.digests import DIGESTS, read_digests, rewriting
-from eyespot.types import Encoder, no_progress
+from eyespot.types import Encoder, EyespotError, no_progress
 from tests.gallery.test_any_damage import judged, killed_after, overwrite_first_page, record, repaired
-from tests.worlds import draw
+from tests.made_once import made_once
+from tests.worlds import make_gallery
+
+
+def make(folder: Path) -> None:
+    with Judgements(make_gallery(folder, 2) / "ledger.sqlite") as judgements:
+        record(judgements, range(20))
 
 
 @pytest.fixture
-def gallery(tmp_path: Path, starter: Encoder) -> Path:
+def gallery(tmp_path: Path) -> Path:
     """Two photos and twenty judgements."""
-    for seed in range(2):
-        draw(tmp_path / "photos" / f"{seed}.jpg", seed)
-    index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
-    with Judgements(tmp_path / "gallery" / "ledger.sqlite") as judgements:
-        record(judgements, range(20))
-    return tmp_path / "gallery"
+    return Path(shutil.copytree(made_once("twenty judgements", make) / "gallery", tmp_path / "gallery"))
+
+
+def reasons(gallery: Path) -> dict[str, str | None]:
+    with Judgements(gallery / "ledger.sqlite") as judgements:
+        return {row.judgement.image: one.reason for row in judgements.rows() if (one := row.judgement.verdict)}
 
 
 def has_digest(gallery: Path) -> bool:
     return "../ledger.sqlite" in read_digests(gallery / "ledger")
 
 
-@pytest.mark.long
 def test_who_opens_a_ledger_while_it_is_closed_leaves_it_without_a_digest(
     gallery: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hashing = threading.Event()
+    hashing, opened = threading.Event(), threading.Event()
     digest = copies.file_blake2b
 
     def slow(path: Path) -> str:
         hashing.set()
-        time.sleep(0.5)
+        assert opened.wait(60)
         return digest(path)
 
     monkeypatch.setattr(copies, "file_blake2b", slow)
@@ -52,9 +58,10 @@ def test_who_opens_a_ledger_while_it_is_closed_leaves_it_without_a_digest(
     record(first, range(20, 21))
     closer = threading.Thread(target=first.close)
     closer.start()
-    assert hashing.wait(10)
+    assert hashing.wait(60)
 
     with Judgements(gallery / "ledger.sqlite") as second:
+        opened.set()
         closer.join()
         assert not has_digest(gallery)
         record(second, range(21, 22))
@@ -74,11 +81,7 @@ def test_what_another_program_wrote_survives_a_repair(gallery: Path, starter: En
     summary = repaired(gallery, starter)
 
     assert sorted(judged(gallery)) == [*(f"{image:03d}" for image in range(20)), "new"]
-    with Judgements(gallery / "ledger.sqlite") as judgements:
-        reasons = {
-            row.judgement.image: row.judgement.verdict.reason for row in judgements.rows() if row.judgement.verdict
-        }
-    assert reasons["003"] == "by hand"
+    assert reasons(gallery)["003"] == "by hand"
     assert any("ledger.sqlite.damaged" in note for note in summary.notes)
 
 
@@ -128,7 +131,7 @@ def test_a_damaged_copy_of_a_lost_ledger_is_not_overwritten_in_silence(gallery: 
     copy.write_bytes(copy.read_bytes()[:-40])
     index(gallery, [], [starter])
 
-    with pytest.raises(Exception, match=r"judgements.parquet is damaged.*index --repair"):
+    with pytest.raises(EyespotError, match=r"judgements.parquet is damaged.*index --repair"):
         judged(gallery)
     notes = repaired(gallery, starter).notes
 
@@ -137,10 +140,10 @@ def test_a_damaged_copy_of_a_lost_ledger_is_not_overwritten_in_silence(gallery: 
 
 
 def test_another_ledger_in_the_folder_has_rows_of_its_own(gallery: Path) -> None:
-    with Judgements(gallery / "mine.sqlite") as mine:
-        record(mine, range(3))
-    with Judgements(gallery / "mine.sqlite") as mine:
-        assert len(list(mine.rows())) == 3
+    for wanted in (range(3), range(0)):
+        with Judgements(gallery / "mine.sqlite") as mine:
+            record(mine, wanted)
+            assert len(list(mine.rows())) == 3
 
     assert len(judged(gallery)) == 20 and faults(gallery, no_progress) == []
 
@@ -154,11 +157,7 @@ def test_a_change_by_a_killed_run_reaches_the_copies(gallery: Path, starter: Enc
     overwrite_first_page(gallery, "judgements")
     repaired(gallery, starter)
 
-    with Judgements(gallery / "ledger.sqlite") as judgements:
-        reasons = {
-            row.judgement.image: row.judgement.verdict.reason for row in judgements.rows() if row.judgement.verdict
-        }
-    assert reasons["003"] == "changed" and len(reasons) == 20
+    assert reasons(gallery)["003"] == "changed" and len(reasons(gallery)) == 20
 
 
 def test_a_large_table_is_not_copied_for_a_few_rows(

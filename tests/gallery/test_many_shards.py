@@ -19,7 +19,8 @@ from eyespot.gallery.facts import table_of
 from eyespot.gallery.index_db import StoredRow
 from eyespot.gallery.int8_codes import write_missing
 from eyespot.gallery.view import Gallery
-from eyespot.types import EyespotError, Space
+from eyespot.types import EyespotError, Space, no_progress
+from tests.wording import raises
 
 SPACE = Space("starter", "1", "none", "none", 8)
 STEM = disk.stem_of(SPACE)
@@ -38,17 +39,28 @@ except EyespotError as error:
 """
 
 
+def add_shard(folder: Path, number: int, ids: list[str], vectors: np.ndarray, note: disk.SpaceNote) -> Path:
+    shard = disk.shard_path(folder, number)
+    shard.mkdir(parents=True)
+    disk.write_items(shard, table_of([StoredRow(id, {}, [0], [f"{id}.jpg"], 1, 1, {}) for id in ids], {}))
+    disk.write_vectors(shard, vectors, note)
+    return shard
+
+
+def finish(folder: Path, space: Space, rows: int) -> None:
+    """The head of a gallery, and the codes of its vectors."""
+    stem = disk.stem_of(space)
+    disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {stem: space}, stem, rows))
+    write_missing(Gallery(folder).view(stem), no_progress)
+
+
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Sixty shards of one row, with codes: four mapped files each."""
-    folder = tmp_path_factory.mktemp("many")
+    folder, note = tmp_path_factory.mktemp("many"), disk.SpaceNote(SPACE, [], [[1.0] * 8] * 3)
     for number in range(SHARDS):
-        shard = disk.shard_path(folder, number)
-        shard.mkdir(parents=True)
-        disk.write_items(shard, table_of([StoredRow(f"{number}", {}, [0], [f"{number}.jpg"], 1, 1, {})], {}))
-        disk.write_vectors(shard, np.eye(8, dtype=np.float32)[:1], disk.SpaceNote(SPACE, [], [[1.0] * 8] * 3))
-    disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {STEM: SPACE}, STEM, SHARDS))
-    write_missing(Gallery(folder).view(STEM), lambda _what, _done, _total: None)
+        add_shard(folder, number, [f"{number}"], np.eye(8, dtype=np.float32)[:1], note)
+    finish(folder, SPACE, SHARDS)
     return folder
 
 
@@ -68,31 +80,22 @@ def test_files_that_are_more_than_the_usual_limit_are_opened(gallery: Path, usua
     assert output in done.stdout
 
 
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As many vectors as are searched by their codes, in sixty shards that are links to one."""
-    folder = tmp_path_factory.mktemp("large")
-    space: Space = rooms.load("encoders", "starter").space
-    rows = (1 << 26) // (SHARDS * space.dim) + 1
-    first, stem = disk.shard_path(folder, 0), disk.stem_of(space)
-    first.mkdir(parents=True)
-    facts = [StoredRow(f"{row}", {}, [0], [f"{row}.jpg"], 1, 1, {}) for row in range(rows)]
-    disk.write_items(first, table_of(facts, {}))
-    vectors = np.random.default_rng(3).normal(size=(rows, space.dim)).astype(np.float16)
-    disk.write_vectors(first, vectors, disk.SpaceNote(space, [], vectors[:3].astype(float).tolist()))
-    disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {stem: space}, stem, rows))
-    write_missing(Gallery(folder).view(stem), lambda _what, _done, _total: None)
-    for number in range(1, SHARDS):
-        disk.shard_path(folder, number).mkdir()
-        for file in first.iterdir():
-            os.link(file, disk.shard_path(folder, number) / file.name)
-    return folder
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("verb", ["search", "search --by look"])
-def test_a_search_without_room_for_codes_says_so_and_its_way_out_works(large: Path, verb: str) -> None:
-    line = f"{shlex.quote(sys.executable)} -m eyespot.cli {verb} bird -k 5 -g {shlex.quote(str(large))} --json"
+def test_a_search_without_room_for_codes_says_so_and_its_way_out_works(tmp_path: Path, verb: str) -> None:
+    """As many vectors as are searched by their codes, in sixty shards that are links to one."""
+    space: Space = rooms.load("encoders", "starter").space
+    rows = (1 << 26) // (SHARDS * space.dim) + 1
+    vectors = np.random.default_rng(3).normal(size=(rows, space.dim)).astype(np.float16)
+    note = disk.SpaceNote(space, [], vectors[:3].astype(float).tolist())
+    first = add_shard(tmp_path, 0, [f"{row}" for row in range(rows)], vectors, note)
+    finish(tmp_path, space, rows)
+    for number in range(1, SHARDS):
+        disk.shard_path(tmp_path, number).mkdir()
+        for file in first.iterdir():
+            os.link(file, disk.shard_path(tmp_path, number) / file.name)
+
+    line = f"{shlex.quote(sys.executable)} -m eyespot.cli {verb} bird -k 5 -g {shlex.quote(str(tmp_path))} --json"
     shell = ["bash", "-c"]
     few = subprocess.run([*shell, f"ulimit -n 180; {line}"], capture_output=True, text=True, check=True)
     (advice,) = re.findall(r"raise the limit with: (ulimit -n \d+)", few.stderr)
@@ -109,23 +112,19 @@ def test_a_search_reads_notes_without_their_fingerprints(gallery: Path) -> None:
     assert seen is not None and (seen.space, seen.missing, seen.fingerprints) == (SPACE, [], [])
 
 
-@pytest.mark.parametrize("fingerprint", ["[[1.0, ]", "{}", "[1.0, x]"])
-def test_fingerprints_that_are_damaged_are_told(tmp_path: Path, fingerprint: str) -> None:
+def test_fingerprints_over_several_lines_are_read_and_damaged_ones_are_told(tmp_path: Path) -> None:
     disk.write_note(tmp_path, disk.SpaceNote(SPACE, [3], [[0.5]], "/somewhere.npy"))
     place = tmp_path / f"{STEM}.toml"
-    assert disk.read_note(tmp_path, STEM) == disk.SpaceNote(SPACE, [3], [[0.5]], "/somewhere.npy")
-    place.write_text(place.read_text().replace("[[0.5]]", fingerprint))
-    with pytest.raises(EyespotError, match="missing or damaged"):
-        disk.read_note(tmp_path, STEM)
-
-
-def test_fingerprints_written_by_hand_over_several_lines_are_read(tmp_path: Path) -> None:
-    disk.write_note(tmp_path, disk.SpaceNote(SPACE, [], [[0.5]]))
-    place = tmp_path / f"{STEM}.toml"
-    place.write_text(place.read_text().replace("[[0.5]]", "[\n  [0.5],\n]"))
-    assert disk.read_note(tmp_path, STEM) == disk.SpaceNote(SPACE, [], [[0.5]])
-    seen = disk.glance(tmp_path, STEM)
-    assert seen is not None and (seen.space, seen.missing) == (SPACE, [])
+    written = place.read_text()
+    for right in ("[[0.5]]", "[\n  [0.5],\n]"):
+        place.write_text(written.replace("[[0.5]]", right))
+        assert disk.read_note(tmp_path, STEM) == disk.SpaceNote(SPACE, [3], [[0.5]], "/somewhere.npy")
+        seen = disk.glance(tmp_path, STEM)
+        assert seen is not None and (seen.space, seen.missing) == (SPACE, [3])
+    for wrong in ("[[1.0, ]", "{}", "[1.0, x]"):
+        place.write_text(written.replace("[[0.5]]", wrong))
+        with raises(EyespotError):
+            disk.read_note(tmp_path, STEM)
 
 
 def test_what_is_open_already_counts(gallery: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import math
 import os
 import re
 import shutil
@@ -18,12 +19,16 @@ pytest.importorskip("fsspec", reason="galleries at an address need the extra [re
 
 import fsspec
 
-from eyespot.gallery.remote import MANIFEST, fetch, publish
+from eyespot.gallery import disk
+from eyespot.gallery.integrity import faults
+from eyespot.gallery.remote import FACTS, MANIFEST, fetch, publish
 from eyespot.gallery.remote.stores import PIECE, Conflict, store_at
+from eyespot.gallery.segments import compact
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError
-from tests.gallery.test_remote import contents, copied, make, update
-from tests.lazy_import import requires
+from eyespot.types import EyespotError, UsageError, no_progress
+from tests.gallery.test_remote import cache as cache
+from tests.gallery.test_remote import contents, copied, make, names, update
+from tests.wording import raises
 from tests.worlds import draw
 
 STORES = ["file", "s3", "memory"]  # a folder, a bucket, and a store without conditional puts
@@ -139,22 +144,6 @@ def test_judgements_are_sent_as_they_come_and_again_when_they_are_lost(url: str,
     assert [*judgements_in(url).values()] == [rows]
 
 
-def test_judgements_without_a_list_of_their_tables_are_published_anew(url: str, tmp_path: Path) -> None:
-    """As an older eyespot left them."""
-    gallery = copied(tmp_path, 1)
-    publish(gallery, url, ledger_of(b"ab"))
-    fs, (manifest,) = in_store(url, MANIFEST)
-    payload = json.loads(fs.cat_file(manifest))
-    del payload["ledger"]
-    fs.pipe_file(manifest, json.dumps(payload).encode())
-    (table,) = judgements_in(url)
-    fs.pipe_file(re.sub(r"\.[0-9a-f]{12}\.", ".", table), b"ab")
-
-    publish(gallery, url, ledger_of(b"abc"))
-
-    assert [*judgements_in(url).values()] == [b"abc"]
-
-
 def test_a_bucket_that_is_not_there_is_not_made(bucket: str, tmp_path: Path) -> None:
     with pytest.raises(EyespotError, match="bucket does not exist"):
         publish(copied(tmp_path, 1), "s3://brids/store")
@@ -205,31 +194,6 @@ def test_a_folder_has_one_publisher_at_a_time(url: str, tmp_path: Path) -> None:
     with locked(tmp_path / "store"), pytest.raises(EyespotError, match="run again"):
         publish(gallery, url)
     publish(gallery, url)
-
-
-@pytest.mark.long
-@requires("s3fs", "moto", "flask_cors")
-@pytest.mark.parametrize("url", ["s3"], indirect=True)
-def test_many_publications_at_once_leave_a_gallery_that_can_be_read(url: str, tmp_path: Path) -> None:
-    galleries = [copied(tmp_path / str(number), number) for number in (1, 3, 4)]
-    wrong: list[str] = []
-
-    def often(gallery: Path) -> None:
-        for _ in range(4):
-            try:
-                publish(gallery, url)
-            except EyespotError as error:
-                if "run again" not in str(error):
-                    wrong.append(str(error))
-
-    publish(galleries[0], url)
-    threads = [threading.Thread(target=often, args=(gallery,)) for gallery in galleries]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        found = contents(fetch(url, tmp_path / "copy"))
-        assert found in [contents(gallery) for gallery in galleries]
-    assert not wrong
 
 
 # -- a gallery that is written meanwhile ----------------------------------------------------------------------
@@ -367,3 +331,125 @@ def test_a_store_without_ranges_sends_large_files_whole(url: str, tmp_path: Path
         copy = fetch(f"http://127.0.0.1:{server.server_address[1]}/store", tmp_path / "copy")
         server.shutdown()
     assert contents(copy) == contents(gallery)
+
+
+# -- shards and the segment that they become ------------------------------------------------------------------
+
+SHARDS = 4
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    """Twelve photos in four shards."""
+    return copied(tmp_path, 3 * SHARDS)
+
+
+@pytest.fixture
+def compacted(shards: Path, tmp_path: Path) -> Path:
+    """The same in one segment."""
+    made = Path(shutil.copytree(shards, tmp_path / "compacted"))
+    compact(made, grace=0)
+    return made
+
+
+def folders(copy: Path) -> list[str]:
+    return sorted(place.name for place in (copy / "shards").iterdir())
+
+
+@pytest.mark.parametrize("grace", [0, math.inf])
+def test_after_compact_the_segment_is_sent_and_a_copy_drops_the_shards(
+    shards: Path, url: str, tmp_path: Path, grace: float
+) -> None:
+    """Also while the merged shards still lie there, as after an index run."""
+    publish(shards, url)
+    found, copy = names("stripes", url), fetch(url, part=FACTS)
+    compact(shards, grace=grace)
+
+    done = publish(shards, url)
+    assert names("stripes", url) == found
+
+    (segment,) = disk.shard_paths(shards)
+    assert done.sent == len(list(segment.iterdir())) + 1  # and gallery.toml
+    assert folders(copy) == [segment.name] and contents(copy) == contents(shards)
+    assert publish(shards, url).sent == 0
+    with raises(UsageError):
+        compact(fetch(url, tmp_path / "copy"))
+
+
+def test_a_reader_in_the_middle_of_a_fetch_has_the_state_that_it_began_with(
+    shards: Path, compacted: Path, url: str, tmp_path: Path
+) -> None:
+    publish(shards, url)
+    ended: list[bool] = []
+
+    def meanwhile(*_: object) -> None:
+        if not ended:
+            ended.append(True)
+            publish(compacted, url)
+
+    copy = fetch(url, tmp_path / "copy", meanwhile)
+
+    assert ended and len(folders(copy)) == SHARDS
+    assert names("stripes", copy) == names("stripes", shards) and faults(fetch(url, copy), no_progress) == []
+    assert len(folders(copy)) == 1 and contents(copy) == contents(compacted)
+
+
+def test_a_reader_whose_fetch_was_cut_before_and_after_a_segment_came(
+    shards: Path, compacted: Path, url: str, tmp_path: Path
+) -> None:
+    """Every so many-th file ends the fetch, while shards and segment are published in turn."""
+    for turn in range(9):
+        publish([shards, compacted][turn % 2], url)
+        steps = iter(range(3 + 5 * turn))
+
+        def cut(*_: object, steps: object = steps) -> None:
+            if next(steps, None) is None:  # type: ignore[call-overload]
+                raise KeyboardInterrupt
+
+        try:
+            fetch(url, tmp_path / "copy", cut)
+        except KeyboardInterrupt:
+            continue
+    assert contents(fetch(url, tmp_path / "copy")) == contents(shards)
+    assert len(folders(tmp_path / "copy")) == SHARDS and names("stripes", tmp_path / "copy") == names("stripes", shards)
+
+
+def test_two_publishers_of_shards_and_of_their_segment(shards: Path, compacted: Path, url: str, tmp_path: Path) -> None:
+    """Readers have the one or the other, whole."""
+    wrong: list[str] = []
+    publish(shards, url)
+
+    def often(mine: Path) -> None:
+        for _ in range(6):
+            try:
+                publish(mine, url)
+            except EyespotError as error:
+                if "run again" not in str(error):
+                    wrong.append(str(error))
+
+    threads = [threading.Thread(target=often, args=(mine,)) for mine in (shards, compacted)]
+    for thread in threads:
+        thread.start()
+    states, rounds = [contents(shards), contents(compacted)], 0
+    while any(thread.is_alive() for thread in threads) or rounds < 3:
+        assert contents(fetch(url, tmp_path / "copy")) in states
+        rounds += 1
+    assert not wrong and names("stripes", tmp_path / "copy") == names("stripes", shards)
+
+
+def test_a_segment_that_is_half_fetched_hides_no_rows(shards: Path, url: str, tmp_path: Path) -> None:
+    publish(shards, url)
+    copy = fetch(url, tmp_path / "copy")
+    compact(shards, grace=0)
+    publish(shards, url)
+    (lost,) = (tmp_path / "store").glob("shards/00000-*/starter-*.bounds*")
+    lost.rename(tmp_path / "lost")
+
+    with pytest.raises(EyespotError):
+        fetch(url, copy)
+    half, left = names("stripes", copy), disk.shard_paths(copy)
+    (tmp_path / "lost").rename(lost)
+    fetch(url, copy)
+
+    assert half == names("stripes", copy) == names("stripes", shards) and len(left) == SHARDS
+    assert folders(copy) == ["00000-00003"]

@@ -1,8 +1,9 @@
-"""Shards merged into segments: every answer stays, whatever comes after, and a kill at any moment loses nothing."""
+"""Shards merged into segments: which, with every answer as it was, whatever comes after and through kills."""
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -17,8 +18,11 @@ import pytest
 
 from eyespot.gallery import disk, segments
 from eyespot.gallery.groups.stored import Groups
+from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.layout.stored import shard_keys
+from eyespot.gallery.photos.places import Root
+from eyespot.gallery.remote.manifest import FACTS, File, Manifest
 from eyespot.gallery.segments import compact, members_of
 from eyespot.gallery.view import Gallery
 from eyespot.search.index_choice import Measured, stored_of
@@ -243,6 +247,119 @@ def test_an_older_eyespot_refuses_a_gallery_with_segments(gallery: Path) -> None
 
 
 @pytest.mark.long
+def test_the_command_says_what_it_did(gallery: Path) -> None:
+    dry = json.loads(run_eyespot("compact", "-g", gallery, "--dry-run", "--json").stdout)
+    assert (dry["segments"], dry["merged"], dry["shards"], dry["dry_run"]) == (1, SHARDS, SHARDS, True)
+    done, again = (run_eyespot("compact", "-g", gallery, "--rows", 1000) for _ in range(2))
+    assert done.stdout.startswith(f"{SHARDS} shards merged into 1 segment")
+    assert again.stdout.startswith("nothing to merge")
+    refuses("compact", "-g", gallery, "--rows", 10)
+
+
+# -- which shards may share a segment ---------------------------------------------------------------------------
+
+
+def import_part(folder: Path, gallery: Path, encoder: str = "starter", **columns: list[object]) -> int:
+    """Two vectors and the facts of their pictures, as a copy; how many were new."""
+    for name in ("img_emb", "metadata"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    seed = int.from_bytes(folder.name.encode(), "big") % 2**32
+    np.save(folder / "img_emb" / "img_emb_0.npy", np.random.default_rng(seed).normal(size=(2, 512)).astype(np.float16))
+    facts = {"key": [f"{folder.name}/{row}" for row in range(2)], **columns}
+    pq.write_table(pa.table(facts), folder / "metadata" / "metadata_0.parquet")
+    done = run_eyespot("import", "clip-retrieval", folder, "-g", gallery, "-e", encoder, "--copy", "--json")
+    assert done.returncode == 0, done.stderr
+    return int(json.loads(done.stdout)["added"])
+
+
+def test_shards_of_other_vectors_and_those_with_more_beside_them_are_merged_apart(
+    gallery: Path, tmp_path: Path
+) -> None:
+    for shard in disk.shard_paths(gallery)[:2]:
+        (shard / "local" / "sift").mkdir(parents=True)
+    index_gallery(gallery, photos_of(tmp_path / "more", 100, 8), shard_rows=4, half=True)
+
+    compact(gallery, grace=0)
+
+    kinds = [disk.dtype_of(shard, Gallery(gallery).stem()) for shard in disk.shard_paths(gallery)]
+    assert kinds == ["float32"] * 3 + ["float16"] and len(list(gallery.glob("shards/*/local/sift"))) == 2
+
+
+@pytest.mark.long
+def test_copies_of_imported_vectors_are_merged_and_known_as_before(tmp_path: Path) -> None:
+    place = tmp_path / "gallery"
+    for name in "abcde":
+        import_part(tmp_path / name, place, "open_clip:ViT-H-14/metaclip_2.5b")
+    rows, note = rows_of(place), disk.read_notes(disk.shard_paths(place)[0])[0]
+
+    assert compact(place, most=4, grace=0).segments == ["00000-00001", "00002-00003"]
+    assert rows_of(place) == rows and faults(place, no_progress) == []
+    found = [member.digests for member in members_of(disk.shard_paths(place)[0])]
+    assert f"blake2b:{found[0][f'{disk.stem_of(note.space)}.npy']}" == note.checksum and len(found[1]) == 1
+
+    assert compact(place, grace=0).segments == ["00000-00004"]
+    added = [import_part(tmp_path / name, place, "open_clip:ViT-H-14/metaclip_2.5b") for name in "af"]
+    assert rows_of(place)[0][:10] == rows[0] and names(place) == ["00000-00004", "00005"] and added == [0, 2]
+    assert faults(place, no_progress) == [] and len({row["id"] for row in rows_of(place)[0]}) == 12
+
+
+def test_no_segment_lies_around_a_shard_that_is_lost(gallery: Path) -> None:
+    rows = rows_of(gallery)
+    shutil.rmtree(disk.shard_path(gallery, 3))
+    compact(gallery, grace=0)
+    index_gallery(gallery)
+    assert rows_of(gallery)[:2] == rows[:2]
+    assert names(gallery) == ["00000-00002", "00003", "00004-00007"]
+
+
+def test_no_segment_lies_around_a_shard_that_is_planned(tmp_path: Path) -> None:
+    """As a run that was killed leaves it, between two imports."""
+    place, photos = tmp_path / "gallery", photos_of(tmp_path / "photos", 0, 3)
+    import_part(tmp_path / "a", place)
+    known = Ledger(place)
+    known.begin_looking()
+    known.look(known.add_root(Root(str(photos), "folder")), Root(str(photos), "folder"))
+    known.make_plan(None, False)
+    known.close()
+    import_part(tmp_path / "b", place)
+
+    compact(place, grace=0)
+    index_gallery(place)
+
+    assert Gallery(place).header.rows == 8
+    assert sum(map(disk.count_items, disk.shard_paths(place))) == 8 and faults(place, no_progress) == []
+
+
+@pytest.mark.long
+def test_columns_of_another_type_or_spelling_are_not_put_together(tmp_path: Path) -> None:
+    place = tmp_path / "gallery"
+    import_part(tmp_path / "a", place, year=[2020, 2**60 + 1], Kind=["heron", "owl"])
+    import_part(tmp_path / "b", place, year=["about 2020", "2020"], Kind=["heron", "owl"])
+    import_part(tmp_path / "c", place, year=["about 2020", "2020"], kind=["heron", "owl"])
+    import_part(tmp_path / "d", place, kind=["heron", "owl"])
+    line = ("search", "--where", "kind = 'heron'", "-g", place, "-e", "starter", "--json")
+    before = sorted(one["id"] for one in json.loads(run_eyespot(*line).stdout)["items"])
+
+    assert compact(place, grace=0).segments == ["00002-00003"]
+
+    after = sorted(one["id"] for one in json.loads(run_eyespot(*line).stdout)["items"])
+    assert before == after and len(before) == 4
+
+
+def test_an_approximate_index_is_of_whole_segments(gallery: Path, tmp_path: Path) -> None:
+    opened = Gallery(gallery)
+    record = stored_of(opened.view(opened.stem()), "faiss", {}, Measured(0.9, 50, 1, "words"))
+    folder = gallery / "indexes" / opened.stem() / "faiss"
+    folder.mkdir(parents=True)
+    (folder / "settings.json").write_text(json.dumps(record.as_json()))
+    index_gallery(gallery, photos_of(tmp_path / "more", 100, 7), shard_rows=4)
+    assert compact(gallery, grace=0).segments == ["00000-00007", "00008-00009"]
+
+
+# -- what is damaged --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
 def test_a_damaged_shard_stays_as_it_is_and_is_named(gallery: Path) -> None:
     place = disk.shard_path(gallery, 5) / f"{Gallery(gallery).stem()}.npy"
     data = bytearray(place.read_bytes())
@@ -258,84 +375,89 @@ def test_a_damaged_shard_stays_as_it_is_and_is_named(gallery: Path) -> None:
     assert compact(gallery, grace=0).notes == [] and len(names(gallery)) == 1
 
 
-@pytest.mark.long
-def test_shards_of_other_vectors_are_merged_apart(gallery: Path, tmp_path: Path) -> None:
-    index_gallery(gallery, photos_of(tmp_path / "more", 100, 8), shard_rows=4, half=True)
-    half = disk.dtype_of(disk.shard_paths(gallery)[-1], Gallery(gallery).stem())
-    compact(gallery, grace=0)
-    kinds = [disk.dtype_of(shard, Gallery(gallery).stem()) for shard in disk.shard_paths(gallery)]
-    assert half == "float16" and kinds == ["float32", "float16"]
+def rot(place: Path) -> None:
+    """Another bit, as a disk loses one: no date says so."""
+    data = bytearray(place.read_bytes())
+    data[len(data) // 2] ^= 4
+    place.write_bytes(data)
+    later = (place.parent / DIGESTS).stat().st_mtime_ns + 10**9
+    os.utime(place.parent / DIGESTS, ns=(later, later))
 
 
-@pytest.mark.long
-def test_a_full_disk_leaves_the_gallery_as_it_was(gallery: Path) -> None:
+@pytest.mark.parametrize("name", [*disk.ROW_STORE, segments.MEMBERS])
+def test_a_repair_makes_again_what_lies_beside_a_segment(gallery: Path, name: str) -> None:
+    compact(gallery, most=16, grace=0)
+    rows, members = rows_of(gallery), members_of(disk.shard_paths(gallery)[0])
+    rot(disk.shard_paths(gallery)[0] / name)
+    assert [fault.file for fault in faults(gallery, no_progress)] == [name]
+
+    index_gallery(gallery, repair=True)
+
+    assert faults(gallery, no_progress) == [] and rows_of(gallery) == rows
+    counts = [(member.number, member.rows) for member in members]
+    assert [(one.number, one.rows) for one in members_of(disk.shard_paths(gallery)[0])] == counts
+
+
+def test_a_list_of_members_that_is_damaged_is_one_sentence_and_made_again_without_an_index(gallery: Path) -> None:
+    """Links of copies then are, too: they name rows by shards of which nobody knows where they begin."""
+    compact(gallery, most=16, grace=0)
     rows = rows_of(gallery)
-    line = f"ulimit -f 40; exec {sys.executable} -m eyespot.cli compact -g {gallery}"
-    full = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
-    assert full.returncode == 1 and "make room and run the same line again" in full.stderr
-    assert len(full.stderr.splitlines()) == 1, full.stderr
-    assert rows_of(gallery) == rows and len(names(gallery)) == SHARDS
-    assert run_eyespot("compact", "-g", gallery).returncode == 0 and rows_of(gallery) == rows
-
-
-@pytest.mark.long
-def test_the_command_says_what_it_did(gallery: Path) -> None:
-    dry = json.loads(run_eyespot("compact", "-g", gallery, "--dry-run", "--json").stdout)
-    assert (dry["segments"], dry["merged"], dry["shards"], dry["dry_run"]) == (1, SHARDS, SHARDS, True)
-    done, again = (run_eyespot("compact", "-g", gallery, "--rows", 1000) for _ in range(2))
-    assert done.stdout.startswith(f"{SHARDS} shards merged into 1 segment")
-    assert again.stdout.startswith("nothing to merge")
-    refuses("compact", "-g", gallery, "--rows", 10)
-
-
-def test_a_list_of_members_that_is_damaged_is_one_sentence(gallery: Path) -> None:
-    compact(gallery, grace=0)
     (disk.shard_paths(gallery)[0] / segments.MEMBERS).write_text("[]")
     with raises(EyespotError):
         members_of(disk.shard_paths(gallery)[0])
+    for place in gallery.glob("index.sqlite*"):
+        place.unlink()
+    index_gallery(gallery, repair=True)
+    assert rows_of(gallery)[1:] == rows[1:] and faults(gallery, no_progress) == []
 
 
-def clip_folder(folder: Path, parts: range, rows: int = 10) -> Path:
-    """Vectors and names as clip-retrieval writes them."""
-    for name in ("img_emb", "metadata"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    for part in parts:
-        vectors = np.random.default_rng(part).normal(size=(rows, 512)).astype(np.float16)
-        np.save(folder / "img_emb" / f"img_emb_{part}.npy", vectors)
-        names = [f"{part}/{n}.jpg" for n in range(rows)]
-        pq.write_table(pa.table({"image_path": names, "key": names}), folder / "metadata" / f"metadata_{part}.parquet")
-    return folder
+def test_damaged_facts_of_an_import_end_no_index_run(tmp_path: Path) -> None:
+    place = tmp_path / "gallery"
+    import_part(tmp_path / "a", place)
+    facts = disk.shard_paths(place)[0] / disk.ITEMS
+    facts.write_bytes(facts.read_bytes()[:-9])
+    index_gallery(place, photos_of(tmp_path / "photos", 0, 3))
+    assert disk.count_items(disk.shard_paths(place)[1]) == 4
 
 
-@pytest.mark.long
-def test_copies_of_imported_vectors_are_merged_and_known_as_before(tmp_path: Path) -> None:
-    gallery = tmp_path / "gallery"
-    line = ("import", "clip-retrieval", clip_folder(tmp_path / "clip", range(5)), "-g", gallery, "-e", "starter")
-    assert run_eyespot(*line, "--copy").returncode == 0
-    rows = rows_of(gallery)
-
-    assert compact(gallery, most=20, grace=0).segments == ["00000-00001", "00002-00003"]
-    assert rows_of(gallery) == rows and faults(gallery, no_progress) == []
-    assert compact(gallery, grace=0).segments == ["00000-00004"]
-    again = run_eyespot(*line, "--copy", "--json")
-    clip_folder(tmp_path / "clip", range(5, 7))
-    more = run_eyespot(*line, "--copy", "--json")
-
-    assert rows_of(gallery)[0][:50] == rows[0] and names(gallery) == ["00000-00004", "00005", "00006"]
-    assert [json.loads(one.stdout)["added"] for one in (again, more)] == [0, 20]
-    assert faults(gallery, no_progress) == [] and len({row["id"] for row in rows_of(gallery)[0]}) == 70
-
-
-@pytest.mark.long
-def test_an_approximate_index_of_the_shards_is_one_of_the_segment(tmp_path: Path) -> None:
-    pytest.importorskip("faiss")
-    gallery, clips = tmp_path / "gallery", clip_folder(tmp_path / "clip", range(21), rows=100)
-    made = run_eyespot("import", "clip-retrieval", clips, "-g", gallery, "-e", "starter", "--copy")
-    tuned = run_eyespot("tune", "-g", gallery, "--kind", "ivf", "--recall", 0.5)
-    assert made.returncode == tuned.returncode == 0, made.stderr + tuned.stderr
-    line = ("search", "stripes", "-g", gallery, "--index", "faiss", "--json")
-    before = json.loads(run_eyespot(*line).stdout)
-
+def test_a_copy_of_a_segment_under_another_name_is_no_segment(gallery: Path) -> None:
     compact(gallery, grace=0)
+    (segment,) = disk.shard_paths(gallery)
+    shutil.copytree(segment, segment.with_name("00000-old"))
+    assert disk.shard_path(gallery, 0) == segment
 
-    assert json.loads(run_eyespot(*line).stdout) | {"took_ms": 0} == before | {"took_ms": 0}
+
+def test_a_file_that_is_called_like_a_space_is_one_of_the_facts() -> None:
+    files = {f"shards/00000/{name}": File("", 0, "", 0) for name in ("starter-1", "starter-1.toml")}
+    assert Manifest(files).part_of("shards/00000/starter-1") == FACTS
+
+
+KILLED_IMPORT = """
+import os, signal, sys
+moved = False
+def hook(event, args):
+    global moved
+    if event == "open" and moved:
+        os.kill(os.getpid(), signal.SIGKILL)
+    moved = moved or (event == "os.rename" and str(args[1]).endswith("shards/00001"))
+sys.addaudithook(hook)
+from eyespot.cli import main
+main()
+"""
+
+
+def test_what_a_killed_import_left_is_written_anew(tmp_path: Path) -> None:
+    folder, place = tmp_path / "clip", tmp_path / "gallery"
+    (folder / "img_emb").mkdir(parents=True)
+    vectors = np.random.default_rng(0).normal(size=(3, 4, 512)).astype(np.float32)
+    for part, block in enumerate(vectors / np.linalg.norm(vectors, axis=2, keepdims=True)):
+        np.save(folder / "img_emb" / f"img_emb_{part}.npy", block)
+    line = ["import", "clip-retrieval", str(folder), "-g", str(place), "-e", "starter", "--copy"]
+    killed = subprocess.run([sys.executable, "-c", KILLED_IMPORT, *line], capture_output=True)
+    assert killed.returncode == -9 and (place / "shards" / "00001").is_dir()
+
+    assert run_eyespot(*line).returncode == 0
+
+    assert names(place) == ["00000", "00001", "00002"] and Gallery(place).header.rows == 12
+    index_gallery(place)
+    assert names(place) == ["00000", "00001", "00002"] and faults(place, no_progress) == []
