@@ -85,24 +85,6 @@ def test_what_another_program_wrote_survives_a_repair(gallery: Path, starter: En
     assert any("ledger.sqlite.damaged" in note for note in summary.notes)
 
 
-def flip_in_frame(log: Path, frame: int) -> None:
-    data = bytearray(log.read_bytes())
-    size = int.from_bytes(data[8:12], "big") + 24
-    data[32 + frame * size + 24 + 100] ^= 1
-    log.write_bytes(data)
-
-
-def test_what_a_damaged_log_held_is_said_to_be_lost(gallery: Path, starter: Encoder) -> None:
-    killed_after(gallery, range(20, 30))
-    flip_in_frame(gallery / "ledger.sqlite-wal", 0)
-
-    summary = repaired(gallery, starter)
-
-    (sentence,) = [note for note in summary.notes if "lost for good" in note]
-    assert "what was recorded last, in its damaged log" in sentence
-    assert (gallery / "ledger.sqlite.damaged-wal").exists()
-
-
 def test_a_log_that_a_kill_cut_off_before_a_commit_is_no_damage(gallery: Path) -> None:
     killed_after(gallery, range(20, 30))
     log = gallery / "ledger.sqlite-wal"

@@ -394,49 +394,6 @@ def test_a_reader_in_the_middle_of_a_fetch_has_the_state_that_it_began_with(
     assert len(folders(copy)) == 1 and contents(copy) == contents(compacted)
 
 
-def test_a_reader_whose_fetch_was_cut_before_and_after_a_segment_came(
-    shards: Path, compacted: Path, url: str, tmp_path: Path
-) -> None:
-    """Every so many-th file ends the fetch, while shards and segment are published in turn."""
-    for turn in range(9):
-        publish([shards, compacted][turn % 2], url)
-        steps = iter(range(3 + 5 * turn))
-
-        def cut(*_: object, steps: object = steps) -> None:
-            if next(steps, None) is None:  # type: ignore[call-overload]
-                raise KeyboardInterrupt
-
-        try:
-            fetch(url, tmp_path / "copy", cut)
-        except KeyboardInterrupt:
-            continue
-    assert contents(fetch(url, tmp_path / "copy")) == contents(shards)
-    assert len(folders(tmp_path / "copy")) == SHARDS and names("stripes", tmp_path / "copy") == names("stripes", shards)
-
-
-def test_two_publishers_of_shards_and_of_their_segment(shards: Path, compacted: Path, url: str, tmp_path: Path) -> None:
-    """Readers have the one or the other, whole."""
-    wrong: list[str] = []
-    publish(shards, url)
-
-    def often(mine: Path) -> None:
-        for _ in range(6):
-            try:
-                publish(mine, url)
-            except EyespotError as error:
-                if "run again" not in str(error):
-                    wrong.append(str(error))
-
-    threads = [threading.Thread(target=often, args=(mine,)) for mine in (shards, compacted)]
-    for thread in threads:
-        thread.start()
-    states, rounds = [contents(shards), contents(compacted)], 0
-    while any(thread.is_alive() for thread in threads) or rounds < 3:
-        assert contents(fetch(url, tmp_path / "copy")) in states
-        rounds += 1
-    assert not wrong and names("stripes", tmp_path / "copy") == names("stripes", shards)
-
-
 def test_a_segment_that_is_half_fetched_hides_no_rows(shards: Path, url: str, tmp_path: Path) -> None:
     publish(shards, url)
     copy = fetch(url, tmp_path / "copy")

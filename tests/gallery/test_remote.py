@@ -19,7 +19,6 @@ pytest.importorskip("fsspec", reason="galleries at an address need the extra [re
 
 import eyespot
 from eyespot.gallery import disk
-from eyespot.gallery.integrity import faults
 from eyespot.gallery.remote import MANIFEST, OURS, address_of, copies, fetch, publish
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
@@ -97,25 +96,6 @@ def test_several_read_a_copy_that_is_current_and_one_brings_it_up_to_date(tmp_pa
         with pytest.raises(EyespotError):
             fetch(at(tmp_path))
     assert contents(fetch(at(tmp_path))) == contents(gallery)
-
-
-def test_a_copy_that_was_damaged_here_is_fetched_again(tmp_path: Path) -> None:
-    """Nothing can be embedded in a copy; the way out is another, and the checksums have come along."""
-    publish(copied(tmp_path), at(tmp_path))
-    copy = fetch(at(tmp_path))
-    before = contents(copy)
-    place = next(copy.glob("shards/00001/*.npy"))
-    place.write_bytes(place.read_bytes()[:-1] + b"x")
-    (fault,) = faults(copy, lambda _what, _done, _total: None)
-    place.write_bytes(b"")
-    with pytest.raises(EyespotError, match=f"delete {place.parent} and search again"):
-        disk.map_vectors(place.parent, place.stem)
-
-    shutil.rmtree(place.parent)
-    fetch(at(tmp_path))
-
-    assert (fault.shard, fault.file) == ("00001", place.name)
-    assert contents(copy) == before
 
 
 def test_a_damaged_file_is_refused_and_the_old_copy_stays(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ import pytest
 from PIL import Image
 
 from eyespot import sample
-from eyespot.gallery import disk
 from eyespot.gallery.groups.listing import file_groups
-from eyespot.gallery.groups.stored import Groups, frames_by_video
+from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.places import read_again
@@ -28,7 +27,7 @@ from eyespot.gallery.videos.decoding import open_video
 from eyespot.gallery.videos.metadata import video_facts
 from eyespot.gallery.videos.shots import shots
 from eyespot.gallery.view import Gallery, View
-from eyespot.types import Encoder, EyespotError
+from eyespot.types import Encoder
 from tests.command import run_process
 from tests.worlds import index_gallery
 from tests.worlds.clips import clip, large_clip, sound, turned
@@ -172,13 +171,6 @@ def test_the_last_frame_of_a_video_is_read_again(photos: list[Image.Image], tmp_
     assert (last.ms, last.size) == (3900, (320, 240))
 
 
-def test_still_scenes_have_one_frame(photos: list[Image.Image], tmp_path: Path) -> None:
-    clip(tmp_path / "films" / "still.mp4", photos[:1], 12)
-    indexed(tmp_path / "films")
-
-    assert len(paths(tmp_path / "films")) == 1
-
-
 def test_a_film_that_is_too_long_for_all_its_seconds_is_seen_at_times_far_apart(
     photos: list[Image.Image], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,17 +221,6 @@ def test_damage_that_crashed_readers_is_a_failure_and_photos_beside_it_are_found
     assert done.returncode == 3, done.stderr[-2000:]
     looked = json.loads(done.stdout)["looked"]
     assert (looked["pictures"], looked["failed"]) == (1, 1)
-
-
-def test_a_film_that_ends_early_is_a_failure_whose_frames_are_found(folder: Path, photos: list[Image.Image]) -> None:
-    clip(folder / "long.mkv", photos[:3], 4)
-    data = (folder / "long.mkv").read_bytes()
-    (folder / "long.mkv").write_bytes(data[: len(data) // 2])
-    summary = indexed(folder)
-
-    assert reasons(summary)["long.mkv"].startswith("cut short: of 00:00:12 only 00:00:0")
-    assert [one for one in paths(folder) if one.startswith("long")]
-    assert summary.looked.files == 3 == summary.looked.searchable + summary.looked.failures
 
 
 def test_a_video_that_is_gone_or_changed_shows_no_frame(folder: Path) -> None:
@@ -332,42 +313,6 @@ def test_a_frame_that_a_list_named_first_is_in_the_group_of_its_video(folder: Pa
 
     assert len({number for path, number in groups.items() if "a.mp4" in path}) == 1
     assert -1 not in numbers and len({*numbers}) == 2, groups
-
-
-def test_without_videos_only_the_names_of_columns_are_read(
-    folder: Path, photos: list[Image.Image], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("a.mp4", "b.mkv"):
-        (folder / name).unlink()
-    photos[0].save(folder / "a.jpg")
-    indexed(folder)
-    columns: list[str] = []
-    read = disk.read_items
-
-    def noting(shard: Path, names: list[str] | None = None) -> object:
-        table = read(shard, names)
-        columns.extend(table.column_names)
-        return table
-
-    monkeypatch.setattr(disk, "read_items", noting)
-
-    assert frames_by_video(view(folder)).tolist() == [-1] and not columns
-
-
-def test_a_run_that_ends_amid_its_videos_goes_on_to_the_same_gallery(folder: Path, tmp_path: Path) -> None:
-    class Killed(EyespotError):
-        pass
-
-    def killing(what: str, done: int, total: int) -> None:
-        if what == "embedding" and done == 1:
-            raise Killed
-
-    with pytest.raises(Killed):
-        index_gallery(tmp_path / "gallery", folder, workers=1, shard_rows=1, progress=killing)
-    summaries = [index_gallery(tmp_path / name, folder, workers=1, shard_rows=1) for name in ("gallery", "whole")]
-    ids = [[one["id"] for one in facts_of(folder, name)] for name in ("gallery", "whole")]
-
-    assert ids[0] == ids[1] and summaries[0].looked.videos.videos == 2
 
 
 def test_a_video_alone_and_in_a_list_is_read_too(folder: Path, tmp_path: Path) -> None:
