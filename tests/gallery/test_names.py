@@ -149,17 +149,10 @@ def test_what_holds_no_names_changes_nothing(tmp_path: Path) -> None:
     assert [path.name for path in gallery.iterdir() if path.suffix == ".part"] == []
 
 
-@pytest.mark.parametrize(
-    ("damage", "way"),
-    [
-        *(("bytes", way) for way in (zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_STORED)),
-        ("password", zipfile.ZIP_DEFLATED),
-        ("method", zipfile.ZIP_DEFLATED),
-    ],
-)
-def test_an_archive_that_cannot_be_read_is_one_sentence(tmp_path: Path, way: int, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["bytes", "password", "method"])
+def test_an_archive_that_cannot_be_read_is_one_sentence(tmp_path: Path, damage: str) -> None:
     place = tmp_path / "names.zip"
-    with zipfile.ZipFile(place, "w", way) as archive:
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_LZMA if damage == "bytes" else zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("names.csv", "".join(f"heron{number},garza{number}\n" for number in range(3000)))
     data = bytearray(place.read_bytes())
     central = data.rindex(b"PK\x01\x02")

@@ -239,13 +239,7 @@ def test_a_gallery_that_never_rests_is_not_published(url: str, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("end", "junk", "again"),
-    [
-        (-5, b"", 1),
-        *(
-            (None, junk, 0)
-            for junk in (b"\xff\xfe\n", b"\0" * 40, b'["shards/00000/items.parquet", 5]\n', b"[[], 1]\n")
-        ),
-    ],
+    [(-5, b"", 1), (None, b"\xff\xfe\n", 0), (None, b'["shards/00000/items.parquet", 5]\n', 0)],
 )
 def test_a_log_that_was_cut_or_ends_in_junk_costs_at_most_one_file(
     url: str, tmp_path: Path, end: int | None, junk: bytes, again: int
@@ -262,7 +256,7 @@ def test_a_log_that_was_cut_or_ends_in_junk_costs_at_most_one_file(
     fetch(url, copy)
 
     assert len([path for path, inode in before.items() if path.stat().st_ino != inode]) == again
-    assert contents(copy) == contents(gallery) and not (copy / ".fetched.jsonl").exists()
+    assert contents(copy) == contents(gallery)
 
 
 def test_a_state_that_names_other_files_removes_none_of_them(url: str, tmp_path: Path) -> None:
@@ -313,12 +307,6 @@ def test_a_large_file_comes_in_ranges_from_any_store(url: str, tmp_path: Path) -
     steps: list[int] = []
     copy = fetch(url, tmp_path / "copy", lambda _what, done, _total: steps.append(done))
     assert contents(copy) == contents(gallery) and steps == sorted(steps) and len(set(steps)) > 5
-
-    fs, (large,) = in_store(url, ".bin")
-    fs.pipe_file(large, bytes(fs.cat_file(large))[:-9])
-    (copy / "shards" / "00000" / "large.bin").unlink()
-    with pytest.raises(EyespotError, match="--check"):
-        fetch(url, copy)
 
 
 def test_a_store_without_ranges_sends_large_files_whole(url: str, tmp_path: Path) -> None:
@@ -392,6 +380,8 @@ def test_a_reader_in_the_middle_of_a_fetch_has_the_state_that_it_began_with(
     assert ended and len(folders(copy)) == SHARDS
     assert names("stripes", copy) == names("stripes", shards) and faults(fetch(url, copy), no_progress) == []
     assert len(folders(copy)) == 1 and contents(copy) == contents(compacted)
+    publish(shards, url)  # from another machine that has an older state of the gallery
+    assert names("stripes", fetch(url, copy)) == names("stripes", shards) and len(folders(copy)) == SHARDS
 
 
 def test_a_segment_that_is_half_fetched_hides_no_rows(shards: Path, url: str, tmp_path: Path) -> None:

@@ -185,8 +185,9 @@ def test_a_film_that_is_too_long_for_all_its_seconds_is_seen_at_times_far_apart(
 
 
 def test_what_cannot_be_read_is_a_failure_with_a_reason_and_the_rest_goes_on(
-    folder: Path, photos: list[Image.Image]
+    folder: Path, photos: list[Image.Image], tmp_path: Path
 ) -> None:
+    """Also what comes before the end of one that is cut short."""
     whole = (folder / "a.mp4").read_bytes()
     (folder / "cut.mp4").write_bytes(whole[: len(whole) // 2])
     (folder / "empty.mp4").touch()
@@ -194,6 +195,8 @@ def test_what_cannot_be_read_is_a_failure_with_a_reason_and_the_rest_goes_on(
     (folder / "list.mp4").write_text(
         f"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\n{folder / 'b.mkv'}\n#EXT-X-ENDLIST\n"
     )
+    long = clip(tmp_path / "long.mkv", photos[:3], 4).read_bytes()
+    (folder / "early.mkv").write_bytes(long[: len(long) // 2])
     sound(folder / "sound.mp4")
     large_clip(folder / "bomb.mkv", 9000, 9000)
     large_clip(folder / "liar.mkv", 9000, 64)
@@ -202,11 +205,12 @@ def test_what_cannot_be_read_is_a_failure_with_a_reason_and_the_rest_goes_on(
     summary = indexed(folder)
 
     why = reasons(summary)
-    assert {one.partition("#")[0] for one in paths(folder)} == {"a.mp4", "b.mkv"}
+    assert {one.partition("#")[0] for one in paths(folder)} == {"a.mp4", "b.mkv", "early.mkv"}
+    assert why.pop("early.mkv").startswith("cut short: of 00:00:12 only 00:00:0")
     assert why.pop("empty.mp4") == "empty file" and why.pop("sound.mp4") == "sound without a picture"
     assert why.pop("locked.mp4") == "encrypted" and "36 megapixels" in why.pop("bomb.mkv")
     assert set(why) == {"cut.mp4", "text.mov", "list.mp4", "liar.mkv"} and all("damaged" in one for one in why.values())
-    assert summary.looked.files == 10 == summary.looked.searchable + summary.looked.failures
+    assert summary.looked.files == 11 == summary.looked.searchable + summary.looked.failures
 
 
 @pytest.mark.parametrize("name", ["frame_threads.webm", "more_streams.mts"])
