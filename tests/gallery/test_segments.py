@@ -430,34 +430,3 @@ def test_a_copy_of_a_segment_under_another_name_is_no_segment(gallery: Path) -> 
 def test_a_file_that_is_called_like_a_space_is_one_of_the_facts() -> None:
     files = {f"shards/00000/{name}": File("", 0, "", 0) for name in ("starter-1", "starter-1.toml")}
     assert Manifest(files).part_of("shards/00000/starter-1") == FACTS
-
-
-KILLED_IMPORT = """
-import os, signal, sys
-moved = False
-def hook(event, args):
-    global moved
-    if event == "open" and moved:
-        os.kill(os.getpid(), signal.SIGKILL)
-    moved = moved or (event == "os.rename" and str(args[1]).endswith("shards/00001"))
-sys.addaudithook(hook)
-from eyespot.cli import main
-main()
-"""
-
-
-def test_what_a_killed_import_left_is_written_anew(tmp_path: Path) -> None:
-    folder, place = tmp_path / "clip", tmp_path / "gallery"
-    (folder / "img_emb").mkdir(parents=True)
-    vectors = np.random.default_rng(0).normal(size=(3, 4, 512)).astype(np.float32)
-    for part, block in enumerate(vectors / np.linalg.norm(vectors, axis=2, keepdims=True)):
-        np.save(folder / "img_emb" / f"img_emb_{part}.npy", block)
-    line = ["import", "clip-retrieval", str(folder), "-g", str(place), "-e", "starter", "--copy"]
-    killed = subprocess.run([sys.executable, "-c", KILLED_IMPORT, *line], capture_output=True)
-    assert killed.returncode == -9 and (place / "shards" / "00001").is_dir()
-
-    assert run_eyespot(*line).returncode == 0
-
-    assert names(place) == ["00000", "00001", "00002"] and Gallery(place).header.rows == 12
-    index_gallery(place)
-    assert names(place) == ["00000", "00001", "00002"] and faults(place, no_progress) == []
