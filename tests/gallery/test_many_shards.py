@@ -16,7 +16,6 @@ from eyespot.gallery.index_db import StoredRow
 from eyespot.gallery.int8_codes import write_missing
 from eyespot.gallery.view import Gallery
 from eyespot.types import EyespotError, Space, no_progress
-from tests.wording import raises
 
 SPACE = Space("starter", "1", "none", "none", 8)
 STEM = disk.stem_of(SPACE)
@@ -85,5 +84,5 @@ def test_fingerprints_over_several_lines_are_read_and_damaged_ones_are_told(tmp_
         assert seen is not None and (seen.space, seen.missing) == (SPACE, [3])
     for wrong in ("[[1.0, ]", "{}", "[1.0, x]"):
         place.write_text(written.replace("[[0.5]]", wrong))
-        with raises(EyespotError):
+        with pytest.raises(EyespotError, match="damaged"):
             disk.read_note(tmp_path, STEM)

@@ -43,27 +43,22 @@ def flip_head(data: bytearray, dice: random.Random) -> bytes:
     return bytes(data)
 
 
+def replace(data: bytearray, dice: random.Random) -> bytes:
+    """A part is gone, blank, noise, or there several times."""
+    start, stop = sorted(dice.randrange(len(data)) for _ in range(2))
+    piece = bytes(data[start:stop])
+    return (
+        bytes(data[:start])
+        + dice.choice([b"", bytes(len(piece)), dice.randbytes(len(piece)), 3 * piece])
+        + bytes(data[stop:])
+    )
+
+
 def cut(data: bytearray, dice: random.Random) -> bytes:
     return bytes(data[: dice.randrange(len(data))])
 
 
-def blank(data: bytearray, dice: random.Random) -> bytes:
-    start = dice.randrange(len(data))
-    length = min(dice.randint(1, 4096), len(data) - start)
-    data[start : start + length] = bytes([dice.choice((0, 255))]) * length
-    return bytes(data)
-
-
-def repeat(data: bytearray, dice: random.Random) -> bytes:
-    start = dice.randrange(len(data))
-    return bytes(data[:start] + data[start // 2 : start] * dice.randint(1, 3) + data[start:])
-
-
-def noise(data: bytearray, dice: random.Random) -> bytes:
-    return bytes(data[: dice.choice((0, 4, 12, 64))]) + dice.randbytes(dice.randint(0, 2000))
-
-
-MUTATIONS: list[Mutation] = [flip, flip_head, cut, blank, repeat, noise]
+MUTATIONS: list[Mutation] = [flip, flip_head, replace, cut]
 
 
 def originals() -> list[tuple[str, bytes]]:

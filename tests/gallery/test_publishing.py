@@ -388,7 +388,7 @@ def test_a_segment_that_is_half_fetched_hides_no_rows(shards: Path, url: str, tm
     copy = fetch(url, tmp_path / "copy")
     compact(shards, grace=0)
     publish(shards, url)
-    (lost,) = (tmp_path / "store").glob("shards/00000-*/starter-*.bounds*")
+    (lost,) = (tmp_path / "store").glob("shards/00000-*/starter-*.npy")
     lost.rename(tmp_path / "lost")
 
     with pytest.raises(EyespotError):
