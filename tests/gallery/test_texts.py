@@ -149,7 +149,7 @@ def test_a_label_of_a_person_stands_before_what_was_read_and_a_lost_index_takes_
 
 KILLED = """
 import os, signal, sys
-from tests.worlds import index_gallery
+from pathlib import Path
 from tests.worlds import index_gallery
 from tests.worlds.bar_texts import BarReader
 
@@ -159,7 +159,7 @@ class Deadly(BarReader):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().read(picture)
 
-index_gallery(sys.argv[1], sys.argv[2], workers=1, shard_rows=2, text_reader=Deadly())
+index_gallery(Path(sys.argv[1]), sys.argv[2], workers=1, shard_rows=2, text_reader=Deadly())
 """
 
 
