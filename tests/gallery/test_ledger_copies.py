@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import threading
 import time
@@ -15,27 +16,32 @@ from eyespot.gallery.integrity import faults
 from eyespot.ledger.judgements import Judgements
 from eyespot.storage import copies
 from eyespot.storage.digests import DIGESTS, read_digests, rewriting
-from eyespot.types import Encoder, no_progress
+from eyespot.types import Encoder, EyespotError, no_progress
 from tests.gallery.test_any_damage import judged, killed_after, overwrite_first_page, record, repaired
-from tests.worlds import draw
+from tests.made_once import made_once
+from tests.worlds import make_gallery
+
+
+def make(folder: Path) -> None:
+    with Judgements(make_gallery(folder, 2) / "ledger.sqlite") as judgements:
+        record(judgements, range(20))
 
 
 @pytest.fixture
-def gallery(tmp_path: Path, starter: Encoder) -> Path:
+def gallery(tmp_path: Path) -> Path:
     """Two photos and twenty judgements."""
-    for seed in range(2):
-        draw(tmp_path / "photos" / f"{seed}.jpg", seed)
-    index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
-    with Judgements(tmp_path / "gallery" / "ledger.sqlite") as judgements:
-        record(judgements, range(20))
-    return tmp_path / "gallery"
+    return Path(shutil.copytree(made_once("twenty judgements", make) / "gallery", tmp_path / "gallery"))
+
+
+def reasons(gallery: Path) -> dict[str, str | None]:
+    with Judgements(gallery / "ledger.sqlite") as judgements:
+        return {row.judgement.image: one.reason for row in judgements.rows() if (one := row.judgement.verdict)}
 
 
 def has_digest(gallery: Path) -> bool:
     return "../ledger.sqlite" in read_digests(gallery / "ledger")
 
 
-@pytest.mark.long
 def test_who_opens_a_ledger_while_it_is_closed_leaves_it_without_a_digest(
     gallery: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,7 +50,7 @@ def test_who_opens_a_ledger_while_it_is_closed_leaves_it_without_a_digest(
 
     def slow(path: Path) -> str:
         hashing.set()
-        time.sleep(0.5)
+        time.sleep(0.2)  # the second waits for this, or comes later: it is the same in the end
         return digest(path)
 
     monkeypatch.setattr(copies, "file_blake2b", slow)
@@ -52,7 +58,7 @@ def test_who_opens_a_ledger_while_it_is_closed_leaves_it_without_a_digest(
     record(first, range(20, 21))
     closer = threading.Thread(target=first.close)
     closer.start()
-    assert hashing.wait(10)
+    assert hashing.wait(60)
 
     with Judgements(gallery / "ledger.sqlite") as second:
         closer.join()
@@ -74,30 +80,8 @@ def test_what_another_program_wrote_survives_a_repair(gallery: Path, starter: En
     summary = repaired(gallery, starter)
 
     assert sorted(judged(gallery)) == [*(f"{image:03d}" for image in range(20)), "new"]
-    with Judgements(gallery / "ledger.sqlite") as judgements:
-        reasons = {
-            row.judgement.image: row.judgement.verdict.reason for row in judgements.rows() if row.judgement.verdict
-        }
-    assert reasons["003"] == "by hand"
+    assert reasons(gallery)["003"] == "by hand"
     assert any("ledger.sqlite.damaged" in note for note in summary.notes)
-
-
-def flip_in_frame(log: Path, frame: int) -> None:
-    data = bytearray(log.read_bytes())
-    size = int.from_bytes(data[8:12], "big") + 24
-    data[32 + frame * size + 24 + 100] ^= 1
-    log.write_bytes(data)
-
-
-def test_what_a_damaged_log_held_is_said_to_be_lost(gallery: Path, starter: Encoder) -> None:
-    killed_after(gallery, range(20, 30))
-    flip_in_frame(gallery / "ledger.sqlite-wal", 0)
-
-    summary = repaired(gallery, starter)
-
-    (sentence,) = [note for note in summary.notes if "lost for good" in note]
-    assert "what was recorded last, in its damaged log" in sentence
-    assert (gallery / "ledger.sqlite.damaged-wal").exists()
 
 
 def test_a_log_that_a_kill_cut_off_before_a_commit_is_no_damage(gallery: Path) -> None:
@@ -128,7 +112,7 @@ def test_a_damaged_copy_of_a_lost_ledger_is_not_overwritten_in_silence(gallery: 
     copy.write_bytes(copy.read_bytes()[:-40])
     index(gallery, [], [starter])
 
-    with pytest.raises(Exception, match=r"judgements.parquet is damaged.*index --repair"):
+    with pytest.raises(EyespotError, match=r"judgements.parquet is damaged.*index --repair"):
         judged(gallery)
     notes = repaired(gallery, starter).notes
 
@@ -137,10 +121,10 @@ def test_a_damaged_copy_of_a_lost_ledger_is_not_overwritten_in_silence(gallery: 
 
 
 def test_another_ledger_in_the_folder_has_rows_of_its_own(gallery: Path) -> None:
-    with Judgements(gallery / "mine.sqlite") as mine:
-        record(mine, range(3))
-    with Judgements(gallery / "mine.sqlite") as mine:
-        assert len(list(mine.rows())) == 3
+    for wanted in (range(3), range(0)):
+        with Judgements(gallery / "mine.sqlite") as mine:
+            record(mine, wanted)
+            assert len(list(mine.rows())) == 3
 
     assert len(judged(gallery)) == 20 and faults(gallery, no_progress) == []
 
@@ -154,11 +138,7 @@ def test_a_change_by_a_killed_run_reaches_the_copies(gallery: Path, starter: Enc
     overwrite_first_page(gallery, "judgements")
     repaired(gallery, starter)
 
-    with Judgements(gallery / "ledger.sqlite") as judgements:
-        reasons = {
-            row.judgement.image: row.judgement.verdict.reason for row in judgements.rows() if row.judgement.verdict
-        }
-    assert reasons["003"] == "changed" and len(reasons) == 20
+    assert reasons(gallery)["003"] == "changed" and len(reasons(gallery)) == 20
 
 
 def test_a_large_table_is_not_copied_for_a_few_rows(

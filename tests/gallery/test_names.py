@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import shutil
 import sqlite3
 import zipfile
 from contextlib import closing
@@ -13,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery.indexing import index
 from eyespot.gallery.taxonomy import name_index
 from eyespot.gallery.taxonomy.name_forms import folded, single_names
 from eyespot.gallery.taxonomy.name_index import NameIndex, add_names, remove_names
 from eyespot.gallery.taxonomy.name_tables import NameFailure, NameRow, TaxonRow, read_names
 from eyespot.gallery.word_index import WordIndex
-from eyespot.types import Encoder, EyespotError, UsageError
+from eyespot.types import EyespotError, UsageError
 from tests.examples import examples
-from tests.worlds import draw
+from tests.wording import raises
+from tests.worlds import draw, index_gallery
 
 INAT = {
     "taxa.csv": """id,taxonID,identifier,parentNameUsageID,scientificName,taxonRank
@@ -114,13 +113,9 @@ def test_malformed_rows_are_listed_and_the_good_rest_is_read(tmp_path: Path) -> 
     )
     summary = add_names(tmp_path / "g", tmp_path / "own.csv")
 
-    assert [(failure.line, failure.reason) for failure in summary.failures] == [
-        (3, "has 2 fields where the header has 3"),
-        (5, "is not valid UTF-8"),
-        (6, "has a name without letters"),
-        (6, "has a name without letters"),
-        (7, "has a name of more than 200 characters"),
-    ]
+    reasons = ["2 fields", "UTF-8", "without letters", "without letters", "more than 200"]
+    assert [failure.line for failure in summary.failures] == [3, 5, 6, 6, 7]
+    assert all(part in failure.reason for part, failure in zip(reasons, summary.failures, strict=True))
     assert meanings(tmp_path / "g", "ardeidae") == [["Ardeidae"]] and summary.failed == 5
 
 
@@ -136,7 +131,7 @@ def test_names_are_replaced_by_their_file_and_forgotten(tmp_path: Path) -> None:
     assert {name for names in meanings(gallery, "heron") for name in names} == {"heron", "Reiher", "airone"}
     remove_names(gallery, "b.csv")
     assert meanings(gallery, "heron") == [["heron", "airone"]]
-    with pytest.raises(UsageError, match=r"there are: a\.csv"):
+    with raises(UsageError):
         remove_names(gallery, "b.csv")
 
 
@@ -148,17 +143,16 @@ def test_what_holds_no_names_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
 
     for place in (tmp_path / "a.csv", tmp_path / "empty", tmp_path / "nowhere"):
-        with pytest.raises(UsageError, match=r"names|cannot be read"):
+        with raises(UsageError):
             add_names(gallery, place)
     assert meanings(gallery, "heron") == [["heron", "garza"]]
     assert [path.name for path in gallery.iterdir() if path.suffix == ".part"] == []
 
 
-@pytest.mark.parametrize("way", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_STORED])
 @pytest.mark.parametrize("damage", ["bytes", "password", "method"])
-def test_an_archive_that_cannot_be_read_is_one_sentence(tmp_path: Path, way: int, damage: str) -> None:
+def test_an_archive_that_cannot_be_read_is_one_sentence(tmp_path: Path, damage: str) -> None:
     place = tmp_path / "names.zip"
-    with zipfile.ZipFile(place, "w", way) as archive:
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_LZMA if damage == "bytes" else zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("names.csv", "".join(f"heron{number},garza{number}\n" for number in range(3000)))
     data = bytearray(place.read_bytes())
     central = data.rindex(b"PK\x01\x02")
@@ -179,32 +173,32 @@ def test_an_archive_that_cannot_be_read_is_one_sentence(tmp_path: Path, way: int
 def test_a_damaged_table_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / name_index.NAME).write_bytes(b"no table at all, but long enough to be one" * 9)
 
-    with pytest.raises(EyespotError, match="give the names again"):
+    with raises(EyespotError):
         meanings(tmp_path, "heron")
 
 
-def test_a_circle_of_parents_ends(tmp_path: Path, starter: Encoder) -> None:
-    draw(tmp_path / "x" / "ardea cocoi.png", 1)
-    index(tmp_path / "g", [str(tmp_path / "x")], [starter])
+def borne(folder: Path, names: Path, *photos: str) -> list[str]:
+    """The names of the herons' family that photos with these file names bear."""
+    for seed, name in enumerate(photos):
+        draw(folder / "x" / name, seed)
+    index_gallery(folder / "g", folder / "x")
+    assert WordIndex(folder / "g").names is None
+    add_names(folder / "g", names)
+    words = WordIndex(folder / "g")
+    assert words.names is not None
+    return sorted(words.borne([taxon.id for taxon in words.names.taxa("Ardeidae")]))
+
+
+def test_a_circle_of_parents_ends(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("taxonID,parentNameUsageID,scientificName\n1,2,Ardea cocoi\n2,1,Ardeidae\n")
-    add_names(tmp_path / "g", tmp_path / "t.csv")
 
-    words = WordIndex(tmp_path / "g")
-    assert words.names is not None
-    assert words.borne([taxon.id for taxon in words.names.taxa("Ardeidae")]) == ["ardea cocoi"]
+    assert borne(tmp_path, tmp_path / "t.csv", "ardea cocoi.png") == ["ardea cocoi"]
 
 
-def test_the_table_of_words_follows_the_names(tmp_path: Path, starter: Encoder) -> None:
-    for seed, name in enumerate(("Ardea cocoi 1.png", "cañón.png", "herons.png")):
-        draw(tmp_path / "x" / name, seed)
-    index(tmp_path / "g", [str(tmp_path / "x")], [starter])
-    assert WordIndex(tmp_path / "g").names is None
+def test_the_table_of_words_follows_the_names(tmp_path: Path) -> None:
+    names = folder_of(tmp_path / "inat", INAT)
 
-    add_names(tmp_path / "g", folder_of(tmp_path / "inat", INAT))
-    words = WordIndex(tmp_path / "g")
-    assert words.names is not None
-    assert sorted(words.borne([taxon.id for taxon in words.names.taxa("Ardeidae")])) == ["ardea cocoi", "herons"]
-    shutil.rmtree(tmp_path / "inat")
+    assert borne(tmp_path, names, "Ardea cocoi 1.png", "cañón.png", "herons.png") == ["ardea cocoi", "herons"]
 
 
 def test_words_that_name_nothing_cost_no_question_and_are_not_remembered(tmp_path: Path) -> None:
@@ -213,10 +207,12 @@ def test_words_that_name_nothing_cost_no_question_and_are_not_remembered(tmp_pat
     questions: list[str] = []
     with closing(sqlite3.connect(tmp_path / name_index.NAME)) as table:
         borne = name_index.BorneNames(table)
+        before = {name: value for name, value in vars(borne).items() if name != "table"}
+        size = len(pickle.dumps(before))
         table.set_trace_callback(questions.append)
         for number in range(1000):
             borne.read(f"IMG_{number:05d} on a fine day at place{number}")
-        assert not questions and len(pickle.dumps([borne._phrases, borne._nothing])) < 100
+        assert not questions and len(pickle.dumps(before)) == size
         for text in ("Two Garzas", "garza and a great egret", "a great egrets", "great day"):
             borne.read(text)
         found = {phrase for _, phrase in borne.rows()}

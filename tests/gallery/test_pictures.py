@@ -7,9 +7,7 @@ import struct
 import subprocess
 import sys
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import ExifTags, Image
 
-from eyespot.gallery.photos import pictures
 from eyespot.gallery.photos.colours import to_rgb
 from eyespot.gallery.photos.pictures import SUFFIXES, BadPicture, id_of, open_picture, thumbnail
 from eyespot.types import UsageError
 from tests.examples import examples
+from tests.wording import raises
 
 pytestmark = pytest.mark.filterwarnings("ignore:::PIL")  # the project's tests make errors of warnings
 
@@ -67,6 +65,14 @@ def corners(picture: Image.Image) -> list[tuple[int, int, int]]:
     ]
 
 
+def with_exif(main: dict[int, Any], photo: Any = None, gps: dict[int, Any] | None = None) -> Image.Exif:
+    exif = Image.Exif()
+    exif.update(main)
+    exif.get_ifd(ExifTags.IFD.Exif).update(photo or {})
+    exif.get_ifd(ExifTags.IFD.GPSInfo).update(gps or {})
+    return exif
+
+
 def reason(data: bytes) -> str:
     with pytest.raises(BadPicture) as caught:
         open_picture(data)
@@ -76,77 +82,70 @@ def reason(data: bytes) -> str:
 # -- what can be read ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "MPO"])
-def test_every_format_gives_upright_rgb(format: str) -> None:
-    options = {"save_all": True, "append_images": [quarters()]} if format == "MPO" else {}
-    image, facts = open_picture(encoded(quarters(), format, **options))
-    assert (image.mode, image.size, corners(image)) == ("RGB", (64, 48), list(CORNERS))
-    assert (facts.width, facts.height, facts.format) == (64, 48, format)
-
-
-@pytest.mark.parametrize("suffix", [".heic", ".heif", ".hif", ".avif"])
-def test_photos_of_phones_are_pictures(suffix: str) -> None:
+def heif() -> bytes:
     file = io.BytesIO()
-    if suffix == ".avif":
-        quarters().save(file, "AVIF")
-    else:
-        pillow_heif.from_pillow(quarters()).save(file)
-    image, facts = open_picture(file.getvalue())
-    format = "AVIF" if suffix == ".avif" else "HEIF"
-    assert (corners(image), facts.format, suffix in SUFFIXES) == (list(CORNERS), format, True)
+    pillow_heif.from_pillow(quarters()).save(file)
+    return file.getvalue()
 
 
-@pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG", "TIFF"])
-def test_the_first_of_many_frames(format: str) -> None:
-    data = encoded(quarters(), format, save_all=True, append_images=[quarters().rotate(180), quarters().rotate(180)])
-    assert corners(open_picture(data).image) == list(CORNERS)
+def several(format: str) -> bytes:
+    """A file of three frames, of which only the first is upright."""
+    return encoded(quarters(), format, save_all=True, append_images=[quarters().rotate(180)] * 2)
 
 
-def test_cmyk_jpeg_is_not_inverted() -> None:
-    assert corners(open_picture(encoded(quarters().convert("CMYK"), "JPEG", quality=95)).image) == list(CORNERS)
+UPRIGHT = {
+    **{
+        format: (format, encoded(quarters(), format))
+        for format in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
+    },
+    "MPO": ("MPO", encoded(quarters(), "MPO", save_all=True, append_images=[quarters()])),
+    "HEIF": ("HEIF", heif()),
+    **{f"{format} of many frames": (format, several(format)) for format in ("GIF", "WEBP", "PNG", "TIFF")},
+    "CMYK, not inverted": ("JPEG", encoded(quarters().convert("CMYK"), "JPEG", quality=95)),
+    **{
+        f"orientation {number}": ("JPEG", encoded(quarters(), "JPEG", exif=with_exif({ORIENTATION: number})))
+        for number in (0, 9, 65535)
+    },
+    "damaged EXIF": ("JPEG", encoded(quarters(), "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff garbage")),
+}
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "LA", "RGBA"])
-def test_white_stays_white_in_every_mode(mode: str) -> None:
-    image = open_picture(encoded(Image.new("RGB", (8, 8), "white").convert(mode), "PNG")).image
-    assert (image.mode, image.getpixel((3, 3))) == ("RGB", (255, 255, 255))
+@pytest.mark.parametrize("case", UPRIGHT)
+def test_every_format_gives_upright_rgb(case: str) -> None:
+    format, data = UPRIGHT[case]
+    image, facts = open_picture(data)
+    assert (image.mode, image.size, corners(image)) == ("RGB", (64, 48), list(CORNERS))
+    assert (facts.width, facts.height, facts.format, facts.taken) == (64, 48, format, None)
+    assert {".heic", ".heif", ".hif", ".avif", ".jpg"} <= SUFFIXES
 
 
-def test_sixteen_bit_grey_is_scaled_not_clipped() -> None:
-    ramp = np.array([[0, 257, 32896, 65535]], np.uint16)
-    for data in (encoded(Image.fromarray(ramp), "PNG"), encoded(Image.fromarray(ramp), "TIFF")):
-        assert np.asarray(open_picture(data).image)[0, :, 0].tolist() == [0, 1, 128, 255]
+RAMP = Image.fromarray(np.array([[0, 257, 32896, 65535]], np.uint16))
+FLOATS = Image.fromarray(np.array([[-2.0, 0.0, 2.0, np.nan, np.inf]], np.float32))
+COLOURS = b"\0" + struct.pack(">6H", 65535, 32896, 0, 257, 65535, 512)
+PIXELS: dict[str, tuple[bytes, list[Any]]] = {
+    "16-bit grey PNG": (encoded(RAMP, "PNG"), [0, 1, 128, 255]),
+    "16-bit grey TIFF": (encoded(RAMP, "TIFF"), [0, 1, 128, 255]),
+    "16-bit grey, big end first": (
+        encoded(Image.frombytes("I;16B", (3, 1), struct.pack(">3H", 0, 32896, 65535)), "TIFF"),
+        [0, 128, 255],
+    ),
+    "16-bit colour": (png(2, 1, pixels=COLOURS, kind=(16, 2)), [(255, 128, 0), (1, 255, 2)]),
+    "floats are stretched": (encoded(FLOATS, "TIFF"), [0, 128, 255, 0, 0]),
+    "one whole number": (encoded(Image.new("I", (2, 1), 7), "TIFF"), [0, 0]),
+    "half transparent over white": (encoded(Image.new("RGBA", (1, 1), (255, 0, 0, 128)), "PNG"), [(255, 127, 127)]),
+    **{
+        f"white as {mode}": (encoded(Image.new("RGB", (2, 1), "white").convert(mode), "PNG"), [255, 255])
+        for mode in ("1", "L", "P", "RGB", "LA", "RGBA")
+    },
+}
 
 
-def test_sixteen_bit_colour_is_scaled_not_clipped() -> None:
-    row = b"\0" + struct.pack(">6H", 65535, 32896, 0, 257, 65535, 512)
-    pixels = np.asarray(open_picture(png(2, 1, pixels=row, kind=(16, 2))).image)
-    assert pixels.tolist() == [[[255, 128, 0], [1, 255, 2]]]
-
-
-def test_big_endian_sixteen_bit_tiff() -> None:
-    ramp = Image.frombytes("I;16B", (3, 1), struct.pack(">3H", 0, 32896, 65535))
-    assert np.asarray(open_picture(encoded(ramp, "TIFF")).image)[0, :, 0].tolist() == [0, 128, 255]
-
-
-def test_float_tiff_is_stretched_and_survives_nan() -> None:
-    values = np.array([[-2.0, 0.0, 2.0, np.nan, np.inf]], np.float32)
-    assert np.asarray(open_picture(encoded(Image.fromarray(values), "TIFF")).image)[0, :, 0].tolist() == [
-        0,
-        128,
-        255,
-        0,
-        0,
-    ]
-
-
-def test_integer_tiff_of_one_value_is_black() -> None:
-    assert open_picture(encoded(Image.new("I", (2, 2), 7), "TIFF")).image.getpixel((0, 0)) == (0, 0, 0)
-
-
-def test_half_transparent_red_over_white() -> None:
-    image = open_picture(encoded(Image.new("RGBA", (2, 2), (255, 0, 0, 128)), "PNG")).image
-    assert image.getpixel((0, 0)) == (255, 127, 127)
+@pytest.mark.parametrize("case", PIXELS)
+def test_every_mode_is_scaled_to_rgb_and_not_clipped(case: str) -> None:
+    data, expected = PIXELS[case]
+    image = open_picture(data).image
+    assert image.mode == "RGB"
+    assert np.asarray(image)[0].tolist() == [list(one if isinstance(one, tuple) else (one,) * 3) for one in expected]
 
 
 def test_palette_with_a_transparent_colour_over_white() -> None:
@@ -172,8 +171,7 @@ STORED_AS = {  # how a camera that writes this orientation has laid the upright 
 
 def stored(orientation: int, format: str, **options: Any) -> bytes:
     turn = STORED_AS[orientation]
-    exif = Image.Exif()
-    exif[ORIENTATION] = orientation
+    exif = with_exif({ORIENTATION: orientation})
     return encoded(quarters() if turn is None else quarters().transpose(turn), format, exif=exif, **options)
 
 
@@ -193,13 +191,6 @@ def test_every_orientation_of_a_jpeg_and_a_compressed_tiff(orientation: int) -> 
         assert (image.size, (facts.width, facts.height), corners(image)) == ((64, 48), (64, 48), list(CORNERS))
 
 
-@pytest.mark.parametrize("orientation", [0, 9, 65535])
-def test_an_unknown_orientation_is_upright(orientation: int) -> None:
-    exif = Image.Exif()
-    exif[ORIENTATION] = orientation
-    assert corners(open_picture(encoded(quarters(), "JPEG", exif=exif)).image) == list(CORNERS)
-
-
 @pytest.mark.parametrize(
     ("min_side", "size"), [(None, (400, 240)), (241, (400, 240)), (120, (200, 120)), (61, (200, 120)), (1, (50, 30))]
 )
@@ -209,9 +200,7 @@ def test_a_jpeg_is_drafted_while_its_shorter_side_suffices(min_side: int | None,
 
 
 def test_a_drafted_sideways_jpeg_keeps_its_full_size_in_the_facts() -> None:
-    exif = Image.Exif()
-    exif[ORIENTATION] = 6
-    image, facts = open_picture(encoded(quarters(400, 240), "JPEG", exif=exif), 100)
+    image, facts = open_picture(encoded(quarters(400, 240), "JPEG", exif=with_exif({ORIENTATION: 6})), 100)
     assert (image.size, (facts.width, facts.height)) == ((120, 200), (240, 400))
 
 
@@ -220,13 +209,6 @@ def test_other_formats_keep_their_scale_unless_large() -> None:
     assert open_picture(small, 10).image.size == (64, 48)
     image, facts = open_picture(large, 1000)
     assert (image.size, (facts.width, facts.height), image.getpixel((5, 5))) == ((1200, 1000), (6000, 5000), (200,) * 3)
-
-
-def test_many_threads_and_large_pictures() -> None:
-    data = [encoded(Image.new("L", (5200, 5000), grey), "PNG") for grey in (10, 20, 30, 40)]
-    with ThreadPoolExecutor(4) as threads:
-        images = list(threads.map(lambda one: open_picture(one, 500).image, data))
-    assert [image.getpixel((9, 9)) for image in images] == [(grey,) * 3 for grey in (10, 20, 30, 40)]
 
 
 def whole(image: Image.Image) -> Image.Image:
@@ -261,69 +243,44 @@ def test_a_large_picture_has_the_same_bits_in_strips_as_at_once(mode: str) -> No
 
 
 def photographed(main: dict[int, Any] | None = None, photo: Any = None, gps: dict[int, Any] | None = None) -> bytes:
-    exif = Image.Exif()
-    exif.update(main or {})
-    exif.get_ifd(ExifTags.IFD.Exif).update(photo or {})
-    exif.get_ifd(ExifTags.IFD.GPSInfo).update(gps or {})
-    return encoded(quarters(), "JPEG", exif=exif)
+    return encoded(quarters(), "JPEG", exif=with_exif(main or {}, photo, gps))
 
 
 def test_the_facts_of_a_photo() -> None:
+    bare = open_picture(encoded(quarters(), "PNG")).facts
+    assert (bare.taken, bare.latitude, bare.longitude, bare.camera) == (None,) * 4
     gps = {1: "S", 2: (33.0, 27.0, 36.0), 3: "W", 4: (70.0, 40.0, 12.0)}
     main = {MAKE: "NIKON CORPORATION\0", MODEL: " NIKON  D90\0\0", DATE: "2022:01:01 00:00:00"}
     facts = open_picture(photographed(main, {DATE_ORIGINAL: "2021:05:31 18:02:11"}, gps)).facts
-    assert (facts.taken, facts.camera) == (datetime(2021, 5, 31, 18, 2, 11), "NIKON D90")
+    assert (facts.taken, facts.camera) == (TAKEN, "NIKON D90")
     assert (facts.latitude, facts.longitude) == (pytest.approx(-33.46), pytest.approx(-70.67))
 
 
-def test_a_picture_without_exif_has_no_facts_but_its_size() -> None:
-    facts = open_picture(encoded(quarters(), "PNG")).facts
-    assert (facts.taken, facts.latitude, facts.longitude, facts.camera) == (None, None, None, None)
+CAMERAS = {
+    ("Canon", "Canon EOS 5D"): "Canon EOS 5D",
+    ("Apple", "iPhone 12"): "Apple iPhone 12",
+    ("Apple", ""): "Apple",
+    ("", "X100"): "X100",
+    ("\0\0", "  "): None,
+    ("OM\nDigital", "E\x1bM5"): "OM Digital E M5",
+}
 
 
-@pytest.mark.parametrize(
-    ("make", "model", "camera"),
-    [
-        ("Canon", "Canon EOS 5D", "Canon EOS 5D"),
-        ("Apple", "iPhone 12", "Apple iPhone 12"),
-        ("Apple", "", "Apple"),
-        ("", "X100", "X100"),
-        ("\0\0", "  ", None),
-        ("OM\nDigital", "E\x1bM5", "OM Digital E M5"),
-    ],
-)
-def test_the_camera_is_named_once_and_cleanly(make: str, model: str, camera: str | None) -> None:
-    assert open_picture(photographed({MAKE: make, MODEL: model})).facts.camera == camera
+@pytest.mark.parametrize(("make", "model"), CAMERAS)
+def test_the_camera_is_named_once_and_cleanly(make: str, model: str) -> None:
+    assert open_picture(photographed({MAKE: make, MODEL: model})).facts.camera == CAMERAS[make, model]
 
 
-@pytest.mark.parametrize(
-    "text", ["0000:00:00 00:00:00", "2021:13:31 00:00:00", "    :  :     :  :  ", "yesterday", "\0", "2021:05:31", 7]
-)
-def test_a_malformed_date_is_no_date(text: object) -> None:
-    assert open_picture(photographed(photo={DATE_ORIGINAL: text})).facts.taken is None
+TAKEN = datetime(2021, 5, 31, 18, 2, 11)
+DATES = ["2021:05:31 18:02:11", "2021-05-31T18:02:11+02:00", "2021/05/31 18:02:11.25"]  # by cameras and programs
+NO_DATES = ["0000:00:00 00:00:00", "2021:13:31 00:00:00", "    :  :     :  :  ", "yesterday", "\0", "2021:05:31", 7]
 
 
-@pytest.mark.parametrize("text", ["2021:05:31 18:02:11", "2021-05-31T18:02:11+02:00", "2021/05/31 18:02:11.25"])
-def test_dates_as_cameras_and_programs_write_them(text: str) -> None:
-    assert open_picture(photographed({DATE: text}, {DATE_ORIGINAL: "?"})).facts.taken == datetime(
-        2021, 5, 31, 18, 2, 11
-    )
-
-
-BROKEN_POSITIONS: list[dict[int, Any]] = [
-    {2: (33.0, 27.0, 36.0), 4: (70.0, 40.0, 12.0)},  # no hemisphere
-    {1: "N", 2: (91.0, 0.0, 0.0), 3: "E", 4: (10.0, 0.0, 0.0)},
-    {1: "N", 2: (10.0, 0.0, 0.0), 3: "E", 4: (180.0, 0.0, 1.0)},
-    {1: "N", 2: (10.0, 0.0, 0.0)},
-    {1: "Q", 2: (10.0, 0.0, 0.0), 3: "E", 4: (10.0, 0.0, 0.0)},
-    {1: "N", 2: 10.0, 3: "E", 4: 10.0},
-]
-
-
-@pytest.mark.parametrize("gps", BROKEN_POSITIONS, ids=repr)
-def test_a_broken_position_is_no_position(gps: dict[int, Any]) -> None:
-    facts = open_picture(photographed(gps=gps)).facts
-    assert (facts.latitude, facts.longitude) == (None, None)
+@pytest.mark.parametrize("text", DATES + NO_DATES)
+def test_a_date_is_read_or_is_none(text: object) -> None:
+    facts = open_picture(photographed({DATE: text if text in DATES else "?"}, {DATE_ORIGINAL: text})).facts
+    assert facts.taken == (TAKEN if text in DATES else None)
+    assert open_picture(photographed({DATE: DATES[0]}, {DATE_ORIGINAL: "?"})).facts.taken == TAKEN
 
 
 def positioned(latitude: bytes, kind: int = 5, count: int = 3) -> bytes:
@@ -337,49 +294,69 @@ def positioned(latitude: bytes, kind: int = 5, count: int = 3) -> bytes:
     return encoded(quarters(), "JPEG", exif=b"Exif\0\0" + exif + latitude + east)
 
 
-def test_a_position_by_hand_is_read() -> None:
-    facts = open_picture(positioned(struct.pack(">6I", 20, 1, 30, 1, 0, 1))).facts
-    assert (facts.latitude, facts.longitude) == (20.5, 10.0)
+NO_POSITIONS = [
+    *(
+        photographed(gps=gps)
+        for gps in (
+            {2: (33.0, 27.0, 36.0), 4: (70.0, 40.0, 12.0)},  # no hemisphere
+            {1: "N", 2: (91.0, 0.0, 0.0), 3: "E", 4: (10.0, 0.0, 0.0)},
+            {1: "N", 2: (10.0, 0.0, 0.0), 3: "E", 4: (180.0, 0.0, 1.0)},
+            {1: "N", 2: (10.0, 0.0, 0.0)},
+            {1: "Q", 2: (10.0, 0.0, 0.0), 3: "E", 4: (10.0, 0.0, 0.0)},
+            {1: "N", 2: 10.0, 3: "E", 4: 10.0},
+        )
+    ),
+    *(positioned(struct.pack(">6I", *parts)) for parts in ([0] * 6, [1, 0, 0, 1, 0, 1], [20, 1, 30, 1, 7, 0])),
+    positioned(struct.pack(">6i", -20, 1, 0, 1, 0, 1), kind=10),
+    *(positioned(struct.pack(">3d", float(text), 0, 0), kind=12) for text in ("nan", "inf")),
+    positioned(b"twenty\0\0", kind=2, count=8),
+    positioned(bytes(8), kind=7, count=8),
+]
 
 
-@pytest.mark.parametrize(
-    "latitude",
-    [
-        {"latitude": struct.pack(">6I", 0, 0, 0, 0, 0, 0)},
-        {"latitude": struct.pack(">6I", 1, 0, 0, 1, 0, 1)},
-        {"latitude": struct.pack(">6I", 20, 1, 30, 1, 7, 0)},
-        {"latitude": struct.pack(">6i", -20, 1, 0, 1, 0, 1), "kind": 10},
-        {"latitude": struct.pack(">3d", float("nan"), 0, 0), "kind": 12},
-        {"latitude": struct.pack(">3d", float("inf"), 0, 0), "kind": 12},
-        {"latitude": b"twenty\0\0", "kind": 2, "count": 8},
-        {"latitude": bytes(8), "kind": 7, "count": 8},
-    ],
-    ids=repr,
-)
-def test_a_latitude_that_is_no_number_is_no_position(latitude: dict[str, Any]) -> None:
-    facts = open_picture(positioned(**latitude)).facts
+@pytest.mark.parametrize("data", NO_POSITIONS)
+def test_a_broken_position_is_no_position(data: bytes) -> None:
+    sound = open_picture(positioned(struct.pack(">6I", 20, 1, 30, 1, 0, 1))).facts
+    assert (sound.latitude, sound.longitude) == (20.5, 10.0)
+    facts = open_picture(data).facts
     assert (facts.latitude, facts.longitude) == (None, None)
-
-
-def test_a_damaged_exif_block_costs_the_facts_not_the_picture() -> None:
-    data = encoded(quarters(), "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff garbage")
-    image, facts = open_picture(data)
-    assert (corners(image), facts.taken) == (list(CORNERS), None)
 
 
 # -- what cannot be read ------------------------------------------------------------------------------------
 
 
-def test_no_bytes_at_all() -> None:
-    assert reason(b"") == "empty file"
+def tiff_with_huge_tiles() -> bytes:
+    small = [(256, 4, 16), (257, 4, 16), (258, 3, 8), (259, 3, 8), (262, 3, 1), (277, 3, 1)]
+    tags = [*small, (322, 4, 40_000), (323, 4, 40_000), (324, 4, 8), (325, 4, 4)]
+    entries = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
+    return b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + b"\0\0\0\0"
+
+
+def webp_bomb() -> bytes:
+    body = b"WEBPVP8X" + struct.pack("<IB3x", 10, 0) + (16382).to_bytes(3, "little") * 2
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+UNKNOWN = [b"Dear diary,", b"%!PS-Adobe-3.0 EPSF", b"8BPS\0\1", b"<svg/>", b"\0" * 100, b"P6 1 1 255 abc"]
+UNKNOWN += [b"BMW 318, 1994, red", b"\0\0\0\x20ftypisom\0\0\2\0isomiso2avc1mp41" + bytes(99)]
+TEXT_BOMB = chunk(b"zTXt", b"Comment\0\0" + zlib.compress(b"\0" * 80_000_000))
 
 
 @pytest.mark.parametrize(
-    "data", [b"Dear diary,", b"%!PS-Adobe-3.0 EPSF", b"8BPS\0\1", b"<svg/>", b"\0" * 100, b"P6 1 1 255 abc",
-     b"BMW 318, 1994, red", b"\0\0\0\x20ftypisom\0\0\2\0isomiso2avc1mp41" + bytes(99)],
-)  # fmt: skip
-def test_what_is_no_picture_of_a_known_kind(data: bytes) -> None:
-    assert reason(data).startswith("not a picture eyespot reads (JPEG, PNG")
+    ("data", "words"),
+    [
+        (b"", "empty file"),
+        *((data, "not a picture eyespot reads (JPEG, PNG") for data in UNKNOWN),
+        (encoded(quarters(), "JPEG")[:-20], "truncated: "),
+        (png(30_000, 30_000), "30000 x 30000 pixels, over the limit of 150 megapixels"),
+        (tiff_with_huge_tiles(), "over the limit"),
+        (webp_bomb(), "over the limit of 150 megapixels"),
+        (png(1, 1, chunks=TEXT_BOMB, pixels=b"\0\0"), "damaged: Decompressed data too large"),
+        (png(0, 5), "damaged: "),
+    ],
+)
+def test_what_is_no_picture_or_a_bomb_is_refused(data: bytes, words: str) -> None:
+    assert words in reason(data)
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"])
@@ -390,56 +367,17 @@ def test_a_cut_picture_is_bad(format: str) -> None:
     assert message and "\n" not in message and "0x" not in message
 
 
-def test_the_reason_of_a_cut_jpeg_says_so() -> None:
-    data = encoded(quarters(), "JPEG")
-    assert reason(data[:-20]).startswith("truncated: ")
-
-
-def test_a_bomb_is_refused_by_its_header() -> None:
-    assert reason(png(30_000, 30_000)) == "30000 x 30000 pixels, over the limit of 150 megapixels"
-
-
-def test_a_small_tiff_with_huge_tiles_is_refused() -> None:
-    tags = [
-        (256, 4, 16),
-        (257, 4, 16),
-        (258, 3, 8),
-        (259, 3, 8),
-        (262, 3, 1),
-        (277, 3, 1),
-        (322, 4, 40_000),
-        (323, 4, 40_000),
-    ]
-    tags += [(324, 4, 8), (325, 4, 4)]
-    entries = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
-    assert "over the limit" in reason(b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + b"\0\0\0\0")
-
-
-def test_a_webp_bomb_is_refused() -> None:
-    body = b"WEBPVP8X" + struct.pack("<IB3x", 10, 0) + (16382).to_bytes(3, "little") * 2
-    assert "over the limit of 150 megapixels" in reason(b"RIFF" + struct.pack("<I", len(body)) + body)
-
-
-def test_a_text_bomb_in_a_png_is_refused() -> None:
-    bomb = chunk(b"zTXt", b"Comment\0\0" + zlib.compress(b"\0" * 80_000_000))
-    assert reason(png(1, 1, chunks=bomb, pixels=b"\0\0")).startswith("damaged: Decompressed data too large")
-
-
-def test_a_picture_without_pixels_is_bad() -> None:
-    assert reason(png(0, 5)) == "damaged: its header gives no size or no colours"
-
-
 def test_the_limit_of_pixels_is_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EYESPOT_MAX_PIXELS", "3000")
     assert reason(encoded(quarters(), "PNG")) == "64 x 48 pixels, over the limit of 0.003 megapixels"
     monkeypatch.setenv("EYESPOT_MAX_PIXELS", "1000000000")
-    assert reason(png(30_000, 30_000)) != "30000 x 30000 pixels, over the limit of 1000 megapixels"
+    assert "over the limit of 1000 megapixels" not in reason(png(30_000, 30_000))
 
 
 @pytest.mark.parametrize("value", ["", "0", "-1", "lots", "1e6"])
 def test_a_wrong_limit_is_the_users_mistake(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("EYESPOT_MAX_PIXELS", value)
-    with pytest.raises(UsageError, match="EYESPOT_MAX_PIXELS is a whole number of pixels"):
+    with raises(UsageError):
         open_picture(encoded(quarters(), "PNG"))
 
 
@@ -471,43 +409,31 @@ def test_random_bytes_never_raise_anything_but_bad_picture(data: bytes) -> None:
         open_picture(data)
 
 
-ODD_FILES = r"""
-import sys
-from eyespot.gallery.photos.pictures import open_picture
-data = sys.stdin.buffer.read()
-start = data.index(b"Exif")
-for place in range(start + 6, start + 80):
-    open_picture(data[:place] + b"\xff" + data[place + 1 :])
-"""
-
-
-DAMAGED = r"""
+QUIET = r"""
 import sys
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 data, bad = sys.stdin.buffer.read(), 0
-for place in range(8, len(data), len(data) // 60):
+start, stop, step = map(int, sys.argv[1:])
+for place in range(start, stop, step):
     try:
         open_picture(data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :])
     except BadPicture:
         bad += 1
 print(bad)
 """
+NOISE = Image.fromarray(np.random.default_rng(0).integers(0, 255, (90, 90, 3), np.uint8))
 
 
-@pytest.mark.parametrize("compression", ["tiff_lzw", "jpeg", "tiff_adobe_deflate"])
-def test_damaged_tiffs_leave_standard_error_clean(compression: str) -> None:
-    noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (90, 90, 3), np.uint8))
-    data, root = encoded(noise, "TIFF", compression=compression), str(Path(pictures.__file__).parents[3])
-    child = subprocess.run([sys.executable, "-c", DAMAGED], input=data, cwd=root, capture_output=True, check=True)
-    assert (int(child.stdout) > 0, child.stderr) == (True, b"")
-
-
-def test_odd_files_leave_standard_error_clean() -> None:
+@pytest.mark.parametrize("kind", ["tiff_lzw", "jpeg", "tiff_adobe_deflate", "EXIF"])
+def test_damaged_files_leave_standard_error_clean(kind: str) -> None:
     """In a child, because the test runner has warning filters of its own."""
-    data = photographed({MAKE: "M"}, {DATE_ORIGINAL: "2021:05:31 18:02:11"})
-    root = str(Path(pictures.__file__).parents[3])
-    child = subprocess.run([sys.executable, "-c", ODD_FILES], input=data, cwd=root, capture_output=True, check=False)
-    assert (child.returncode, child.stderr) == (0, b"")
+    exif = kind == "EXIF"
+    data = SEEDS["JPEG with EXIF"] if exif else encoded(NOISE, "TIFF", compression=kind)
+    start = data.index(b"Exif") + 6 if exif else 8
+    places = (start, start + 74, 1) if exif else (start, len(data), len(data) // 60)
+    line = [sys.executable, "-c", QUIET, *map(str, places)]
+    child = subprocess.run(line, input=data, capture_output=True, check=True)
+    assert (int(child.stdout) > 0 or exif, child.stderr) == (True, b"")
 
 
 # -- ids and thumbnails -------------------------------------------------------------------------------------
@@ -518,15 +444,11 @@ def test_the_id_is_of_the_bytes() -> None:
     assert id_of(b"a") != id_of(b"b")
 
 
-def test_a_thumbnail_is_small_upright_and_says_nothing() -> None:
-    exif = Image.Exif()
-    exif[ORIENTATION], exif[MAKE] = 6, "Secret"
+def test_a_thumbnail_is_small_upright_never_larger_and_says_nothing() -> None:
+    exif = with_exif({ORIENTATION: 6, MAKE: "Secret"})
     data = encoded(quarters(400, 240), "JPEG", exif=exif, comment=b"Secret", icc_profile=b"Secret" * 30)
     small = Image.open(io.BytesIO(thumbnail(data, 100)))
     assert (small.format, small.size, dict(small.getexif())) == ("JPEG", (60, 100), {})
     assert b"Secret" not in thumbnail(data, 100)
     assert corners(small) == [CORNERS[2], CORNERS[0], CORNERS[3], CORNERS[1]]
-
-
-def test_a_thumbnail_is_never_larger_than_its_picture() -> None:
     assert Image.open(io.BytesIO(thumbnail(encoded(quarters(), "PNG"), 1000))).size == (64, 48)

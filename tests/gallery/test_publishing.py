@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import http.server
 import json
+import math
 import os
 import re
 import shutil
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -19,13 +19,19 @@ pytest.importorskip("fsspec", reason="galleries at an address need the extra [re
 
 import fsspec
 
-from eyespot.gallery.remote import MANIFEST, fetch, publish
+from eyespot.gallery import disk
+from eyespot.gallery.integrity import faults
+from eyespot.gallery.remote import FACTS, MANIFEST, fetch, publish
 from eyespot.gallery.remote.stores import PIECE, Conflict, store_at
+from eyespot.gallery.segments import compact
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError
-from tests.gallery.test_remote import contents, make, update
-from tests.lazy_import import requires
+from eyespot.types import EyespotError, UsageError, no_progress
+from tests.gallery.test_remote import cache as cache
+from tests.gallery.test_remote import contents, copied, make, names, update
+from tests.wording import raises
 from tests.worlds import draw
+
+STORES = ["file", "s3", "memory"]  # a folder, a bucket, and a store without conditional puts
 
 
 @pytest.fixture(scope="module")
@@ -48,149 +54,105 @@ def bucket() -> Iterator[str]:
     server.stop()
 
 
-@pytest.fixture(params=["file", "s3", "memory"])
+@pytest.fixture
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A folder, a bucket, and a store without conditional puts."""
-    if request.param == "file":
-        return f"file://{tmp_path}/store"
-    if request.param == "memory":
-        return f"memory://{tmp_path.name}"
-    return f"{request.getfixturevalue('bucket')}/{tmp_path.name}"
+    kind = getattr(request, "param", "file")
+    if kind == "s3":
+        return f"{request.getfixturevalue('bucket')}/{tmp_path.name}"
+    return f"memory://{tmp_path.name}" if kind == "memory" else f"file://{tmp_path}/store"
 
 
-def in_store(url: str, end: str) -> tuple[fsspec.AbstractFileSystem, str]:
-    """The file system, and the first file there whose name ends so."""
+def fetched(folder: Path, url: str, photos: int = 6) -> Path:
+    """A copy of `folder/gallery`, which is published."""
+    publish(copied(folder, photos), url)
+    return fetch(url, folder / "copy")
+
+
+def in_store(url: str, end: str) -> tuple[fsspec.AbstractFileSystem, list[str]]:
+    """The file system, and the files there whose names end so."""
     fs, root = fsspec.core.url_to_fs(url)
     fs.invalidate_cache()
-    return fs, next(name for name in sorted(fs.find(root)) if name.endswith(end))
+    return fs, [name for name in sorted(fs.find(root)) if name.endswith(end)]
 
 
-def test_a_changed_byte_is_mended_by_the_command_that_the_reader_is_given(url: str, tmp_path: Path) -> None:
-    gallery = make(tmp_path)
-    publish(gallery, url)
-    fs, vectors = in_store(url, ".npy")
+def change_byte(url: str) -> None:
+    fs, (vectors, *_) = in_store(url, ".npy")
     data = bytes(fs.cat_file(vectors))
     fs.pipe_file(vectors, data[:-1] + bytes([data[-1] ^ 1]))
 
-    with pytest.raises(
-        EyespotError,
-        match=re.escape(
-            f"is not what was published; where the gallery was indexed, mend it with: eyespot publish {url} --check"
-        ),
-    ):
-        fetch(url, tmp_path / "copy")
-    assert publish(gallery, url, check=True).sent == 1
-    assert contents(fetch(url, tmp_path / "copy")) == contents(gallery)
 
-
-@pytest.mark.parametrize("check", [False, True])
-def test_a_file_that_is_gone_or_cut_is_sent_again(url: str, tmp_path: Path, check: bool) -> None:
-    gallery = make(tmp_path)
-    publish(gallery, url)
-    fs, vectors = in_store(url, ".npy")
+def lose_and_cut(url: str) -> None:
+    fs, (vectors, *_) = in_store(url, ".npy")
     fs.rm_file(vectors)
-    fs, table = in_store(url, ".parquet")
+    fs, (table, *_) = in_store(url, ".parquet")
     fs.pipe_file(table, bytes(fs.cat_file(table))[:-9])
 
-    with pytest.raises(EyespotError, match=r"eyespot publish .* --check"):
-        fetch(url, tmp_path / "copy")
-    assert publish(gallery, url, check=check).sent == 2
-    assert contents(fetch(url, tmp_path / "copy")) == contents(gallery)
 
-
-def test_a_torn_list_is_put_in_place_again_and_nothing_else_is_sent(url: str, tmp_path: Path) -> None:
-    gallery = make(tmp_path)
-    publish(gallery, url)
-    fs, manifest = in_store(url, MANIFEST)
+def tear_list(url: str) -> None:
+    fs, (manifest,) = in_store(url, MANIFEST)
     fs.pipe_file(manifest, bytes(fs.cat_file(manifest)) * 2)
 
-    for use in (lambda: fetch(url, tmp_path / "copy"), lambda: publish(gallery, url)):
+
+@pytest.mark.parametrize(
+    ("url", "damage", "check", "sent"),
+    [
+        *((kind, change_byte, True, 1) for kind in STORES),
+        *((kind, tear_list, True, 0) for kind in STORES),
+        *(("file", lose_and_cut, check, 2) for check in (False, True)),
+        ("s3", lose_and_cut, False, 2),
+    ],
+    indirect=["url"],
+)
+def test_damage_in_a_store_is_mended_by_the_command_that_the_reader_is_given(
+    url: str, damage: Callable[[str], None], check: bool, sent: int, tmp_path: Path
+) -> None:
+    gallery = copied(tmp_path)
+    publish(gallery, url)
+    damage(url)
+
+    with pytest.raises(EyespotError, match=re.escape(f"eyespot publish {url} --check")):
+        fetch(url, tmp_path / "copy")
+    if damage is tear_list:
         with pytest.raises(EyespotError, match=r"eyespot publish .* --check"):
-            use()
-    assert publish(gallery, url, check=True).sent == 0
+            publish(gallery, url)
+    assert publish(gallery, url, check=check).sent == sent
     assert contents(fetch(url, tmp_path / "copy")) == contents(gallery)
 
 
-def test_a_table_of_judgements_that_is_lost_is_sent_again(url: str, tmp_path: Path) -> None:
-    rows = list(range(7))
-    seen = 3
-
-    def judged(first: int, file: Path) -> int:
-        if part := rows[first:seen]:
-            file.write_text(" ".join(map(str, part)))
-        return len(part)
-
-    gallery = make(tmp_path, 3)
-    publish(gallery, url, judged)
-    seen = 7
-    publish(gallery, url, judged)
-    fs, root = fsspec.core.url_to_fs(url)
-    fs.invalidate_cache()
-    first, second = sorted(fs.find(f"{root}/ledger"))
-    assert [fs.cat_file(name) for name in (first, second)] == [b"0 1 2", b"3 4 5 6"]
-
-    fs.pipe_file(first, b"0 1 9")
-    publish(gallery, url, judged, check=True)
-
-    fs.invalidate_cache()
-    assert [fs.cat_file(name) for name in fs.find(f"{root}/ledger")] == [b"0 1 2 3 4 5 6"]
+def ledger_of(rows: bytes) -> Callable[[int, Path], int]:
+    """Writes judgements from a row on, one byte each."""
+    return lambda first, file: file.write_bytes(rows[first:]) if rows[first:] else 0
 
 
-def test_judgements_without_a_list_of_their_tables_are_published_anew(url: str, tmp_path: Path) -> None:
-    """As an older eyespot left them."""
-    gallery = make(tmp_path, 1)
-    publish(gallery, url, lambda first, file: file.write_bytes(b"ab"[first:]))
-    fs, manifest = in_store(url, MANIFEST)
-    payload = json.loads(fs.cat_file(manifest))
-    del payload["ledger"]
-    fs.pipe_file(manifest, json.dumps(payload).encode())
-    _, table = in_store(url, ".parquet")
-    fs.pipe_file(re.sub(r"\.[0-9a-f]{12}\.", ".", table), b"ab")
-
-    publish(gallery, url, lambda first, file: file.write_bytes(b"abc"[first:]))
-
-    fs.invalidate_cache()
-    assert [fs.cat_file(name) for name in fs.find(table.rpartition("/")[0])] == [b"abc"]
+def judgements_in(url: str) -> dict[str, bytes]:
+    fs, names = in_store(url, "")
+    return {name: fs.cat_file(name) for name in names if "/ledger/" in name}
 
 
-def test_a_publisher_without_the_ledger_removes_no_judgements(url: str, tmp_path: Path) -> None:
-    """One of two tables is lost; who has no judgements cannot mend that, and leaves the other one."""
-    gallery = make(tmp_path, 1)
-    publish(gallery, url, lambda first, file: file.write_bytes(b"ab"[first:]))
-    publish(gallery, url, lambda first, file: file.write_bytes(b"abc"[first:]))
-    fs, lost = in_store(url, ".parquet")
-    ledger = sorted(fs.find(lost.partition("/shards/")[0].partition("/ledger/")[0] + "/ledger"))
-    fs.rm_file(ledger[0])
+@pytest.mark.parametrize("url", STORES, indirect=True)
+def test_judgements_are_sent_as_they_come_and_again_when_they_are_lost(url: str, tmp_path: Path) -> None:
+    """A publisher without the ledger cannot mend them, and leaves the tables that are there."""
+    gallery, rows = copied(tmp_path, 1), b"0123456"
+    publish(gallery, url, ledger_of(rows[:3]))
+    publish(gallery, url, ledger_of(rows))
+    first, second = judgements_in(url).items()
+    assert (first[1], second[1]) == (b"012", b"3456")
 
+    fs, _ = in_store(url, "")
+    fs.pipe_file(first[0], b"01x")
     publish(gallery, url, lambda *_: 0)
+    assert judgements_in(url)[second[0]] == b"3456"
+    publish(gallery, url, ledger_of(rows), check=True)
+    assert [*judgements_in(url).values()] == [rows]
 
-    fs.invalidate_cache()
-    assert fs.cat_file(ledger[1]) == b"c"
-    publish(gallery, url, lambda first, file: file.write_bytes(b"abc"[first:]))
-    fs.invalidate_cache()
-    assert [fs.cat_file(name) for name in fs.find(ledger[0].rpartition("/")[0])] == [b"abc"]
-
-
-@pytest.mark.parametrize("fault", ["name", "time"])
-def test_a_list_with_a_wrong_name_or_time_is_damaged(tmp_path: Path, fault: str) -> None:
-    gallery, url = make(tmp_path, 1), f"file://{tmp_path}/store"
-    publish(gallery, url)
-    listed = json.loads((tmp_path / "store" / MANIFEST).read_text())
-    name = next(name for name in listed["files"] if name.endswith("items.parquet"))
-    file = listed["files"].pop(name)
-    if fault == "name":
-        listed["files"][name.replace("items", "iteMs")] = file
-    else:
-        listed["files"][name] = [*file[:3], 10**30]
-    (tmp_path / "store" / MANIFEST).write_text(json.dumps(listed))
-
-    with pytest.raises(EyespotError, match=r"damaged .* --check"):
-        fetch(url, tmp_path / "copy")
+    fs.rm_file(*judgements_in(url))
+    publish(gallery, url, ledger_of(rows))
+    assert [*judgements_in(url).values()] == [rows]
 
 
 def test_a_bucket_that_is_not_there_is_not_made(bucket: str, tmp_path: Path) -> None:
     with pytest.raises(EyespotError, match="bucket does not exist"):
-        publish(make(tmp_path, 1), "s3://brids/store")
+        publish(copied(tmp_path, 1), "s3://brids/store")
     fs = fsspec.filesystem("s3")
     fs.invalidate_cache()
     assert fs.ls("") == ["birds"]
@@ -215,11 +177,10 @@ def test_a_list_takes_the_place_only_of_the_one_that_was_read(bucket: str, tmp_p
     assert store.read(MANIFEST) is None
 
 
-@pytest.mark.parametrize("kind", ["s3", "memory"])
-def test_who_publishes_second_begins_again(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+@pytest.mark.parametrize("url", ["s3", "memory"], indirect=True)
+def test_who_publishes_second_begins_again(url: str, tmp_path: Path) -> None:
     """Another publication ends while the first sends its files: neither tears the other's, and the later one counts."""
-    url = f"{request.getfixturevalue('bucket') if kind == 's3' else 'memory:/'}/{tmp_path.name}-race"
-    one, other = make(tmp_path / "one", 3), make(tmp_path / "other", 4)
+    one, other = copied(tmp_path / "one", 3), copied(tmp_path / "other", 4)
     ended: list[bool] = []
 
     def meanwhile(*_: object) -> None:
@@ -234,39 +195,11 @@ def test_who_publishes_second_begins_again(kind: str, request: pytest.FixtureReq
     assert contents(fetch(url, tmp_path / "copy")) == contents(one)
 
 
-def test_a_folder_has_one_publisher_at_a_time(tmp_path: Path) -> None:
-    gallery = make(tmp_path, 1)
-    with locked(tmp_path / "store"), pytest.raises(EyespotError, match="wait for it to end and run again"):
-        publish(gallery, f"file://{tmp_path}/store")
-    publish(gallery, f"file://{tmp_path}/store")
-
-
-@pytest.mark.long
-@requires("s3fs", "moto", "flask_cors")
-@pytest.mark.parametrize("kind", ["file", "s3"])
-def test_many_publications_at_once_leave_a_gallery_that_can_be_read(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    url = f"file://{tmp_path}/store" if kind == "file" else f"{request.getfixturevalue('bucket')}/{tmp_path.name}-many"
-    galleries = [make(tmp_path / str(number), 2 + number) for number in range(3)]
-    wrong: list[str] = []
-
-    def often(gallery: Path) -> None:
-        for _ in range(8):
-            try:
-                publish(gallery, url)
-            except EyespotError as error:
-                if "run again" not in str(error):
-                    wrong.append(str(error))
-
-    publish(galleries[0], url)
-    threads = [threading.Thread(target=often, args=(gallery,)) for gallery in galleries]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        found = contents(fetch(url, tmp_path / "copy"))
-        assert found in [contents(gallery) for gallery in galleries]
-    assert not wrong
+def test_a_folder_has_one_publisher_at_a_time(url: str, tmp_path: Path) -> None:
+    gallery = copied(tmp_path, 1)
+    with locked(tmp_path / "store"), pytest.raises(EyespotError, match="run again"):
+        publish(gallery, url)
+    publish(gallery, url)
 
 
 # -- a gallery that is written meanwhile ----------------------------------------------------------------------
@@ -276,11 +209,11 @@ def test_what_is_published_is_one_state_of_a_gallery_that_changes_meanwhile(url:
     """After the first file that is sent: a shard is new, a table is written again, and a file is gone."""
     gallery = make(tmp_path)
     (gallery / "shards" / "00001" / "zz.bin").write_bytes(b"soon gone")
-    steps: list[int] = []
+    changed: list[bool] = []
 
     def meanwhile(*_: object) -> None:
-        steps.append(len(steps))
-        if steps[-1] == 0:
+        if not changed:
+            changed.append(True)
             (gallery / "shards" / "00001" / "zz.bin").unlink()
             (tmp_path / "photos" / "0.png").unlink()
             draw(tmp_path / "photos" / "new.png", 99)
@@ -291,11 +224,8 @@ def test_what_is_published_is_one_state_of_a_gallery_that_changes_meanwhile(url:
     assert contents(fetch(url, tmp_path / "copy")) == contents(gallery)
 
 
-def test_a_gallery_that_never_rests_is_not_published(tmp_path: Path) -> None:
-    gallery = make(tmp_path, 1)
-    url = f"file://{tmp_path}/store"
-    publish(gallery, url)
-    before = contents(fetch(url, tmp_path / "copy"))
+def test_a_gallery_that_never_rests_is_not_published(url: str, tmp_path: Path) -> None:
+    gallery, before = tmp_path / "gallery", contents(fetched(tmp_path, url, 1))
     number = iter(range(10**6))
 
     def restless(*_: object) -> None:
@@ -311,47 +241,26 @@ def test_a_gallery_that_never_rests_is_not_published(tmp_path: Path) -> None:
 # -- fetching -------------------------------------------------------------------------------------------------
 
 
-def test_a_log_whose_last_line_was_cut_costs_one_file(tmp_path: Path) -> None:
-    gallery = make(tmp_path)
-    url = f"file://{tmp_path}/store"
-    publish(gallery, url)
-    copy = fetch(url, tmp_path / "copy")
+JUNK = [b"", b"\xff\xfe\n", b"\0" * 40, b'["shards/00000/items.parquet", 5]\n', b"[[], 1]\n"]
+
+
+@pytest.mark.parametrize("junk", JUNK)
+def test_a_log_that_was_cut_or_ends_in_junk_costs_at_most_one_file(url: str, tmp_path: Path, junk: bytes) -> None:
+    copy = fetched(tmp_path, url)
     state = json.loads((copy / ".fetched.json").read_text())
-    lines = "".join(json.dumps([name, digest]) + "\n" for name, digest in sorted(state.items()))
+    lines = b"".join(json.dumps([name, digest]).encode() + b"\n" for name, digest in sorted(state.items()))
     (copy / ".fetched.json").unlink()
-    (copy / ".fetched.jsonl").write_text(lines[:-5])
+    (copy / ".fetched.jsonl").write_bytes(lines + junk if junk else lines[:-5])
     before = {path: path.stat().st_ino for path in copy.glob("shards/*/*")}
 
     fetch(url, copy)
 
-    changed = [path for path, inode in before.items() if path.stat().st_ino != inode]
-    assert len(changed) == 1 and contents(copy) == contents(gallery)
-    assert not (copy / ".fetched.jsonl").exists()
+    assert sum(path.stat().st_ino != inode for path, inode in before.items()) == (0 if junk else 1)
+    assert contents(copy) == contents(tmp_path / "gallery")
 
 
-@pytest.mark.parametrize("junk", [b"\xff\xfe\n", b"\0" * 40, b'["shards/00000/items.parquet", 5]\n', b"[[], 1]\n"])
-def test_a_log_that_ends_in_junk_costs_no_file(tmp_path: Path, junk: bytes) -> None:
-    gallery = make(tmp_path)
-    url = f"file://{tmp_path}/store"
-    publish(gallery, url)
-    copy = fetch(url, tmp_path / "copy")
-    state = json.loads((copy / ".fetched.json").read_text())
-    lines = b"".join(json.dumps([name, digest]).encode() + b"\n" for name, digest in state.items())
-    (copy / ".fetched.json").unlink()
-    (copy / ".fetched.jsonl").write_bytes(lines + junk)
-    before = {path: path.stat().st_ino for path in copy.glob("shards/*/*")}
-
-    fetch(url, copy)
-
-    assert {path: path.stat().st_ino for path in before} == before
-    assert contents(copy) == contents(gallery)
-
-
-def test_a_state_that_names_other_files_removes_none_of_them(tmp_path: Path) -> None:
-    gallery = make(tmp_path, 1)
-    url = f"file://{tmp_path}/store"
-    publish(gallery, url)
-    copy = fetch(url, tmp_path / "copy")
+def test_a_state_that_names_other_files_removes_none_of_them(url: str, tmp_path: Path) -> None:
+    copy = fetched(tmp_path, url, 1)
     for mine in (tmp_path / "mine.npy", copy / "ledger.sqlite"):
         mine.write_bytes(b"mine")
     state = json.loads((copy / ".fetched.json").read_text())
@@ -362,53 +271,131 @@ def test_a_state_that_names_other_files_removes_none_of_them(tmp_path: Path) -> 
     assert (tmp_path / "mine.npy").exists() and (copy / "ledger.sqlite").exists()
 
 
-def test_a_fetch_that_was_cut_is_not_taken_for_what_was_there_before(tmp_path: Path) -> None:
+def test_a_fetch_that_was_cut_is_not_taken_for_what_was_there_before(url: str, tmp_path: Path) -> None:
     """Files of a new state are in place and not in the log yet; then the state before is published again."""
-    gallery, url = make(tmp_path), f"file://{tmp_path}/store"
+    gallery = make(tmp_path)
     publish(gallery, url)
     copy = fetch(url, tmp_path / "copy")
     shutil.copytree(gallery, tmp_path / "before")
     (tmp_path / "photos" / "0.png").unlink()
     update(tmp_path)
-    (gallery / "shards" / "00000" / "more.bin").write_bytes(b"new")
     publish(gallery, url)
+    after, items = contents(gallery), "shards/00000/items.parquet"
 
     def cut(*_: object) -> None:
-        time.sleep(0.3)  # meanwhile the threads put the other files in place
+        while contents(copy)[items] != after[items]:  # the threads put it in place meanwhile
+            threading.Event().wait(0.01)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         fetch(url, copy, cut)
-    assert (copy / "shards" / "00000" / "more.bin").exists()
-    assert contents(copy)["shards/00000/items.parquet"] == contents(gallery)["shards/00000/items.parquet"]
     publish(tmp_path / "before", url)
 
     assert contents(fetch(url, copy)) == contents(tmp_path / "before")
 
 
-def test_a_large_file_comes_in_ranges_from_any_store(url: str, tmp_path: Path) -> None:
-    gallery = make(tmp_path, 1)
+def with_large_file(gallery: Path) -> Path:
     (gallery / "shards" / "00000" / "large.bin").write_bytes(os.urandom(5 * PIECE + 7))
+    return gallery
+
+
+@pytest.mark.parametrize("url", STORES, indirect=True)
+def test_a_large_file_comes_in_ranges_from_any_store(url: str, tmp_path: Path) -> None:
+    gallery = with_large_file(copied(tmp_path, 1))
     publish(gallery, url)
     steps: list[int] = []
     copy = fetch(url, tmp_path / "copy", lambda _what, done, _total: steps.append(done))
     assert contents(copy) == contents(gallery) and steps == sorted(steps) and len(set(steps)) > 5
 
-    fs, large = in_store(url, ".bin")
-    fs.pipe_file(large, bytes(fs.cat_file(large))[:-9])
-    (copy / "shards" / "00000" / "large.bin").unlink()
-    with pytest.raises(EyespotError, match=r"is not what was published; .* --check"):
-        fetch(url, copy)
 
-
-def test_a_store_without_ranges_sends_large_files_whole(tmp_path: Path) -> None:
+def test_a_store_without_ranges_sends_large_files_whole(url: str, tmp_path: Path) -> None:
     """A plain web server sends everything, whatever range it is asked for."""
-    gallery = make(tmp_path, 1)
-    (gallery / "shards" / "00000" / "large.bin").write_bytes(os.urandom(5 * PIECE + 7))
-    publish(gallery, f"file://{tmp_path}/store")
+    gallery = with_large_file(copied(tmp_path, 1))
+    publish(gallery, url)
     handler = partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         copy = fetch(f"http://127.0.0.1:{server.server_address[1]}/store", tmp_path / "copy")
         server.shutdown()
     assert contents(copy) == contents(gallery)
+
+
+# -- shards and the segment that they become ------------------------------------------------------------------
+
+SHARDS = 4
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    """Twelve photos in four shards."""
+    return copied(tmp_path, 3 * SHARDS)
+
+
+@pytest.fixture
+def compacted(shards: Path, tmp_path: Path) -> Path:
+    """The same in one segment."""
+    made = Path(shutil.copytree(shards, tmp_path / "compacted"))
+    compact(made, grace=0)
+    return made
+
+
+def folders(copy: Path) -> list[str]:
+    return sorted(place.name for place in (copy / "shards").iterdir())
+
+
+@pytest.mark.parametrize("grace", [0, math.inf])
+def test_after_compact_the_segment_is_sent_and_a_copy_drops_the_shards(
+    shards: Path, url: str, tmp_path: Path, grace: float
+) -> None:
+    """Also while the merged shards still lie there, as after an index run."""
+    publish(shards, url)
+    found, copy = names("stripes", url), fetch(url, part=FACTS)
+    compact(shards, grace=grace)
+
+    done = publish(shards, url)
+    assert names("stripes", url) == found
+
+    (segment,) = disk.shard_paths(shards)
+    assert done.sent == len(list(segment.iterdir())) + 1  # and gallery.toml
+    assert folders(copy) == [segment.name] and contents(copy) == contents(shards)
+    assert publish(shards, url).sent == 0
+    with raises(UsageError):
+        compact(fetch(url, tmp_path / "copy"))
+
+
+def test_a_reader_in_the_middle_of_a_fetch_has_the_state_that_it_began_with(
+    shards: Path, compacted: Path, url: str, tmp_path: Path
+) -> None:
+    publish(shards, url)
+    ended: list[bool] = []
+
+    def meanwhile(*_: object) -> None:
+        if not ended:
+            ended.append(True)
+            publish(compacted, url)
+
+    copy = fetch(url, tmp_path / "copy", meanwhile)
+
+    assert ended and len(folders(copy)) == SHARDS
+    assert names("stripes", copy) == names("stripes", shards) and faults(fetch(url, copy), no_progress) == []
+    assert len(folders(copy)) == 1 and contents(copy) == contents(compacted)
+    publish(shards, url)  # from another machine that has an older state of the gallery
+    assert names("stripes", fetch(url, copy)) == names("stripes", shards) and len(folders(copy)) == SHARDS
+
+
+def test_a_segment_that_is_half_fetched_hides_no_rows(shards: Path, url: str, tmp_path: Path) -> None:
+    publish(shards, url)
+    copy = fetch(url, tmp_path / "copy")
+    compact(shards, grace=0)
+    publish(shards, url)
+    (lost,) = (tmp_path / "store").glob("shards/00000-*/starter-*.npy")
+    lost.rename(tmp_path / "lost")
+
+    with pytest.raises(EyespotError):
+        fetch(url, copy)
+    half, left = names("stripes", copy), disk.shard_paths(copy)
+    (tmp_path / "lost").rename(lost)
+    fetch(url, copy)
+
+    assert half == names("stripes", copy) == names("stripes", shards) and len(left) == SHARDS
+    assert folders(copy) == ["00000-00003"]

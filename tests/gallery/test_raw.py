@@ -14,14 +14,13 @@ import pytest
 from PIL import Image
 
 from eyespot import sample
-from eyespot.gallery.indexing import index
 from eyespot.gallery.photos.kinds import SkippedFiles
 from eyespot.gallery.photos.pairs import BESIDE
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.raw import is_raw, reads_raw
 from eyespot.gallery.photos.sources import Labels, Root, Seen, scan_counting
 from eyespot.gallery.view import Gallery
-from eyespot.types import Encoder
+from tests.worlds import draw_photos, index_gallery
 from tests.worlds.dng import dng
 
 needs_rawpy = pytest.mark.skipif(not reads_raw(), reason="needs the extra [raw]")
@@ -60,32 +59,21 @@ def test_a_raw_photo_that_is_cut_or_too_large_is_refused_in_a_sentence(
     with pytest.raises(BadPicture):
         open_picture(dng(photo)[:5000])
     monkeypatch.setenv("EYESPOT_MAX_PIXELS", "20000")
-    with pytest.raises(BadPicture, match="over the limit"):
-        open_picture(dng(photo))
-    with pytest.raises(BadPicture, match="over the limit"):
-        open_picture(dng(None))
+    for data in (dng(photo), dng(None)):
+        with pytest.raises(BadPicture, match="over the limit"):
+            open_picture(data)
 
 
 @needs_rawpy
-def test_raw_photos_of_a_folder_are_indexed(photo: Image.Image, starter: Encoder, tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "IMG_7.DNG").write_bytes(dng(photo))
-    summary = index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
-
-    assert (summary.pictures, summary.failures, summary.looked.skipped.files) == (1, [], 0)
-
-
-@needs_rawpy
-def test_raw_photos_are_not_gone_where_the_extra_is_not_installed(
-    photo: Image.Image, starter: Encoder, tmp_path: Path
+def test_raw_photos_are_indexed_and_not_gone_where_the_extra_is_not_installed(
+    photo: Image.Image, tmp_path: Path
 ) -> None:
-    (tmp_path / "photos").mkdir()
-    for at in range(6):
-        photo.rotate(60 * at).save(tmp_path / "photos" / f"{at}.png")
+    photos = draw_photos(tmp_path / "photos", 6)
     for name in ("stays.dng", "goes.DNG"):
-        (tmp_path / "photos" / name).write_bytes(dng(photo.rotate(10 * len(name))))
-    index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
-    (tmp_path / "photos" / "goes.DNG").unlink()
+        (photos / name).write_bytes(dng(photo.rotate(10 * len(name))))
+    summary = index_gallery(tmp_path / "gallery", photos)
+    assert (summary.pictures, summary.failures, summary.looked.skipped.files) == (8, [], 0)
+    (photos / "goes.DNG").unlink()
     without = "import sys; sys.modules['rawpy'] = None; import eyespot.cli; eyespot.cli.main()"
     line = [sys.executable, "-c", without, "index", "-g", str(tmp_path / "gallery")]
     done = subprocess.run(line, capture_output=True, text=True, check=True)
@@ -104,29 +92,42 @@ def test_other_pictures_are_not_taken_for_raw_photos(photo: Image.Image, form: s
 # -- pairs ------------------------------------------------------------------------------------------------------
 
 
-def pair(folder: Path, photo: Image.Image, other: str, seconds: float) -> None:
+def looked(photo: Image.Image, folder: Path, other: str, seconds: float = 2, data: bytes = b"not read") -> SkippedFiles:
+    """What a look at a photo, IMG_1.jpg, and a file so many seconds younger leaves out; its label says the same."""
     folder.mkdir(exist_ok=True)
-    place = folder / f"{Path(other).stem}.jpg"
-    photo.save(place)
-    (folder / other).write_bytes(b"not read")
-    os.utime(place, (1e9, 1e9))
+    photo.save(folder / "IMG_1.jpg")
+    (folder / other).write_bytes(data)
+    os.utime(folder / "IMG_1.jpg", (1e9, 1e9))
     os.utime(folder / other, (1e9 + seconds, 1e9 + seconds))
-
-
-@pytest.mark.parametrize("other", ["IMG_1.CR2", "IMG_1.mov", "IMG_1.MP4"])
-def test_what_lies_beside_its_photo_is_one_item_with_it(photo: Image.Image, other: str, tmp_path: Path) -> None:
-    pair(tmp_path / "photos", photo, other, 2)
     skipped = SkippedFiles()
-    met = list(scan_counting(Root(str(tmp_path / "photos"), "folder"), skipped))
+    met = list(scan_counting(Root(str(folder), "folder"), skipped))
+    beside = [record for record in met if isinstance(record, Labels)]
+    assert beside == ([Labels("IMG_1.jpg", {BESIDE: other})] if skipped.left_out_texts() else [])
+    seen = [record.path for record in met if isinstance(record, Seen)]
+    assert "IMG_1.jpg" in seen and len(seen) + skipped.files + len(beside) == 2
+    return skipped
 
-    assert [record.path for record in met if isinstance(record, Seen)] == ["IMG_1.jpg"]
-    assert [record for record in met if isinstance(record, Labels)] == [Labels("IMG_1.jpg", {BESIDE: other})]
-    assert skipped.left_out_texts() == ["1 beside their photo"] and skipped.files == 0
+
+TOGETHER = ["1 beside their photo"]
 
 
-def test_a_photo_says_what_lies_beside_it(photo: Image.Image, starter: Encoder, tmp_path: Path) -> None:
-    pair(tmp_path / "photos", photo, "IMG_1.MOV", 2)
-    index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
+@pytest.mark.parametrize(
+    ("other", "seconds", "left_out"),
+    [
+        *((f"IMG_1.{ending}", 2, TOGETHER) for ending in ("CR2", "mov", "MP4")),
+        ("IMG_1.MOV", 3600, []),
+        ("IMG_2.MOV", 0, []),
+    ],
+)
+def test_what_lies_beside_its_photo_is_one_item_with_it(
+    photo: Image.Image, other: str, seconds: float, left_out: list[str], tmp_path: Path
+) -> None:
+    assert looked(photo, tmp_path, other, seconds).left_out_texts() == left_out
+
+
+def test_a_photo_says_what_lies_beside_it(photo: Image.Image, tmp_path: Path) -> None:
+    looked(photo, tmp_path / "photos", "IMG_1.MOV")
+    index_gallery(tmp_path / "gallery", tmp_path / "photos")
     gallery = Gallery(tmp_path / "gallery")
     (facts,) = gallery.view(gallery.stem()).facts([0])
 
@@ -148,38 +149,13 @@ def movie(seconds: float, version: int) -> bytes:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-@pytest.mark.parametrize(("seconds", "beside"), [(3, True), (18, False), (20_000, False)])
+@pytest.mark.parametrize(("seconds", "left_out"), [(3, TOGETHER), (18, []), (20_000, [])])
 def test_a_video_of_more_than_a_few_seconds_is_no_moment_of_its_poster(
-    photo: Image.Image, seconds: float, beside: bool, version: int, tmp_path: Path
+    photo: Image.Image, seconds: float, left_out: list[str], version: int, tmp_path: Path
 ) -> None:
-    pair(tmp_path / "photos", photo, "talk.mp4", 2)
-    (tmp_path / "photos" / "talk.mp4").write_bytes(movie(seconds, version))
-    os.utime(tmp_path / "photos" / "talk.mp4", (1e9, 1e9))
-    skipped = SkippedFiles()
-    met = list(scan_counting(Root(str(tmp_path / "photos"), "folder"), skipped))
-
-    assert skipped.left_out_texts() == (["1 beside their photo"] if beside else [])
-    assert any(isinstance(record, Labels) for record in met) == beside
+    assert looked(photo, tmp_path, "IMG_1.mp4", data=movie(seconds, version)).left_out_texts() == left_out
 
 
 @pytest.mark.parametrize("cut", [0, 7, 12, 5030, 5060])
 def test_a_video_whose_header_says_no_length_is_a_moment(photo: Image.Image, cut: int, tmp_path: Path) -> None:
-    pair(tmp_path / "photos", photo, "talk.mp4", 2)
-    (tmp_path / "photos" / "talk.mp4").write_bytes(movie(18, 0)[:cut])
-    os.utime(tmp_path / "photos" / "talk.mp4", (1e9, 1e9))
-    skipped = SkippedFiles()
-    list(scan_counting(Root(str(tmp_path / "photos"), "folder"), skipped))
-
-    assert skipped.left_out_texts() == ["1 beside their photo"]
-
-
-@pytest.mark.parametrize(("other", "seconds"), [("IMG_1.MOV", 3600), ("IMG_2.MOV", 0)])
-def test_another_name_or_hour_is_another_file(photo: Image.Image, other: str, seconds: float, tmp_path: Path) -> None:
-    pair(tmp_path / "photos", photo, "IMG_1.MOV", 3600)
-    (tmp_path / "photos" / other).touch()
-    os.utime(tmp_path / "photos" / other, (1e9 + seconds, 1e9 + seconds))
-    skipped = SkippedFiles()
-    met = list(scan_counting(Root(str(tmp_path / "photos"), "folder"), skipped))
-
-    seen = {record.path for record in met if isinstance(record, Seen)}
-    assert skipped.left_out_texts() == [] and (other in seen or skipped.files == 1)
+    assert looked(photo, tmp_path, "IMG_1.mp4", data=movie(18, 0)[:cut]).left_out_texts() == TOGETHER

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -20,15 +18,14 @@ from hypothesis import HealthCheck, given, settings
 pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
 
 import eyespot
-from eyespot import rooms
 from eyespot.gallery import disk
-from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.integrity import faults
 from eyespot.gallery.remote import MANIFEST, OURS, address_of, copies, fetch, publish
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
 from tests.examples import examples
-from tests.worlds import draw
+from tests.made_once import made_once
+from tests.wording import raises
+from tests.worlds import draw, draw_photos, index_gallery
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,19 +36,25 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(folder: Path, photos: int = 6) -> Path:
-    for seed in range(photos):
-        draw(folder / "photos" / f"{seed}.png", seed)
+    draw_photos(folder / "photos", photos, name="{}.png")
     return update(folder)
 
 
 def update(folder: Path) -> Path:
-    index(folder / "gallery", [str(folder / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=3))
+    index_gallery(folder / "gallery", folder / "photos", shard_rows=3)
     return folder / "gallery"
 
 
+def copied(folder: Path, photos: int = 6) -> Path:
+    """The same for tests that index no more."""
+    made = made_once(f"published {photos}", lambda place: make(place, photos))
+    return Path(shutil.copytree(made / "gallery", folder / "gallery"))
+
+
 def contents(gallery: Path) -> dict[str, bytes]:
-    """What a gallery is: its files by name."""
-    files = (path for path in gallery.rglob("*") if path.is_file())
+    """What a gallery is: its files by name, without those of shards that were merged."""
+    merged = {place.name for place in disk.merged_paths(gallery)}
+    files = (path for path in gallery.rglob("*") if path.is_file() and path.parent.name not in merged)
     named = {path.relative_to(gallery).as_posix(): path for path in files}
     return {name: path.read_bytes() for name, path in named.items() if OURS.fullmatch(name)}
 
@@ -65,75 +68,34 @@ def names(query: str, gallery: Path | str) -> list[str]:
     return [hit.image for hit in run["q"]]
 
 
-def test_a_copy_finds_what_the_gallery_finds(tmp_path: Path) -> None:
+def test_a_copy_finds_what_the_gallery_finds_and_only_what_is_new_is_sent_and_fetched(tmp_path: Path) -> None:
     gallery = make(tmp_path)
     done = publish(gallery, at(tmp_path))
-
-    assert done.sent == len(contents(gallery)) and done.known == 0
-    assert names("green stripes", at(tmp_path)) == names("green stripes", gallery)
-    assert contents(fetch(at(tmp_path))) == contents(gallery)
-
-
-def test_only_what_is_new_is_sent_and_fetched(tmp_path: Path) -> None:
-    gallery = make(tmp_path)
-    publish(gallery, at(tmp_path))
+    assert (done.sent, done.known) == (len(contents(gallery)), 0)
     copy = fetch(at(tmp_path))
     before = {path: path.stat().st_ino for path in copy.glob("shards/*/*")}
     draw(tmp_path / "photos" / "new.png", 99)
     update(tmp_path)
 
     again = publish(gallery, at(tmp_path))
-    fetch(at(tmp_path))
 
+    assert names("green stripes", at(tmp_path)) == names("green stripes", gallery)
     fresh = [name for name in contents(gallery) if (copy / name) not in before]
     assert again.sent == len(fresh) and again.known == len(before)
     assert {path: path.stat().st_ino for path in before} == before
-    assert contents(copy) == contents(gallery)
+    assert contents(fetch(at(tmp_path))) == contents(copy) == contents(gallery)
 
 
 def test_several_read_a_copy_that_is_current_and_one_brings_it_up_to_date(tmp_path: Path) -> None:
-    gallery = make(tmp_path, 3)
+    gallery = copied(tmp_path, 3)
     publish(gallery, at(tmp_path))
     copy = fetch(at(tmp_path))
     with locked(copy):
         assert fetch(at(tmp_path)) == copy
         next(copy.glob("shards/*/*.npy")).unlink()
-        with pytest.raises(EyespotError, match="another eyespot is writing"):
+        with pytest.raises(EyespotError):
             fetch(at(tmp_path))
     assert contents(fetch(at(tmp_path))) == contents(gallery)
-
-
-def test_what_is_made_in_a_copy_stays_and_what_is_gone_goes(tmp_path: Path) -> None:
-    gallery = make(tmp_path)
-    publish(gallery, at(tmp_path))
-    copy = fetch(at(tmp_path))
-    (copy / "ledger.sqlite").write_bytes(b"mine")
-    last = disk.shard_paths(gallery)[-1]
-    disk.clear_shard(gallery, int(last.name))
-    publish(gallery, at(tmp_path))
-    fetch(at(tmp_path))
-
-    assert (copy / "ledger.sqlite").read_bytes() == b"mine"
-    assert [shard.name for shard in disk.shard_paths(copy)] == [shard.name for shard in disk.shard_paths(gallery)]
-
-
-def test_a_copy_that_was_damaged_here_is_fetched_again(tmp_path: Path) -> None:
-    """Nothing can be embedded in a copy; the way out is another, and the checksums have come along."""
-    publish(make(tmp_path), at(tmp_path))
-    copy = fetch(at(tmp_path))
-    before = contents(copy)
-    place = next(copy.glob("shards/00001/*.npy"))
-    place.write_bytes(place.read_bytes()[:-1] + b"x")
-    (fault,) = faults(copy, lambda _what, _done, _total: None)
-    place.write_bytes(b"")
-    with pytest.raises(EyespotError, match=f"delete {place.parent} and search again, which fetches it anew"):
-        disk.map_vectors(place.parent, place.stem)
-
-    shutil.rmtree(place.parent)
-    fetch(at(tmp_path))
-
-    assert (fault.shard, fault.reason) == ("00001", "its bytes are not those that were written")
-    assert contents(copy) == before
 
 
 def test_a_damaged_file_is_refused_and_the_old_copy_stays(tmp_path: Path) -> None:
@@ -153,24 +115,29 @@ def test_a_damaged_file_is_refused_and_the_old_copy_stays(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "name, where",
+    ("name", "where"),
     [
         ("../outside.toml", "../outside.toml"),
         ("shards/0/../../x.npy", "shards/0/../../x.npy"),
         ("shards/00000/a.npy", "../secret/a.npy"),
-        ("shards/00000/a.npy", "shards/00000/../../../a.npy"),
         ("/etc/passwd", "/etc/passwd"),
         ("ledger.sqlite", "ledger.sqlite"),
-        ("index.sqlite", "index.sqlite"),
         ("shards/00000/.hidden", "shards/00000/.hidden"),
-        ("shards/00000/a.npy", "shards/00000/.a.npy"),
+        ("shards/00000/iteMs.parquet", None),
+        ("a time beyond all clocks", None),
     ],
 )
-def test_a_manifest_cannot_lead_out_of_the_gallery(tmp_path: Path, name: str, where: str) -> None:
-    publish(make(tmp_path, 1), at(tmp_path))
+def test_a_manifest_cannot_lead_out_of_the_gallery(tmp_path: Path, name: str, where: str | None) -> None:
+    publish(copied(tmp_path, 1), at(tmp_path))
     manifest = tmp_path / "store" / MANIFEST
     payload = json.loads(manifest.read_text())
-    payload["files"][name] = [where, 1, "00", 0]
+    items = "shards/00000/items.parquet"
+    if where is not None:
+        payload["files"][name] = [where, 1, "00", 0]
+    elif name.startswith("a time"):
+        payload["files"][items][3] = 10**30
+    else:
+        payload["files"][name] = payload["files"].pop(items)
     manifest.write_text(json.dumps(payload))
 
     with pytest.raises(EyespotError, match="is damaged"):
@@ -178,32 +145,33 @@ def test_a_manifest_cannot_lead_out_of_the_gallery(tmp_path: Path, name: str, wh
     assert not [path for path in copies().rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "files": {"gallery.toml": 3}, "judgements": 0}'])
-def test_what_is_no_manifest_is_told(tmp_path: Path, text: str) -> None:
+NO_FILES = '{"format": 1, "files": {"gallery.toml": 3}, "judgements": 0}'
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        *((text, "damaged") for text in ("", "[]", "{}", NO_FILES)),
+        ('{"format": 2, "files": {}, "judgements": 0}', "newer"),
+    ],
+)
+def test_what_is_no_manifest_or_a_newer_one_is_told(tmp_path: Path, text: str, word: str) -> None:
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / MANIFEST).write_text(text)
-    with pytest.raises(EyespotError, match="is damaged"):
-        fetch(at(tmp_path))
-
-
-def test_a_newer_format_is_refused(tmp_path: Path) -> None:
-    publish(make(tmp_path, 1), at(tmp_path))
-    manifest = tmp_path / "store" / MANIFEST
-    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
-    with pytest.raises(EyespotError, match="newer eyespot"):
+    with pytest.raises(EyespotError, match=word):
         fetch(at(tmp_path))
 
 
 def test_addresses_that_cannot_be_used_cost_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no gallery is published at"):
+    with raises(UsageError):
         fetch(at(tmp_path))
-    with pytest.raises(UsageError, match="no address that fsspec knows"):
+    with raises(UsageError):
         fetch("nosuch://place/gallery")
-    with pytest.raises(UsageError, match="there is no gallery"):
+    with raises(UsageError):
         publish(tmp_path / "none", at(tmp_path))
     (tmp_path / "store").write_text("a file")
     with pytest.raises(EyespotError, match="cannot be used"):
-        publish(make(tmp_path, 1), at(tmp_path))
+        publish(copied(tmp_path, 1), at(tmp_path))
 
 
 def test_vectors_that_lie_elsewhere_are_not_published(tmp_path: Path) -> None:
@@ -212,7 +180,7 @@ def test_vectors_that_lie_elsewhere_are_not_published(tmp_path: Path) -> None:
 
     np.save(tmp_path / "vectors.npy", np.eye(3, 512, dtype=np.float32))
     take_in(tmp_path / "gallery", npy.source([tmp_path / "vectors.npy"]), "starter", InPlace())
-    with pytest.raises(UsageError, match="--copy"):
+    with raises(UsageError):
         publish(tmp_path / "gallery", at(tmp_path))
 
 
@@ -281,32 +249,7 @@ def test_killed_anywhere_it_ends_in_the_same(tmp_path: Path, what: str) -> None:
             process.stdout.readline()
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        time.sleep(0.01)
     subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
 
     assert contents(fetch(at(tmp_path), copy)) == contents(gallery)
     assert names("green stripes", copy) == names("green stripes", gallery)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", [1, 2])
-def test_killed_at_random_moments_a_fetch_ends_in_what_is_published(tmp_path: Path, seed: int) -> None:
-    """Two states are published in turn, and a copy is killed at some moment on its way from one to the other."""
-    gallery, copy, moments = make(tmp_path, 9), tmp_path / "copy", random.Random(seed)
-    shutil.copytree(gallery, tmp_path / "other")
-    (tmp_path / "photos" / "0.png").unlink()
-    draw(tmp_path / "photos" / "new.png", 99)
-    update(tmp_path)
-    line = [sys.executable, "-c", KILLED, "fetch", str(copy), at(tmp_path)]
-    for turn in range(4):
-        last = [gallery, tmp_path / "other"][turn % 2]
-        publish(last, at(tmp_path))
-        process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(moments.uniform(0, 0.03))
-        process.kill()
-        process.communicate()
-
-    assert contents(fetch(at(tmp_path), copy)) == contents(last)
-    assert names("green stripes", copy) == names("green stripes", last)

@@ -12,118 +12,109 @@ import tiny_models
 
 import eyespot
 from eyespot import rooms
-from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder, UsageError
-from tests.worlds import draw
+from tests.worlds import draw, draw_photos, index_gallery
 
 
 @pytest.fixture(scope="module")
-def tiny_clip(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
     folder = tiny_models.hf_clip(tmp_path_factory.mktemp("clip"))
     encoder: Encoder = rooms.load("encoders", f"hf:{folder}", device="cpu")
     return encoder
 
 
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return draw_photos(tmp_path / "photos", 5)
+
+
+@pytest.fixture
+def gallery(tmp_path: Path, photos: Path) -> Path:
+    """Five photos in one space."""
+    index_gallery(tmp_path / "my gallery", photos, shard_rows=3)
+    return tmp_path / "my gallery"
+
+
+def found(gallery: Path, encoder: Encoder | str) -> int:
+    """How many photos a search in a space finds."""
+    name = encoder if isinstance(encoder, str) else encoder.space.encoder
+    return len(eyespot.open(gallery, name).search("stripes", k=50).image)
+
+
+def vectors(gallery: Path, encoder: Encoder | str) -> np.ndarray:
+    name = encoder if isinstance(encoder, str) else encoder.space.encoder
+    return np.concatenate([np.array(block) for block in eyespot.open(gallery, name).view.blocks])
+
+
 def test_a_second_encoder_is_added_and_both_are_kept_up_to_date(
-    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
+    tmp_path: Path, photos: Path, gallery: Path, clip: Encoder
 ) -> None:
-    gallery = tmp_path / "gallery"
-    index(gallery, [str(photos)], [starter], Options(shard_rows=4))
-    before = [np.array(block) for block in eyespot.open(gallery).view.blocks]
-    added = index(gallery, [], [tiny_clip], Options())
+    before = vectors(gallery, "starter")
+    added = index_gallery(gallery, encoders=[clip])
+    index_gallery(tmp_path / "first", photos, encoders=[clip])
+    assert np.array_equal(vectors(gallery, clip), vectors(tmp_path / "first", clip))
     draw(photos / "new.jpg", 99)
-    later = index(gallery, [], [starter, tiny_clip], Options())
+    later = index_gallery(gallery, encoders=["starter", clip])
 
-    assert (added.embedded, later.embedded) == (9, 1)
-    assert Gallery(gallery).encoders == ["starter", tiny_clip.space.encoder]
-    for name in Gallery(gallery).encoders:
-        collection = eyespot.open(gallery, name)
-        assert len(collection.search("stripes", k=50).image) == 10
-        assert collection.view.blocks[0].shape[1] == collection.view.space.dim
-    after = eyespot.open(gallery).view.blocks
-    assert all(np.array_equal(old, new) for old, new in zip(before, after, strict=False))
-
-
-def test_vectors_of_a_space_added_later_are_those_of_the_encoder(
-    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
-) -> None:
-    index(tmp_path / "later", [str(photos)], [starter], Options())
-    index(tmp_path / "later", [], [tiny_clip], Options())
-    index(tmp_path / "first", [str(photos)], [tiny_clip], Options())
-
-    (later,), (first,) = (
-        eyespot.open(tmp_path / name, tiny_clip.space.encoder).view.blocks for name in ("later", "first")
-    )
-    np.testing.assert_array_equal(later, first)
+    assert (added.embedded, later.embedded) == (5, 1)
+    assert Gallery(gallery).encoders == ["starter", clip.space.encoder]
+    assert found(gallery, "starter") == found(gallery, clip) == 6
+    assert np.array_equal(vectors(gallery, "starter")[:5], before)
+    assert vectors(gallery, clip).shape == (6, clip.space.dim)
 
 
 def test_pictures_without_vectors_in_one_space_are_counted_and_filled_later(
-    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
+    photos: Path, gallery: Path, clip: Encoder
 ) -> None:
-    gallery = tmp_path / "my gallery"
-    index(gallery, [str(photos)], [starter, tiny_clip], Options())
+    index_gallery(gallery, encoders=[clip])
     draw(photos / "new.jpg", 99)
-    index(gallery, [], [starter], Options())
+    index_gallery(gallery)
 
-    run = eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50)
-    assert len(run.image) == 9
+    run = eyespot.open(gallery, clip.space.encoder).search("stripes", k=50)
+    assert len(run.image) == 5
     (notice,) = [note for note in run.notes if "not searched: 1;" in note]
     assert shlex.split(notice.partition(" with: ")[2]) == ["eyespot", "index", "-g", str(gallery)]
-    index(gallery, [], [starter, tiny_clip], Options())
-    assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 10
+    index_gallery(gallery, encoders=["starter", clip])
+    assert found(gallery, clip) == 6
 
 
-def test_a_picture_gone_before_its_second_vector_is_left_out_until_it_is_back(
-    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
+def test_a_picture_that_cannot_be_read_for_its_second_vector_is_left_out_until_it_is_back(
+    tmp_path: Path, photos: Path, gallery: Path, clip: Encoder
 ) -> None:
-    gallery = tmp_path / "gallery"
-    index(gallery, [str(photos)], [starter], Options())
-    backup = (photos / "photo1.jpg").read_bytes()
-    (photos / "photo1.jpg").write_bytes(b"damaged")
+    backup = (photos / "1.jpg").read_bytes()
+    (photos / "1.jpg").write_bytes(b"damaged")
     (tmp_path / "elsewhere").mkdir()
-    index(gallery, [str(tmp_path / "elsewhere")], [tiny_clip], Options())  # the damage is not seen: no root is scanned
+    index_gallery(gallery, tmp_path / "elsewhere", encoders=[clip])  # the damage is not seen: no root is scanned
+    before = vectors(gallery, clip)
+    assert found(gallery, clip) == before.any(axis=1).sum() == 4
 
-    assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 8
-    (photos / "photo1.jpg").write_bytes(backup)
-    index(gallery, [], [starter, tiny_clip], Options(retry_failed=True))
-    assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 9
-
-
-def test_trying_again_keeps_the_vectors_of_what_cannot_be_read_now(
-    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
-) -> None:
-    gallery = tmp_path / "gallery"
-    index(gallery, [str(photos)], [starter], Options())
-    (photos / "photo1.jpg").rename(tmp_path / "away.jpg")
-    index(gallery, [], [tiny_clip], Options())
-    before = np.array(eyespot.open(gallery, tiny_clip.space.encoder).view.blocks[0])
     photos.rename(tmp_path / "unplugged")
-    index(gallery, [], [tiny_clip], Options(retry_failed=True))
+    index_gallery(gallery, encoders=[clip], retry_failed=True)
+    assert np.array_equal(vectors(gallery, clip), before)
 
-    np.testing.assert_array_equal(eyespot.open(gallery, tiny_clip.space.encoder).view.blocks[0], before)
-    assert before.any(axis=1).sum() == 8
+    (tmp_path / "unplugged").rename(photos)
+    (photos / "1.jpg").write_bytes(backup)
+    index_gallery(gallery, encoders=["starter", clip], retry_failed=True)
+    assert found(gallery, clip) == 5
 
 
-def test_a_picture_is_read_from_whichever_of_its_paths_is_there(
-    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
-) -> None:
-    gallery = tmp_path / "gallery"
+def test_a_picture_is_read_from_whichever_of_its_paths_is_there(tmp_path: Path, photos: Path, clip: Encoder) -> None:
     shutil.copytree(photos, tmp_path / "a copy")
-    index(gallery, [str(tmp_path / "a copy"), str(photos)], [starter], Options())
+    index_gallery(tmp_path / "gallery", tmp_path / "a copy", photos)
     (tmp_path / "a copy").rename(tmp_path / "unplugged")
-    index(gallery, [], [tiny_clip], Options())
+    index_gallery(tmp_path / "gallery", encoders=[clip])
 
-    assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 9
+    assert found(tmp_path / "gallery", clip) == 5
 
 
 def test_a_model_in_a_folder_is_named_from_the_current_folder_too(
-    tmp_path: Path, photos: Path, tiny_clip: Encoder, monkeypatch: pytest.MonkeyPatch
+    gallery: Path, clip: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index(tmp_path / "gallery", [str(photos)], [tiny_clip], Options())
-    folder = Path(tiny_clip.space.encoder.removeprefix("hf:"))
+    index_gallery(gallery, encoders=[clip])
+    folder = Path(clip.space.encoder.removeprefix("hf:"))
     monkeypatch.chdir(folder.parent)
 
-    assert eyespot.open(tmp_path / "gallery", f"hf:{folder.name}").view.space.encoder == tiny_clip.space.encoder
-    with pytest.raises(UsageError, match="no vectors of hf:other"):
-        eyespot.open(tmp_path / "gallery", "hf:other")
+    assert eyespot.open(gallery, f"hf:{folder.name}").view.space.encoder == clip.space.encoder
+    with pytest.raises(UsageError, match="hf:other"):
+        eyespot.open(gallery, "hf:other")
