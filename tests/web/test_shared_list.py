@@ -49,15 +49,3 @@ def test_all_who_come_to_the_end_of_a_list_at_once_get_photos_of_what_it_grows_b
         shown = [len(one.get("/annotate/photos", params=TEAM).json()["photos"]) for one in others]
 
     assert shown == handed and 0 not in handed
-
-
-@pytest.mark.long
-def test_at_the_end_of_a_list_that_does_not_go_on_nobody_gets_more(tmp_path: Path) -> None:
-    with AnnotationStore(world.gallery(tmp_path, 30, 10) / "ledger.sqlite") as store:
-        store.take_in([AnnotationQuery("1", world.WORDS, {})])
-        list_nearest(store, "1", Collection(tmp_path / "gallery"), 30)
-    with at_this_machine(ServerSettings(tmp_path / "gallery", cache=None)) as client:
-        ada = person(client, "Ada")
-        handed = [ada.post("/annotate/grow", params=TEAM).json()["new"] for _ in range(3)]
-
-    assert handed == [24, 6, 0]

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from eyespot import rooms, sample
-from eyespot.gallery.indexing import Options, index
+from eyespot import sample
 from eyespot.gallery.videos.addresses import frame_of, reads_video, title_of
 from eyespot.web import Access, Role, ServerSettings
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.worlds import index_gallery
 from tests.worlds.clips import clip
 
 pytestmark = pytest.mark.skipif(not reads_video(), reason="needs the extra [video]")
@@ -27,7 +27,7 @@ def films(tmp_path: Path) -> Path:
     pictures = [Image.open(place).convert("RGB") for place in places[:3]]
     clip(tmp_path / "films" / "tour.mp4", pictures[:2], 3)
     pictures[2].save(tmp_path / "films" / "still.jpg")
-    index(tmp_path / "gallery", [str(tmp_path / "films")], [rooms.load("encoders", "starter")], Options(workers=1))
+    index_gallery(tmp_path / "gallery", tmp_path / "films")
     return tmp_path / "films"
 
 
@@ -63,6 +63,11 @@ def test_the_page_of_a_hit_has_a_player_and_a_picture_has_none(films: Path, serv
         assert ("<video" in pages[item["path"]]) == ("video" in item)
         assert item.get("video", "") in pages[item["path"]]
     assert "tour 00:00:0" in "".join(pages.values())
+    reader = from_afar(served, TOKENS[Role.READER])
+    page = reader.get(f"/photo/{next(item['id'] for item in items if 'video' in item)}")
+    assert "<video" not in page.text and "/v1/videos/" not in page.text and "<img" in page.text
+    tiles = client.get("/v1/search", params={"q": "a photo"}).json()["items"]
+    assert sorted(item["others"] for item in tiles) == [0, 1]
 
 
 def test_the_originals_of_frames_are_pictures_by_name(films: Path, served: ServerSettings) -> None:
@@ -79,25 +84,6 @@ def test_the_originals_of_frames_are_pictures_by_name(films: Path, served: Serve
 
     assert original.headers["content-type"] == "image/jpeg"
     assert 'filename="tour 00_00_00.jpg"' in original.headers["content-disposition"]
-
-
-def test_who_may_not_open_originals_sees_a_frame_as_a_picture(films: Path, served: ServerSettings) -> None:
-    reader = from_afar(served, TOKENS[Role.READER])
-    items = reader.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()["items"]
-    frame = next(item for item in items if frame_of(item["path"]))
-    page = reader.get(f"/photo/{frame['id']}")
-
-    assert page.status_code == 200 and "<video" not in page.text and "/v1/videos/" not in page.text
-    assert "<img" in page.text
-
-
-def test_frames_have_thumbnails_and_one_stands_for_the_video(films: Path, served: ServerSettings) -> None:
-    client = at_this_machine(served)
-    items = client.get("/v1/search", params={"q": "a photo"}).json()["items"]
-
-    assert sorted(item["others"] for item in items) == [0, 1]
-    for item in items:
-        assert client.get(item["thumbnail"]).headers["content-type"] == "image/jpeg"
 
 
 def test_only_who_may_come_in_gets_it_and_only_what_was_indexed(films: Path, served: ServerSettings) -> None:
