@@ -19,7 +19,7 @@ from eyespot.web import ServerSettings, application, read_named
 from tests.web.conftest import at_this_machine
 from tests.wording import raises
 from tests.worlds import index_gallery
-from tests.worlds.adapters import HARMFUL, checkpoint
+from tests.worlds.adapters import checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,6 @@ def test_a_search_through_an_adapter_gives_what_the_command_line_gives(
     adapted: TestClient, gallery: Path, birds: Path
 ) -> None:
     payload = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "limit": 20}).json()
-
     expected = eyespot.open(gallery).search("red stripes", k=20, adapt=birds)
     assert [item["id"] for item in payload["items"]] == list(expected.image)
     assert (payload["exact"], "adapter=birds" in payload["link"]) == (True, True)
@@ -48,10 +47,8 @@ def test_a_search_through_an_adapter_gives_what_the_command_line_gives(
 def test_a_static_adapter_is_searched_too(settings: ServerSettings, gallery: Path, tmp_path: Path) -> None:
     rng, dim = np.random.default_rng(0), eyespot.open(gallery).view.space.dim
     save(tmp_path, Linear(rng.normal(size=(9, dim)).astype(np.float32), np.ones(9, np.float32), "starter"))
-
     with at_this_machine(replace(settings, adapters=(("ta", f"linear:{tmp_path}"),))) as client:
         payload = client.get("/v1/search", params={"q": "red stripes", "adapter": "ta"}).json()
-
     expected = eyespot.open(gallery).search("red stripes", k=len(payload["items"]), adapt=f"linear:{tmp_path}")
     assert [item["id"] for item in payload["items"]] == list(expected.image) and payload["exact"]
 
@@ -76,7 +73,6 @@ def test_an_adapted_search_reads_the_codes_beside_the_vectors(
 def test_an_adapted_search_may_be_expanded(adapted: TestClient, gallery: Path, birds: Path) -> None:
     """Its two scans take turns with those of others, and not with each other."""
     answer = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "neighbours": 3, "limit": 20})
-
     collection = eyespot.open(gallery)
     options = StageOptions(20, collection.allowed(), birds, neighbours=3)
     expected = chain_of(collection, options)([collection.query("red stripes")])
@@ -87,7 +83,6 @@ def test_an_adapted_search_may_be_expanded(adapted: TestClient, gallery: Path, b
 @pytest.mark.parametrize("name", ["fishes", "{birds}", "../birds"])
 def test_only_names_that_were_allowed_are_adapters(adapted: TestClient, birds: Path, name: str) -> None:
     answer = adapted.get("/v1/search", params={"q": "stripes", "adapter": name.format(birds=birds)})
-
     assert (answer.status_code, "birds" in answer.json()["detail"]) == (422, True)
 
 
@@ -97,7 +92,6 @@ def test_a_checkpoint_of_another_space_is_refused_at_the_start(
 ) -> None:
     own = eyespot.open(settings.gallery).view.space.dim
     folder = checkpoint(tmp_path / "other", dim or own, encoder)
-
     with raises(UsageError):
         application(replace(settings, adapters=(("other", str(folder)),)))
 
@@ -107,13 +101,3 @@ def test_what_the_command_line_says_of_them_is_read() -> None:
     for wrong in (["birds"], ["=a"], ["birds="], ["a=1", "a=2"], ["x" * 61 + "=a"]):
         with raises(UsageError):
             read_named("--adapt", wrong)
-
-
-def test_a_checkpoint_that_was_worse_is_warned_of_in_its_answers(settings: ServerSettings, tmp_path: Path) -> None:
-    dim = eyespot.open(settings.gallery).view.space.dim
-    folder = checkpoint(tmp_path / "worse", dim, "starter", HARMFUL)
-    with at_this_machine(replace(settings, adapters=(("worse", str(folder)),))) as client:
-        payload = client.get("/v1/search", params={"q": "red stripes", "adapter": "worse"}).json()
-        plain = client.get("/v1/search", params={"q": "red stripes"}).json()
-
-    assert [sum("found less" in note for note in page["notes"]) for page in (payload, plain)] == [1, 0]

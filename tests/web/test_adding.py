@@ -66,7 +66,6 @@ def test_a_folder_is_indexed_with_its_failures_and_then_searched(client: TestCli
     answer = client.post("/add/folder", data={"path": f" {photos} "}, follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (303, "/add")
     state = finish(client)
-
     assert "6 photos added" in state and "1 file could not be read" in state
     assert re.search(r"broken\.jpg</span>: [a-z]", state.replace("<wbr>", ""))
     assert total(client) == 6
@@ -86,7 +85,6 @@ def test_what_is_no_folder_of_photos_is_told(client: TestClient, empty: ServerSe
     given = {"path": path.format(gallery=empty.gallery)}
     answer = client.post("/add/folder", data=given)
     page = client.post("/add/folder", data=given, headers={"Accept": "text/html"})
-
     assert (answer.status_code, why in answer.json()["detail"]) == (422, True)
     assert (page.status_code, why in page.text.lower(), "Index this folder" in page.text) == (422, True, True)
 
@@ -109,7 +107,6 @@ def test_photos_that_are_brought_are_kept_in_the_gallery_and_found(empty: Server
             assert bring(owner, f"{seed}.jpg", (photos / f"{seed}.jpg").read_bytes()).status_code == 201
         owner.post("/add/uploads")
         finish(owner)
-
         assert total(owner) == 3
         assert sorted(place.name for place in (empty.gallery / "uploads").iterdir()) == ["0.jpg", "1.jpg", "2.jpg"]
 
@@ -129,7 +126,6 @@ def test_photos_that_are_brought_are_kept_in_the_gallery_and_found(empty: Server
 )
 def test_a_name_leads_nowhere_else(tmp_path: Path, name: str, filename: str) -> None:
     data = (draw_photos(tmp_path / "from", 1) / "0.jpg").read_bytes()
-
     assert write_photo(tmp_path / "to", name, data, 1 << 20) == filename
     assert [place.name for place in (tmp_path / "to").iterdir()] == [filename]
 
@@ -137,7 +133,6 @@ def test_a_name_leads_nowhere_else(tmp_path: Path, name: str, filename: str) -> 
 def test_another_photo_of_the_same_name_does_not_replace_the_first(client: TestClient, photos: Path) -> None:
     first, second = ((photos / f"{seed}.jpg").read_bytes() for seed in (0, 1))
     names = [bring(client, "a.jpg", data).json()["added"][0] for data in (first, second, first)]
-
     assert names[0] == names[2] == "a.jpg" and re.fullmatch(r"a-[0-9a-f]{8}\.jpg", names[1])
 
 
@@ -177,7 +172,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_folders_of_the_home_are_listed_with_the_photos_in_them(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures = Folder(str(home / "Pictures"), "Pictures", 1)
-
     assert list_folders(None) == (Folder(str(home), "home", 0), None, [pictures])
     year = Folder(str(home / "Pictures" / "2021"), "2021", 0)
     assert list_folders(pictures.path) == (pictures, str(home), [year])

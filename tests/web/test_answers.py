@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from eyespot.web import ServerSettings
-from tests.command import run_eyespot
-from tests.web.conftest import Ask, at_this_machine
-from tests.worlds import draw
+from tests.web.conftest import Ask
 
 
 @pytest.mark.parametrize(
@@ -20,7 +16,6 @@ from tests.worlds import draw
 )
 def test_a_wrong_method_is_told_all_that_would_do(client: TestClient, path: str, allowed: str) -> None:
     answer = client.put(path)
-
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
@@ -33,27 +28,9 @@ def test_a_wrong_method_is_told_all_that_would_do(client: TestClient, path: str,
 )
 def test_a_truth_value_is_no_number(client: TestClient, path: str, body: dict[str, Any], field: str) -> None:
     answer = client.post(path, json=body)
-
     assert (answer.status_code, field in answer.json()["detail"]) == (422, True)
 
 
 def test_very_heavy_and_very_light_weights_are_counted_without_warnings(search: Ask) -> None:
     ids = [[item["id"] for item in search(q=q)["items"]] for q in ("1" + "0" * 45 + ":discs", "discs")]
-
     assert ids[0] == ids[1]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("query", ["/", "/?q=stripes"])
-def test_an_empty_gallery_says_how_to_fill_it(tmp_path: Path, query: str) -> None:
-    (tmp_path / "photos").mkdir()
-    line = ("index", tmp_path / "photos", "-g", tmp_path / "gallery", "-e", "starter")
-    run_eyespot(*line)
-    with at_this_machine(ServerSettings(tmp_path / "gallery")) as client:
-        empty = client.get(query, headers={"Accept": "text/html"}).text
-        draw(tmp_path / "photos" / "a.jpg", 1)
-        run_eyespot(*line)
-        filled = client.get(query, headers={"Accept": "text/html"}).text
-
-    assert 'href="/add">Add photos</a>' in empty
-    assert filled.count('class="tile ') == 1

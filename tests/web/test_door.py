@@ -24,7 +24,7 @@ from eyespot.web._problems import Problem
 from eyespot.web._security import LoginThrottle, answer_within
 from eyespot.web.found.snapshot import PicturePlace
 from eyespot.web.pictures.thumbnails import bytes_of
-from tests.web.conftest import TOKENS, Ask, at_this_machine, from_afar
+from tests.web.conftest import TOKENS, at_this_machine, from_afar
 from tests.wording import raises
 
 
@@ -47,7 +47,6 @@ def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_we
 )
 def test_signing_in_leads_to_no_other_site(settings: ServerSettings, next: str) -> None:
     let_in = from_afar(settings).post("/login", data={"token": TOKENS[Role.READER], "next": next})
-
     assert let_in.headers["location"] == "/"
 
 
@@ -98,7 +97,6 @@ def test_guesses_of_many_addresses_take_bounded_memory() -> None:
     guesses = LoginThrottle(most=1, addresses=50)
     for number in range(500):
         guesses.note(str(number), b"x")
-
     assert [number for number in range(500) if guesses.wait(str(number))] == list(range(450, 500))
 
 
@@ -125,7 +123,6 @@ def test_only_this_machine_comes_in_without_a_token(
 ) -> None:
     here = replace(settings, hosts=())
     client = from_afar(here, base_url=host, client=(address, 4000))
-
     assert client.get("/v1/items", headers=headers).status_code == status
 
 
@@ -136,18 +133,15 @@ def test_behind_a_proxy_this_machine_answers_by_all_its_names_and_needs_a_token_
 ) -> None:
     behind = replace(settings, hosts=names, trust_loopback=False)
     here = {"base_url": f"http://{name}", "client": ("127.0.0.1", 1)}
-
     with_token = [from_afar(behind, TOKENS[Role.READER], **here).get(path) for path in ("/healthz", "/v1/items")]
-
     assert [answer.status_code for answer in with_token] == [200, 200]
     assert from_afar(behind, **here).get("/v1/items", headers={"Accept": "*/*"}).status_code == 401
 
 
-@pytest.mark.parametrize("headers", [{}, {"Origin": "http://127.0.0.1"}, {"Sec-Fetch-Site": "same-origin"}])
-def test_programs_and_its_own_pages_act_here(client: TestClient, headers: dict[str, str]) -> None:
-    answer = client.post("/v1/pictures", files={"picture": ("a.png", png(8, 8), "image/png")}, headers=headers)
-
-    assert answer.status_code == 201
+def test_programs_and_its_own_pages_act_here(client: TestClient) -> None:
+    for headers in ({}, {"Origin": "http://127.0.0.1"}, {"Sec-Fetch-Site": "same-origin"}):
+        answer = client.post("/v1/pictures", files={"picture": ("a.png", png(8, 8), "image/png")}, headers=headers)
+        assert answer.status_code == 201, headers
 
 
 def test_every_answer_forbids_scripts_frames_and_sniffing(client: TestClient) -> None:
@@ -193,7 +187,6 @@ def bomb() -> bytes:
 )
 def test_what_is_no_whole_picture_is_refused(client: TestClient, data: bytes, says: str) -> None:
     answer = client.post("/v1/pictures", files={"picture": ("../../a.png", data, "image/png")})
-
     assert answer.status_code == 422
     assert says in answer.json()["detail"]
 
@@ -240,18 +233,9 @@ def test_links_that_lead_out_of_an_imported_root_are_not_followed(tmp_path: Path
     Image.new("RGB", (9, 9)).save(tmp_path / "secret.png")
     (tmp_path / "root" / "link.png").symlink_to(tmp_path / "secret.png")
     root = Root(str(tmp_path / "root"), "import")
-
     for place in (tmp_path / "root" / "link.png", tmp_path / "root" / ".." / "secret.png", "http://127.0.0.1/x.png"):
         with pytest.raises(OSError, match="outside"):
             bytes_of("key:1", PicturePlace(str(place), root))
-
-
-def test_a_file_name_cannot_write_headers(client: TestClient, search: Ask) -> None:
-    run = search(q="x\r\nSet-Cookie: a=b", limit=1)["run"]
-    answer = client.get(f"/v1/runs/{run}", params={"format": "csv"})
-
-    assert "set-cookie" not in answer.headers
-    assert answer.headers["content-disposition"] == f'attachment; filename="eyespot-{run[:8]}.csv"'
 
 
 # -- tokens on file ---------------------------------------------------------------------------------------------
@@ -259,23 +243,22 @@ def test_a_file_name_cannot_write_headers(client: TestClient, search: Ask) -> No
 
 def test_tokens_are_read_from_a_file_and_only_digests_are_kept(tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("# who\nannotator ada 0123456789abcdef\n\nreader all abcdef0123456789 # guests\n")
-
     read = read_access(tmp_path / "tokens")
-
     assert [(one.name, one.role) for one in read] == [("ada", Role.ANNOTATOR), ("all", Role.READER)]
     assert "0123456789abcdef" not in repr(read)
 
 
-@pytest.mark.parametrize("line", ["ada 0123456789abcdef", "king ada 0123456789abcdef", "owner ada short"])
-def test_a_bad_line_of_tokens_is_named(tmp_path: Path, line: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [("ada 0123456789abcdef", "tokens:1"), ("king ada 0123456789abcdef", "'king'"), ("owner ada short", "16")],
+)
+def test_a_bad_line_of_tokens_is_named(tmp_path: Path, line: str, told: str) -> None:
     (tmp_path / "tokens").write_text(line + "\n")
-
-    with raises(UsageError):
+    with pytest.raises(UsageError, match=told):
         read_access(tmp_path / "tokens")
 
 
 def test_a_token_gives_its_own_role_at_this_machine_too(settings: ServerSettings) -> None:
     client = at_this_machine(replace(settings, access=(Access.by("0123456789abcdef", "eve", Role.READER),)))
-
     assert client.get("/metrics", headers={"Authorization": "Bearer 0123456789abcdef"}).status_code == 403
     assert re.search(r"\nprocess_cpu_seconds_total \d+\.\d+\n", client.get("/metrics").text)

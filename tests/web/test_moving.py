@@ -65,7 +65,6 @@ def test_a_reader_moves_no_search_by_verdicts(settings: ServerSettings) -> None:
     access = (Access.by("reader-token-0123456789", "reader", Role.READER),)
     with from_afar(replace(settings, access=access), "reader-token-0123456789") as reader:
         answer = reader.get("/v1/search", params={"q": Q, "feedback": "everybody"})
-
     assert answer.status_code == 422
 
 
@@ -73,7 +72,6 @@ def test_clicks_are_kept_by_query_and_move_it_later_but_are_no_verdicts(opened: 
     first, *_, last = ids(search(opened))
     for item, like in ((last, True), (first, True), (first, None)):
         assert opened.post("/v1/clicks", json={"q": Q, "item": item, "like": like}).status_code == 200
-
     assert search(opened, feedback="mine")["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "visitor"}
     assert search(opened, q="waves", feedback="mine")["moved"] == {"yes": 0, "no": 0, "missing": 0, "by": "visitor"}
     assert opened.get("/v1/judgements").json()["judgements"] == []
@@ -82,7 +80,6 @@ def test_clicks_are_kept_by_query_and_move_it_later_but_are_no_verdicts(opened: 
 
 def test_a_ranking_that_verdicts_moved_is_measured_by_none(opened: TestClient) -> None:
     judged_to_the_end(opened, Q, relevant=20)
-
     assert search(opened)["relevant"] is not None
     assert search(opened, feedback="mine")["relevant"] is None
 

@@ -55,7 +55,6 @@ def client(settings: ServerSettings) -> Iterator[Any]:
 
 def test_overlap_correlation_and_changes_can_be_counted_by_hand() -> None:
     two = TwoRankings("abcd", "badx")
-
     assert (two.overlap(1), two.overlap(2), two.overlap(4)) == (0, 1, 0.75)
     assert two.shared == ["a", "b", "d"] and two.tau == pytest.approx(1 / 3)  # of three pairs one is turned
     assert [two.change(id) for id in "abcdx"] == ["▼ 1", "▲ 1", "only left", "▲ 1", "only right"]
@@ -83,7 +82,6 @@ def test_the_numbers_are_those_of_two_searches(client: Any) -> None:
 
 def test_the_page_shows_both_with_what_moved_and_the_command(client: Any) -> None:
     page = client.get("/sides", params={"q": "heron", "left_by": "look", "right_by": "both"}).text
-
     judged = client.get("/sides", params={"q": "a fish", "rerank": "quick"}).text
     assert "overlap@10" in page and "▲" in page and "▼" in page and "eyespot compare" in page
     assert "order of quick" in judged
@@ -104,7 +102,6 @@ def test_the_page_shows_both_with_what_moved_and_the_command(client: Any) -> Non
 )
 def test_what_is_not_there_is_one_sentence(client: Any, params: dict[str, str], code: int, message: str) -> None:
     answer = client.get("/v1/sides", params=params)
-
     assert (answer.status_code, message in answer.text) == (code, True)
 
 
@@ -132,22 +129,6 @@ def test_queries_to_measure_are_counted_as_they_are_read(rows: list[tuple[str, s
                 assert ledger.measurable(PROMPT) == len(judged_queries(ledger))
 
         assert ledger.measurable(PROMPT) == len(judged_queries(ledger))
-
-
-def test_the_ledger_is_read_for_measures_alone(
-    settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(settings.gallery, tmp_path / "gallery")
-    with at_this_machine(replace(settings, gallery=tmp_path / "gallery", cache=tmp_path / "cache")) as client:
-        item = client.get("/v1/search", params={"q": "heron"}).json()["items"][0]["id"]
-        assert client.post("/v1/judgements", json={"q": "heron", "item": item, "verdict": "yes"}).status_code == 201
-        reads: list[Judgements] = []
-        rows = Judgements.rows
-        monkeypatch.setattr(Judgements, "rows", lambda self: (reads.append(self), rows(self))[1])
-        assert client.get("/sides", params={"q": "heron"}).status_code == 200
-        assert client.get("/sides", params={"q": "heron", "measure": "true"}).status_code == 200
-
-    assert not reads  # with one query there is nothing to measure either
 
 
 @pytest.mark.long

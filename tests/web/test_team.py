@@ -118,19 +118,14 @@ def test_the_lead_alone_gives_several_queries_to_a_person_and_takes_them_away(
     before = shown(table, person="Bo"), shown(table, person="-")
     table.post("/annotate/assign", data={"query": ["2"], "person": "Bo", "act": "take"})
 
+    for wrong in ({"query": ["none"]}, {"person": " "}, {"person": "x" * 70}, {"act": "steal"}):
+        assert table.post("/annotate/assign", data={"query": ["4"], "person": "Bo"} | wrong).status_code == 422
     assert answer.headers["location"] == "/annotate?sort=people"
     assert before == (["a heron", "a Barn owl"], ["stripes", "a newt"]) and shown(table, person="Bo") == ["a Barn owl"]
     page = table.get("/annotate").text
     assert re.search(r">Bo</a></th><td class=\"number\">1</td><td class=\"number\">0</td>", page)
     others = from_afar(settings, TOKENS[Role.ANNOTATOR]).get("/annotate").text
     assert 'class="tick-cell"' in page and 'class="tick-cell"' not in others
-
-
-@pytest.mark.parametrize("wrong", [{"query": ["none"]}, {"person": " "}, {"person": "x" * 70}, {"act": "steal"}])
-def test_an_assignment_that_cannot_be_is_refused(table: TestClient, wrong: dict[str, Any]) -> None:
-    given = {"query": ["2"], "person": "Bo"} | wrong
-    assert table.post("/annotate/assign", data=given).status_code == 422
-    assert shown(table, person="-") == shown(table)
 
 
 def test_next_is_the_least_done_of_ones_own_then_what_nobody_has(table: TestClient) -> None:
@@ -194,13 +189,9 @@ def test_copies_come_with_the_number_of_their_group_and_are_marked_at_once(lea: 
     assert len(grouped) == BURST and len({one["group"] for one in photos(lea)}) == 2
     assert standing["labelled"] == BURST and by_group == grouped[1:] and after == [grouped[1], *grouped[3:]]
     assert undone["labelled"] == 0 and not any(one["by_group"] for one in photos(lea))
-
-
-def test_an_audit_shows_photos_one_by_one(lea: TestClient) -> None:
     mark(lea, {photos(lea)[0]["image"]: "n"})
     lea.post("/annotate/audit", params={**Q, "size": 29})
-
-    assert {one["group"] for one in photos(lea, "audit")} == {None}
+    assert {one["group"] for one in photos(lea, "audit")} == {None}  # one by one
 
 
 # -- flags ----------------------------------------------------------------------------------------------------------
@@ -223,19 +214,19 @@ def test_a_flag_is_listed_exported_and_leaves_the_set_where_asked(lea: TestClien
 
     assert payload == {"flags": ["a face"]} and photos(lea)[0]["flags"] == ["a face"]
     rows = list(csv.DictReader(io.StringIO(file.text)))
-    assert [(row["flag"], row["person"], row["reason"]) for row in rows] == [
-        ("face", "Lea", ""),
-        ("other", "Lea", "'=a ruler"),
-    ]
+    said = [(row["flag"], row["person"], row["reason"]) for row in rows]
+    assert said == [("face", "Lea", ""), ("other", "Lea", "'=a ruler")]
     assert {row["photo"] for row in rows} <= listed(tmp_path / "flagged.csv", PHOTOS) and qrels["stripes"] == {}
     assert "a face" in lea.get("/annotate/flagged").text and "2 flagged photos" in lea.get("/annotate").text
 
 
-def test_a_flag_is_taken_down_by_whoever_raised_it(lea: TestClient) -> None:
-    image = photos(lea)[0]["image"]
-    flag(lea, image)
-    others = flag(as_(lea, "Bo"), image, act="take").json()
-    own = flag(as_(lea, "Lea"), image, act="take").json()
+def test_a_flag_says_something_and_is_taken_down_by_whoever_raised_it(lea: TestClient) -> None:
+    given = {"image": photos(lea)[0]["image"], "kind": "face"}
+    for wrong in ({"kind": "ugly"}, {"kind": "other"}, {"image": "none"}, {"kind": "other", "reason": "x" * 301}):
+        assert flag(lea, **given | wrong).status_code in (404, 422)
+    flag(lea, **given)
+    others = flag(as_(lea, "Bo"), **given, act="take").json()
+    own = flag(as_(lea, "Lea"), **given, act="take").json()
 
     assert (others, own) == ({"flags": ["a face"]}, {"flags": []})
     assert lea.get("/annotate/flagged.csv").status_code == 404
@@ -254,14 +245,6 @@ def test_programs_flag_list_and_take_down(lea: TestClient) -> None:
 
     assert made.status_code == 201 and {**record, "at": 0} == {**about, "reason": "a drawing", "at": 0}
     assert gone == [200, 404] and refused == [404, 422]
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"kind": "ugly"}, {"kind": "other"}, {"image": "none"}, {"kind": "other", "reason": "x" * 301}]
-)
-def test_a_flag_that_says_nothing_is_refused(lea: TestClient, wrong: dict[str, str]) -> None:
-    given = {"image": photos(lea)[0]["image"], "kind": "face"} | wrong
-    assert flag(lea, **given).status_code in (404, 422)
 
 
 # -- disputes -------------------------------------------------------------------------------------------------------
@@ -283,26 +266,21 @@ def test_who_disagrees_settles_only_if_the_lead_allows_it(lea: TestClient, dispu
     refused = settle(as_(lea, "Bo"), disputed, "n")
     lea.post("/annotate/rules", data={"own_disputes": "yes"})
     allowed = settle(lea, disputed, "n")
-
     assert refused.status_code == 422 and "own dispute" in refused.json()["detail"]
     assert allowed.status_code == 200 and "Settled as not relevant" in allowed.text
 
 
-def test_the_page_of_disputes_says_who_said_what_and_when(lea: TestClient, disputed: str) -> None:
+def test_two_who_settle_one_photo_leave_the_last_word_and_the_page_says_who_and_when(
+    lea: TestClient, disputed: str
+) -> None:
     settle(as_(lea, "Cy"), disputed, "note", "the beak is visible")
-    page = settle(lea, disputed, "d").text
-
-    assert re.search(r"Ada</span>: <strong>relevant</strong>\s*<span[^>]*>20\d\d-\d\d-\d\d \d\d:\d\d UTC", page)
-    assert "Settled as in doubt" in page and "the beak is visible" in page and "Take back" in page
-
-
-def test_two_who_settle_one_photo_at_once_leave_the_last_word(lea: TestClient, disputed: str) -> None:
-    settle(as_(lea, "Cy"), disputed, "y")
+    settle(lea, disputed, "y")
     answer = settle(as_(lea, "Di"), disputed, "n", follow_redirects=False)
     page = lea.get("/annotate/disputes", params=Q).text
 
     assert answer.headers["location"] == "/annotate/disputes?query=stripes#photo-1"
-    assert "Settled as not relevant" in page and "Take back" in page
+    assert re.search(r"Ada</span>: <strong>relevant</strong>\s*<span[^>]*>20\d\d-\d\d-\d\d \d\d:\d\d UTC", page)
+    assert "Settled as not relevant" in page and "the beak is visible" in page and "Take back" in page
     assert "Take back" not in as_(lea, "Ed").get("/annotate/disputes", params=Q).text
     assert "Settled as relevant" in settle(as_(lea, "Di"), disputed, "back").text
 
@@ -313,5 +291,4 @@ def test_the_token_of_a_program_is_offered_as_nobody(settings: ServerSettings) -
     with at_this_machine(replace(settings, access=access)) as client:
         as_(client, "Lea").post("/annotate/queries", data={"text": "stripes"})
         page = client.get("/annotate").text
-
     assert '<option value="annotator">' in page and "daemon-token" not in page

@@ -56,7 +56,6 @@ def client(judged: Path) -> Iterator[TestClient]:
 @pytest.mark.parametrize("place", [*PLACES, *CALLS])
 def test_who_only_looks_is_served(client: TestClient, place: str) -> None:
     run = client.get("/v1/search", params={"q": "a fish"}).json()["run"]
-
     assert client.get(place.format(run=run), headers={"Accept": "text/html"}).status_code == 200
 
 
@@ -81,8 +80,6 @@ def test_verdicts_and_marks_that_it_has_are_seen_and_new_ones_refused(client: Te
 def test_what_is_no_ledger_is_told(tmp_path: Path) -> None:
     gallery = copy_gallery(tmp_path, PHOTOS)
     (gallery / "ledger.sqlite").write_bytes(b"no ledger at all" * 100)
-
     with at_this_machine(ServerSettings(gallery)) as client:
         answer = client.get("/v1/judgements")
-
     assert (answer.status_code, str(gallery / "ledger.sqlite") in answer.json()["detail"]) == (500, True)

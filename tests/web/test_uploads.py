@@ -43,10 +43,8 @@ def uploads_in(folder: Path) -> list[Path]:
 @pytest.mark.long
 def test_many_at_once_are_all_kept_while_others_go(tmp_path: Path) -> None:
     fill(tmp_path, KEPT, at=1000.0)
-
     with ThreadPoolExecutor(10) as people:
         brought = list(people.map(lambda shade: bring(tmp_path, shade), range(60)))
-
     assert [bool(upload_jpeg(tmp_path, digest)) for digest in brought] == [True] * 60
     assert len(uploads_in(tmp_path)) == KEPT
 
@@ -54,7 +52,6 @@ def test_many_at_once_are_all_kept_while_others_go(tmp_path: Path) -> None:
 def test_the_same_picture_of_many_people_is_kept_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(10) as people:
         brought = set(people.map(lambda _: bring(tmp_path, 7), range(60)))
-
     assert [place.name for place in uploads_in(tmp_path)] == [*brought]
 
 
