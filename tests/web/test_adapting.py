@@ -12,7 +12,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 import eyespot
-from eyespot.adapters.linear import Linear, save
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.types import UsageError
 from eyespot.web import ServerSettings, application, read_named
@@ -35,25 +34,14 @@ def adapted(settings: ServerSettings, birds: Path) -> Iterator[TestClient]:
         yield client
 
 
-def test_a_search_through_an_adapter_gives_what_the_command_line_gives(
-    adapted: TestClient, gallery: Path, birds: Path
-) -> None:
+def test_an_adapted_search_gives_what_the_command_line_gives(adapted: TestClient, gallery: Path, birds: Path) -> None:
     payload = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "limit": 20}).json()
     expected = eyespot.open(gallery).search("red stripes", k=20, adapt=birds)
     assert [item["id"] for item in payload["items"]] == list(expected.image)
     assert (payload["exact"], "adapter=birds" in payload["link"]) == (True, True)
 
 
-def test_a_static_adapter_is_searched_too(settings: ServerSettings, gallery: Path, tmp_path: Path) -> None:
-    rng, dim = np.random.default_rng(0), eyespot.open(gallery).view.space.dim
-    save(tmp_path, Linear(rng.normal(size=(9, dim)).astype(np.float32), np.ones(9, np.float32), "starter"))
-    with at_this_machine(replace(settings, adapters=(("ta", f"linear:{tmp_path}"),))) as client:
-        payload = client.get("/v1/search", params={"q": "red stripes", "adapter": "ta"}).json()
-    expected = eyespot.open(gallery).search("red stripes", k=len(payload["items"]), adapt=f"linear:{tmp_path}")
-    assert [item["id"] for item in payload["items"]] == list(expected.image) and payload["exact"]
-
-
-def test_an_adapted_search_reads_the_codes_beside_the_vectors(
+def test_an_adapted_search_reads_codes_beside_the_vectors(
     settings: ServerSettings, birds: Path, tmp_path: Path
 ) -> None:
     """Also those of shards that come while it runs; without them each search of a large gallery reads the vectors."""
@@ -87,7 +75,7 @@ def test_only_names_that_were_allowed_are_adapters(adapted: TestClient, birds: P
 
 
 @pytest.mark.parametrize(("dim", "encoder"), [(8, "starter"), (None, "openai/clip-vit-base-patch16")])
-def test_a_checkpoint_of_another_space_is_refused_at_the_start(
+def test_a_checkpoint_of_another_space_is_refused(
     settings: ServerSettings, tmp_path: Path, dim: int | None, encoder: str
 ) -> None:
     own = eyespot.open(settings.gallery).view.space.dim

@@ -196,7 +196,7 @@ def test_photos_of_one_name_that_come_at_once_are_all_kept(tmp_path: Path) -> No
             assert [(folder / name).read_bytes() for name in names] == photos
 
 
-def test_a_photo_that_cannot_be_stored_does_not_keep_the_others_out(
+def test_a_photo_that_cannot_be_stored_keeps_no_other_out(
     client: TestClient, empty: ServerSettings, photos: Path
 ) -> None:
     here = empty.gallery / "uploads"

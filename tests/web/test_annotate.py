@@ -5,9 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-import zipfile
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -184,16 +182,6 @@ def test_the_form_says_what_it_showed(ada: TestClient, gallery: Path) -> None:
     ada.post("/annotate/about", data={"query": "a heron", "category": 'it\'s "one"'})
     shown = re.search(r"name=\"before\" value='([^']*)'", ada.get("/annotate/query?query=a+heron").text)
     assert shown and json.loads(html.unescape(shown[1])) == about(gallery)
-
-
-def test_the_labelled_set_is_taken_along(ada: TestClient) -> None:
-    first, second = images(ada, 2)
-    mark(ada, {first: "y", second: "n"})
-    with zipfile.ZipFile(BytesIO(ada.get("/annotate/set.zip").content)) as archive:
-        qrels = json.loads(archive.read("labelled/qrels.json"))
-        names = {Path(name).name for name in archive.namelist()}
-    assert {"queries.csv", "annotations.csv", "label-studio.json", "datasheet.md"} < names
-    assert (qrels["a heron"][first], qrels["a heron"][second]) == (1, 0)
 
 
 def test_a_query_without_marks_is_removed_and_one_with_marks_is_not(ada: TestClient) -> None:

@@ -124,9 +124,7 @@ def test_text_comes_compressed_and_says_so(client: TestClient, path: str) -> Non
     assert len(answers["gzip"].content) == pytest.approx(len(answers[None].content), rel=0.01)
 
 
-def test_pictures_and_archives_are_not_compressed_again_and_thumbnails_asked_for_once(
-    client: TestClient, search: Ask, run: str
-) -> None:
+def test_pictures_are_not_compressed_again_and_asked_for_once(client: TestClient, search: Ask, run: str) -> None:
     thumbnail = client.get(search(q="stripes")["items"][0]["thumbnail"])
     archive = client.get(run, params={"format": "camtrap-dp", "all_columns": True})
     again = client.get(thumbnail.url, headers={"If-None-Match": thumbnail.headers["etag"]})

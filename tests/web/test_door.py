@@ -50,7 +50,7 @@ def test_signing_in_leads_to_no_other_site(settings: ServerSettings, next: str) 
     assert let_in.headers["location"] == "/"
 
 
-def test_who_guesses_tokens_has_to_wait_and_locks_out_nobody_else_behind_the_same_proxy(
+def test_who_guesses_tokens_waits_and_locks_out_nobody_else_behind_the_same_proxy(
     settings: ServerSettings,
 ) -> None:
     client = from_afar(settings)
@@ -128,7 +128,7 @@ def test_only_this_machine_comes_in_without_a_token(
 
 @pytest.mark.parametrize("names", [(), ("photos.example",)])
 @pytest.mark.parametrize("name", ["127.0.0.1:8000", "localhost:8000", "[::1]:8000"])
-def test_behind_a_proxy_this_machine_answers_by_all_its_names_and_needs_a_token_too(
+def test_behind_a_proxy_this_machine_needs_a_token_too(
     settings: ServerSettings, names: tuple[str, ...], name: str
 ) -> None:
     behind = replace(settings, hosts=names, trust_loopback=False)

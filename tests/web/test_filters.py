@@ -66,9 +66,7 @@ TICKS = ("site=lake", "site=river", "order=Passeriformes", "family=Ardeidae", "g
 @pytest.mark.long
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(st.sampled_from(TICKS), max_size=3), st.booleans(), st.sampled_from(["stripes", None]))
-def test_a_count_is_what_a_tick_would_leave(
-    client: TestClient, ticks: set[str], ungrouped: bool, query: str | None
-) -> None:
+def test_a_count_is_what_a_tick_leaves(client: TestClient, ticks: set[str], ungrouped: bool, query: str | None) -> None:
     """For every set of ticks, each value of each column, with copies folded and not."""
     params = SearchParams(q=query, label=tuple(sorted(ticks)), ungrouped=ungrouped or None)
     state = house(client)

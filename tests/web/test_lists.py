@@ -204,7 +204,7 @@ def test_a_link_shows_the_photos_and_verdicts_without_a_token(shared: tuple[Test
     assert {stranger.get(f"{link}/{number}-320.jpg").status_code for number in (0, 4)} == {404}
 
 
-def test_a_photo_keeps_its_place_when_others_leave_the_list_until_the_link_is_taken_back(
+def test_a_photo_keeps_its_place_until_its_link_ends(
     here: TestClient, shared: tuple[TestClient, str, str], ids: list[str]
 ) -> None:
     stranger, link, one = shared

@@ -81,9 +81,7 @@ def held_back() -> tuple[Double, threading.Event]:
     return Double(then=slow), answering
 
 
-def test_what_a_judge_prefers_comes_first_and_equals_stay_in_order(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_judge_prefers_is_first_and_equals_stay_in_order(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says yes to the photo alone that it is asked about last; a verdict on it is one on the rank of the search."""
     shown: list[str] = []
 
@@ -106,9 +104,7 @@ def test_what_a_judge_prefers_comes_first_and_equals_stay_in_order(
     assert [hit["id"] for hit in after[10:]] == [hit["id"] for hit in before[10:]]
 
 
-def test_the_cost_is_told_before_and_what_is_known_is_never_paid_again(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cost_is_told_before_and_nothing_is_paid_twice(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten questions of 845 tokens at ten dollars a million: 8.45 cents."""
     double = Double(then=YES)
     with paying(photos, double, monkeypatch) as settings, at_this_machine(settings) as client:
@@ -165,9 +161,7 @@ def test_what_fails_is_told_and_can_be_asked_again(photos: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("by", ["page", "program"])
-def test_whoever_stops_a_judge_keeps_what_it_said_and_can_let_it_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
+def test_who_stops_a_judge_can_let_it_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     """Thirty photos are looked at in two rounds; after the stop the second one is not sent. Meanwhile others search."""
     double, answering = held_back()
     with paying(copy_gallery(tmp_path, 30), double, monkeypatch) as settings:
@@ -257,7 +251,7 @@ def test_bad_requests_cost_one_sentence(quick: TestClient, params: dict[str, str
     ("spec", "money"),
     [("person:ada", None), ("nobody:x", None), ("/etc/passwd", None), ("encoder:nosuch", None), ("openai:free", 1.0)],
 )
-def test_who_cannot_judge_for_a_server_is_refused_at_the_start(
+def test_who_cannot_judge_is_refused(
     photos: Path, monkeypatch: pytest.MonkeyPatch, spec: str, money: float | None
 ) -> None:
     """A limit in money takes judges whose price is known."""

@@ -84,9 +84,7 @@ def decide(client: TestClient, case: Any, choice: str, at: int = 0, **more: Any)
 # -- deciding ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_decision_is_on_the_disk_when_the_answer_comes_and_the_next_case_with_it(
-    ada: TestClient, queue: Queue
-) -> None:
+def test_a_decision_is_on_the_disk_when_the_next_case_comes(ada: TestClient, queue: Queue) -> None:
     answer = decide(ada, first(ada), "drop", note="blurred").json()
     (one,) = queue.decisions()
     assert (one.id, one.choice, one.who, one.note) == ("c0", "drop", "Ada", "blurred")
@@ -103,7 +101,7 @@ def test_what_is_taken_back_is_open_again(ada: TestClient, queue: Queue) -> None
     assert len(queue.open()) == CASES and first(ada, place=1)["stands"] is None
 
 
-def test_who_was_overtaken_is_told_and_overrules_only_what_they_saw(
+def test_who_was_overtaken_overrules_only_what_they_saw(
     ada: TestClient, settings: ServerSettings, queue: Queue
 ) -> None:
     case = first(ada)
@@ -210,9 +208,7 @@ def answer_all(client: TestClient, answers: str, at: int) -> None:
         decide(client, first(client, at, place=place), "accept" if one == "y" else "drop", at)
 
 
-def test_an_audit_tells_nothing_of_the_panel_or_of_others_before_all_is_answered(
-    blind: TestClient, settings: ServerSettings
-) -> None:
+def test_an_audit_tells_nothing_of_others_before_its_end(blind: TestClient, settings: ServerSettings) -> None:
     decide(someone(settings, "Bob"), first(blind, 1), "drop", 1)
     assert first(blind, 1, place=1)["stands"]["choice"] is None
     assert decide(blind, first(blind, 1), "mend", 1, texts={"text": "x"}).status_code == 422  # yes or no
@@ -232,7 +228,7 @@ def test_an_audit_tells_nothing_of_the_panel_or_of_others_before_all_is_answered
         ("nnyy", 2, ["<strong>0.40</strong> lower"], 2),  # means of 0.9 and 0.7, and of 0.5 and 0.3
     ],
 )
-def test_in_the_end_the_agreement_is_what_the_command_tells(
+def test_in_the_end_it_tells_the_agreement(
     blind: TestClient, answers: str, at: int, shown: list[str], zebras: int
 ) -> None:
     answer_all(blind, answers, at)

@@ -110,7 +110,7 @@ def test_a_tenth_is_labelled_by_both_when_asked_for(people: tuple[TestClient, Te
 
 
 @pytest.mark.long
-def test_who_is_left_alone_may_wait_no_longer_once_every_photo_has_a_label(
+def test_who_is_left_alone_need_not_wait_for_a_second_label(
     people: tuple[TestClient, TestClient], tmp_path: Path
 ) -> None:
     ada, bo = people

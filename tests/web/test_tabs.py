@@ -132,9 +132,7 @@ def test_a_search_within_a_list_finds_its_photos_alone(here: TestClient) -> None
 
 
 @pytest.mark.long
-def test_a_judged_tile_takes_its_copies_out_of_the_unjudged_and_shows_all_it_judged(
-    tmp_path: Path, settings: ServerSettings
-) -> None:
+def test_a_judged_tile_takes_its_copies_out_of_the_unjudged(tmp_path: Path, settings: ServerSettings) -> None:
     """Also where the result ends, as by words, and where a copy that is folded away was judged."""
     (tmp_path / "photos").mkdir()
     rows = ["file_name,title"]

@@ -65,9 +65,7 @@ def unzipped(answer: Any) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_originals_with_a_yes_come_byte_for_byte_under_safe_names(
-    here: TestClient, run: str, world: ServerSettings
-) -> None:
+def test_originals_with_a_yes_come_whole_under_safe_names(here: TestClient, run: str, world: ServerSettings) -> None:
     files = unzipped(here.get(f"/v1/runs/{run}", params={"format": "originals", "verdict": "yes"}))
     photos = {name: data for name, data in files.items() if name.startswith("photos/")}
     on_disk = {file.read_bytes() for file in (world.gallery.parent / "photos").iterdir()}
@@ -223,9 +221,7 @@ def test_an_album_lies_in_the_gallery(here: TestClient, place: str, world: Serve
     assert all(file.is_symlink() and file.exists() for file in folder.iterdir())
 
 
-def test_a_list_becomes_a_query_to_annotate_with_its_verdicts(
-    here: TestClient, place: str, world: ServerSettings
-) -> None:
+def test_a_list_becomes_a_query_with_its_verdicts(here: TestClient, place: str, world: ServerSettings) -> None:
     here.cookies.set("eyespot_name", "visitor")
     payload = here.post(f"{place}/annotate").json()
     shown = here.get("/annotate/photos", params={"query": WORDS, "count": 100}).json()["photos"]

@@ -110,9 +110,7 @@ def test_the_table_is_searched_sorted_and_filtered_by_its_address(table: TestCli
     assert 'aria-sort="ascending"' in page and 'href="/annotate?q=a&amp;sort=query&amp;down=1"' in page
 
 
-def test_the_lead_alone_gives_several_queries_to_a_person_and_takes_them_away(
-    table: TestClient, settings: ServerSettings
-) -> None:
+def test_the_lead_alone_gives_queries_to_a_person_and_takes_them(table: TestClient, settings: ServerSettings) -> None:
     given = {"query": ["2", "3"], "person": " Bo ", "back": "sort=people"}
     answer = table.post("/annotate/assign", data=given, follow_redirects=False)
     before = shown(table, person="Bo"), shown(table, person="-")
@@ -211,7 +209,9 @@ def test_a_flag_is_listed_exported_and_leaves_the_set_where_asked(lea: TestClien
     (tmp_path / "flagged.csv").write_bytes(file.content)
     with zipfile.ZipFile(io.BytesIO(lea.get("/annotate/set.zip", params={"without_flagged": True}).content)) as packed:
         qrels = json.loads(packed.read("labelled/qrels.json"))
+        names = {name.rpartition("/")[2] for name in packed.namelist()}
 
+    assert {"queries.csv", "annotations.csv", "label-studio.json", "datasheet.md"} < names
     assert payload == {"flags": ["a face"]} and photos(lea)[0]["flags"] == ["a face"]
     rows = list(csv.DictReader(io.StringIO(file.text)))
     said = [(row["flag"], row["person"], row["reason"]) for row in rows]
@@ -270,9 +270,7 @@ def test_who_disagrees_settles_only_if_the_lead_allows_it(lea: TestClient, dispu
     assert allowed.status_code == 200 and "Settled as not relevant" in allowed.text
 
 
-def test_two_who_settle_one_photo_leave_the_last_word_and_the_page_says_who_and_when(
-    lea: TestClient, disputed: str
-) -> None:
+def test_two_who_settle_one_photo_leave_the_last_word(lea: TestClient, disputed: str) -> None:
     settle(as_(lea, "Cy"), disputed, "note", "the beak is visible")
     settle(lea, disputed, "y")
     answer = settle(as_(lea, "Di"), disputed, "n", follow_redirects=False)

@@ -70,7 +70,7 @@ def test_the_longest_unused_goes_first(tmp_path: Path, used: str) -> None:
     assert (tmp_path / digest[:2] / digest).exists() == (used != "not at all")
 
 
-def test_a_picture_that_went_and_one_that_takes_too_much_memory_are_refused(
+def test_pictures_that_went_or_take_too_much_memory_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EYESPOT_DECODE_MEMORY", "10M")
