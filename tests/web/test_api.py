@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +26,8 @@ from eyespot.web import ServerSettings
 from eyespot.web.found.facets import Facets
 from eyespot.web.found.summary import summary_of
 from eyespot.web.found.taxa import Taxa
-from tests.web.conftest import PHOTOS, Ask, at_this_machine, copy_gallery, make_gallery
+from tests.lazy_import import requires
+from tests.web.conftest import PHOTOS, Ask, at_this_machine, copy_gallery, make_gallery, serving
 from tests.worlds import draw_photos, index_gallery
 
 
@@ -295,3 +298,44 @@ def test_a_summary_counts_months_by_their_names_and_what_has_no_date_apart() -> 
         ("year", [("2020", 2), ("2021", 1)], 1),
         ("month", [("January", 2), ("December", 1)], 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("/v1/judgements", "GET, POST, DELETE"), ("/v1/runs/x/rerank", "GET, POST, DELETE"), ("/healthz", "GET")],
+)
+def test_a_wrong_method_is_told_all_that_would_do(client: TestClient, path: str, allowed: str) -> None:
+    answer = client.put(path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+def test_very_heavy_and_very_light_weights_are_counted_without_warnings(search: Ask) -> None:
+    ids = [[item["id"] for item in search(q=q)["items"]] for q in ("1" + "0" * 45 + ":discs", "discs")]
+    assert ids[0] == ids[1]
+
+
+# -- as its own OpenAPI describes it ------------------------------------------------------------------------------
+
+# A condition in SQL, a label's column, bytes that are a picture: no schema can say which are good, so 422 is an answer;
+# and 431 refuses an address that is too long before anybody reads it.
+CONFIG = """
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", "304", "401", "403", "404", "409", "410", "422", "429", "431"]
+
+[checks.negative_data_rejection]
+expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "410", "413", "415", "422", "429", "431", "5xx"]
+"""
+
+
+@pytest.mark.long
+@requires("schemathesis")
+def test_its_own_program_finds_nothing_with_any_check(settings: ServerSettings, tmp_path: Path) -> None:
+    (tmp_path / "schemathesis.toml").write_text(CONFIG)
+    gallery = copy_gallery(tmp_path / "made", photos=6)
+    program = Path(sys.executable).with_name("schemathesis")
+    with serving(replace(settings, gallery=gallery, cache=None)) as address:
+        line = [program, "run", f"{address}/openapi.json", "--checks", "all", "-n", "20", "--continue-on-failure"]
+        ran = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+
+    assert ran.returncode == 0, ran.stdout
+    assert "Tested: " in ran.stdout

@@ -1,4 +1,4 @@
-"""An audit that two people share: one plan, no photo for both, one result, at two servers of one ledger."""
+"""An audit that two people share: one plan, no photo for both, one result, at two servers of one ledger; and a list."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from eyespot.curate.annotate.annotation_store import AnnotationStore
+from eyespot.curate.annotate.candidates import list_nearest
+from eyespot.curate.annotate.queries import AnnotationQuery
+from eyespot.search.collection import Collection
 from eyespot.web import ServerSettings
 from tests.made_once import made_once
 from tests.web.conftest import at_this_machine
@@ -128,3 +133,40 @@ def test_who_is_left_alone_need_not_wait_for_a_second_label(
     assert early.status_code == strange.status_code == 422
     assert released == {"released": 4} and (audit["done"], audit["waiting"]) == (40, 0) and audit["left"] is not None
     assert ada.post("/annotate/audit/release", params=Q).status_code == 422
+
+
+# -- a list that several share ---------------------------------------------------------------------------------------
+
+PEOPLE = 4
+TEAM = {"query": "1", "what": "team"}
+
+
+def person(client: TestClient, name: str) -> TestClient:
+    """Another browser at the same server, of somebody who has said their name."""
+    opened = TestClient(client.app, base_url="http://127.0.0.1", client=("127.0.0.1", 4000))
+    opened.post("/name", data={"name": name})
+    return opened
+
+
+@pytest.mark.long
+def test_all_who_come_to_the_end_of_a_list_at_once_get_photos_of_what_it_grows_by(tmp_path: Path) -> None:
+    """The list holds 24 photos, which the first of them has; it grows once, for all who wait for it."""
+    made = made_once("web-team-160", lambda folder: world.gallery(folder, 160, 10))
+    place = Path(shutil.copytree(made / "gallery", tmp_path / "gallery"))
+    with AnnotationStore(place / "ledger.sqlite") as store:
+        store.take_in([AnnotationQuery("1", world.WORDS, {})])
+        list_nearest(store, "1", Collection(place), 24)
+    with at_this_machine(ServerSettings(place, cache=None)) as client:
+        first, *others = [person(client, f"person {number}") for number in range(PEOPLE)]
+        first.post("/annotate/grow", params=TEAM)
+        gate = Barrier(len(others))
+
+        def ask(who: TestClient) -> int:
+            gate.wait()
+            return int(who.post("/annotate/grow", params=TEAM).json()["new"])
+
+        with ThreadPoolExecutor(len(others)) as pool:
+            handed = list(pool.map(ask, others))
+        shown = [len(one.get("/annotate/photos", params=TEAM).json()["photos"]) for one in others]
+
+    assert shown == handed and 0 not in handed
