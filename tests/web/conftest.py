@@ -29,6 +29,7 @@ from tests.worlds import draw
 PHOTOS = 72
 HOSTILE = '"><img src=x onerror=alert(1)>'
 TOKENS = {role: f"{role.name.lower()}-token-0123456789" for role in Role}
+BO = "annotator-token-of-bo-0123456789"
 Ask = Callable[..., Any]
 
 
@@ -90,6 +91,20 @@ def from_afar(settings: ServerSettings, token: str | None = None, **how: Any) ->
 def client(settings: ServerSettings) -> Iterator[TestClient]:
     """Whoever sits at the machine that serves."""
     with at_this_machine(settings) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> ServerSettings:
+    """A gallery of the module's own, for verdicts and lists; and a second annotator."""
+    access = (*settings.access, Access.by(BO, "bo", Role.ANNOTATOR))
+    return replace(settings, gallery=copy_gallery(tmp_path_factory.mktemp("world")), access=access, cache=None)
+
+
+@pytest.fixture(scope="module")
+def here(world: ServerSettings) -> Iterator[TestClient]:
+    """Whoever sits at the machine that serves the module's own gallery."""
+    with at_this_machine(world) as opened:
         yield opened
 
 

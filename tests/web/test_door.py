@@ -63,27 +63,18 @@ def test_who_guesses_tokens_waits_and_locks_out_nobody_else_behind_the_same_prox
     assert right.status_code == 200
 
 
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_after_five_minutes_an_address_may_guess_again_and_an_old_cookie_is_one_guess() -> None:
-    clock = Clock()
-    guesses = LoginThrottle(most=2, clock=clock)
+    now = [1000.0]
+    guesses = LoginThrottle(most=2, clock=lambda: now[-1])
     for _ in range(5):
         guesses.note("10.0.0.7", b"old")
     assert guesses.wait("10.0.0.7") == 0
-    clock.now += 100
+    now.append(1100)
     guesses.note("10.0.0.7", b"new")
 
     waits = []
-    for passed in (0, 199, 1.5, 99, 1.5):  # the first guess is forgotten at 300 seconds, the second 100 later
-        clock.now += passed
+    for second in (1100, 1299, 1300.5, 1399.5, 1401):  # the first guess is forgotten after 1300, the second after 1400
+        now.append(second)
         waits.append(guesses.wait("10.0.0.7"))
 
     assert waits == [201, 2, 0, 0, 0] and guesses.wait("10.0.0.8") == 0

@@ -14,15 +14,12 @@ from fastapi.testclient import TestClient
 from eyespot.web import Access, Role, ServerSettings
 from eyespot.web._search_params import SearchParams
 from eyespot.web.searching import unfiltered
-from tests.web.conftest import TOKENS, at_this_machine, copy_gallery, from_afar
-
-BO = "annotator-token-of-bo-0123456789"
+from tests.web.conftest import BO, TOKENS, at_this_machine, copy_gallery, from_afar
 
 
 @pytest.fixture
 def world(tmp_path: Path, settings: ServerSettings) -> ServerSettings:
-    access = (*settings.access, Access.by(BO, "bo", Role.ANNOTATOR))
-    return replace(settings, gallery=copy_gallery(tmp_path), access=access, cache=None)
+    return replace(settings, gallery=copy_gallery(tmp_path), cache=None)
 
 
 @contextmanager

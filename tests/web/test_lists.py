@@ -12,29 +12,13 @@ from fastapi.testclient import TestClient
 
 from eyespot.judges.person import VERDICTS
 from eyespot.types import Judgement
-from eyespot.web import Access, Role, ServerSettings
+from eyespot.web import Role, ServerSettings
 from eyespot.web._judging import combined
 from eyespot.web._state import AppState
 from eyespot.web.found.tabs import verdict_of
 from eyespot.web.lists.contents import params_of
 from eyespot.web.lists.taking import with_verdict
-from tests.web.conftest import TOKENS, at_this_machine, copy_gallery, from_afar
-
-BO = "annotator-token-of-bo-0123456789"
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> ServerSettings:
-    """A gallery of its own, for lists are made of it; and a second annotator."""
-    gallery = copy_gallery(tmp_path_factory.mktemp("lists"))
-    access = (*settings.access, Access.by(BO, "bo", Role.ANNOTATOR))
-    return replace(settings, gallery=gallery, access=access, cache=None)
-
-
-@pytest.fixture(scope="module")
-def here(world: ServerSettings) -> Iterator[TestClient]:
-    with at_this_machine(world) as opened:
-        yield opened
+from tests.web.conftest import BO, TOKENS, at_this_machine, from_afar
 
 
 @pytest.fixture(scope="module")

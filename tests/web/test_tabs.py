@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,26 +13,16 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from eyespot import sample
-from eyespot.web import Access, Judging, Role, ServerSettings
-from tests.web.conftest import PHOTOS, TOKENS, at_this_machine, copy_gallery, from_afar
+from eyespot.web import Judging, Role, ServerSettings
+from tests.web.conftest import BO, PHOTOS, TOKENS, at_this_machine, from_afar
 from tests.worlds import index_gallery
 
-BO = "annotator-token-of-bo-0123456789"
 TABS = ("yes", "no", "doubt", "unjudged")
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> ServerSettings:
-    gallery = copy_gallery(tmp_path_factory.mktemp("tabs"))
-    access = (*settings.access, Access.by(BO, "bo", Role.ANNOTATOR))
-    judging = Judging((("quick", "encoder:starter"),))
-    return replace(settings, gallery=gallery, access=access, cache=None, judging=judging)
-
-
-@pytest.fixture(scope="module")
-def here(world: ServerSettings) -> Iterator[TestClient]:
-    with at_this_machine(world) as opened:
-        yield opened
+def world(world: ServerSettings) -> ServerSettings:
+    return replace(world, judging=Judging((("quick", "encoder:starter"),)))
 
 
 def found(client: TestClient, **given: Any) -> list[dict[str, Any]]:

@@ -24,23 +24,10 @@ from eyespot.web import Role, ServerSettings
 from eyespot.web.downloads import Format
 from eyespot.web.downloads.photos import zipped
 from tests import worlds
-from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, from_afar, make_gallery
+from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, from_afar
 from tests.worlds import draw_photos, index_gallery
 
 WORDS = "stripes to take"
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> ServerSettings:
-    """A gallery of its own, for albums are made in it."""
-    gallery = make_gallery(tmp_path_factory.mktemp("taking"))
-    return replace(settings, gallery=gallery, cache=None)
-
-
-@pytest.fixture(scope="module")
-def here(world: ServerSettings) -> Iterator[TestClient]:
-    with at_this_machine(world) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
