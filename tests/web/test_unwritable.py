@@ -60,13 +60,13 @@ def test_who_only_looks_is_served(client: TestClient, place: str) -> None:
 
 
 def test_verdicts_and_marks_that_it_has_are_seen_and_new_ones_refused(client: TestClient, judged: Path) -> None:
-    client.post("/name", data={"name": "Ada"})
     run = client.get("/v1/search", params={"q": "a fish"}).json()["run"]
     items = client.get(f"/v1/runs/{run}").json()["items"]
-    listed = client.get("/annotate/photos", params={"query": "a heron"}).json()["photos"]
     other = client.get("/v1/search", params={"q": "a hat"}).json()["run"]
+    client.post("/name", data={"name": "Ada"})  # the verdicts are those of whoever has no name
+    listed = client.get("/annotate/photos", params={"query": "a heron"}).json()["photos"]
     refused = [
-        client.post("/v1/judgements", json={"q": "a fish", "item": items[1]["id"], "verdict": "no"}),
+        client.post("/v1/judgements", json={"q": "a hat", "item": items[1]["id"], "verdict": "no"}),
         client.post(f"/v1/runs/{other}/rerank", json={"judge": "quick"}),
         client.post("/annotate/marks?query=a+heron", json={"marks": {listed[1]["image"]: "n"}}),
     ]
