@@ -84,6 +84,7 @@ class LoginThrottle:
         most: int = 10,
         seconds: float = 300.0,
         addresses: int = 10_000,
+        *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.most, self.seconds, self.addresses, self.clock = most, seconds, addresses, clock
