@@ -28,7 +28,7 @@ from eyespot.web.found.summary import summary_of
 from eyespot.web.found.taxa import Taxa
 from tests.lazy_import import requires
 from tests.web.conftest import PHOTOS, Ask, at_this_machine, copy_gallery, make_gallery, serving
-from tests.worlds import draw_photos, index_gallery
+from tests.worlds import draw, draw_photos, index_gallery
 
 
 def pages(client: TestClient, sizes: list[int], **params: Any) -> list[dict[str, Any]]:
@@ -56,7 +56,8 @@ def test_a_result_stays_as_it_is_while_the_gallery_grows(tmp_path: Path) -> None
     gallery = make_gallery(tmp_path, photos=8)
     with at_this_machine(ServerSettings(gallery)) as client:
         first = client.get("/v1/search", params={"q": "stripes", "limit": 4}).json()
-        draw_photos(tmp_path / "photos", 6, name="new{}.jpg")
+        for seed in range(200, 206):
+            draw(tmp_path / "photos" / f"{seed}.jpg", seed)
         index_gallery(gallery)
         rest = client.get("/v1/search", params={"cursor": first["next"], "limit": 50}).json()
         anew = client.get("/v1/search", params={"q": "stripes", "limit": 50}).json()
