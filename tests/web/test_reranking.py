@@ -19,6 +19,7 @@ from eyespot.types import Query, UsageError
 from eyespot.web import Judging, Role, ServerSettings, application
 from eyespot.web._jobs import Jobs
 from tests.web.conftest import TOKENS, at_this_machine, copy_gallery, from_afar, make_gallery
+from tests.wording import raises
 from tests.worlds.servers import YES, Double, Response, Seen, chat, error
 
 PHOTOS = 12
@@ -60,34 +61,28 @@ def looked(client: TestClient, words: str, judge: str, most: int | None = None) 
     place = f"/v1/runs/{search(client, words)['run']}/rerank"
     begun = client.post(place, json={"judge": judge, "most": most})
     assert begun.status_code == 202, begun.text
+    return ended(client, place, judge)
+
+
+def ended(client: TestClient, place: str, judge: str) -> Any:
     while (status := client.get(place, params={"judge": judge}).json())["state"] == "running":
-        time.sleep(0.1)
+        time.sleep(0.01)
     return status
 
 
-@pytest.mark.long
-def test_the_order_is_that_of_the_command_line_and_each_photo_has_its_number(quick: TestClient, photos: Path) -> None:
-    import eyespot
-    from eyespot.ledger.judgements import Judgements
-    from eyespot.search.judge_rerank import JudgeRerank, judge_named
-    from eyespot.types import Query
+def held_back() -> tuple[Double, threading.Event]:
+    """A judge that says yes, but nothing before it may."""
+    answering = threading.Event()
 
-    looked(quick, "red stripes", "quick")
-    hits = search(quick, "red stripes", rerank="quick")["items"]
+    def slow(_: Seen) -> Response:
+        answering.wait(60)
+        return YES
 
-    query = Query.words("red stripes")
-    with Judgements(photos / "ledger.sqlite") as ledger:
-        stage = JudgeRerank(judge_named("encoder:starter"), ledger, depth=10)
-        expected = stage([query], eyespot.open(photos).search(query, k=PHOTOS))
-    assert [hit["id"] for hit in hits] == list(expected.image)
-    assert [hit["judge_says"] for hit in hits[:10]] == pytest.approx(expected.score[:10].tolist(), abs=1e-3)
-    assert "judge_says" not in hits[10]
+    return Double(then=slow), answering
 
 
-def test_what_a_judge_prefers_comes_first_and_equals_stay_in_order(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It says yes to the photo alone that it is asked about last."""
+def test_what_a_judge_prefers_is_first_and_equals_stay_in_order(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says yes to the photo alone that it is asked about last; a verdict on it is one on the rank of the search."""
     shown: list[str] = []
 
     def only_one(seen: Seen) -> Response:
@@ -98,43 +93,26 @@ def test_what_a_judge_prefers_comes_first_and_equals_stay_in_order(
         before = search(client, "a blue disc")["items"]
         looked(client, "a blue disc", "dear")
         after = search(client, "a blue disc", rerank="dear")["items"]
+        page = client.get("/?q=a+blue+disc&rerank=dear", headers={"Accept": "text/html"}).text
 
     best = after[0]
     assert (best["judge_says"], best["first_rank"]) == (0.75, [one["id"] for one in before].index(best["id"]) + 1)
+    large = re.findall(r'href="/photo/(\w+)\?[^"]*&amp;rank=(\d+)"', page)
+    assert best["first_rank"] > 1 and large[0] == (best["id"], str(best["first_rank"]))
     others = [hit["first_rank"] for hit in after[1:10]]
     assert others == sorted(others)
     assert [hit["id"] for hit in after[10:]] == [hit["id"] for hit in before[10:]]
 
 
-def test_verdicts_on_a_large_photo_are_said_at_the_rank_of_the_search(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The judge says yes to the last of ten, which then stands first: its verdict is one on the tenth hit."""
-    shown: list[str] = []
-
-    def only_one(seen: Seen) -> Response:
-        shown.append(seen.pair)
-        return YES if len(shown) == 10 else chat("No", {"Yes": 0.25, "No": 0.75})
-
-    with paying(photos, Double(then=only_one), monkeypatch) as settings, at_this_machine(settings) as client:
-        looked(client, "a yellow disc", "dear")
-        best = search(client, "a yellow disc", rerank="dear")["items"][0]
-        page = client.get("/?q=a+yellow+disc&rerank=dear", headers={"Accept": "text/html"}).text
-
-    large = re.findall(r'href="/photo/(\w+)\?[^"]*&amp;rank=(\d+)"', page)
-    assert best["first_rank"] > 1
-    assert large[0] == (best["id"], str(best["first_rank"]))
-    assert sorted(int(rank) for _, rank in large) == list(range(1, PHOTOS + 1))
-
-
-def test_the_cost_is_told_before_and_what_is_known_is_never_paid_again(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cost_is_told_before_and_nothing_is_paid_twice(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten questions of 845 tokens at ten dollars a million: 8.45 cents."""
     double = Double(then=YES)
     with paying(photos, double, monkeypatch) as settings, at_this_machine(settings) as client:
         place = f"/v1/runs/{search(client, 'a fish')['run']}/rerank"
+        for page in ("/?q=a+fish&rerank=dear", "/judges?q=a+fish", "/looking?q=a+fish&rerank=dear"):
+            assert client.get(page, headers={"Accept": "text/html"}).status_code == 200
         before = client.get(place, params={"judge": "dear"}).json()
+        assert double.seen == []
         looked(client, "a fish", "dear")
         again = looked(client, "a fish", "dear")
 
@@ -149,27 +127,16 @@ def test_verdicts_that_come_later_are_seen_also_where_the_order_stays(quick: Tes
     before = search(quick, "a tall hat", rerank="quick")["items"]
     looked(quick, "a tall hat", "quick")
     after = search(quick, "a tall hat", rerank="quick")["items"]
-
     assert [one["id"] for one in after] == [one["id"] for one in before]
     assert (before[0]["judge_says"], after[0]["judge_says"] is not None) == (None, True)
 
 
 def test_a_look_that_would_cost_more_than_was_told_is_not_begun(quick: TestClient) -> None:
     run = search(quick, "a pond")["run"]
-
     answer = quick.post(f"/v1/runs/{run}/rerank", json={"judge": "quick", "most": 9})
-
     assert (answer.status_code, "10 photos" in answer.json()["detail"]) == (409, True)
-
-
-def test_looking_at_the_page_asks_nobody(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    double = Double(then=YES)
-    with paying(photos, double, monkeypatch) as settings, at_this_machine(settings) as client:
-        for place in ("/?q=a+hat&rerank=dear", "/judges?q=a+hat", "/looking?q=a+hat&rerank=dear"):
-            assert client.get(place, headers={"Accept": "text/html"}).status_code == 200
-        assert search(client, "a hat", rerank="dear")["items"][0]["judge_says"] is None
-
-    assert double.seen == []
+    answer = quick.post("/look?q=a+green+disc&rerank=quick", data={"most": "10"}, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/?q=a+green+disc&rerank=quick")
 
 
 def test_the_budget_is_that_of_all_searches_together(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +147,6 @@ def test_the_budget_is_that_of_all_searches_together(photos: Path, monkeypatch: 
         page = client.get("/judges?q=a+green+hat", headers={"Accept": "text/html"}).text
 
     assert (first["judged"], second["judged"], len(double.seen)) == (10, 3, 13)
-    assert "the budget of 13 calls is spent; the owner" in second["notes"][0]
     assert (first["codes"], second["codes"]) == ([], ["budget_spent"])
     assert "13 of 13 calls" in page
 
@@ -190,80 +156,32 @@ def test_what_fails_is_told_and_can_be_asked_again(photos: Path, monkeypatch: py
     with paying(photos, double, monkeypatch) as settings, at_this_machine(settings) as client:
         first = looked(client, "a boat", "dear")
         again = looked(client, "a boat", "dear")
-
     assert (first["judged"], first["to_ask"], again["judged"]) == (9, 1, 10)
     assert "image too small" in first["notes"][0] and first["codes"] == ["no_verdict"]
 
 
-def test_nobody_waits_for_a_judge_that_is_slow(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it thinks others search, and the page says how far it is."""
-    answering = threading.Event()
-
-    def slow(_: Seen) -> Response:
-        answering.wait(30)
-        return YES
-
-    with paying(photos, Double(then=slow), monkeypatch) as settings, at_this_machine(settings) as client:
-        place = f"/v1/runs/{search(client, 'a goat')['run']}/rerank"
-        begun = client.post(place, json={"judge": "dear"}).json()
-        others = search(client, "a red disc")
-        page = client.get("/?q=a+goat&rerank=dear", headers={"Accept": "text/html"}).text
-        answering.set()
-        status = looked(client, "a goat", "dear")
-
-    assert (begun["state"], len(others["items"]), status["judged"]) == ("running", PHOTOS, 10)
-    assert 'hx-get="/looking?q=a+goat&amp;rerank=dear"' in page and "0 of 10 photos" in page
-
-
 @pytest.mark.parametrize("by", ["page", "program"])
-def test_whoever_stops_a_judge_keeps_what_it_said_and_can_let_it_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
-    """Thirty photos are looked at in two rounds; after the stop the second one is not sent."""
-    answering = threading.Event()
-
-    def slow(_: Seen) -> Response:
-        answering.wait(30)
-        return YES
-
-    photos = copy_gallery(tmp_path, 30)
-    with paying(photos, Double(then=slow), monkeypatch) as settings:
+def test_who_stops_a_judge_can_let_it_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    """Thirty photos are looked at in two rounds; after the stop the second one is not sent. Meanwhile others search."""
+    double, answering = held_back()
+    with paying(copy_gallery(tmp_path, 30), double, monkeypatch) as settings:
         settings = replace(settings, judging=replace(settings.judging, depth=30))
         with at_this_machine(settings) as client:
             place = f"/v1/runs/{search(client, 'a goat')['run']}/rerank"
             client.post(place, json={"judge": "dear"})
             page = client.get("/?q=a+goat&rerank=dear", headers={"Accept": "text/html"}).text
+            assert len(search(client, "a red disc")["items"]) == 30
             if by == "page":
                 client.post("/stop?q=a+goat&rerank=dear")
             else:
                 client.delete(place, params={"judge": "dear"})
             answering.set()
-            while (status := client.get(place, params={"judge": "dear"}).json())["state"] == "running":
-                time.sleep(0.01)
+            stopped = ended(client, place, "dear")
             went_on = looked(client, "a goat", "dear")
 
-    assert 'action="/stop?q=a+goat&amp;rerank=dear"' in page
-    assert (status["state"], status["judged"]) == ("stopped", 24)
+    assert 'action="/stop?q=a+goat&amp;rerank=dear"' in page and "0 of 30 photos" in page
+    assert (stopped["state"], stopped["judged"]) == ("stopped", 24)
     assert (went_on["state"], went_on["judged"]) == ("done", 30), went_on
-
-
-def test_how_a_round_stands_is_told_as_of_then() -> None:
-    """Verdicts are read after it: were it still to change, a round that is done could lack some of its own."""
-    jobs, may_end = Jobs(), threading.Event()
-
-    def work() -> Iterator[str]:
-        may_end.wait(30)
-        yield "a photo is gone"
-
-    jobs.start(("a result", "a judge"), work)
-    then = jobs.get(("a result", "a judge"))
-    jobs.stop(("a result", "a judge"))
-    may_end.set()
-    jobs.close()
-    now = jobs.get(("a result", "a judge"))
-
-    assert then is not None and (then.state, then.notes) == ("running", [])
-    assert now is not None and (now.state, now.notes) == ("stopped", ["a photo is gone"])
 
 
 def test_a_photo_that_was_replaced_is_shown_to_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,9 +190,8 @@ def test_a_photo_that_was_replaced_is_shown_to_no_judge(tmp_path: Path, monkeypa
     with paying(gallery, double, monkeypatch) as settings, at_this_machine(settings) as client:
         (tmp_path / "photos" / "001.jpg").write_bytes((tmp_path / "photos" / "000.jpg").read_bytes())
         status = looked(client, "stripes", "dear")
-
     assert (status["judged"], status["to_ask"], len(double.seen)) == (2, 1, 2)
-    assert "have changed" in status["notes"][0] and status["codes"] == ["no_picture"]
+    assert status["codes"] == ["no_picture"]
 
 
 def test_a_round_that_outlives_the_server_ends_without_a_traceback(tmp_path: Path) -> None:
@@ -313,69 +230,39 @@ def test_what_costs_money_takes_an_annotator(
     assert got == statuses
 
 
-def test_another_sites_page_cannot_have_it_look(quick: TestClient) -> None:
-    answer = quick.post("/look?q=a&rerank=quick", headers={"Origin": "http://elsewhere.example"})
-
-    assert answer.status_code == 403
-
-
-def test_the_page_goes_back_to_the_search_in_the_judges_order(quick: TestClient) -> None:
-    answer = quick.post("/look?q=a+green+disc&rerank=quick", data={"most": "10"}, follow_redirects=False)
-
-    assert (answer.status_code, answer.headers["location"]) == (303, "/?q=a+green+disc&rerank=quick")
-
-
 REFUSED: list[tuple[dict[str, str], str]] = [
-    ({"q": "a", "rerank": "openai:gpt-5"}, "there are: quick"),
-    ({"q": "a", "rerank": "quick", "likely": "0.5"}, "leave out rerank or likely"),
+    ({"q": "a", "rerank": "openai:gpt-5"}, "quick"),
+    ({"q": "a", "rerank": "quick", "likely": "0.5"}, "rerank or likely"),
     ({"q": "a", "likely": "0.5"}, "judge about 30"),
     ({"q": "a", "likely": "1.5"}, "likely"),
     ({"q": "a", "likely": "nan"}, "likely"),
+    ({"like": "{some}", "rerank": "quick"}, "words"),
 ]
 
 
 @pytest.mark.parametrize(("params", "sentence"), REFUSED)
 def test_bad_requests_cost_one_sentence(quick: TestClient, params: dict[str, str], sentence: str) -> None:
-    answer = quick.get("/v1/search", params=params)
-
+    some = quick.get("/v1/items").json()["items"][0]["id"]
+    answer = quick.get("/v1/search", params={name: value.format(some=some) for name, value in params.items()})
     assert (answer.status_code, sentence in answer.json()["detail"]) == (422, True)
 
 
-def test_a_search_by_photos_alone_has_nothing_to_judge_by(quick: TestClient) -> None:
-    liked = search(quick, "a")["items"][0]["id"]
-
-    answer = quick.get("/v1/search", params={"like": liked, "rerank": "quick"})
-
-    assert (answer.status_code, "needs words or a picture" in answer.json()["detail"]) == (422, True)
-
-
-@pytest.mark.parametrize("spec", ["person:ada", "nobody:x", "/etc/passwd"])
-def test_who_cannot_judge_for_a_server_is_refused_at_the_start(photos: Path, spec: str) -> None:
-    with pytest.raises(UsageError, match=r"--rerank mine: .* is no judge that a server can ask"):
-        application(ServerSettings(photos, judging=Judging((("mine", spec),))))
-
-
-@pytest.mark.parametrize("model", ["openai:nobody-knows-its-price", "openai:tiny"])
-def test_a_limit_in_money_takes_judges_whose_price_is_known(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+@pytest.mark.parametrize(
+    ("spec", "money"),
+    [("person:ada", None), ("nobody:x", None), ("/etc/passwd", None), ("encoder:nosuch", None), ("openai:free", 1.0)],
+)
+def test_who_cannot_judge_is_refused(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, spec: str, money: float | None
 ) -> None:
+    """A limit in money takes judges whose price is known."""
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    (tmp_path / "prices.toml").write_text(PRICES)
-    judging = Judging((("dear", model),), prices=tmp_path / "prices.toml")
-    application(ServerSettings(photos, judging=judging))
-    limited = ServerSettings(photos, judging=replace(judging, money=1.0))
+    prices = photos.parent / "prices.toml"
+    prices.write_text(PRICES)
+    application(ServerSettings(photos, judging=Judging((("dear", "openai:tiny"),), prices=prices, money=1.0)))
 
-    if model == "openai:tiny":
-        application(limited)
-    else:
-        with pytest.raises(UsageError, match=r"--rerank dear: no table has .* --prices"):
-            application(limited)
-
-
-def test_a_model_that_nobody_has_is_refused_at_the_start(photos: Path) -> None:
-    with pytest.raises(UsageError, match="nosuch"):
-        application(ServerSettings(photos, judging=Judging((("mine", "encoder:nosuch"),))))
+    with raises(UsageError):
+        application(ServerSettings(photos, judging=Judging((("mine", spec),), prices=prices, money=money)))
 
 
 def test_a_run_for_other_tools_has_the_judges_order(quick: TestClient, tmp_path: Path) -> None:
@@ -384,6 +271,5 @@ def test_a_run_for_other_tools_has_the_judges_order(quick: TestClient, tmp_path:
     looked(quick, "two stripes", "quick")
     found = search(quick, "two stripes", rerank="quick")
     (tmp_path / "run.txt").write_text(quick.get(f"/v1/runs/{found['run']}", params={"format": "trec"}).text)
-
     (ranking,) = read_run(tmp_path / "run.txt").values()
     assert [hit.image for hit in ranking] == [item["id"] for item in found["items"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +14,13 @@ import pytest
 from hypothesis import given
 
 from eyespot.search.collection import Collection
-from eyespot.types import Index, Mask, NearestRows, NothingFound, Query, Vectors
+from eyespot.types import Index, Mask, NearestRows, NothingFound, Vectors
 from eyespot.web._search_params import SearchParams
 from eyespot.web.found.fact_store import FactStore
 from eyespot.web.found.results import PLAIN, JudgedPlace, RankedResult, Results, SearchContext
-from eyespot.web.found.snapshot import QUERIES, Snapshot
+from eyespot.web.found.snapshot import Snapshot
 from tests.web.conftest import copy_gallery
+from tests.wording import raises
 
 MIB = 1 << 20
 
@@ -50,19 +50,13 @@ def kept_of(frozen: RankedResult, masks: list[Mask], limit: int) -> list[str]:
     return [frozen.id for frozen in results.recent()]
 
 
-def test_masks_count_in_full(world: SearchContext) -> None:
+def test_masks_count_in_full_once_and_the_latest_is_kept_however_large_it_is(world: SearchContext) -> None:
     """Of masks of a million rows, one MiB each, sixteen MiB hold fifteen: the rest is the results themselves."""
+    frozen, shared = one(world), np.ones(MIB, bool)
     masks = [np.ones(MIB, bool) for _ in range(40)]
-
-    assert kept_of(one(world), masks, 16 * MIB) == [str(number) for number in range(39, 24, -1)]
-
-
-def test_a_mask_that_many_share_counts_once(world: SearchContext) -> None:
-    assert len(kept_of(one(world), [np.ones(MIB, bool)] * 40, 2 * MIB)) == 40
-
-
-def test_the_latest_is_kept_however_large_it_is(world: SearchContext) -> None:
-    assert kept_of(one(world), [np.ones(MIB, bool) for _ in range(3)], 1000) == ["2"]
+    assert kept_of(frozen, masks, 16 * MIB) == [str(number) for number in range(39, 24, -1)]
+    assert len(kept_of(frozen, [shared] * 40, 2 * MIB)) == 40
+    assert kept_of(frozen, masks[:3], 1000) == ["2"]
 
 
 def test_what_a_judge_said_counts(world: SearchContext) -> None:
@@ -70,7 +64,6 @@ def test_what_a_judge_said_counts(world: SearchContext) -> None:
     results, frozen = Results(4_000_000), one(world)
     for number in range(100):
         results.keep(replace(frozen, id=str(number), judged={row: JudgedPlace(row, 0.5) for row in range(1000)}))
-
     assert len(results.recent()) == 14
 
 
@@ -155,34 +148,13 @@ def test_the_same_search_by_several_people_at_once_is_one(tmp_path: Path) -> Non
 def test_who_comes_after_a_search_that_failed_is_told_the_same(world: SearchContext) -> None:
     results = Results()
     for _ in range(2):
-        with pytest.raises(NothingFound, match="search by look"):
+        with raises(NothingFound):
             results.freeze(SearchParams(q="zyzzyva", by="words"), world)
 
 
 def test_posting_lists_of_an_old_gallery_count_with_its_results(world: SearchContext) -> None:
     one(world)
     words = world.snapshot.collection.words
-
     assert words.store.size > 0 < words.recent.size
     stored = {id(array) for array in (*words.store.arrays, *words.recent.arrays)}
     assert stored <= {id(array) for array in world.snapshot.remembered()}
-
-
-@pytest.mark.long
-def test_what_is_remembered_is_counted_while_others_search(world: SearchContext) -> None:
-    """Queries come and go in a dictionary, which nobody may walk through meanwhile."""
-    snapshot, often = world.snapshot, sys.getswitchinterval()
-
-    def search(number: int) -> None:
-        for word in range(60):
-            snapshot.embedded(Query.words(f"{number} {word}"))
-
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(3) as people:
-            searching = [people.submit(search, number) for number in range(3)]
-            while not all(one.done() for one in searching):
-                assert len(snapshot.remembered()) <= QUERIES + 200
-    finally:
-        sys.setswitchinterval(often)
-    assert [one.result() for one in searching] == [None] * 3

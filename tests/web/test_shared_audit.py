@@ -1,20 +1,26 @@
-"""An audit that two people share: one plan, no photo for both, one result, at two servers of one ledger."""
+"""An audit that two people share: one plan, no photo for both, one result, at two servers of one ledger; and a list."""
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from eyespot.curate.annotate.annotation_store import AnnotationStore
+from eyespot.curate.annotate.candidates import list_nearest
+from eyespot.curate.annotate.queries import AnnotationQuery
+from eyespot.search.collection import Collection
 from eyespot.web import ServerSettings
+from tests.made_once import made_once
 from tests.web.conftest import at_this_machine
-from tests.web.test_calibration import text_of
 from tests.worlds import annotation as world
 
 Q = {"query": "a heron"}
@@ -23,7 +29,8 @@ Q = {"query": "a heron"}
 @pytest.fixture
 def people(tmp_path: Path) -> Iterator[tuple[TestClient, TestClient]]:
     """Ada and Bo, each at a server of their own over one gallery of 60 pictures; Ada labelled the first ten."""
-    settings = ServerSettings(world.gallery(tmp_path), cache=tmp_path / "cache")
+    made = made_once("web-audit", world.gallery)
+    settings = ServerSettings(Path(shutil.copytree(made / "gallery", tmp_path / "gallery")), cache=tmp_path / "cache")
     with at_this_machine(settings) as ada, at_this_machine(settings) as bo:
         ada.post("/name", data={"name": "Ada"})
         bo.post("/name", data={"name": "Bo"})
@@ -63,61 +70,41 @@ def draw(client: TestClient, **more: float) -> int:
     return client.post("/annotate/audit", params={**Q, **more}).status_code
 
 
+def join(client: TestClient) -> int:
+    return client.post("/annotate/audit/join", params=Q).status_code
+
+
 @pytest.mark.long
 def test_two_people_finish_one_audit_and_no_photo_is_drawn_twice(people: tuple[TestClient, TestClient]) -> None:
+    """What either finds counts for both, and their next audit leaves out what either has labelled."""
     ada, bo = people
+    wrong = [join(bo), draw(ada, size=0), draw(ada, twice=2.0)]
     assert draw(ada, size=45) == 201
     before = stands(bo)["joinable"]
-    assert bo.post("/annotate/audit/join", params=Q).status_code == 200
+    wrong.append(draw(bo))
+    assert join(bo) == 200
+    mark(bo, held(bo)[:3], "y")
 
     with ThreadPoolExecutor(2) as pool:
         hers, his = pool.map(work, people)
 
+    assert wrong == [422] * 4
     assert before == {"people": ["Ada"], "size": 45, "done": 0} and stands(bo)["joinable"] is None
-    assert len(hers) + len(his) == 45 == len({*hers, *his}) and hers and his
-    audit = stands(ada)["audit"]
-    assert audit == stands(bo)["audit"] and (audit["done"], audit["people"]) == (45, ["Ada", "Bo"])
-    assert audit["left"]["high"] <= 5 and audit["together"] == 10
-
-
-@pytest.mark.long
-def test_what_both_found_counts_for_both(people: tuple[TestClient, TestClient]) -> None:
-    ada, bo = people
-    draw(ada, size=50)
-    bo.post("/annotate/audit/join", params=Q)
-    mark(bo, held(bo)[:3], "y")
-    for client in people:
-        work(client)
-
+    assert len(hers) + len(his) == 42 == len({*hers, *his}) and hers and his
     both = [stands(client) for client in people]
-
-    assert [standing["audit"]["together"] for standing in both] == [13, 13]
-    assert [standing["found_at_least"] for standing in both] == [1.0, 1.0] and both[1]["relevant"] == 3
-
-
-@pytest.mark.long
-def test_nobody_draws_a_second_audit_beside_one_that_is_under_way(people: tuple[TestClient, TestClient]) -> None:
-    ada, bo = people
-    draw(ada, size=20)
-
-    refused = bo.post("/annotate/audit", params=Q)
-
-    assert refused.status_code == 422 and "20 photos of the audit are still to be labelled" in refused.json()["detail"]
-    assert bo.get("/annotate/photos", params={**Q, "what": "audit"}).status_code == 404
-
-
-@pytest.mark.long
-def test_without_an_audit_there_is_nothing_to_join(people: tuple[TestClient, TestClient]) -> None:
-    response = people[1].post("/annotate/audit/join", params=Q)
-
-    assert response.status_code == 422 and "draw one" in response.json()["detail"]
+    audit = both[0]["audit"]
+    assert audit == both[1]["audit"] and (audit["done"], audit["people"]) == (45, ["Ada", "Bo"])
+    assert audit["together"] == 13 and audit["left"]["high"] <= 5
+    assert [one["found_at_least"] for one in both] == [pytest.approx(both[0]["found_at_least"])] * 2
+    assert (both[1]["relevant"], draw(ada, size=5)) == (3, 201)
+    assert not {*hers, *his}.intersection(held(ada)) and stands(bo)["audit"]["size"] == 5
 
 
 @pytest.mark.long
 def test_a_tenth_is_labelled_by_both_when_asked_for(people: tuple[TestClient, TestClient]) -> None:
     ada, bo = people
     draw(ada, size=40, twice=0.1)
-    bo.post("/annotate/audit/join", params=Q)
+    join(bo)
     hers = work(ada)
     waiting = stands(ada)["audit"]
     his = work(bo)
@@ -128,32 +115,12 @@ def test_a_tenth_is_labelled_by_both_when_asked_for(people: tuple[TestClient, Te
 
 
 @pytest.mark.long
-def test_who_is_left_alone_is_told_that_a_second_person_ends_the_audit(
+def test_who_is_left_alone_need_not_wait_for_a_second_label(
     people: tuple[TestClient, TestClient], tmp_path: Path
 ) -> None:
     ada, bo = people
     draw(ada, size=40, twice=0.1)
-    bo.post("/annotate/audit/join", params=Q)
-    with closing(sqlite3.connect(next(tmp_path.rglob("ledger.sqlite")))) as ledger, ledger:
-        ledger.execute("UPDATE audit_shares SET at = at - 1000")
-    work(ada)
-    audit, refused = stands(ada)["audit"], ada.post("/annotate/audit", params=Q)
-    bo.post("/name", data={"name": "Cy"})
-    bo.post("/annotate/audit/join", params=Q)
-    work(bo)
-
-    assert (audit["done"], audit["waiting"]) == (36, 4)
-    assert refused.status_code == 422 and "wait for the label of a second person" in refused.json()["detail"]
-    assert (stands(bo)["audit"]["done"], stands(bo)["audit"]["waiting"]) == (40, 0)
-
-
-@pytest.mark.long
-def test_who_is_left_alone_may_wait_no_longer_once_every_photo_has_a_label(
-    people: tuple[TestClient, TestClient], tmp_path: Path
-) -> None:
-    ada, bo = people
-    draw(ada, size=40, twice=0.1)
-    bo.post("/annotate/audit/join", params=Q)
+    join(bo)
     early = ada.post("/annotate/audit/release", params=Q)
     with closing(sqlite3.connect(next(tmp_path.rglob("ledger.sqlite")))) as ledger, ledger:
         ledger.execute("UPDATE audit_shares SET at = at - 1000")
@@ -168,57 +135,38 @@ def test_who_is_left_alone_may_wait_no_longer_once_every_photo_has_a_label(
     assert ada.post("/annotate/audit/release", params=Q).status_code == 422
 
 
-@pytest.mark.long
-def test_what_somebody_left_unlabelled_goes_to_the_other_after_a_while(
-    people: tuple[TestClient, TestClient], tmp_path: Path
-) -> None:
-    ada, bo = people
-    draw(ada, size=30)
-    bo.post("/annotate/audit/join", params=Q)
-    work(bo)
-    assert stands(bo)["audit"]["done"] == 6  # Ada holds the first 24
-    with closing(sqlite3.connect(next(tmp_path.rglob("ledger.sqlite")))) as ledger, ledger:
-        ledger.execute("UPDATE audit_shares SET at = at - 1000")
+# -- a list that several share ---------------------------------------------------------------------------------------
 
-    work(bo)
+PEOPLE = 4
+TEAM = {"query": "1", "what": "team"}
 
-    assert stands(bo)["audit"]["done"] == 30 == stands(ada)["audit"]["done"]
+
+def person(client: TestClient, name: str) -> TestClient:
+    """Another browser at the same server, of somebody who has said their name."""
+    opened = TestClient(client.app, base_url="http://127.0.0.1", client=("127.0.0.1", 4000))
+    opened.post("/name", data={"name": name})
+    return opened
 
 
 @pytest.mark.long
-def test_the_next_audit_leaves_out_what_either_has_labelled(people: tuple[TestClient, TestClient]) -> None:
-    ada, bo = people
-    draw(ada, size=20)
-    bo.post("/annotate/audit/join", params=Q)
-    seen = {*work(ada), *work(bo)}
+def test_all_who_come_to_the_end_of_a_list_at_once_get_photos_of_what_it_grows_by(tmp_path: Path) -> None:
+    """The list holds 24 photos, which the first of them has; it grows once, for all who wait for it."""
+    made = made_once("web-team-160", lambda folder: world.gallery(folder, 160, 10))
+    place = Path(shutil.copytree(made / "gallery", tmp_path / "gallery"))
+    with AnnotationStore(place / "ledger.sqlite") as store:
+        store.take_in([AnnotationQuery("1", world.WORDS, {})])
+        list_nearest(store, "1", Collection(place), 24)
+    with at_this_machine(ServerSettings(place, cache=None)) as client:
+        first, *others = [person(client, f"person {number}") for number in range(PEOPLE)]
+        first.post("/annotate/grow", params=TEAM)
+        gate = Barrier(len(others))
 
-    drawn = ada.post("/annotate/audit", params={**Q, "size": 10}).json()
+        def ask(who: TestClient) -> int:
+            gate.wait()
+            return int(who.post("/annotate/grow", params=TEAM).json()["new"])
 
-    assert len(seen) == 20 and drawn == {"drawn": 10, "rest": 30}
-    assert not seen.intersection(held(ada)) and stands(bo)["audit"]["size"] == 10
+        with ThreadPoolExecutor(len(others)) as pool:
+            handed = list(pool.map(ask, others))
+        shown = [len(one.get("/annotate/photos", params=TEAM).json()["photos"]) for one in others]
 
-
-def test_the_page_offers_the_size_of_the_audit(people: tuple[TestClient, TestClient]) -> None:
-    page = people[0].get("/annotate/label", params=Q, headers={"Accept": "text/html"}).text
-
-    assert 'id="size" min="1" max="100000" value="300"' in page and 'id="twice"' in page
-    assert "a tenth labelled by two" in text_of(people[0], "/annotate/label?query=a+heron")
-    assert [draw(people[0], **wrong) for wrong in ({"size": 0}, {"twice": 2.0})] == [422, 422]
-
-
-@pytest.mark.long
-def test_the_page_of_queries_shows_an_audit_to_who_has_just_joined_it(people: tuple[TestClient, TestClient]) -> None:
-    ada, bo = people
-    draw(ada, size=45)
-    mark(bo, [stretch_of(bo)[0]], "y")
-    before = bo.get("/annotate/query", params=Q).text
-
-    bo.post("/annotate/audit/join", params=Q)
-
-    # The rows of both, and of all together
-    assert (before.count("audit 0 of 45"), before.count("not audited")) == (2, 1)
-    assert bo.get("/annotate/query", params=Q).text.count("audit 0 of 45") == 3
-
-
-def stretch_of(client: TestClient) -> list[str]:
-    return [one["image"] for one in client.get("/annotate/photos", params={**Q, "count": 1}).json()["photos"]]
+    assert shown == handed and 0 not in handed

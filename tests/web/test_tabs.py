@@ -4,40 +4,25 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
-import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from eyespot import rooms, sample
-from eyespot.gallery.indexing import Options, index
-from eyespot.web import Access, Judging, Role, ServerSettings
-from eyespot.web.found.results import RankedResult
-from eyespot.web.found.tabs import tab_of
-from tests.web.conftest import PHOTOS, TOKENS, at_this_machine, copy_gallery, from_afar
+from eyespot import sample
+from eyespot.web import Judging, Role, ServerSettings
+from tests.web.conftest import BO, PHOTOS, TOKENS, at_this_machine, from_afar
+from tests.worlds import index_gallery
 
-BO = "annotator-token-of-bo-0123456789"
 TABS = ("yes", "no", "doubt", "unjudged")
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> ServerSettings:
-    gallery = copy_gallery(tmp_path_factory.mktemp("tabs"))
-    access = (*settings.access, Access.by(BO, "bo", Role.ANNOTATOR))
-    judging = Judging((("quick", "encoder:starter"),))
-    return replace(settings, gallery=gallery, access=access, cache=None, judging=judging)
-
-
-@pytest.fixture(scope="module")
-def here(world: ServerSettings) -> Iterator[TestClient]:
-    with at_this_machine(world) as opened:
-        yield opened
+def world(world: ServerSettings) -> ServerSettings:
+    return replace(world, judging=Judging((("quick", "encoder:starter"),)))
 
 
 def found(client: TestClient, **given: Any) -> list[dict[str, Any]]:
@@ -58,17 +43,19 @@ def counts(client: TestClient, **given: Any) -> dict[str, int]:
 
 def test_each_tab_has_the_photos_of_its_verdict_in_the_order_of_the_search(here: TestClient) -> None:
     every = found(here, q="stripes")
-    marks = {4: "yes", 1: "yes", 2: "no", 60: "doubt"}
+    marks = {4: "yes", 1: "yes", 2: "no", 60: "doubt", 0: "no"}
     for at, verdict in marks.items():
         say(here, "stripes", every[at], verdict)
     tabs = {tab: found(here, q="stripes", verdict=tab) for tab in TABS}
     ids = {tab: [one["id"] for one in items] for tab, items in tabs.items()}
 
     assert ids["yes"] == [every[1]["id"], every[4]["id"]]
-    assert (ids["no"], ids["doubt"]) == ([every[2]["id"]], [every[60]["id"]])
+    assert (ids["no"], ids["doubt"]) == ([every[0]["id"], every[2]["id"]], [every[60]["id"]])
     assert ids["unjudged"] == [one["id"] for at, one in enumerate(every) if at not in marks]
     assert [one["first_rank"] for one in tabs["unjudged"]] == [at for at in range(1, PHOTOS + 1) if at - 1 not in marks]
-    assert counts(here, q="stripes") == {"all": PHOTOS, "yes": 2, "no": 1, "doubt": 1, "unjudged": PHOTOS - 4}
+    assert counts(here, q="stripes") == {"all": PHOTOS, "yes": 2, "no": 2, "doubt": 1, "unjudged": PHOTOS - 5}
+    page = here.get("/", params={"q": "stripes", "verdict": "unjudged"}).text  # whose verdicts are at these ranks
+    assert re.findall(r'data-id="([^"]+)" data-rank="(\d+)"', page)[0] == (every[3]["id"], "4")
 
 
 def test_a_tab_that_is_paged_through_stays_as_it_was(here: TestClient) -> None:
@@ -83,7 +70,6 @@ def test_a_tab_that_is_paged_through_stays_as_it_was(here: TestClient) -> None:
     assert len(found(here, q="discs", verdict="unjudged")) == PHOTOS - 30
 
 
-@pytest.mark.long
 def test_verdicts_are_ones_own_or_everybodys(world: ServerSettings) -> None:
     with from_afar(world, TOKENS[Role.ANNOTATOR]) as ann, from_afar(world, BO) as bo:
         every = found(ann, q="a red disc")
@@ -95,14 +81,6 @@ def test_verdicts_are_ones_own_or_everybodys(world: ServerSettings) -> None:
 
     assert (mine["yes"], mine["no"], ours["yes"], ours["no"], ours["doubt"]) == (2, 0, 2, 0, 1)
     assert [one["id"] for one in shown] == [every[1]["id"], every[2]["id"]]
-
-
-def test_a_verdict_in_a_tab_is_kept_at_the_rank_of_the_whole_result(here: TestClient) -> None:
-    every = found(here, q="a blue disc")
-    say(here, "a blue disc", every[0], "no")
-    page = here.get("/", params={"q": "a blue disc", "verdict": "unjudged"}).text
-
-    assert re.search(r'data-id="([^"]+)" data-rank="(\d+)"', page).groups() == (every[1]["id"], "2")  # type: ignore[union-attr]
 
 
 def test_tabs_are_of_what_a_filter_or_a_judge_leaves(here: TestClient) -> None:
@@ -120,15 +98,9 @@ def test_tabs_are_of_what_a_filter_or_a_judge_leaves(here: TestClient) -> None:
     assert [one["id"] for one in reranked] == [id for id in order if id not in {one["id"] for one in every[:12]}]
 
 
-def test_an_empty_tab_is_a_page_with_all_tabs(here: TestClient) -> None:
+def test_an_empty_tab_is_a_page_with_all_tabs_and_readers_have_none(here: TestClient, world: ServerSettings) -> None:
     page = here.get("/", params={"q": "nobody judged this", "verdict": "doubt"})
-
-    assert page.status_code == 200 and "No photo here has this verdict yet" in page.text
-    assert page.text.count("data-tab=") == 5
-
-
-@pytest.mark.long
-def test_readers_have_no_tabs(world: ServerSettings) -> None:
+    assert page.status_code == 200 and page.text.count("data-tab=") == 5
     with from_afar(world, TOKENS[Role.READER]) as reader:
         assert "data-tab" not in reader.get("/", params={"q": "stripes"}).text
         assert reader.get("/v1/search", params={"q": "stripes", "verdict": "yes"}).status_code == 422
@@ -149,74 +121,31 @@ def test_a_search_within_a_list_finds_its_photos_alone(here: TestClient) -> None
 
 
 @pytest.mark.long
-def test_a_judged_tile_takes_its_copies_out_of_the_unjudged_and_shows_all_it_judged(
-    tmp_path: Path, settings: ServerSettings
-) -> None:
-    (tmp_path / "photos").mkdir()
-    for place in sorted(sample.photos().glob("categorization__fish*.jpg"))[:6]:
-        shutil.copy(place, tmp_path / "photos")
-        with Image.open(place) as photo:
-            photo.resize((photo.width // 2, photo.height // 2)).save(tmp_path / "photos" / f"small-{place.name}")
-    index(tmp_path / "gallery", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options())
-    with at_this_machine(replace(settings, gallery=tmp_path / "gallery", cache=None)) as here:
-        tiles = found(here, q="fish")
-        every = found(here, q="fish", ungrouped=True)
-        assert (len(tiles), len(every)) == (6, 12)
-        say(here, "fish", tiles[0], "yes")
-        left = counts(here, q="fish")
-        unjudged = found(here, q="fish", verdict="unjudged")
-        twin = next(one for one in every if one["id"] != tiles[0]["id"] and one["path"].endswith(name_of(tiles[0])))
-        say(here, "fish", twin, "yes")
-        both = found(here, q="fish", verdict="yes")
-
-    assert left == {"all": 6, "yes": 1, "no": 0, "doubt": 0, "unjudged": 5}
-    assert [one["id"] for one in unjudged] == [one["id"] for one in tiles[1:]]
-    assert {one["id"] for one in both} == {tiles[0]["id"], twin["id"]}
-
-
-@pytest.mark.long
-def test_a_verdict_on_a_folded_copy_is_in_the_tab_of_a_result_that_ends(
-    tmp_path: Path, settings: ServerSettings
-) -> None:
+def test_a_judged_tile_takes_its_copies_out_of_the_unjudged(tmp_path: Path, settings: ServerSettings) -> None:
+    """Also where the result ends, as by words, and where a copy that is folded away was judged."""
     (tmp_path / "photos").mkdir()
     rows = ["file_name,title"]
-    for place in sorted(sample.photos().glob("categorization__fish*.jpg"))[:8]:
+    for place in sorted(sample.photos().glob("categorization__fish*.jpg"))[:6]:
         shutil.copy(place, tmp_path / "photos")
         with Image.open(place) as photo:
             photo.resize((photo.width // 2, photo.height // 2)).save(tmp_path / "photos" / f"small-{place.name}")
         rows += [f"{place.name},trout", f"small-{place.name},trout"]
     (tmp_path / "photos" / "metadata.csv").write_text("\n".join(rows) + "\n")
-    index(tmp_path / "gallery", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options())
+    index_gallery(tmp_path / "gallery", tmp_path / "photos")
+    ways: list[dict[str, Any]] = [{"q": "fish", "by": "look"}, {"q": "trout", "by": "words"}]
     with at_this_machine(replace(settings, gallery=tmp_path / "gallery", cache=None)) as here:
-        tiles = {one["id"] for one in found(here, q="trout", by="words")}
-        every = found(here, q="trout", by="words", ungrouped=True)
-        assert (len(tiles), len(every)) == (8, 16)
-        twin = next(one for one in every if one["id"] not in tiles)
-        say(here, "trout", twin, "yes")
-        by_words = [one["id"] for one in found(here, q="trout", by="words", verdict="yes")]
-        left = counts(here, q="trout", by="words")
+        for way in ways:
+            tiles, every = found(here, **way), found(here, **way, ungrouped=True)
+            assert (len(tiles), len(every)) == (6, 12)
+            twin = next(one for one in every if one["path"].endswith(name_of(tiles[0])) and one["id"] != tiles[0]["id"])
+            say(here, way["q"], twin, "yes")
+            shown = [one["id"] for one in found(here, **way, verdict="yes")]
+            left = counts(here, **way)
+            say(here, way["q"], tiles[0], "yes")
 
-    assert by_words == [twin["id"]]
-    assert left == {"all": 8, "yes": 1, "no": 0, "doubt": 0, "unjudged": 7}
-
-
-def test_a_tab_waits_until_the_ranking_goes_no_further(world: ServerSettings) -> None:
-    with at_this_machine(world) as client:
-        run = client.get("/v1/search", params={"q": "a race", "limit": 5}).json()["run"]
-        frozen = client.app.state.house.results[run]  # type: ignore[attr-defined]
-        made: list[RankedResult] = []
-        rows = frozen.rows[:3].tolist()
-        other = Thread(target=lambda: made.append(tab_of(frozen, frozen.params, "yes", {"yes": rows})), daemon=True)
-        with frozen._ranking:  # as while somebody pages on: there are rows that have no score yet
-            before = frozen.rows
-            frozen.rows = np.concatenate([before, before[:1]])
-            other.start()
-            other.join(0.3)
-            assert other.is_alive()
-            frozen.rows = before
-        other.join(10)
-
-    assert sorted(made[0].rows.tolist()) == sorted(rows) and len(made[0].scores) == 3
+            assert shown == [twin["id"]] and left == {"all": 6, "yes": 1, "no": 0, "doubt": 0, "unjudged": 5}
+            assert [one["id"] for one in found(here, **way, verdict="unjudged")] == [one["id"] for one in tiles[1:]]
+            assert {one["id"] for one in found(here, **way, verdict="yes")} == {tiles[0]["id"], twin["id"]}
 
 
 def name_of(item: dict[str, Any]) -> str:

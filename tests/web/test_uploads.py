@@ -13,7 +13,7 @@ from PIL import Image
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web.pictures.uploads import KEPT, keep, upload_jpeg
-from tests.gallery.test_memory import limited, png
+from tests.wording import raises
 
 
 def picture(shade: int) -> bytes:
@@ -43,10 +43,8 @@ def uploads_in(folder: Path) -> list[Path]:
 @pytest.mark.long
 def test_many_at_once_are_all_kept_while_others_go(tmp_path: Path) -> None:
     fill(tmp_path, KEPT, at=1000.0)
-
     with ThreadPoolExecutor(10) as people:
         brought = list(people.map(lambda shade: bring(tmp_path, shade), range(60)))
-
     assert [bool(upload_jpeg(tmp_path, digest)) for digest in brought] == [True] * 60
     assert len(uploads_in(tmp_path)) == KEPT
 
@@ -54,7 +52,6 @@ def test_many_at_once_are_all_kept_while_others_go(tmp_path: Path) -> None:
 def test_the_same_picture_of_many_people_is_kept_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(10) as people:
         brought = set(people.map(lambda _: bring(tmp_path, 7), range(60)))
-
     assert [place.name for place in uploads_in(tmp_path)] == [*brought]
 
 
@@ -73,15 +70,16 @@ def test_the_longest_unused_goes_first(tmp_path: Path, used: str) -> None:
     assert (tmp_path / digest[:2] / digest).exists() == (used != "not at all")
 
 
-def test_a_picture_that_went_is_told_to_be_brought_again(tmp_path: Path) -> None:
-    with pytest.raises(Problem, match="drop it into the page again"):
+def test_pictures_that_went_or_take_too_much_memory_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EYESPOT_DECODE_MEMORY", "10M")
+    long = io.BytesIO()
+    Image.new("L", (1, 1_000_000)).save(long, "PNG")  # a kilobyte that would take 21 MB
+
+    with raises(Problem) as gone:
         query_of(SearchParams(picture="0" * 32), tmp_path)
+    with raises(Problem) as large:
+        keep(tmp_path, long.getvalue(), 1 << 20)
 
-
-def test_a_picture_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
-    data = png(1, 20_000_000, 1)  # twenty kilobytes that would take 420 MB
-
-    with limited("300M"), pytest.raises(Problem, match="of memory to decode, over the limit of 300M") as refused:
-        keep(tmp_path, data, 1 << 20)
-
-    assert refused.value.status == 422
+    assert (gone.value.status, large.value.status) == (404, 422)

@@ -10,31 +10,39 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from eyespot import rooms, sample
-from eyespot.gallery.indexing import Options, index
+from eyespot import sample
 from eyespot.gallery.videos.addresses import frame_of, reads_video, title_of
 from eyespot.web import Access, Role, ServerSettings
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
+from tests.worlds import index_gallery
 from tests.worlds.clips import clip
 
 pytestmark = pytest.mark.skipif(not reads_video(), reason="needs the extra [video]")
 
 
-@pytest.fixture
-def films(tmp_path: Path) -> Path:
+def make_films(folder: Path) -> Path:
     """A film of two shots and a photo, indexed."""
     places = sorted(sample.photos().glob("*.jpg"))[::60]
     pictures = [Image.open(place).convert("RGB") for place in places[:3]]
-    clip(tmp_path / "films" / "tour.mp4", pictures[:2], 3)
-    pictures[2].save(tmp_path / "films" / "still.jpg")
-    index(tmp_path / "gallery", [str(tmp_path / "films")], [rooms.load("encoders", "starter")], Options(workers=1))
-    return tmp_path / "films"
+    clip(folder / "films" / "tour.mp4", pictures[:2], 3)
+    pictures[2].save(folder / "films" / "still.jpg")
+    index_gallery(folder / "gallery", folder / "films")
+    return folder / "films"
 
 
-@pytest.fixture
-def served(films: Path) -> ServerSettings:
+def server_of(films: Path) -> ServerSettings:
     access = (Access.by(TOKENS[Role.READER], "reader", Role.READER),)
     return ServerSettings(films.parent / "gallery", access=access, hosts=None, cache=films.parent / "cache")
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_films(tmp_path_factory.mktemp("videos"))
+
+
+@pytest.fixture(scope="module")
+def served(films: Path) -> ServerSettings:
+    return server_of(films)
 
 
 def test_a_hit_of_a_video_opens_at_its_time_and_comes_in_parts(films: Path, served: ServerSettings) -> None:
@@ -53,7 +61,7 @@ def test_a_hit_of_a_video_opens_at_its_time_and_comes_in_parts(films: Path, serv
     assert whole.headers["x-content-type-options"] == "nosniff"
 
 
-def test_the_page_of_a_hit_has_a_player_and_a_picture_has_none(films: Path, served: ServerSettings) -> None:
+def test_the_page_of_a_hit_has_a_player_and_a_picture_has_none(served: ServerSettings) -> None:
     client = at_this_machine(served)
     items = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()["items"]
     pages = {item["path"]: client.get(f"/photo/{item['id']}").text for item in items}
@@ -63,9 +71,14 @@ def test_the_page_of_a_hit_has_a_player_and_a_picture_has_none(films: Path, serv
         assert ("<video" in pages[item["path"]]) == ("video" in item)
         assert item.get("video", "") in pages[item["path"]]
     assert "tour 00:00:0" in "".join(pages.values())
+    reader = from_afar(served, TOKENS[Role.READER])
+    page = reader.get(f"/photo/{next(item['id'] for item in items if 'video' in item)}")
+    assert "<video" not in page.text and "/v1/videos/" not in page.text and "<img" in page.text
+    tiles = client.get("/v1/search", params={"q": "a photo"}).json()["items"]
+    assert sorted(item["others"] for item in tiles) == [0, 1]
 
 
-def test_the_originals_of_frames_are_pictures_by_name(films: Path, served: ServerSettings) -> None:
+def test_the_originals_of_frames_are_pictures_by_name(served: ServerSettings) -> None:
     client = at_this_machine(served)
     payload = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()
     for kind in ("originals", "zip"):
@@ -81,26 +94,9 @@ def test_the_originals_of_frames_are_pictures_by_name(films: Path, served: Serve
     assert 'filename="tour 00_00_00.jpg"' in original.headers["content-disposition"]
 
 
-def test_who_may_not_open_originals_sees_a_frame_as_a_picture(films: Path, served: ServerSettings) -> None:
-    reader = from_afar(served, TOKENS[Role.READER])
-    items = reader.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()["items"]
-    frame = next(item for item in items if frame_of(item["path"]))
-    page = reader.get(f"/photo/{frame['id']}")
-
-    assert page.status_code == 200 and "<video" not in page.text and "/v1/videos/" not in page.text
-    assert "<img" in page.text
-
-
-def test_frames_have_thumbnails_and_one_stands_for_the_video(films: Path, served: ServerSettings) -> None:
-    client = at_this_machine(served)
-    items = client.get("/v1/search", params={"q": "a photo"}).json()["items"]
-
-    assert sorted(item["others"] for item in items) == [0, 1]
-    for item in items:
-        assert client.get(item["thumbnail"]).headers["content-type"] == "image/jpeg"
-
-
-def test_only_who_may_come_in_gets_it_and_only_what_was_indexed(films: Path, served: ServerSettings) -> None:
+def test_only_who_may_come_in_gets_it_and_only_what_was_indexed(tmp_path: Path) -> None:
+    films = make_films(tmp_path)
+    served = server_of(films)
     client = at_this_machine(served)
     items = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()["items"]
     frame = next(item for item in items if "video" in item)

@@ -61,7 +61,7 @@ def photos_response(house: AppState, bundle: Bundle, kind: Kind, person: User) -
         sheet = (piece.encode("utf-8", "backslashreplace") for piece in pages)
         return StreamingResponse(sheet, media_type="text/html; charset=utf-8", headers=headers)
     headers = {"Content-Disposition": f'attachment; filename="{bundle.name}.zip"'}
-    pieces = _zipped(_files(house, bundle, kind == "originals"))
+    pieces = zipped(_files(house, bundle, kind == "originals"))
     return StreamingResponse(pieces, media_type="application/zip", headers=headers)
 
 
@@ -86,7 +86,8 @@ class _Sink:
         return taken
 
 
-def _zipped(files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
+def zipped(files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
+    """A zip of files by their names, one file at a time."""
     sink, now = _Sink(), time.localtime()[:6]
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
         for name, data in files:

@@ -15,13 +15,13 @@ class FactStore:
 
     def __init__(self) -> None:
         self._known: WeakValueDictionary[TableStamp, ShardFacts] = WeakValueDictionary()
-        self._groups, self.masks = RowGroups(), MaskStore()
+        self.groups, self.masks = RowGroups(), MaskStore()
 
     def open(self, shards: Sequence[Path]) -> Facts:
         """The facts of these shards as they are now; those that somebody holds are not opened again."""
         tables = []
         for shard in shards:
             stamp = TableStamp.of(shard)
-            known = self._known.get(stamp) or ShardFacts(stamp, self._groups)
+            known = self._known.get(stamp) or ShardFacts(stamp, self.groups)
             tables.append(self._known.setdefault(stamp, known))
         return Facts(tables)

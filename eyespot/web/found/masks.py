@@ -69,7 +69,7 @@ class _MaskKey(NamedTuple):
 
 
 @dataclass
-class _FilterRun:
+class FilterRun:
     """A filter on its way over the tables that nobody asked yet."""
 
     condition: Condition
@@ -93,7 +93,7 @@ class MaskStore:
     def __init__(self, limit: int = MASKS, patience: float = PATIENCE, stretch: int = STRETCH) -> None:
         self.limit, self.patience, self.stretch, self.size = limit, patience, stretch, 0
         self._masks: OrderedDict[_MaskKey, PackedMask] = OrderedDict()
-        self._runs: dict[tuple[_MaskKey, ...], _FilterRun] = {}
+        self._runs: dict[tuple[_MaskKey, ...], FilterRun] = {}
         self._lock, self._closing = Lock(), False
         self._threads = ThreadPoolExecutor(AT_ONCE, "filter")
 
@@ -104,7 +104,7 @@ class MaskStore:
         """
         found, lacking = self._known(tables, condition, kinds)
         if lacking:
-            run = self._run(lacking, condition, kinds)
+            run = self.start(lacking, condition, kinds)
             if not run.over.wait(self.patience):
                 raise Problem(
                     503,
@@ -136,7 +136,7 @@ class MaskStore:
                     found[table.stamp] = known
         return found, lacking
 
-    def _run(self, tables: list[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> _FilterRun:
+    def start(self, tables: list[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> FilterRun:
         """The run of a filter over these tables: one that somebody else waits for, or a new one."""
         key = tuple(_keys(tables, condition, kinds))
         with self._lock:
@@ -146,11 +146,11 @@ class MaskStore:
             if run is None and len(self._runs) >= RUNS:
                 raise Problem(503, "many filters run now; search again in a while", {"Retry-After": "10"})
             if run is None:
-                run = self._runs[key] = _FilterRun(condition, dict(kinds), tables, _stretches(tables, self.stretch))
+                run = self._runs[key] = FilterRun(condition, dict(kinds), tables, _stretches(tables, self.stretch))
                 self._threads.submit(self._advance, key, run)
         return run
 
-    def _advance(self, key: tuple[_MaskKey, ...], run: _FilterRun) -> None:
+    def _advance(self, key: tuple[_MaskKey, ...], run: FilterRun) -> None:
         """Look at some millions of rows, then it is the turn of who waits."""
         try:
             part = next(run.stretches, None)
@@ -164,7 +164,7 @@ class MaskStore:
             self._runs.pop(key, None)
         run.over.set()
 
-    def _look(self, run: _FilterRun, part: list[ShardFacts]) -> None:
+    def _look(self, run: FilterRun, part: list[ShardFacts]) -> None:
         masks = _masks_of(part, run, self._go_on)
         for table, key, mask in zip(part, _keys(part, run.condition, run.kinds), masks, strict=True):
             packed = run.found[table.stamp] = PackedMask.of(mask)
@@ -190,7 +190,7 @@ def _keys(tables: Sequence[ShardFacts], condition: Condition, kinds: Mapping[str
     return [_MaskKey(table.stamp, condition, own) for table in tables]
 
 
-def _masks_of(part: Sequence[ShardFacts], run: _FilterRun, progress: Progress) -> list[Mask]:
+def _masks_of(part: Sequence[ShardFacts], run: FilterRun, progress: Progress) -> list[Mask]:
     """What a filter finds in these tables; `Problem` if one was written anew or merged meanwhile."""
     try:
         return filters.file_masks([table.stamp.path for table in part], run.condition, run.kinds, progress=progress)
