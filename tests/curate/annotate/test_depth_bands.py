@@ -81,6 +81,16 @@ def test_each_photo_of_a_band_is_drawn_with_the_chance_that_is_told() -> None:
     assert np.abs(errors).max() < 4 * 0.5  # four standard errors of a coin
 
 
+def test_the_last_band_reaches_below_the_ranks_that_are_known_only_where_photos_lie_there() -> None:
+    ranks = {str(rank): rank for rank in range(21, 61)}
+    to_the_end, beyond = (
+        draw_bands(Ranking(ranks, 60, photos, rest), {"60", "deep"}, 3, np.random.default_rng(0))[-1]
+        for photos, rest in ((60, 45), (200, 180))
+    )
+    assert "60" in to_the_end.drawn and to_the_end.unseen <= 40
+    assert (beyond.last, beyond.unseen, beyond.drawn) == (200, 140, ["deep"])
+
+
 def test_finds_near_the_stop_agree_with_the_condition_and_deep_ones_do_not() -> None:
     bands = [Band(11, 20, 10, list("abcdefghij")), Band(21, 40, 20, ["k", "l"]), Band(41, 80, 40, ["m"])]
     assert [too_deep(bands, found) for found in ("", "abc", "kl", "m")] == [False, False, True, True]
@@ -166,23 +176,16 @@ def audited(at: AnnotationStore, size: int, relevant: Collection[str] = ()) -> A
     return drawn
 
 
-def test_an_audit_by_depth_is_kept_as_it_was_drawn(labelled_to_the_stop: AnnotationStore) -> None:
-    with labelled_to_the_stop as at:
-        drawn = draw(at, "q", "ada", plan=Plan(100, 1))
-        assert drawn.design is not None and at.audit("q", "ada") == drawn
-        assert (len(drawn.photos), len(drawn.design.even)) == (100, 20)
-        assert sorted(image for band in drawn.design.bands for image in band.drawn) == sorted(
-            photo.image for photo in drawn.photos
-        )
-
-
 def test_a_few_hundred_looks_complete_a_query(labelled_to_the_stop: AnnotationStore) -> None:
     with labelled_to_the_stop as at:
-        audited(at, SIZE + 10)  # counts are rounded
+        drawn = audited(at, SIZE + 10)  # counts are rounded
         stands = standing(at, "q", "ada")
+        assert drawn.design is not None and at.audit("q", "ada") == drawn
+        by_depth = [image for band in drawn.design.bands for image in band.drawn]
+        assert sorted(by_depth) == sorted(photo.image for photo in drawn.photos)
+        assert len(drawn.design.even) == even_part(SIZE + 10, PHOTOS - STOP)
         assert stands.found_at_least is not None and stands.found_at_least < 0.9 <= (stands.found_by_rank or 0)
-        assert export.labelled(at, "q").faults == []
-        assert unseen(stands).endswith("if each doubling of the depth hides no more than the one before")
+        assert export.labelled(at, "q").faults == [] and "if each doubling" in unseen(stands)
         assert stands.as_json()["found_by_rank"] == stands.found_by_rank
 
 
@@ -236,13 +239,13 @@ def test_a_query_that_is_removed_takes_its_designs_along(tmp_path: Path) -> None
 
 
 def test_a_gallery_is_audited_by_depth_of_its_search(tmp_path: Path) -> None:
-    photos = collection.Collection(gallery(tmp_path, 300, 10))
+    photos = collection.Collection(gallery(tmp_path, 120, 10))
     with desk(tmp_path, 0) as at:
         candidates.list_nearest(at, "q", photos, 20)
         at.mark("q", "ada", {photo.image: "n" for photo in at.candidates("q")})
         drawn = draw(at, "q", "ada", photos, Plan(10))
-        ranked = [photo.image for photo in candidates.nearest(photos, at.query("q").query, 300)]
-    assert drawn.design is not None and drawn.design.bands[0].first == 21 and drawn.design.bands[-1].last == 300
+        ranked = [photo.image for photo in candidates.nearest(photos, at.query("q").query, 120)]
+    assert drawn.design is not None and drawn.design.bands[0].first == 21 and drawn.design.bands[-1].last == 120
     for band in drawn.design.bands[:-1]:
         assert {ranked.index(image) + 1 for image in band.drawn} <= set(range(band.first, band.last + 1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from eyespot.curate.inat.taxonomy import (
     read_targets,
 )
 from eyespot.types import UsageError
+from tests.wording import raises
 
 A, B = TargetSpecies(0, "Aus albus"), TargetSpecies(1, "Bus bonus")
 
@@ -60,23 +62,19 @@ SPLIT = [Change("100", "200", "split"), Change("100", "201", "split")]
 
 
 def test_what_was_split_is_not_the_part_that_kept_its_name() -> None:
-    found = align([TargetSpecies(0, "Larus argentatus"), TargetSpecies(1, "Larus novus")], GULLS, SPLIT)
-    assert found.routes == {
+    """Also where the mapping leaves that part out."""
+    listed = [TargetSpecies(0, "Larus argentatus"), TargetSpecies(1, "Larus novus")]
+    assert align(listed, GULLS, SPLIT).routes == {
         "100": Route((0, 1), "split"),
         "200": Route((0,), "same name"),
         "201": Route((1,), "same name"),
     }
-
-
-def test_what_was_split_may_be_the_part_that_the_mapping_leaves_out() -> None:
-    found = align([TargetSpecies(0, "Larus argentatus"), TargetSpecies(1, "Larus novus")], GULLS, SPLIT[1:])
-    assert found.routes["100"] == Route((0, 1), "split")
+    assert align(listed, GULLS, SPLIT[1:]).routes["100"] == Route((0, 1), "split")
 
 
 def test_a_split_of_which_the_list_has_the_old_name_only_goes_by_it() -> None:
-    assert align([TargetSpecies(0, "Larus argentatus")], GULLS, SPLIT).routes["100"] == Route(
-        (0,), "same name, inactive"
-    )
+    found = align([TargetSpecies(0, "Larus argentatus")], GULLS, SPLIT)
+    assert found.routes["100"] == Route((0,), "same name, inactive")
 
 
 def test_merged_species_are_the_one_whose_name_stays() -> None:
@@ -120,32 +118,25 @@ def test_a_list_in_the_form_of_inat21(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("read", "text"),
     [
-        ("name\nAus albus\nBus bonus\nAus albus\n", "name Aus albus 2 times"),
-        ("id,name\n1,Aus\n1,Bus\n", "id 1 2 times"),
-        ("id,name\nx,Aus\n", "line 2: has the id 'x'"),
-        ("genus\nAus\n", "has no name"),
-        ("name\n", "lists no species"),
+        (read_targets, "name\nAus albus\nBus bonus\nAus albus\n"),
+        (read_targets, "id,name\n1,Aus\n1,Bus\n"),
+        (read_targets, "id,name\nx,Aus\n"),
+        (read_targets, "genus\nAus\n"),
+        (read_targets, "name\n"),
+        (read_changes, "old,new,kind\n1,2,lump\n"),
+        (read_ranges, "species,west,south,east,north\nAus albus,0,10,20,-10\n"),
     ],
 )
-def test_a_list_that_is_none_says_why(tmp_path: Path, text: str, says: str) -> None:
+def test_a_list_that_is_none_says_why(tmp_path: Path, read: Callable[[Path], object], text: str) -> None:
     (tmp_path / "list.csv").write_text(text)
-    with pytest.raises(UsageError, match=says):
-        read_targets(tmp_path / "list.csv")
+    with raises(UsageError):
+        read(tmp_path / "list.csv")
 
 
-def test_a_mapping_is_read_under_the_names_people_use(tmp_path: Path) -> None:
+def test_a_mapping_is_read_under_the_names_people_use_and_a_range_beyond_the_antimeridian(tmp_path: Path) -> None:
     (tmp_path / "map.csv").write_text("old_id,new_id,kind\n1,2,Renamed\n3,4,merged\n5,6,split\n")
-    assert [change.kind for change in read_changes(tmp_path / "map.csv")] == ["rename", "merge", "split"]
-    (tmp_path / "map.csv").write_text("old,new,kind\n1,2,lump\n")
-    with pytest.raises(UsageError, match="line 2: is not a change"):
-        read_changes(tmp_path / "map.csv")
-
-
-def test_a_range_has_to_lie_on_the_earth(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("species,west,south,east,north\nAus albus,170,-10,-170,10\n")
+    assert [change.kind for change in read_changes(tmp_path / "map.csv")] == ["rename", "merge", "split"]
     assert read_ranges(tmp_path / "r.csv")[0].east == -170
-    (tmp_path / "r.csv").write_text("species,west,south,east,north\nAus albus,0,10,20,-10\n")
-    with pytest.raises(UsageError, match="line 2: is not a range"):
-        read_ranges(tmp_path / "r.csv")

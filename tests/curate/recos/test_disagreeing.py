@@ -14,6 +14,7 @@ from eyespot.curate.recos.making import RecosJob
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt, RunOptions, read_recipe, run
 from eyespot.pipelines.prompts import Models
 from eyespot.types import UsageError
+from tests.wording import raises
 from tests.worlds import annotation as world
 from tests.worlds import recos as worlds
 
@@ -113,8 +114,6 @@ def test_sentences_of_the_card(disagreeing: RecosSteps) -> None:
 
 def test_a_gallery_of_another_space_is_refused_with_the_way_out(tmp_path: Path) -> None:
     other = world.gallery(tmp_path, 4, 2)  # vectors that were imported are not those of the encoder installed here
-    place = worlds.recipe(tmp_path, other, draw="subtasks = {}")
-    job = RecosJob(read_recipe(place), tmp_path / "out")
 
-    with pytest.raises(UsageError, match="gallery own has no vectors of starter; add them with: eyespot index"):
-        run(job.steps, job.pipeline.work, job.running())
+    with raises(UsageError):
+        worlds.ran(worlds.recipe(tmp_path, other, draw="subtasks = {}"), tmp_path / "out")

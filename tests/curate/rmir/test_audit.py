@@ -6,11 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate.rmir.audit import LAST, VERDICTS, agreements, incomplete_beta, last_hits, welch
+from eyespot.curate.rmir.audit import (
+    LAST,
+    PANEL,
+    VERDICTS,
+    agreed,
+    agreements,
+    compared,
+    last_hits,
+    read_panel,
+    said_in,
+    welch,
+)
 from eyespot.curate.rmir.confident import settle_votes
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.pipelines.data_card import wilson
 from eyespot.pipelines.human_review import Queue
+from eyespot.types import UsageError
+from tests.wording import raises
 
 
 @pytest.fixture
@@ -51,20 +64,36 @@ def test_who_says_yes_to_all_agrees_on_the_targets_alone(audit: Path, demonstrat
     assert found["all"].agreed == len(right.intersection(cases)) > 0
 
 
-def test_the_last_hits_are_the_last_of_their_lists(audit: Path, demonstrated: FinishedSteps) -> None:
-    last = {hits[-1]["id"] for hits in demonstrated.hits.values()}
-
-    assert set(Queue(audit / LAST).cases) <= last
-
-
 def test_last_hits_are_grouped_by_what_the_person_says(audit: Path, demonstrated: FinishedSteps) -> None:
     cases = list(Queue(audit / LAST).cases)
     decided(audit / LAST, {id: at % 2 == 0 for at, id in enumerate(cases)})
 
     found = last_hits(demonstrated, audit)
 
+    assert set(cases) <= {hits[-1]["id"] for hits in demonstrated.hits.values()}
     assert found is not None
     assert (found.accepted, found.rejected) == ((len(cases) + 1) // 2, len(cases) // 2)
+
+
+# -- what the panel said, sealed beside the queues ----------------------------------------------------------------
+
+
+def test_the_sealed_verdicts_are_enough_to_compare_without_the_recipe(audit: Path, demonstrated: FinishedSteps) -> None:
+    for name in (VERDICTS, LAST):
+        decided(audit / name, {id: at % 2 == 1 for at, id in enumerate(Queue(audit / name).cases)})
+
+    panel = read_panel(audit)
+
+    assert set(panel) == {id for name in (VERDICTS, LAST) for id in Queue(audit / name).cases}
+    assert agreed(panel, said_in(audit / VERDICTS)) == agreements(demonstrated, audit) != []
+    assert compared(panel, said_in(audit / LAST)) == last_hits(demonstrated, audit) is not None
+
+
+def test_without_sealed_verdicts_there_are_none_and_a_line_that_is_none_is_refused(tmp_path: Path) -> None:
+    assert read_panel(tmp_path) == {}
+    (tmp_path / PANEL).write_text('{"id": "x"}\n')
+    with raises(UsageError):
+        read_panel(tmp_path)
 
 
 # -- numbers ------------------------------------------------------------------------------------------------------
@@ -103,12 +132,6 @@ def test_the_papers_two_groups() -> None:
 def test_no_spread_at_all_is_no_error() -> None:
     assert welch([1, 1], [1, 1]).p == 1
     assert welch([1, 1], [0, 0]).p == 0
-
-
-def test_the_incomplete_beta_function_where_it_is_known() -> None:
-    assert incomplete_beta(1, 1, 0.3) == pytest.approx(0.3)  # uniform
-    assert incomplete_beta(2, 2, 0.5) == pytest.approx(0.5)  # symmetric
-    assert incomplete_beta(2, 1, 0.3) == pytest.approx(0.09)  # x²
 
 
 def test_wilsons_interval() -> None:

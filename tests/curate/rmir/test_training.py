@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import tiny_models
-from typer.testing import CliRunner
 
-from eyespot.cli import app
 from eyespot.runs import rmir
+from tests.command import run_eyespot
 from tests.worlds.rmir import made, recipe
 
 HIGH = "threshold = 0.9"  # the demonstration is seldom in doubt: a lower one leaves nothing to train on
@@ -27,10 +25,10 @@ def world(tmp_path: Path, gallery: Path) -> Path:
     return tmp_path
 
 
-def done(*words: object) -> Any:
-    ran = CliRunner().invoke(app, list(map(str, words)))
-    assert ran.exit_code == 0, f"{words} {ran.output} {ran.exception}"
-    return ran
+def done(*words: object) -> str:
+    ran = run_eyespot(*words)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
 def test_pairs_are_of_the_train_split_alone(world: Path) -> None:
@@ -50,10 +48,10 @@ def test_a_backbone_is_trained_on_them_and_tested_before_and_after(world: Path) 
     done("index", *gallery, "-e", model)
     small = ("--batch", 2, "--epochs", 1, "--rate", 1e-3, "--out", world / "tuned", "--captions", f"{world}/pairs/")
 
-    tuned = done("train", "backbone", world / "photos", "-e", model, *small).stdout.strip()
+    tuned = done("train", "backbone", world / "photos", "-e", model, *small).strip()
     done("index", *gallery, "-e", tuned)
 
     tests = sum(query["split"] == "test" for query in rmir.read(world / "set").queries.values())
     for encoder in (model, tuned):
-        report = json.loads(done("eval", "rmir", "--data", world / "set", *gallery, "-e", encoder, "--json").stdout)
+        report = json.loads(done("eval", "rmir", "--data", world / "set", *gallery, "-e", encoder, "--json"))
         assert (report["tasks"][0]["queries"], report["split"], report["tasks"][0]["published"]) == (tests, "test", [])
