@@ -50,11 +50,6 @@ def test_a_binomial_tail_is_its_sum(shown: int, count: int, chance: float) -> No
     assert at_most(shown, count, chance) == pytest.approx(by_hand, abs=1e-9)
 
 
-def test_nothing_found_with_a_chance_of_a_fifth_leaves_at_most_13() -> None:
-    # 0.8 to the power of 13 is 0.055, to the power of 14 it is 0.044.
-    assert (most_hidden(0, 0.2, 1000), most_hidden(0, 1.0, 1000), most_hidden(3, 0.2, 3)) == (13, 0, 0)
-
-
 def test_a_chance_that_rises_with_depth_is_not_counted_upon() -> None:
     bands = [Band(11, 20, 10, list("abcde")), Band(21, 40, 20, [*map(str, range(20))]), Band(41, 80, 40, [])]
     assert least_inclusion(bands) == pytest.approx((0.5 + 0.5 + 0) / 3, abs=1e-9)
@@ -97,6 +92,8 @@ def test_finds_near_the_stop_agree_with_the_condition_and_deep_ones_do_not() -> 
 
 
 def test_what_a_completely_drawn_head_shows_says_nothing_of_the_depth() -> None:
+    # 0.8 to the power of 13 is 0.055, to the power of 14 it is 0.044
+    assert (most_hidden(0, 0.2, 1000), most_hidden(0, 1.0, 1000), most_hidden(3, 0.2, 3)) == (13, 0, 0)
     head = [str(number) for number in range(40)]
     bands = [Band(11, 40, 40, head), Band(41, 80, 40, ["a"] * 16)]
     assert hidden_at_most(bands, head, 1000) == hidden_at_most(bands, [], 1000) == most_hidden(0, 0.4, 1000)
@@ -154,9 +151,10 @@ def test_ranks_that_were_seen_hide_nothing() -> None:
     assert hidden_at_most([*seen_head, *below], ["a"], 1000) == hidden_at_most(below, [], 1000)
 
 
-def test_bounds_by_depth_take_few_looks() -> None:
+def test_bounds_by_depth_take_few_looks_and_shares_are_not_rounded_up() -> None:
     looks = [looks_needed(RELEVANT, STOP, photos, 0.9) for photos in (20_000, 100_000, 4_800_000)]
     assert all(taken <= aim for taken, aim in zip(looks, (600, 1000, 2000), strict=True)), looks
+    assert [percent(share) for share in (0.899, 0.9, 1.0)] == ["89%", "90%", "100%"]
 
 
 # -- in the store ---------------------------------------------------------------------------------------------------
@@ -189,20 +187,18 @@ def test_a_few_hundred_looks_complete_a_query(labelled_to_the_stop: AnnotationSt
         assert stands.as_json()["found_by_rank"] == stands.found_by_rank
 
 
-def test_below_90_percent_the_condition_is_not_stated_of(labelled_to_the_stop: AnnotationStore) -> None:
+@pytest.mark.parametrize(
+    ("size", "relevant", "bound"), [(SIZE // 2, (), True), (SIZE + 10, map(str, range(3000, PHOTOS)), False)]
+)
+def test_below_90_percent_the_condition_is_not_stated_of_and_finds_far_down_withdraw_the_bound(
+    labelled_to_the_stop: AnnotationStore, size: int, relevant: Collection[str], bound: bool
+) -> None:
     with labelled_to_the_stop as at:
-        audited(at, SIZE // 2)
+        audited(at, size, set(relevant))
         stands = standing(at, "q", "ada")
-        assert stands.audit is not None and stands.audit.most_by_rank is not None
-        assert stands.found_by_rank is None and "perhaps only" in str(export.labelled(at, "q").faults)
-
-
-def test_finds_far_down_withdraw_the_bound(labelled_to_the_stop: AnnotationStore) -> None:
-    with labelled_to_the_stop as at:
-        audited(at, SIZE + 10, {str(n) for n in range(3000, PHOTOS)})
-        stands = standing(at, "q", "ada")
-        assert stands.audit is not None and stands.audit.cautious is not None
-        assert (stands.audit.most_by_rank, stands.found_by_rank) == (None, None)
+        assert stands.audit is not None and stands.audit.cautious is not None and stands.found_by_rank is None
+        assert (stands.audit.most_by_rank is not None) is bound
+        assert "perhaps only" in str(export.labelled(at, "q").faults)
 
 
 def test_what_is_labelled_later_lowers_the_bound(labelled_to_the_stop: AnnotationStore) -> None:
@@ -254,7 +250,3 @@ def test_the_order_tells_nobody_which_photos_were_drawn_evenly() -> None:
     even = AuditSample(900, 0.5, [Candidate(str(n)) for n in range(700, 720)], [str(n) for n in range(100)])
     drawn = by_depth([Candidate(str(n)) for n in range(1000)], 1000, even, Plan(80), np.random.default_rng(0))
     assert [photo.image for photo in drawn.photos[:20]] != [photo.image for photo in even.photos]
-
-
-def test_shares_are_not_rounded_up() -> None:
-    assert [percent(share) for share in (0.899, 0.9, 1.0)] == ["89%", "90%", "100%"]

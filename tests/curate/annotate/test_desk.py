@@ -73,12 +73,6 @@ def test_the_last_word_counts(tmp_path: Path, said: list[str | None], found: dic
         assert marks(second, "ada") == {"1": "n"} | found and len(list(second.judgements.rows())) == 1 + rows
 
 
-def test_nobody_marks_for_another(at: AnnotationStore) -> None:
-    at.mark("q", "ada", {"0": "y"})
-    at.mark("q", "bob", {"0": "n"})
-    assert (marks(at, "ada"), marks(at, "bob")) == ({"0": "y"}, {"0": "n"})
-
-
 @pytest.mark.parametrize(
     ("name", "mark"), [("", "y"), ("   ", "y"), ("x" * 61, "y"), ("ada\x1b[2J", "y"), ("ada", "maybe")]
 )
@@ -113,15 +107,6 @@ def test_killed_in_mid_click_nothing_confirmed_is_lost(tmp_path: Path) -> None:
 # -- lists and queries ----------------------------------------------------------------------------------------------
 
 
-def test_a_photo_stands_on_a_list_once(at: AnnotationStore) -> None:
-    assert at.extend("q", [Candidate("3"), Candidate("new"), Candidate("new")]) == 1
-
-
-def test_a_query_that_fails_the_intake_is_left_out(at: AnnotationStore) -> None:
-    left_out = at.take_in([AnnotationQuery("r", "a thought", {"visible": "no"}), AnnotationQuery("s", "a nest", {})])
-    assert ([one.id for one in left_out], [*at.queries()]) == (["r"], ["q", "s"])
-
-
 @pytest.mark.parametrize(
     ("id", "text"),
     [("q", "a stork"), ("r", WORDS), ("r", ""), ("r", "  "), ("r", "a\0heron")],  # an id has words of its own
@@ -134,19 +119,21 @@ def test_a_query_has_an_id_and_words_of_its_own(at: AnnotationStore, id: str, te
         at.candidates("r")
 
 
-def test_whatever_is_said_or_listed_changes_the_stamp(at: AnnotationStore) -> None:
-    stamps = [at.stamp("q")]
+def test_whatever_is_said_or_listed_changes_the_stamp_of_its_query(at: AnnotationStore) -> None:
+    at.take_in([AnnotationQuery("r", "a stork", {})])
+    stamps, other = [at.stamp("q")], at.stamp("r")
     for change in (
         lambda: at.mark("q", "ada", {"0": "y"}),
         lambda: at.mark("q", "ada", {"0": None}),
-        lambda: at.extend("q", [Candidate("new")]),
+        lambda: at.extend("q", [Candidate("new"), Candidate("3"), Candidate("new")]),
         lambda: at.let_grow("q"),
         lambda: at.describe("q", {"category": "Species"}),
         lambda: at.keep_audit("q", "ada", AuditSample(1, 0.5, [Candidate("0")], []), 0),
     ):
         change()
         stamps.append(at.stamp("q"))
-    assert len(set(stamps)) == 7
+    assert len(set(stamps)) == 7 and at.stamp("r") == other
+    assert len(at.photos("q")) == 11  # a photo stands on a list once
 
 
 def test_a_query_without_marks_is_removed_with_its_list(at: AnnotationStore) -> None:
@@ -160,19 +147,13 @@ def test_a_query_without_marks_is_removed_with_its_list(at: AnnotationStore) -> 
     assert at.photos("q") == [] and at.audit("q", "ada") is None and at.stamp("q") != before
 
 
-def test_a_query_with_marks_stays(at: AnnotationStore) -> None:
+def test_a_query_with_marks_stays_and_one_that_fails_the_intake_is_left_out(at: AnnotationStore) -> None:
+    left_out = at.take_in([AnnotationQuery("r", "a thought", {"visible": "no"}), AnnotationQuery("s", "a nest", {})])
+    assert ([one.id for one in left_out], [*at.queries()]) == (["r"], ["q", "s"])
     at.mark("q", "ada", {"0": "n"})
     with raises(UsageError):
         at.remove("q")
     assert len(at.photos("q")) == 10
-
-
-def test_what_is_said_of_another_query_leaves_the_stamp(at: AnnotationStore) -> None:
-    at.take_in([AnnotationQuery("r", "a stork", {})])
-    before = at.stamp("q")
-    at.extend("r", [Candidate("0")])
-    at.mark("r", "ada", {"0": "y"})
-    assert at.stamp("q") == before
 
 
 def test_every_desk_has_a_name_of_its_own_for_good(tmp_path: Path) -> None:
@@ -200,11 +181,8 @@ def test_a_half_yes_is_refused_with_its_query(tmp_path: Path) -> None:
 # -- the stopping rule ----------------------------------------------------------------------------------------------
 
 
-def test_the_rule_fires_at_the_last_of_so_many_in_a_row() -> None:
+def test_the_rule_fires_at_the_last_of_so_many_in_a_row_and_ends_at_a_photo_without_a_mark() -> None:
     assert descent([True, False, False, True, False, False, False, True], 3) == (8, 0, 7)
-
-
-def test_a_photo_without_a_mark_ends_the_descent() -> None:
     assert descent([False, False, None, False], 3) == (2, 2, None)
 
 

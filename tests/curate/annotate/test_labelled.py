@@ -59,13 +59,6 @@ def audit(at: AnnotationStore, who: str, size: int = 100) -> auditing.Audited:
 # -- audits ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_audit_is_drawn_from_what_was_not_labelled(at: AnnotationStore) -> None:
-    go_down(at, "ada", 150)
-    drawn = draw(at, "q", "ada", plan=Plan(100))
-    assert drawn.rest == 350 and len(set(drawn.photos)) == 100
-    assert min(int(photo.image) for photo in drawn.photos) >= 150
-
-
 def test_the_truth_lies_in_the_cautious_interval_and_the_share_found_is_told_on_the_safe_side(
     at: AnnotationStore,
 ) -> None:
@@ -75,16 +68,15 @@ def test_the_truth_lies_in_the_cautious_interval_and_the_share_found_is_told_on_
     assert stands.found_at_least == stands.relevant / (stands.relevant + found.cautious.high)
 
 
-def test_while_it_is_under_way_it_tells_nothing(at: AnnotationStore) -> None:
+def test_an_audit_is_drawn_from_what_was_not_labelled_and_tells_nothing_while_it_is_under_way(
+    at: AnnotationStore,
+) -> None:
+    go_down(at, "ada", 150)
     drawn = draw(at, "q", "ada", plan=Plan(100))
     at.mark("q", "ada", {drawn.photos[0].image: YES})
+    assert drawn.rest == 350 and len(set(drawn.photos)) == 100
+    assert min(int(photo.image) for photo in drawn.photos) >= 150
     assert auditing.standing(at, "q", "ada") == auditing.Audited(100, 1, 1)
-
-
-def test_nobody_chooses_between_audits(at: AnnotationStore) -> None:
-    draw(at, "q", "ada", plan=Plan(100))
-    with raises(UsageError):
-        draw(at, "q", "ada", plan=Plan(100))
 
 
 def test_of_audits_drawn_at_the_same_moment_one_stands(at: AnnotationStore) -> None:
@@ -93,6 +85,8 @@ def test_of_audits_drawn_at_the_same_moment_one_stands(at: AnnotationStore) -> N
     at.keep_audit("q", "ada", drawn, at.audits("q"))
     with raises(UsageError):
         at.keep_audit("q", "ada", drawn._replace(lot=0.1), 0)
+    with raises(UsageError):  # before the first is labelled nobody chooses between audits
+        draw(at, "q", "ada", plan=Plan(100))
     assert (at.audits("q"), at.audit("q", "ada")) == (1, drawn)
 
 
@@ -206,9 +200,9 @@ def test_pauses_are_not_paid_for(times: list[float], openings: list[float], spen
 def test_the_standing_of_a_page_marked_at_once_has_its_time(at: AnnotationStore) -> None:
     at.open_page("q", "ada", 90.0)
     at.mark("q", "ada", {str(n): NO for n in range(20)})
+    found = standing(at, "q", "ada")
 
-    assert standing(at, "q", "ada").seconds == pytest.approx(90, abs=1)
-    assert standing(at, "q", "ada").cost(36.0) == pytest.approx(0.9, abs=0.02)
+    assert found.seconds == pytest.approx(90, abs=1) and found.cost(36.0) == pytest.approx(0.9, abs=0.02)
     assert at.openings("q", "bob") == []
 
 
@@ -230,10 +224,12 @@ def test_a_pause_hardly_changes_the_time(pages: list[tuple[int, float]], pause: 
 
 
 def test_two_people_are_compared_where_both_labelled(at: AnnotationStore) -> None:
+    """Doubt and no are no dispute."""
     at.mark("q", "ada", {"0": YES, "1": YES, "2": NO, "3": NO})
     at.mark("q", "bob", {"1": YES, "2": YES, "3": "d", "4": NO})
     (overlap,) = agreement.overlaps(agreement.everybody(at, "q"))
     assert (overlap.photos, overlap[2:], overlap.agreed) == (3, (1, 0, 1, 1), pytest.approx(2 / 3))
+    assert [one.marks for one in agreement.disputes(at, "q")] == [{"ada": NO, "bob": YES}]
 
 
 def test_agreement_beyond_chance_of_two(at: AnnotationStore) -> None:
@@ -243,12 +239,6 @@ def test_agreement_beyond_chance_of_two(at: AnnotationStore) -> None:
     found = agreement.coefficients(agreement.everybody(at, "q"))
     # They agree on 9 of 10, and by chance on 0.5 · 0.4 + 0.5 · 0.6 = 0.5 of them.
     assert found["cohen_kappa"].value == pytest.approx(0.8)
-
-
-def test_doubt_and_no_are_no_dispute(at: AnnotationStore) -> None:
-    at.mark("q", "ada", {"0": YES, "1": NO})
-    at.mark("q", "bob", {"0": NO, "1": "d"})
-    assert [one.marks for one in agreement.disputes(at, "q")] == [{"ada": YES, "bob": NO}]
 
 
 def test_a_tie_counts_as_no_until_it_is_settled_and_a_majority_as_it_says(at: AnnotationStore) -> None:

@@ -36,20 +36,11 @@ def audits(draw: st.DrawFn) -> Audit:
     return Audit(rest, drawn, draw(st.integers(0, drawn)))
 
 
-def test_an_audit_of_everything_leaves_nothing() -> None:
-    assert remaining(Audit(10, 10, 3)) == Remaining(0.0, 0, 0)
-
-
-def test_one_photo_of_four_by_hand() -> None:
+def test_by_hand() -> None:
     # It is not relevant with chances 4/4, 3/4, 2/4, 1/4, 0 for 0 to 4 relevant ones; a tail of 0.3 rules out 3 and 4.
     assert remaining(Audit(4, 1, 0), level=0.4, lot=1.0) == Remaining(0.0, 0, 2)
-
-
-def test_the_estimate_is_the_share_of_the_audit_in_what_it_left_out() -> None:
+    assert remaining(Audit(10, 10, 3)) == Remaining(0.0, 0, 0)
     assert remaining(Audit(1000, 100, 5)).expected == pytest.approx(45)
-
-
-def test_nothing_in_300_of_3000_leaves_at_most_34_cautiously() -> None:
     # (1 - 0.1)^35 = 0.025: the rule of three, with the finite rest taken into account.
     assert remaining(Audit(3000, 300, 0), lot=1.0).high == 34
 
@@ -63,10 +54,7 @@ def test_with_an_even_lot_the_interval_is_right_as_often_as_promised(count: int)
 @pytest.mark.parametrize("count", range(0, 31, 3))
 def test_the_cautious_interval_is_right_at_least_as_often(count: int) -> None:
     assert coverage(30, 8, count, 1.0) >= 0.95
-
-
-def test_where_nothing_is_left_it_is_always_right() -> None:
-    assert all(coverage(30, 8, 0, lot) == 1 for lot in LOTS)
+    assert count or all(coverage(30, 8, 0, lot) == 1 for lot in LOTS)
 
 
 @settings(deadline=None)

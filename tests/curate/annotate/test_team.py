@@ -6,7 +6,7 @@ import csv
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from uuid import UUID
 
@@ -89,33 +89,17 @@ def test_two_finish_one_list_and_label_only_a_tenth_twice(at: AnnotationStore) -
     assert twice.agreement["krippendorff_alpha"].observed == 1
 
 
-def test_the_teams_marks_complete_a_list_that_nobody_finished(at: AnnotationStore) -> None:
-    """Ada labels the first part, Bo the second: what the paper's rule needs is there, and nobody alone has it."""
-    at.mark(Q, "ada", {str(n): truth(str(n)) for n in range(120)})
-    at.mark(Q, "bo", {str(n): truth(str(n)) for n in range(120, 300)})
-    found = team_of(at)
-
-    assert found.team is not None and found.team.exhausted and found.faults == []
-
-
 def test_one_who_works_alone_is_held_up_by_no_second_label(at: AnnotationStore) -> None:
+    """And what others label completes the list, though nobody has finished it."""
     work(at, "ada")
     found = team_of(at)
     twice = shared_list.labelled_twice(at, Q, found.marks)
-
     assert found.together is not None and found.together.stopped
     assert twice is not None and twice.labelled == 0 < twice.photos
 
-
-def test_no_photo_is_with_two_people_unless_it_is_one_of_the_tenth(at: AnnotationStore) -> None:
-    for who in ("ada", "bo", "cy"):
-        shared_list.hand_out(at, Q, who)
-    seed = at.team.leases.seed(Q)
-    held = [set(unmarked(at, who)) for who in ("ada", "bo", "cy")]
-
-    assert seed is not None and [len(one) for one in held] == [24, 24, 24]
-    both = (held[0] & held[1]) | (held[0] & held[2]) | (held[1] & held[2])
-    assert all(is_twice(seed, image) for image in both) and not held[0] & held[1] & held[2]
+    at.mark(Q, "bo", {str(n): truth(str(n)) for n in range(300) if str(n) not in found.labels})
+    whole = team_of(at)
+    assert whole.team is not None and whole.team.exhausted and whole.faults == []
 
 
 def test_what_a_killed_client_held_goes_to_the_others_and_its_marks_stay(at: AnnotationStore) -> None:
@@ -238,28 +222,20 @@ def grouped(at: AnnotationStore, who: str) -> set[str]:
 
 
 def test_a_group_is_marked_at_once_and_undone_at_once(at: AnnotationStore) -> None:
-    burst = [str(n) for n in range(20, 32)]
-    mark_group(at, "ada", burst, "n")
-    during = len(at.last_judgements(Q, "ada")), grouped(at, "ada")
-    mark_group(at, "ada", burst, None)
-
-    assert during == (12, set(burst[1:])) and (at.last_judgements(Q, "ada"), grouped(at, "ada")) == ({}, set())
-
-
-def test_a_member_that_is_marked_by_itself_is_no_mark_of_the_group(at: AnnotationStore) -> None:
+    """A member that is marked by itself is no mark of the group, nor one of which a kill left the note alone."""
     burst = [str(n) for n in range(20, 25)]
     mark_group(at, "ada", burst, "n")
+    marked = len(at.last_judgements(Q, "ada")), grouped(at, "ada")
     at.team.note_marks(Q, "ada", ["22"], [])
     at.mark(Q, "ada", {"22": "y"})
+    alone = grouped(at, "ada")
+    mark_group(at, "ada", burst, None)
 
-    assert grouped(at, "ada") == {"21", "23", "24"}
-
-
-def test_a_note_of_a_group_without_its_mark_says_nothing_of_an_older_mark(at: AnnotationStore) -> None:
-    at.mark(Q, "ada", {"20": "n", "21": "n"})
-    at.team.note_marks(Q, "ada", ["20", "21"], ["21"])  # killed here, before the mark
-
-    assert grouped(at, "ada") == set()
+    assert marked == (5, set(burst[1:])) and alone == {"21", "23", "24"}
+    assert (at.last_judgements(Q, "ada"), grouped(at, "ada")) == ({}, set())
+    at.mark(Q, "bo", {"20": "n", "21": "n"})
+    at.team.note_marks(Q, "bo", ["20", "21"], ["21"])  # killed here, before the mark
+    assert grouped(at, "bo") == set()
 
 
 def test_a_burst_that_was_marked_at_once_counts_once_in_the_row(at: AnnotationStore) -> None:
@@ -271,16 +247,6 @@ def test_a_burst_that_was_marked_at_once_counts_once_in_the_row(at: AnnotationSt
 
     assert (found.labelled, found.descent) == (120, (120, 1, None))
     assert descent([False] * 100).stopped_at == 100 and team_of(at).labels["50"] is False
-
-
-def test_groups_are_handed_out_as_a_whole(at: AnnotationStore) -> None:
-    groups = [[str(n) for n in range(start, start + 10)] for start in range(0, 300, 10)]
-    for who in ("ada", "bo"):
-        shared_list.hand_out(at, Q, who, groups)
-    hers, his = set(unmarked(at, "ada")), set(unmarked(at, "bo"))
-
-    assert all(len(hers & set(one)) in (0, 10) and len(his & set(one)) in (0, 10) for one in groups)
-    assert len(hers) == 24 * 10 and len(his - hers) == 6 * 10
 
 
 @pytest.mark.parametrize(("burst", "tiles"), [(1, 24), (9, 24), (60, 4)])
@@ -324,14 +290,11 @@ def disputed(at: AnnotationStore) -> AnnotationStore:
 
 
 def test_nobody_settles_their_own_dispute_unless_the_lead_allows_it(disputed: AnnotationStore) -> None:
-    with raises(UsageError):
-        agreement.check_impartial(disputed, Q, "ada", "0")
     agreement.check_impartial(disputed, Q, "cy", "0")
-    disputed.team.let(OWN_DISPUTES, True, "lea")
-    agreement.check_impartial(disputed, Q, "ada", "0")
-    disputed.team.let(OWN_DISPUTES, False, "lea")
-    with raises(UsageError):
-        agreement.check_impartial(disputed, Q, "ada", "0")
+    for allowed in (False, True, False):
+        disputed.team.let(OWN_DISPUTES, allowed, "lea")
+        with nullcontext() if allowed else raises(UsageError):
+            agreement.check_impartial(disputed, Q, "ada", "0")
 
 
 def test_a_dispute_tells_who_said_what_and_when_and_what_was_written(disputed: AnnotationStore) -> None:
@@ -379,35 +342,26 @@ def test_flags_are_facts_with_a_person_and_a_time(at: AnnotationStore) -> None:
     additions = [flags.put("3", "face", "ada"), flags.put("3", "face", "ada"), flags.put("3", "face", "bo")]
     flags.put("4", "other", "bo", " a   ruler ")
     taken = [flags.take_down("3", "face", "ada"), flags.take_down("3", "face", "ada")]
+    for kind, reason in (("ugly", ""), ("other", " "), ("face", "x" * 301), ("face", "a\x07b")):
+        with raises(UsageError):
+            flags.put("3", kind, "ada", reason)
 
     assert (additions, taken) == ([True, False, True], [True, False])
     assert [one[:4] for one in flags.all()] == [("3", "face", "", "bo"), ("4", "other", "a ruler", "bo")]
     assert flags.of(["4"])[0].words == "another reason: a ruler" and flags.images() == {"3", "4"}
 
 
-@pytest.mark.parametrize(("kind", "reason"), [("ugly", ""), ("other", " "), ("face", "x" * 301), ("face", "a\x07b")])
-def test_a_flag_that_says_nothing_is_refused(at: AnnotationStore, kind: str, reason: str) -> None:
-    with raises(UsageError):
-        at.team.flags.put("3", kind, "ada", reason)
-    assert at.team.flags.all() == []
+def test_the_file_of_flags_is_one_that_the_build_takes_and_flagged_photos_leave_the_set(
+    disputed: AnnotationStore, tmp_path: Path
+) -> None:
+    disputed.team.flags.put("1", "other", "ada", "=cmd|x")
+    disputed.team.flags.put("4", "face", "ada")
+    names = {"1": "photos/aves/0a1b.jpg", "4": ""}
 
-
-def test_the_file_of_flags_is_one_that_the_build_takes(at: AnnotationStore, tmp_path: Path) -> None:
-    at.team.flags.put("3", "other", "ada", "=cmd|x")
-    at.team.flags.put("4", "face", "ada")
-    names = {"3": "photos/aves/0a1b.jpg", "4": ""}
-
-    count = write_flags(tmp_path / "flags.csv", at.team.flags.all(), names.__getitem__)
+    count = write_flags(tmp_path / "flags.csv", disputed.team.flags.all(), names.__getitem__)
+    rest = export.without_photos(export.every(disputed), disputed.team.flags.images())
 
     assert count == 2 and listed(tmp_path / "flags.csv", PHOTOS) == {"0a1b", "0a1b.jpg", "4"}
     with (tmp_path / "flags.csv").open() as file:
         assert [row["reason"] for row in csv.DictReader(file)] == ["'=cmd|x", ""]
-
-
-def test_flagged_photos_leave_the_set_where_asked(disputed: AnnotationStore, tmp_path: Path) -> None:
-    disputed.team.flags.put("1", "face", "ada")
-    rest = export.without_photos(export.every(disputed), disputed.team.flags.images())
-    export.write(disputed, rest, tmp_path / "out")
-
-    assert {row.split(",")[1] for row in (tmp_path / "out/labels.csv").read_text().splitlines()[1:]} == {"0"}
-    assert '"1"' not in (tmp_path / "out/candidates.json").read_text()
+    assert [list(one.labels) for one in rest] == [["0"]]
