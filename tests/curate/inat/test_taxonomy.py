@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,32 +24,70 @@ from tests.wording import raises
 A, B = TargetSpecies(0, "Aus albus"), TargetSpecies(1, "Bus bonus")
 
 
-def test_equal_names_and_ids_need_no_mapping() -> None:
-    found = align([A, TargetSpecies(1, "Bus bonus", taxon="9")], [Taxon("1", "Aus albus"), Taxon("9", "Novus novus")])
-    assert found.routes == {"1": Route((0,), "same name"), "9": Route((1,), "same id")} and not found.unmapped
+GULLS = [Taxon("100", "Larus argentatus", active=False), Taxon("200", "Larus argentatus"), Taxon("201", "Larus novus")]
+SPLIT = [Change("100", "200", "split"), Change("100", "201", "split")]
+GULL, NEW = TargetSpecies(0, "Larus argentatus"), TargetSpecies(1, "Larus novus")
 
 
-def test_an_inactive_taxon_of_the_same_name_counts() -> None:
-    found = align([A], [Taxon("1", "Aus albus", active=False)])
-    assert found.routes == {"1": Route((0,), "same name, inactive")}
+@pytest.mark.parametrize(
+    ("targets", "taxa", "changes", "routes"),
+    [
+        (
+            [A, TargetSpecies(1, "Bus bonus", taxon="9")],
+            [Taxon("1", "Aus albus"), Taxon("9", "Novus novus")],
+            [],
+            {"1": ("same name", 0), "9": ("same id", 1)},
+        ),
+        ([A], [Taxon("1", "Aus albus", active=False)], [], {"1": ("same name, inactive", 0)}),
+        (  # a renamed species is followed, also twice
+            [A],
+            [Taxon("3", "Novus alter"), Taxon("2", "Novus primus", active=False)],
+            [Change("Aus albus", "2", "rename"), Change("2", "3", "rename")],
+            {"2": ("rename", 0), "3": ("rename", 0)},
+        ),
+        (  # all parts of a split are the old species
+            [A],
+            [Taxon("1", "Aus albus", active=False), Taxon("2", "Pars prima"), Taxon("3", "Pars altera")],
+            [Change("1", "2", "split"), Change("1", "3", "split")],
+            {"1": ("same name, inactive", 0), "2": ("split", 0), "3": ("split", 0)},
+        ),
+        (  # and one part is never the other
+            [A],
+            [Taxon("2", "Aus albus"), Taxon("3", "Pars altera")],
+            [Change("1", "2", "split"), Change("1", "3", "split")],
+            {"2": ("same name", 0)},
+        ),
+        # what was split is not the part that kept its name, also where the mapping leaves that part out
+        ([GULL, NEW], GULLS, SPLIT, {"100": ("split", 0, 1), "200": ("same name", 0), "201": ("same name", 1)}),
+        ([GULL, NEW], GULLS, SPLIT[1:], {"100": ("split", 0, 1), "200": ("same name", 0), "201": ("same name", 1)}),
+        (  # a merger under a new name is one of several
+            [A, B],
+            [Taxon("5", "Novus")],
+            [Change("Aus albus", "5", "merge"), Change("Bus bonus", "5", "merge")],
+            {"5": ("merge", 0, 1)},
+        ),
+        (  # changes in a circle end
+            [A],
+            [Taxon("2", "Bus"), Taxon("3", "Cus")],
+            [Change("2", "3", "rename"), Change("3", "2", "rename")],
+            {},
+        ),
+    ],
+)
+def test_taxa_count_as_the_species_of_the_list(
+    targets: list[TargetSpecies], taxa: list[Taxon], changes: list[Change], routes: dict[str, tuple[Any, ...]]
+) -> None:
+    assert align(targets, taxa, changes).routes == {id: Route(tuple(of), how) for id, (how, *of) in routes.items()}
 
 
-def test_a_renamed_species_is_followed_also_twice() -> None:
-    taxa = [Taxon("3", "Novus alter"), Taxon("2", "Novus primus", active=False)]
-    found = align([A], taxa, [Change("Aus albus", "2", "rename"), Change("2", "3", "rename")])
-    assert found.routes == {id: Route((0,), "rename") for id in ("3", "2")} and not found.unmapped
+def test_a_split_of_which_the_list_has_the_old_name_only_goes_by_it() -> None:
+    assert align([GULL], GULLS, SPLIT).routes["100"] == Route((0,), "same name, inactive")
 
 
-def test_all_parts_of_a_split_are_the_old_species() -> None:
-    taxa = [Taxon("1", "Aus albus", active=False), Taxon("2", "Pars prima"), Taxon("3", "Pars altera")]
-    found = align([A], taxa, [Change("1", "2", "split"), Change("1", "3", "split")])
-    assert {id: route.targets for id, route in found.routes.items()} == {"1": (0,), "2": (0,), "3": (0,)}
-
-
-def test_one_part_of_a_split_is_never_the_other() -> None:
-    taxa = [Taxon("2", "Aus albus"), Taxon("3", "Pars altera")]
-    found = align([A], taxa, [Change("1", "2", "split"), Change("1", "3", "split")])
-    assert found.routes == {"2": Route((0,), "same name")}
+def test_merged_species_are_the_one_whose_name_stays_and_what_is_not_mapped_is_told() -> None:
+    found = align([A, B], [Taxon("1", "Aus albus")], [Change("Bus bonus", "1", "merge")])
+    assert found.routes == {"1": Route((0,), "same name")} and "merge into 1" in found.unmapped[1]
+    assert list(align([A], []).unmapped) == [0]
 
 
 def test_an_old_species_that_the_list_has_split_is_one_of_several() -> None:
@@ -57,52 +96,12 @@ def test_an_old_species_that_the_list_has_split_is_one_of_several() -> None:
     assert set(found.unmapped.values()) == {"its taxon counts as one of several; ranges would tell"}
 
 
-GULLS = [Taxon("100", "Larus argentatus", active=False), Taxon("200", "Larus argentatus"), Taxon("201", "Larus novus")]
-SPLIT = [Change("100", "200", "split"), Change("100", "201", "split")]
-
-
-def test_what_was_split_is_not_the_part_that_kept_its_name() -> None:
-    """Also where the mapping leaves that part out."""
-    listed = [TargetSpecies(0, "Larus argentatus"), TargetSpecies(1, "Larus novus")]
-    assert align(listed, GULLS, SPLIT).routes == {
-        "100": Route((0, 1), "split"),
-        "200": Route((0,), "same name"),
-        "201": Route((1,), "same name"),
-    }
-    assert align(listed, GULLS, SPLIT[1:]).routes["100"] == Route((0, 1), "split")
-
-
-def test_a_split_of_which_the_list_has_the_old_name_only_goes_by_it() -> None:
-    found = align([TargetSpecies(0, "Larus argentatus")], GULLS, SPLIT)
-    assert found.routes["100"] == Route((0,), "same name, inactive")
-
-
-def test_merged_species_are_the_one_whose_name_stays() -> None:
-    found = align([A, B], [Taxon("1", "Aus albus")], [Change("Bus bonus", "1", "merge")])
-    assert found.routes == {"1": Route((0,), "same name")}
-    assert found.unmapped == {1: "merge into 1, which counts as Aus albus"}
-
-
-def test_a_merger_under_a_new_name_is_one_of_several() -> None:
-    changes = [Change("Aus albus", "5", "merge"), Change("Bus bonus", "5", "merge")]
-    assert align([A, B], [Taxon("5", "Novus")], changes).routes == {"5": Route((0, 1), "merge")}
-
-
-def test_changes_in_a_circle_end() -> None:
-    changes = [Change("2", "3", "rename"), Change("3", "2", "rename")]
-    assert align([A], [Taxon("2", "Bus"), Taxon("3", "Cus")], changes).routes == {}
-
-
 def test_a_name_in_two_kingdoms_needs_the_kingdom() -> None:
     taxa = [Taxon("1", "Agathis montana", True, "Plantae"), Taxon("2", "Agathis montana", True, "Animalia")]
     without = align([TargetSpecies(0, "Agathis montana")], taxa)
     alignment = align([TargetSpecies(0, "Agathis montana", ranks={"kingdom": "Plantae"})], taxa)
     assert without.routes == {} and "several kingdoms" in without.unmapped[0]
     assert alignment.routes == {"1": Route((0,), "same name")}
-
-
-def test_what_the_export_does_not_have_is_told() -> None:
-    assert align([A], []).unmapped == {0: "no taxon of that name or id in the export"}
 
 
 # -- files ------------------------------------------------------------------------------------------------------

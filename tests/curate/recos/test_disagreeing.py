@@ -97,18 +97,23 @@ def test_tables_of_the_card(disagreeing: RecosSteps, title: str, rows: list[list
     assert [list(row) for row in table.rows] == rows
 
 
-def test_sentences_of_the_card(disagreeing: RecosSteps) -> None:
+def test_numbers_in_the_sentences_of_the_card(disagreeing: RecosSteps) -> None:
     text = (disagreeing.pipe.out / "set" / "README.md").read_text(encoding="utf-8")
 
-    for sentence in (
-        "No person has looked at 11 of 11 captions: 8 wait for one (eyespot build review), 3 were shown to nobody.",
-        "Sub-task colour: 4 of 6 pictures were found.",
-        "1 of 4 pictures of v0 lost all their captions and are left out with them.",
-        "v0: 3 pictures, 8 captions; v1: 6 pictures, 11 captions; v2: 6 pictures, 11 captions.",
-        "by writer (world:writer); of a drawn picture by the rules that drew it.",
-        "in these galleries: own.",
+    for part in (
+        *(
+            "looked at 11 of 11 captions: 8 wait",
+            "3 were shown to nobody",
+            "colour: 4 of 6 pictures",
+            "1 of 4 pictures",
+        ),
+        *(
+            "v0: 3 pictures, 8 captions; v1: 6 pictures, 11 captions; v2: 6 pictures, 11 captions.",
+            "writer (world:writer)",
+        ),
+        "galleries: own.",
     ):
-        assert sentence in text
+        assert part in text
     assert "of v1 lost" not in text and "demonstration" not in text
 
 

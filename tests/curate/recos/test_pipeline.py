@@ -37,11 +37,7 @@ def test_every_record_is_kept_or_dropped_for_a_reason(demonstrated: RecosSteps) 
         came, added, survivors, dropped, _ = one.counts
         assert came + added == survivors + sum(dropped.values()) == len(one.records) + len(list(drops(one.folder)))
     assert of(demonstrated, "collect").counts.dropped == {"left in the pool": 5}  # 9 drawn, 4 in v0
-
-
-def test_each_sub_task_has_the_pictures_that_were_wanted(demonstrated: RecosSteps) -> None:
     found = Counter(one["subtask"] for one in of(demonstrated, "collect").records)
-
     assert found == {"colour": 4, "object": 3, "numerical": 2, "translation": 2}
 
 
@@ -104,17 +100,15 @@ def test_evaluation_reads_all_three_versions(demonstrated: RecosSteps) -> None:
     assert pools["v1"]["i2t"] == len(demonstrated.captions("v0")) + len(demonstrated.captions("v1"))
 
 
-def test_pictures_keep_their_bytes_and_so_their_ids(demonstrated: RecosSteps) -> None:
-    places = list((demonstrated.pipe.out / "set" / "images").rglob("*.jpg"))
+def test_pictures_keep_their_bytes_and_the_set_tells_no_place_of_photos_and_no_labels(
+    demonstrated: RecosSteps, gallery: Path
+) -> None:
+    folder = demonstrated.pipe.out / "set"
+    places = list((folder / "images").rglob("*.jpg"))
+    tables = [str(pq.read_table(folder / f"{name}.parquet").to_pylist()) for name in ("images", "captions")]
 
     assert len(places) == len({one["image"] for one in demonstrated.records})
     assert all(id_of(place.read_bytes()) == place.stem for place in places)
-
-
-def test_the_set_tells_no_place_of_photos_and_no_labels(demonstrated: RecosSteps, gallery: Path) -> None:
-    folder = demonstrated.pipe.out / "set"
-    tables = [str(pq.read_table(folder / f"{name}.parquet").to_pylist()) for name in ("images", "captions")]
-
     assert not any(str(gallery.parent) in one or "facts" in one for one in tables)
     assert any(str(gallery.parent) in one["path"] for one in demonstrated.records)
 

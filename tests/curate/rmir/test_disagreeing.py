@@ -12,9 +12,7 @@ from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob
 from eyespot.curate.rmir.shortcuts import shortcuts
 from eyespot.pipelines import read_recipe
-from eyespot.types import UsageError
 from tests.command import refuses, run_eyespot
-from tests.wording import raises
 from tests.worlds import rmir as worlds
 from tests.worlds.disagreeing import VOTES, made, name_of, photos, recipe
 
@@ -82,6 +80,8 @@ def test_what_is_in_doubt_anywhere_leaves_everywhere(retrieved: FinishedSteps, c
     assert targets == {"pliers": ["plier1"], "a dam": ["dam1"], "an igloo": ["igloo", "windmill1"]}
     assert set(named(retrieved.pool, retrieved)) == {"plier1", "dam1", "igloo", "windmill1"}
     assert set(named(confident.pool, confident)) == {"plier1", "dam1", "igloo", "windmill1", "hammer1"}
+    queries = {"test": {"functional": 1}, "train": {"temporal": 1, "causal": 1}}
+    assert card.summary(retrieved) == {"queries": queries, "pool": 4, "seeds": 7, "left": 2}
 
 
 def test_reasons_of_losses(retrieved: FinishedSteps) -> None:
@@ -173,12 +173,6 @@ def test_an_empty_and_a_full_test_split(
     assert f"on {3} queries ({'test' if splits[0] else 'all'})" in table(found, "Shortcuts: targets found by").note
 
 
-def test_the_set_in_numbers(retrieved: FinishedSteps) -> None:
-    queries = {"test": {"functional": 1}, "train": {"temporal": 1, "causal": 1}}
-
-    assert card.summary(retrieved) == {"queries": queries, "pool": 4, "seeds": 7, "left": 2}
-
-
 # -- before anything is asked ---------------------------------------------------------------------------------------
 
 
@@ -196,21 +190,6 @@ def test_a_dry_run_counts_the_photos_that_clusters_give_and_no_more_than_there_a
     assert few["seeds"][0] == 7 and few["inputs"] == (4, 0)
     assert few["questions"] == (4, 4) and few["checked"] == (12, 12) and few["judged"] == (96, 288)
     assert planned("clusters = 5\neach = 10")["inputs"] == (7, 0)
-
-
-def test_a_budget_of_the_recipe_holds_where_none_is_given(
-    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Money cannot be counted where no table has a model's price."""
-    pytest.importorskip("openai")
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    models = "".join(f'{name} = {{ use = "openai:nobodys" }}\n' for name in ("teacher", "first", "second"))
-    place = worlds.recipe(tmp_path, gallery, models)
-    place.write_text(place.read_text(encoding="utf-8") + "[budget]\nmoney = 5\n", encoding="utf-8")
-
-    with raises(UsageError):
-        RmirJob(read_recipe(place), tmp_path).check()
 
 
 def test_photos_are_needed(gallery: Path, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from random import Random
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,65 +11,14 @@ import pytest
 from eyespot.benchmarks._benchmark import BenchmarkRequest
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks.rmir import tasks
-from eyespot.curate.rmir.confident import ConfidentSettings, Doubt, confident, gathered
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forecast import Rates, RmirSizes, expected
 from eyespot.curate.rmir.shortcuts import shortcuts
-from eyespot.pipelines import BatchStep, Drop, Record, Step, run
-from eyespot.pipelines.outcomes import Added
 from eyespot.runs import rmir
 from eyespot.types import RankedImage, Run
 from tests.command import run_eyespot
 from tests.worlds import disagreeing
 from tests.worlds import rmir as worlds
-
-JUDGES = 5
-
-
-def world(photos: int, share: float) -> list[Record]:
-    """Triplets of 1.8 queries for each input, 20 candidates of each at random; of 15% a judge says otherwise."""
-    chance = Random(7)
-    names = [str(photo) for photo in range(photos)]
-    triplets: list[Record] = []
-    for query in range(round(photos * share * 1.8)):
-        for candidate in chance.sample(names, 20):
-            votes = ["true" if chance.random() < 0.05 else "false"] * JUDGES
-            if chance.random() < 0.15:
-                votes[0] = "true" if votes[0] == "false" else "false"
-            ballots = [{"judge": str(number), "verdict": verdict} for number, verdict in enumerate(votes)]
-            id = f"{query}/{candidate}"
-            triplets.append({"id": id, "query": f"q{query}", "candidate": candidate, "votes": ballots})
-    return triplets
-
-
-def surviving(triplets: list[Record], doubt: Doubt, work: Path) -> float:
-    """The share of queries with a target that keep one."""
-    queries = {one["query"] for one in triplets}
-    settled = ConfidentSettings(doubt=doubt)
-    steps = [
-        Step("checked", BatchStep(lambda _records, _context: (Added({"id": query}) for query in sorted(queries)))),
-        Step(
-            "candidates", BatchStep(lambda records, _: [*(Drop(one, "gone") for one in records), *map(Added, triplets)])
-        ),
-        Step(
-            "confident",
-            BatchStep(lambda records, context: confident(records, context, JUDGES, settled)),
-            needs=("candidates",),
-        ),
-        Step("queries", BatchStep(gathered), needs=("checked",)),
-    ]
-    answered = {one["query"] for one in triplets if [v["verdict"] for v in one["votes"]].count("true") > 2}
-    return len(run(steps, work)[-1].records) / len(answered)
-
-
-@pytest.mark.parametrize(
-    ("doubt", "share", "low", "high"),
-    [("everywhere", 1.0, 0.002, 0.02), ("query", 1.0, 0.87, 0.94), ("everywhere", 0.05, 0.6, 0.85)],
-)
-def test_the_papers_rule_needs_few_inputs(tmp_path: Path, doubt: Doubt, share: float, low: float, high: float) -> None:
-    fraction = surviving(world(300, share), doubt, tmp_path)
-
-    assert low <= fraction <= high
 
 
 @pytest.mark.parametrize("photos", [1_000, 50_000])
