@@ -63,7 +63,6 @@ def test_each_picture_with_labels_gets_a_sentence_of_its_own(gallery: Path) -> N
 @pytest.mark.parametrize("name", ["captions.parquet", "captions.csv"])
 def test_what_is_written_is_read_again_and_counted_the_same(gallery: Path, tmp_path: Path, name: str) -> None:
     written = write(captioned(gallery, plain()), tmp_path / name, plain())
-
     wanted = [one._asdict() for one in captioned(gallery, plain()) if isinstance(one, Caption)]
     assert [row for _, row in rows_of(tmp_path / name)] == wanted
     assert (written.captions, dict(written.without), written.failures) == (4, {"no label to speak of": 1}, [])
@@ -73,7 +72,6 @@ def test_what_is_written_is_read_again_and_counted_the_same(gallery: Path, tmp_p
 def test_parquet_says_how_it_was_made_and_is_the_same_every_time(gallery: Path, tmp_path: Path) -> None:
     for name in ("one.parquet", "two.parquet"):
         write(captioned(gallery, plain(3)), tmp_path / name, plain(3))
-
     made = json.loads(pq.read_schema(tmp_path / "one.parquet").metadata[b"eyespot"])
     assert (made["by"], made["seed"], made["columns"]) == ("templates", 3, {"common": "common_name"})
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
@@ -109,6 +107,5 @@ def test_without_a_single_caption_or_a_known_kind_of_file_nothing_is_written(gal
 
 def test_the_columns_of_all_shards_are_told_once(gallery: Path) -> None:
     names = columns(gallery)
-
     assert "common_name" in names and len(names) == len(set(names))
     assert not {"live", "roots", "paths"} & set(names)

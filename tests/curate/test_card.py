@@ -87,9 +87,6 @@ def test_pictures_link_into_the_running_page_that_the_environment_names(
         write_card(card, tmp_path)
 
 
-# -- what it says -----------------------------------------------------------------------------------------------
-
-
 def test_the_counts_of_the_steps(card: Card) -> None:
     assert card.balance.rows == [
         ["numbers", "0", "12", "12", "0"],
@@ -110,7 +107,6 @@ def test_an_answer_of_the_maker_goes_before_the_counted_one_and_the_rest_is_open
 ) -> None:
     found = datasheet_answers(done, {"composition": {"count": "Six, all told."}})
     questions = sum(map(len, QUESTIONS.values()))
-
     assert [one.answer for one in found if one.question.startswith("How many records")] == ["Six, all told."]
     assert f"{questions - 7} of the datasheet's {questions} " in card.standing
 
@@ -121,20 +117,15 @@ def test_answers_to_what_nobody_asks_are_refused(answers: dict[str, object]) -> 
         datasheet_answers([], answers)
 
 
-# -- what is written --------------------------------------------------------------------------------------------
-
-
 def test_the_files_that_the_markdown_shows_are_there(written: Path) -> None:
     text = (written / "card.md").read_text(encoding="utf-8")
     shown = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)
-
     assert shown == ["card/losses.svg", "card/001-1.jpg", "card/map.svg"]
     assert all((written / name).is_file() for name in shown) and "unreadable" in text
 
 
 def test_what_a_model_wrote_makes_no_markup(written: Path) -> None:
     page, text = ((written / name).read_text(encoding="utf-8") for name in ("card.html", "card.md"))
-
     assert "<script" not in page and page.count("\u202e") == 0
     outside = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     assert "<script" not in outside and not re.search(r"^## not", text, re.MULTILINE)
@@ -142,7 +133,6 @@ def test_what_a_model_wrote_makes_no_markup(written: Path) -> None:
 
 def test_the_page_needs_nothing_beside_it(written: Path) -> None:
     page = (written / "card.html").read_text(encoding="utf-8")
-
     assert page.count("data:image/jpeg;base64,") == 1 and 'src="card' not in page
     assert "http://" not in re.sub(r'xmlns="[^"]*"', "", page)
 
@@ -160,8 +150,6 @@ def test_writing_again_takes_the_place_of_the_first(card: Card, tmp_path: Path) 
     page = (tmp_path / "card.html").read_text(encoding="utf-8")
     assert all(f'<td class="n">{value}</td>' in page for value in ("-0.2", "+0.1", "2–9"))
 
-
-# -- the drawing ------------------------------------------------------------------------------------------------
 
 losses = st.dictionaries(st.text(max_size=80), st.integers(1, 10**7), max_size=9)
 stages = st.lists(st.tuples(st.text(max_size=70), st.integers(0, 999), losses), max_size=5)
@@ -192,7 +180,6 @@ def test_a_drawing_is_whole_and_lies_within_its_frame(drawn: list[tuple[str, int
 
 def test_widths_are_numbers_of_records() -> None:
     svg = sankey([SankeyStage("all", 0, 100, 100, {}), SankeyStage("some", 100, 0, 25, {"far": 75})], 1000)
-
     # the widest bar is 0.3 of the drawing: 3 pixels a record
     assert re.findall(r'class="bar" x="4" y="[\d.]+" width="([\d.]+)"', svg) == ["300.00", "300.00", "75.00"]
     assert re.findall(r'class="flow" x="4" y="[\d.]+" width="([\d.]+)"', svg) == ["300.00", "75.00"]
@@ -201,11 +188,7 @@ def test_widths_are_numbers_of_records() -> None:
 
 def test_many_reasons_are_drawn_as_a_few() -> None:
     svg = sankey([SankeyStage("all", 0, 55, 0, {f"reason {count}": count for count in range(1, 11)})])
-
     assert svg.count('class="lost"') == 6 and "5 other reasons: 15" in svg
-
-
-# -- how texts read ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -218,7 +201,6 @@ def test_many_reasons_are_drawn_as_a_few() -> None:
 )
 def test_the_ease_of_published_sentences(text: str, count: tuple[int, int], ease: float) -> None:
     found = wording([text])
-
     assert (len(words(text)), sum(map(syllables, words(text)))) == count
     assert found is not None and round(found.ease, 1) == ease
 

@@ -41,7 +41,5 @@ def test_the_page_on_labelling_runs_up_to_the_server_that_it_starts(
     (script,) = blocks(ROOT / "docs" / "annotate.md", "sh")
     *lines, last = script.splitlines(keepends=True)
     (tmp_path / "page.md").write_text(f"```sh\n{''.join(lines)}```\n")
-
     *_, printed = run_page(tmp_path / "page.md", tmp_path, tools(tmp_path), monkeypatch)
-
     assert last == "eyespot serve\n" and printed.splitlines()[-1] == "50 new photos on the list, 50 in all"

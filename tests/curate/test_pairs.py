@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from eyespot.types import NothingFound, UsageError
 from tests.examples import examples
 from tests.wording import check_wording, raises
 from tests.worlds import draw
+from tests.worlds.pairs import cc12m, metadata, rmir, shard
 
 
 def made(source: PairSource, out: Path) -> PairsResult:
@@ -35,8 +34,6 @@ def made(source: PairSource, out: Path) -> PairsResult:
 def rows(path: Path) -> list[dict[str, Any]]:
     return pq.read_table(path).to_pylist()
 
-
-# -- COCO ---------------------------------------------------------------------------------------------------
 
 COCO = {
     "info": {"year": 2017},
@@ -88,22 +85,6 @@ def test_the_list_of_pictures_leads_to_them(coco: Path, tmp_path: Path) -> None:
     assert [one for one in found if hasattr(one, "reason")] == []
 
 
-# -- RMIR ---------------------------------------------------------------------------------------------------
-
-
-def rmir(folder: Path) -> Path:
-    """Two questions to train on, one of them with two answers and a refused one, and one that tests."""
-    folder.mkdir()
-    queries = [("q1", "a", "train"), ("q2", "b", "train"), ("q3", "c", "test"), ("q4", "d", "train")]
-    records = [{"id": id, "image": image, "question": f"why {id}?", "split": split} for id, image, split in queries]
-    grades = [("q1", "x", 1), ("q1", "y", 1), ("q1", "z", 0), ("q2", "x", 1), ("q3", "y", 1), ("q4", "z", 0)]
-    judged = [dict(zip(("query", "image", "grade"), one, strict=True)) for one in grades]
-    tables = {"queries": records, "qrels": judged, "pool": [{"image": image} for image in "xyz"]}
-    for name, lines in tables.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
-    return folder
-
-
 def test_a_question_pairs_with_each_picture_that_answers_it(tmp_path: Path) -> None:
     """Only of the split that is named: what tests must not be learned from."""
     done = made(Rmir(rmir(tmp_path / "set")), tmp_path / "out")
@@ -114,30 +95,6 @@ def test_a_question_pairs_with_each_picture_that_answers_it(tmp_path: Path) -> N
         ("x", "why q2?", "b"),
     ]
     assert done.examples == {"has no picture that answers it": "qrels.jsonl: query q4"}
-
-
-# -- CC12M --------------------------------------------------------------------------------------------------
-
-
-def shard(path: Path, files: dict[str, bytes]) -> Path:
-    with tarfile.open(path, "w") as archive:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return path
-
-
-def cc12m(path: Path) -> Path:
-    sidecar = json.dumps({"caption": "a boat on the sea", "url": "https://…", "status": "success"}).encode()
-    return shard(
-        path,
-        {
-            **{"000.jpg": b"\xff\xd8", "000.txt": b"<PERSON> at  the\nwell", "000.json": sidecar},
-            **{"001.jpg": b"\xff\xd8", "001.json": sidecar},
-            **{"002.jpg": b"\xff\xd8", "003.txt": b"of no picture"},
-        },
-    )
 
 
 def test_a_shard_gives_its_pictures_captions_from_txt_else_from_json(tmp_path: Path) -> None:
@@ -162,21 +119,6 @@ def test_a_shard_cut_short_is_made_when_it_is_whole_again(tmp_path: Path) -> Non
 
     assert (first.parts, len(first.failures), there) == (1, 1, ["0000", "pairs.json"])
     assert (second.before, second.parts, second.rows[CAPTIONS], second.failures) == (1, 1, 2, [])
-
-
-# -- BioTrove -----------------------------------------------------------------------------------------------
-
-WADER = ["Ardea cinerea", "Animalia", "Chordata", "Aves", "Pelecaniformes", "Ardeidae", "Ardea", "cinerea"]
-LABELS = ["scientificName", "kingdom", "phylum", "class", "order", "family", "genus", "species"]
-
-
-def metadata(path: Path, ids: Sequence[int | None]) -> Path:
-    url = "http://inaturalist-open-data.s3.amazonaws.com/photos/{}/medium.jpg"
-    columns = {name: [value] * len(ids) for name, value in zip(LABELS, WADER, strict=True)}
-    common = ["Grey Heron" if (id or 0) % 2 else None for id in ids]
-    table = {"photo_id": ids, **columns, "common_name": common, "photo_url": [url.format(id) for id in ids]}
-    pq.write_table(pa.table(table), path)
-    return path
 
 
 def drawn(source: BioTrove, table: str = PICTURES) -> list[str]:
@@ -259,12 +201,8 @@ def test_no_two_photos_have_one_key(numbers: list[int], seed: int) -> None:
 
 def test_keys_are_spread_evenly() -> None:
     keys = mixed(np.arange(100_000), 0)
-
     counts = np.bincount((keys >> np.uint64(60)).astype(int), minlength=16)
     assert np.abs(counts / 6250 - 1).max() < 0.06  # five standard deviations of a fair lot
-
-
-# -- what cannot be made ------------------------------------------------------------------------------------
 
 
 UNMADE: dict[str, Callable[[Path], PairSource]] = {
@@ -301,7 +239,6 @@ def test_what_cannot_be_made_is_told(name: str, tmp_path: Path) -> None:
 def test_a_folder_of_other_pairs_or_of_something_else_is_refused(tmp_path: Path) -> None:
     files = [metadata(tmp_path / "all.parquet", range(20))]
     made(BioTrove(files, tmp_path, tmp_path / "out", Draw(5, 0)), tmp_path / "out")
-
     for count, out in ((6, tmp_path / "out"), (5, tmp_path)):
         with raises(UsageError):
             made(BioTrove(files, tmp_path, out, Draw(count, 0)), out)

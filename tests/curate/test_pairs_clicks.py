@@ -57,9 +57,7 @@ def test_every_two_photos_with_a_yes_for_a_query_pair_both_ways(collection: Coll
 
 def test_a_query_with_very_many_photos_gives_some_of_their_pairs(collection: Collection, tmp_path: Path) -> None:
     ledger = ledger_of(tmp_path, {"x": dict.fromkeys(ids(collection), "y")})
-
     first, again, other = (clicked_pairs(collection.view, ledger, seed=seed).rows.tolist() for seed in (0, 0, 1))
-
     assert len(first) == MOST
     assert first == again != other
 
@@ -82,7 +80,6 @@ def test_training_reads_the_vectors_of_the_pairs(collection: Collection, tmp_pat
 
 def test_without_two_yes_there_is_nothing_to_train_on(collection: Collection, tmp_path: Path) -> None:
     ledger = ledger_of(tmp_path, {"x": {ids(collection)[0]: "y"}})
-
     for place in (ledger, tmp_path / "none.sqlite"):
         with raises(NothingFound):
             clicked_pairs(collection.view, place)

@@ -112,9 +112,7 @@ def test_a_folder_with_metadata_as_datasets_has_it(classes: Path, tmp_path: Path
     names = [path.relative_to(classes).as_posix() for path in sorted(classes.rglob("*.png"))]
     text = "file_name,label\n" + "".join(f"{name},{at % 2}\n" for at, name in enumerate(names))
     (classes / "metadata.csv").write_text(text)
-
     made(classes, tmp_path / "out", column="label")
-
     assert Counter(row["label"] for row in rows(tmp_path / "out")).keys() == {"0", "1"}
 
 
@@ -138,9 +136,7 @@ def uned(folder: Path) -> Path:
 def test_universal_embeddings_keep_the_classes_of_each_set_apart(place: str, tmp_path: Path) -> None:
     uned(tmp_path / "data")
     images = None if place == "data/info_files" else tmp_path / "data" / "images"
-
     done = made(tmp_path / place, tmp_path / "out", images=images)
-
     assert Counter(row["label"] for row in rows(tmp_path / "out")) == {"cars/0": 2, "met/0": 2}
     assert done.left_out == {TWICE: 1, "has no path or no class_id": 1}
 
@@ -183,9 +179,7 @@ def test_a_seed_decides_and_a_smaller_draw_is_part_of_a_larger_one(tmp_path: Pat
 
 def test_held_out_classes_have_no_picture_in_the_training_part(tmp_path: Path) -> None:
     place = listed(tmp_path / "set", [2] * 10)
-
     made(place, tmp_path / "out", ClassDraw(held_out=0.3))
-
     train, held = ({row["label"] for row in rows(tmp_path / "out", side=side)} for side in ("train", "held-out"))
     assert (len(train), len(held)) == (7, 3) and not train & held
 
@@ -221,9 +215,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_no_picture_is_paired_with_a_copy(looks: list[int], count: int) -> None:
     """Pictures of one look are copies; each asks for as many others as there are, at most `count`."""
     prototypes = np.random.default_rng(0).integers(1, 2**63, (4, 8)).astype(np.uint64)
-
     found = partners_of([prototypes[look] for look in looks], count)
-
     for at, partners in enumerate(found):
         assert all(looks[other] != looks[at] for other in partners)
         assert len(partners) == min(count, sum(look != looks[at] for look in looks))

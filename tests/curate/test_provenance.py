@@ -9,21 +9,9 @@ from typing import Any
 
 import pytest
 
-from eyespot.cli._building import carry_out, tell_done
 from eyespot.curate.recos import making as recos
 from eyespot.curate.rmir import making as rmir
-from eyespot.pipelines import (
-    Context,
-    Keep,
-    MapStep,
-    Outcome,
-    Record,
-    RunOptions,
-    Step,
-    StepResult,
-    read_recipe,
-    run,
-)
+from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, StepResult, read_recipe, run
 from eyespot.pipelines.data_card import CardContent, card_of, write_card
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.pipelines.work_db import WorkDB
@@ -87,15 +75,15 @@ ALL = [
 ]
 
 
-# -- the record -----------------------------------------------------------------------------------------------------
-
-
-def test_the_card_counts_what_was_not_accepted_from_the_answers(tmp_path: Path) -> None:
+def test_the_card_counts_what_was_not_accepted_from_the_answers_and_one_note_tells_it(tmp_path: Path) -> None:
+    notes: list[str] = []
     with Double(then=thinker) as server:
-        done = put(tmp_path, server)
+        done = put(tmp_path, server, note=notes.append)
 
-    assert otherwise(done) == ALL
+    assert otherwise(done) == ALL and len(notes) == 1 and "temperature 0.25" in notes[0]
     assert len(server.seen) == 2 + 6  # four workers learn it from one
+    (origin,) = done[-1].origins
+    assert (origin.model, origin.served, origin.answers) == ("openai:gpt-x", "gpt-x-2026-01-01", 6)
 
 
 def test_both_layouts_of_the_card_show_it_unless_a_model_takes_all(tmp_path: Path) -> None:
@@ -114,7 +102,6 @@ def test_answers_with_and_without_a_setting_are_counted_apart(tmp_path: Path) ->
     """As behind a router, whose providers differ."""
     with Double([chat(WORD)] * 2, then=thinker) as server:
         done = put(tmp_path, server)
-
     assert [row[2:] for row in otherwise(done) if "temperature" in row[2]] == [[DROPPED[2], "4 of 6"]]
 
 
@@ -154,27 +141,7 @@ def test_answers_of_earlier_versions_are_read_and_said_to_be_unrecorded(tmp_path
 def test_the_limit_of_a_recipe_is_never_raised(tmp_path: Path) -> None:
     with Double(then=chat("", finish="length")) as server:
         done = put(tmp_path, server)
-
     assert {one.body["max_tokens"] for one in server.seen} == {300} and done[-1].counts.failed == 6
-
-
-# -- what is told ---------------------------------------------------------------------------------------------------
-
-
-def test_the_command_line_tells_it_once_on_stderr_and_as_json(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with Double(then=thinker) as server:
-        tell_done(carry_out(steps(server), tmp_path, RunOptions(client=Models())), json=True)
-
-    shown = capfd.readouterr()
-    assert shown.err.count("temperature 0.25") == 1
-    (origin,) = json.loads(shown.out)["steps"][1]["answers"]
-    assert (origin["model"], origin["served"], origin["count"]) == ("openai:gpt-x", "gpt-x-2026-01-01", 6)
-    assert origin["changes"][0] == {"field": "temperature", "asked": 0.25, "sent_as": "", "sent": None}
-
-
-# -- strict ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_strict_recipe_ends_with_the_first_refusal_and_takes_over_no_other_answers(tmp_path: Path) -> None:
@@ -203,9 +170,6 @@ def test_a_recipe_says_strict(tmp_path: Path, making: Any) -> None:
         flags.append((how.strict, how.client.strict))
 
     assert flags == [(False, False), (True, True)]
-
-
-# -- what was sent ----------------------------------------------------------------------------------------------------
 
 
 def exchanges(folder: Path) -> list[Exchange]:

@@ -77,7 +77,6 @@ def test_all_of_a_recipe(recipe: Path) -> None:
 
 def test_a_step_is_made_of_what_is_declared(recipe: Path) -> None:
     photos, ask = read_recipe(recipe).made({"photos": made, "questions": made})
-
     assert (ask.name, ask.version, ask.settings) == ("ask", 4, {"words": 25})
     assert photos.inputs == {"list": digest_of(recipe.parent / "photos.csv")}
 
@@ -118,7 +117,6 @@ def test_settings_become_an_object_or_are_refused() -> None:
 )
 def test_what_is_wrong_is_said(recipe: Path, old: str, new: str) -> None:
     recipe.write_text(GOOD.replace(old, new))
-
     with raises(UsageError):
         read_recipe(recipe).made({"photos": made, "questions": made})
 
@@ -127,7 +125,5 @@ def test_a_folder_is_another_once_a_file_in_it_is(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x.jpg").write_bytes(b"1")
     before = digest_of(tmp_path)
-
     (tmp_path / "a" / "y.jpg").write_bytes(b"2")
-
     assert digest_of(tmp_path) != before

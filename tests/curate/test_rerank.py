@@ -94,9 +94,6 @@ def test_limits_that_nothing_can_meet_are_refused(limits: tuple[int, int, int]) 
         RerankLimits(*limits)
 
 
-# -- splits -------------------------------------------------------------------------------------------------
-
-
 def worth(queries: dict[str, dict[str, str]]) -> RerankSet:
     """A set of these queries, one relevant candidate of two each."""
     run = Run.from_orders({query: ["a", "b"] for query in queries})
@@ -134,8 +131,6 @@ def test_a_split_that_cannot_be_is_refused() -> None:
     with raises(UsageError):
         keep_split(worth({"p": {"split": "val"}, "q": {"split": ""}}))
 
-
-# -- laws ---------------------------------------------------------------------------------------------------
 
 worlds = st.dictionaries(
     st.integers(0, 40).map(str),

@@ -146,9 +146,6 @@ def test_columns_of_the_users_come_along_and_do_not_pass_for_others(tmp_path: Pa
     }
 
 
-# -- the hub's layout ---------------------------------------------------------------------------------------
-
-
 def hub(made: RerankSet, folder: Path) -> list[Path]:
     write(made, folder / "hub", making(folder), "inquire-rerank")
     return sorted((folder / "hub" / "data").iterdir())

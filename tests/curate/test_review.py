@@ -101,7 +101,6 @@ def test_only_texts_are_mended_and_only_by_mending(queue: Queue, choice: str, te
 )
 def test_what_is_no_queue_is_refused(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-
     with raises(UsageError):
         Queue(tmp_path / name)
 
@@ -109,12 +108,8 @@ def test_what_is_no_queue_is_refused(tmp_path: Path, name: str, text: str) -> No
 @pytest.mark.parametrize("line", ["[]", "{}", '{"id":"face","choice":"keep","who":"ada","case":"0"}'])
 def test_a_line_that_is_no_decision_is_refused(queue: Queue, line: str) -> None:
     queue.decided.write_text(line + "\n")
-
     with raises(UsageError):
         queue.open()
-
-
-# -- in a pipeline ----------------------------------------------------------------------------------------------
 
 
 def doubtful(place: Path) -> Step:
@@ -148,9 +143,6 @@ def test_records_wait_for_a_person_and_then_go_on(tmp_path: Path) -> None:
     assert next(drops(done.folder))[1:3] == ("dropped in review", "dull")
 
 
-# -- on the terminal --------------------------------------------------------------------------------------------
-
-
 def test_reviewing_on_the_terminal(queue: Queue) -> None:
     """Accept, step back and drop instead, mend one of two texts after a key that is none, leave the last one open."""
     keys = "a\nb\nd\nit is one\nx\nm\ntwo blue cups\n\nq\n"
@@ -168,5 +160,4 @@ def test_reviewing_on_the_terminal(queue: Queue) -> None:
 
 def test_nobody_at_the_terminal_decides_nothing(queue: Queue) -> None:
     shown = run_eyespot("build", "review", queue.path)
-
     assert shown.stdout == "3 cases  3 open  0 accept  0 mend  0 drop\n" and queue.decisions() == []

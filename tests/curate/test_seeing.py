@@ -56,15 +56,12 @@ def test_each_picture_is_shown_with_its_name_and_asked_for_once(gallery: Path, s
 def test_a_budget_stops_it_and_the_next_run_goes_on(gallery: Path, server: Double, tmp_path: Path) -> None:
     stopped = written(gallery, tmp_path / "l.sqlite", tmp_path / "a.csv", "--budget-calls", 2)
     whole = written(gallery, tmp_path / "l.sqlite", tmp_path / "a.csv")
-
     assert stopped == (3, []) and (whole[0], len(whole[1])) == (0, 3) and len(server.seen) == 3
 
 
 def test_one_without_an_answer_is_listed_and_the_rest_is_written(gallery: Path, server: Double, tmp_path: Path) -> None:
     server.then = lambda seen: chat("A chair.") if "chair" in json.dumps(seen.body) else error(400, "odd")
-
     code, rows = written(gallery, tmp_path / "l.sqlite", tmp_path / "a.csv")
-
     assert code == 3 and [row["caption"] for row in rows] == ["A chair."]
 
 

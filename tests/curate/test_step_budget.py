@@ -52,16 +52,11 @@ def take(budget: ReservedBudget) -> PromptMeter:
     return meter
 
 
-# -- what is put aside ------------------------------------------------------------------------------------------
-
-
 def test_what_is_under_way_counts_with_what_was_expected(memory: WorkDB) -> None:
     budget = ReservedBudget(CostLimits(money=1.0), memory, STEP, Spent(1, 10, 5, 0.5))
-
     meter = take(budget)
     assert memory.total() == Spent(1, 10, 5, 0.5)
     meter.pay(7, 2, 0.25)
-
     assert memory.total() == Spent(1, 7, 2, 0.25) == memory.cost(STEP).spent
 
 
@@ -69,9 +64,7 @@ def test_a_request_may_cost_as_much_as_the_dearest_before_it(memory: WorkDB) -> 
     budget = ReservedBudget(CostLimits(money=10.0), memory, STEP, Spent(1, 1, 1, 0.5))
     for tokens_in, tokens_out, money in ((30, 2, 2.0), (4, 50, 1.0)):
         take(budget).pay(tokens_in, tokens_out, money)
-
     take(budget)
-
     assert memory.total() == Spent(3, 64, 102, 5.0)  # 34 + 30, 52 + 50, 3 + 2
 
 
@@ -88,7 +81,6 @@ def test_what_a_kill_cuts_off_stays_counted_with_the_dearest_price(tmp_path: Pat
 def test_a_first_request_without_room_does_not_leave(memory: WorkDB) -> None:
     with raises(BudgetSpent):
         take(ReservedBudget(CostLimits(tokens=100), memory, STEP, Spent(2, 200, 100, 0.0)))  # two requests a record
-
     assert memory.total() == Spent()
 
 
@@ -122,9 +114,6 @@ def test_nobody_waits_for_what_was_given_up(memory: WorkDB) -> None:
 def test_a_limit_that_none_can_reach_is_refused(limit: str, value: float) -> None:
     with raises(UsageError):
         CostLimits(**{limit: value})
-
-
-# -- many at once -----------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -173,9 +162,6 @@ def test_eight_workers_of_a_step_stay_within_money_and_tokens(tmp_path: Path, li
     assert len(most) == 3 and all(count <= allowed for count, allowed in most)
 
 
-# -- behind an endpoint -----------------------------------------------------------------------------------------
-
-
 class Word(AnswerForm):
     """An answer of one word."""
 
@@ -201,7 +187,6 @@ def put(folder: Path, server: Double, limits: CostLimits, count: int = 4, **more
 def test_what_is_turned_away_costs_a_call_and_no_tokens(tmp_path: Path, status: int) -> None:
     with Double([error(status), error(status)], then=WORD) as server:
         spent = put(tmp_path, server, CostLimits(tokens=10_000))
-
     assert spent == Spent(6, 400, 4, 0.0)
 
 
@@ -209,7 +194,6 @@ def test_what_is_turned_away_costs_a_call_and_no_tokens(tmp_path: Path, status: 
 def test_what_is_lost_on_the_way_counts_as_it_may_be_paid(tmp_path: Path, lost: Response) -> None:
     with Double([WORD, lost], then=WORD) as server:
         spent = put(tmp_path, server, CostLimits(tokens=10_000))
-
     assert spent.calls == 5 and spent.tokens_in + spent.tokens_out > 4 * 101 + 400  # an answer may have 400
 
 
@@ -217,14 +201,12 @@ def test_a_server_sees_no_request_that_the_tokens_do_not_allow(tmp_path: Path) -
     """101 tokens each, some 500 put aside for the next: of 1,000 tokens five requests leave."""
     with Double(then=WORD) as server, pytest.raises(BudgetSpent):
         put(tmp_path, server, CostLimits(tokens=1000), count=20)
-
     assert 3 <= len(server.seen) <= 5
 
 
 def test_a_limit_of_the_answer_is_what_it_may_cost(tmp_path: Path) -> None:
     with Double(then=WORD) as server, pytest.raises(BudgetSpent):
         put(tmp_path, server, CostLimits(tokens=4000), count=1, max_tokens=5000)
-
     assert server.seen == []
 
 
@@ -232,6 +214,5 @@ def test_money_cannot_hold_a_model_whose_price_nobody_knows_and_one_of_this_mach
     theirs = {"theirs": {"use": "openai:nobodys-model", "url": "https://models.example.org/v1"}}
     Models().check(theirs, CostLimits(tokens=1000))
     Models().check({"ours": {"use": "openai:local", "url": "http://localhost:1/v1"}}, CostLimits(money=1.0))
-
     with raises(UsageError):
         Models().check(theirs, CostLimits(money=1.0))

@@ -191,9 +191,7 @@ def test_single_records_hang_on_what_their_step_needs(tmp_path: Path) -> None:
 def test_a_finished_pipeline_does_nothing(tmp_path: Path) -> None:
     run(pipeline(), tmp_path, RunOptions(client=client()))
     before = files(tmp_path)
-
     again = run(pipeline(), tmp_path)  # without a client: nobody is asked
-
     assert ran(again) == [] and files(tmp_path) == before
 
 
@@ -217,9 +215,7 @@ def test_what_a_change_does_not_touch_stays(tmp_path: Path) -> None:
     """A new version of a step that keeps the same records leaves the steps behind it alone."""
     run(pipeline(), tmp_path, RunOptions(client=client()))
     first, _, *rest = pipeline()
-
     again = run([first, odd_ones_go(version=2), *rest], tmp_path)
-
     assert ran(again) == ["even"]
 
 
@@ -229,7 +225,6 @@ def test_what_a_change_does_not_touch_stays(tmp_path: Path) -> None:
 )
 def test_all_that_results_hang_on_is_in_the_digest(change: dict[str, Any]) -> None:
     step = odd_ones_go()
-
     assert replace(step, **change).digest() != step.digest()
     assert replace(step, about="told").digest() == step.digest() != step.digest(seed=1)
 
@@ -237,9 +232,7 @@ def test_all_that_results_hang_on_is_in_the_digest(change: dict[str, Any]) -> No
 def test_a_step_that_moves_takes_its_folder_along(tmp_path: Path) -> None:
     run([source(4), odd_ones_go()], tmp_path)
     before = Step("all", MapStep(lambda record, _context: Keep(record)))
-
     again = run([source(4), before, odd_ones_go()], tmp_path)
-
     assert ran(again) == ["all"]  # it keeps every record as it is
     assert sorted(path.name for path in (tmp_path / "steps").iterdir()) == ["01-numbers", "02-all", "03-even"]
 
@@ -324,13 +317,7 @@ def test_a_step_that_loses_count_fails_loudly_and_leaves_nothing(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    "steps",
-    [
-        [],
-        [odd_ones_go()],
-        [source(1), source(1)],
-        [source(1), Step("x", MapStep(Keep), needs=("y",))],
-    ],
+    "steps", [[], [odd_ones_go()], [source(1), source(1)], [source(1), Step("x", MapStep(Keep), needs=("y",))]]
 )
 def test_a_pipeline_that_cannot_run_is_refused(tmp_path: Path, steps: list[Step]) -> None:
     with raises(UsageError):
@@ -348,7 +335,6 @@ def test_a_file_that_was_cut_fails_loudly(tmp_path: Path) -> None:
     run([source(3)], tmp_path)
     path = tmp_path / "steps" / "01-numbers" / "kept.jsonl"
     path.write_bytes(path.read_bytes()[:-40])
-
     with raises(Unaccounted):
         run([source(3), odd_ones_go()], tmp_path)
 

@@ -57,9 +57,7 @@ def test_the_article_follows_the_sound(noun: str, phrase: str) -> None:
 
 def test_only_sentences_whose_gaps_are_all_filled_are_drawn() -> None:
     templates = Templates.over(["common_name", "scientific_name"], {})
-
     drawn = {templates.caption({"id": str(at), "scientific_name": "Ardea alba"}) for at in range(200)}
-
     wanted = [s for s in SENTENCES if "common" not in s and "family" not in s]
     assert drawn == {sentence.replace("{species}", "Ardea alba") for sentence in wanted}
 
@@ -67,7 +65,6 @@ def test_only_sentences_whose_gaps_are_all_filled_are_drawn() -> None:
 def test_coarse_labels_are_named_only_where_no_finer_is_known_and_a_named_column_before_the_usual() -> None:
     templates = Templates.over(["species", "genus", "family"], {})
     named = Templates.over(["common_name", "title"], {"common": "title"})
-
     assert templates.caption({"id": "1", "genus": "Ardea"}) in {s.replace("{genus}", "Ardea") for s in COARSE}
     assert "Ardea alba" in str(templates.caption({"id": "2", "genus": "Ardea", "species": "alba"}))
     assert "owl" in str(named.caption({"id": "p", "common_name": "heron", "title": "owl"}))
@@ -77,15 +74,12 @@ def test_coarse_labels_are_named_only_where_no_finer_is_known_and_a_named_column
 def test_the_draw_hangs_on_seed_and_id_alone(id: str, seed: int) -> None:
     one = Templates.over(["common"], {}, seed)
     other = Templates.over(["size", "common", "title"], {}, seed)
-
     assert one.caption({"id": id, "common": "owl"}) == other.caption({"common": "owl", "title": "x", "id": id})
 
 
 def test_another_seed_draws_others_and_every_sentence_about_as_often_as_any_other() -> None:
     sentences, facts = [f"{number} {{x}}" for number in range(4)], [{"id": str(at), "x": "y"} for at in range(4000)]
-
     first, second = ([Templates.own(["x"], {}, sentences, seed).caption(one) for one in facts] for seed in (0, 1))
-
     assert first != second and min(Counter(first).values()) > 850
 
 

@@ -41,9 +41,6 @@ PHOTOS, STOP, RELEVANT = 6000, 300, 131
 SIZE = looks_needed(RELEVANT, STOP, PHOTOS, 0.9)
 
 
-# -- chances --------------------------------------------------------------------------------------------------------
-
-
 @given(st.integers(0, 30), st.integers(0, 60), st.floats(0.01, 0.99))
 def test_a_binomial_tail_is_its_sum(shown: int, count: int, chance: float) -> None:
     by_hand = sum(math.comb(count, k) * chance**k * (1 - chance) ** (count - k) for k in range(min(shown, count) + 1))
@@ -99,9 +96,6 @@ def test_what_a_completely_drawn_head_shows_says_nothing_of_the_depth() -> None:
     assert hidden_at_most(bands, head, 1000) == hidden_at_most(bands, [], 1000) == most_hidden(0, 0.4, 1000)
 
 
-# -- how often they hold --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("scenario", [bursts, no_order, normal_scores, upside_down])
 @pytest.mark.parametrize("size", [100, 300])
 def test_what_a_user_reads_holds_on_any_ranking(scenario: Scenario, size: int) -> None:
@@ -126,24 +120,6 @@ def test_under_the_condition_the_bound_holds_where_it_is_tightest(hidden: int) -
     assert 0.93 <= held / times <= 1
 
 
-@pytest.mark.parametrize("skipped", [5, 150])
-def test_a_photo_that_was_skipped_near_the_head_loosens_no_bound(skipped: int) -> None:
-    """It is drawn in each audit, and says nothing of the depth at which the others hide."""
-    photos, hidden, size, held, stated, times = 20_000, 30, 200, 0, 0, 200
-    rng, rest, end = np.random.default_rng(skipped), photos - STOP + 1, reach(skipped - 1, size, photos)
-    ranks_left = np.array([skipped, *range(STOP + 1, photos + 1)])
-    unseen_ranks = {str(rank): rank for rank in ranks_left[ranks_left <= end].tolist()}
-    for _ in range(times):
-        even = {str(rank) for rank in rng.choice(ranks_left, even_part(size, rest), replace=False).tolist()}
-        bands = draw_bands(Ranking(unseen_ranks, end, photos, rest), even, size - len(even), rng)
-        ranks = np.exp(rng.uniform(np.log(STOP), np.log(photos), hidden)).astype(int) + 1
-        relevant = {str(rank) for rank in ranks.tolist()}
-        shown = sum(image in relevant for band in bands for image in band.drawn)
-        held += len(relevant) - shown <= hidden_at_most(bands, relevant, rest - size)
-        stated += not too_deep(bands, relevant)
-    assert held / times >= 0.93 and stated / times > 0.6
-
-
 def test_ranks_that_were_seen_hide_nothing() -> None:
     seen_head = [Band(11, 20, 1, ["a"]), Band(21, 40, 0, [])]
     below = [Band(41, 80, 40, [*map(str, range(20))]), Band(81, 160, 80, [])]
@@ -155,9 +131,6 @@ def test_bounds_by_depth_take_few_looks_and_shares_are_not_rounded_up() -> None:
     looks = [looks_needed(RELEVANT, STOP, photos, 0.9) for photos in (20_000, 100_000, 4_800_000)]
     assert all(taken <= aim for taken, aim in zip(looks, (600, 1000, 2000), strict=True)), looks
     assert [percent(share) for share in (0.899, 0.9, 1.0)] == ["89%", "90%", "100%"]
-
-
-# -- in the store ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, mark_of, relevant
-from eyespot.curate.annotate.progress import standing
 from eyespot.curate.annotate.queries import AnnotationQuery, read, write
 from eyespot.curate.annotate.stopping import descent
 from eyespot.types import UsageError
@@ -39,9 +38,6 @@ def at(tmp_path: Path) -> Iterator[AnnotationStore]:
 
 def marks(at: AnnotationStore, who: str) -> dict[str, str]:
     return {image: mark_of(judgement) for image, judgement in at.last_judgements("q", who).items()}
-
-
-# -- marks ----------------------------------------------------------------------------------------------------------
 
 
 def test_marks_are_kept_with_their_rank_and_doubt_counts_as_no(at: AnnotationStore) -> None:
@@ -102,9 +98,6 @@ def test_killed_in_mid_click_nothing_confirmed_is_lost(tmp_path: Path) -> None:
         confirmed = max([33, *map(int, child.stdout.read().split())])
     with AnnotationStore(tmp_path / "ledger.sqlite") as after:
         assert len(list(after.judgements.rows())) in (confirmed + 1, confirmed + 2)
-
-
-# -- lists and queries ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -178,16 +171,6 @@ def test_a_half_yes_is_refused_with_its_query(tmp_path: Path) -> None:
         read(tmp_path / "q.csv")
 
 
-# -- the stopping rule ----------------------------------------------------------------------------------------------
-
-
 def test_the_rule_fires_at_the_last_of_so_many_in_a_row_and_ends_at_a_photo_without_a_mark() -> None:
     assert descent([True, False, False, True, False, False, False, True], 3) == (8, 0, 7)
     assert descent([False, False, None, False], 3) == (2, 2, None)
-
-
-def test_a_list_seen_to_its_end_is_stopped_unless_it_grows(at: AnnotationStore) -> None:
-    at.mark("q", "ada", dict.fromkeys(map(str, range(10)), "n"))
-    before = standing(at, "q", "ada").stopped
-    at.let_grow("q")
-    assert (before, standing(at, "q", "ada").stopped) == (True, False)

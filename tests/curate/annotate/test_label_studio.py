@@ -69,7 +69,6 @@ def test_what_goes_out_comes_back_the_same(view: View, ids: list[str], tmp_path:
 def test_addresses_are_below_the_one_that_is_given(view: View, ids: list[str], tmp_path: Path) -> None:
     with desk(tmp_path, ids) as at:
         tasks = exported(view, at, tmp_path / "out", images_at="https://example.org/a b/")
-
     assert tasks[0]["data"]["image"].startswith("https://example.org/a b/")
     assert tasks[0]["data"]["image"].endswith("pictures/0000.jpg")
     assert not (tmp_path / "out" / "images").exists()
@@ -77,7 +76,6 @@ def test_addresses_are_below_the_one_that_is_given(view: View, ids: list[str], t
 
 def test_without_queries_every_photo_is_a_task(view: View, tmp_path: Path) -> None:
     report = export(view, write, tmp_path / "out", ExportOptions())
-
     tasks = json.loads((tmp_path / "out" / "tasks.json").read_text())
     assert report.rows == len(tasks) == 12 and not any(task["annotations"] for task in tasks)
 
@@ -87,7 +85,6 @@ def test_the_short_export_is_read_too(tmp_path: Path) -> None:
     (tmp_path / "min.json").write_text(json.dumps([*short, {"image_id": "b", "query_id": "q"}]))
     with AnnotationStore(tmp_path / "ledger.sqlite") as at:
         label_studio.take_in(at, label_studio.read(tmp_path / "min.json"), {"a", "b"})
-
         assert words(at) == {"label-studio 7": {"a": "y"}} and at.photos("q") == ["a", "b"]
 
 
@@ -96,7 +93,6 @@ def test_what_was_cancelled_does_not_count(tmp_path: Path) -> None:
     annotations = [{"was_cancelled": True, "completed_by": 1, "result": [result]}]
     task = {"data": {"image_id": "a", "query_id": "q"}, "annotations": annotations}
     (tmp_path / "tasks.json").write_text(json.dumps([task]))
-
     assert label_studio.read(tmp_path / "tasks.json")[0].marks == {}
 
 

@@ -109,6 +109,28 @@ def test_what_is_listed_after_the_draw_lessens_nothing(at: AnnotationStore) -> N
     assert before.left is not None and before.left.high > 0 and found == before
 
 
+@pytest.mark.parametrize("grows", [False, True])
+def test_photos_listed_after_the_draw_count_as_possibly_relevant_until_they_are_labelled(
+    tmp_path: Path, grows: bool
+) -> None:
+    """Ten of 300 photos are relevant, then 90 come of which the audit says nothing, unless it drew from a gallery."""
+    with desk(tmp_path, 300) as at:
+        at.mark("q", "ada", {str(n): YES if n < 10 else NO for n in range(200)})
+        drawn = draw(at, "q", "ada", plan=Plan(100, 1))
+        at.mark("q", "ada", {photo.image: NO for photo in drawn.photos})
+        if grows:
+            at.let_grow("q")
+        stands = [standing(at, "q", "ada")]
+        at.extend("q", [Candidate(str(n), f"{n}.jpg") for n in range(300, 390)])
+        stands.append(standing(at, "q", "ada"))
+        at.mark("q", "ada", dict.fromkeys(map(str, range(300, 390)), NO))
+        stands.append(standing(at, "q", "ada"))
+
+    later = [one.audit.later for one in stands if one.audit is not None]
+    assert later == ([0, 0, 0] if grows else [0, 90, 0])
+    assert grows or [one.found_at_least for one in stands] == [1.0, 0.1, 1.0]
+
+
 def test_what_was_listed_before_the_draw_of_an_earlier_version_is_not_known(at: AnnotationStore) -> None:
     go_down(at, "ada", 150)
     before = audit(at, "ada")
@@ -201,7 +223,6 @@ def test_the_standing_of_a_page_marked_at_once_has_its_time(at: AnnotationStore)
     at.open_page("q", "ada", 90.0)
     at.mark("q", "ada", {str(n): NO for n in range(20)})
     found = standing(at, "q", "ada")
-
     assert found.seconds == pytest.approx(90, abs=1) and found.cost(36.0) == pytest.approx(0.9, abs=0.02)
     assert at.openings("q", "bob") == []
 
@@ -370,6 +391,5 @@ def test_before_both_kinds_were_seen_the_ranking_stays() -> None:
 def test_the_most_telling_photo_lies_between_a_yes_and_a_no() -> None:
     angles = np.radians([0, 90, 10, 44, 80])
     between = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
     assert telling_first(between, [True, False, None, None, None])[0] == 3
     assert likely_first(between, [True, False, None, None, None])[0] == 2

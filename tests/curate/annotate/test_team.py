@@ -124,21 +124,6 @@ def test_who_is_at_work_keeps_what_they_hold(at: AnnotationStore) -> None:
     assert unmarked(at, "ada") == before
 
 
-def test_a_photo_that_one_skips_goes_to_the_others_and_holds_up_no_stop(at: AnnotationStore) -> None:
-    """Ada leaves out the very first photo for as long as she has it."""
-    for _ in range(20):
-        for who in ("ada", "bo"):
-            if not shared_list.hand_out(at, Q, who):
-                continue
-            marked = [image for image in unmarked(at, who) if (who, image) != ("ada", "0")]
-            at.mark(Q, who, {image: truth(image) for image in marked})
-            at.team.leases.renew(Q, who, at.last_judgements(Q, who))
-    found = team_of(at)
-
-    assert "0" in found.marks["bo"] and "0" not in found.marks["ada"]
-    assert found.team is not None and found.team.descent.stopped_at == 110 and len(found.labels) < 110 + 4 * 24
-
-
 def test_a_photo_is_skipped_once_a_page_that_came_later_is_labelled(at: AnnotationStore) -> None:
     shared_list.hand_out(at, Q, "ada")
     shared_list.hand_out(at, Q, "ada", most=10)
@@ -190,7 +175,6 @@ def test_whoever_asks_in_whatever_order_no_photo_goes_to_too_many(
 
 def test_the_tenth_is_a_tenth_and_does_not_change_as_the_list_grows() -> None:
     chosen = [image for image in map(str, range(20_000)) if is_twice("seed", image)]
-
     assert len(chosen) == pytest.approx(2000, abs=150) and chosen != [*map(str, range(2000))]
     assert chosen == [image for image in map(str, range(20_000)) if is_twice("seed", image)]
 
@@ -254,7 +238,6 @@ def test_a_long_burst_is_one_of_the_24_that_somebody_gets_at_once(at: Annotation
     """A page of looks, not of frames; but no more photos than the page loads at once."""
     groups = [[str(n) for n in range(start, start + burst)] for start in range(0, 300, burst)]
     count = shared_list.hand_out(at, Q, "ada", groups)
-
     assert set(unmarked(at, "ada")) == {image for group in groups[:tiles] for image in group}
     assert count == tiles * burst
 

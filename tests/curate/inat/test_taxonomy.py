@@ -104,9 +104,6 @@ def test_a_name_in_two_kingdoms_needs_the_kingdom() -> None:
     assert alignment.routes == {"1": Route((0,), "same name")}
 
 
-# -- files ------------------------------------------------------------------------------------------------------
-
-
 def test_a_list_in_the_form_of_inat21(tmp_path: Path) -> None:
     text = ",id,name,common_name,kingdom,genus,image_dir_name\n0,7,Aus albus,White,Animalia,Aus,00007_Aus_albus\n"
     (tmp_path / "list.csv").write_text(text)

@@ -71,14 +71,12 @@ def disagreeing(tmp_path_factory: pytest.TempPathFactory) -> RecosSteps:
 
 def test_pictures_with_any_number_of_captions_are_kept(disagreeing: RecosSteps) -> None:
     (caption,) = [one for one in disagreeing.done if one.step.name == "caption"]
-
     assert (caption.counts.came, caption.counts.kept) == (4, 8)
     assert caption.counts.dropped == {"repeated caption": 1, "no answer": 1}
 
 
 def test_confusing_captions_say_what_they_were(disagreeing: RecosSteps) -> None:
     captions = {one["original"]: (one["number"], one["text"], one["edits"]) for one in disagreeing.captions("v1")}
-
     assert {before: text for before, (_, text, _) in captions.items()} == {b: text for b, (_, text) in SWAPS.items()}
     assert sorted(edits for *_, edits in captions.values()) == [1, 1, 3]
 
@@ -93,7 +91,6 @@ def test_confusing_captions_say_what_they_were(disagreeing: RecosSteps) -> None:
 )
 def test_tables_of_the_card(disagreeing: RecosSteps, title: str, rows: list[list[object]]) -> None:
     (table,) = [one for one in disagreeing.card_content().tables if one.title == title]
-
     assert [list(row) for row in table.rows] == rows
 
 
@@ -119,6 +116,5 @@ def test_numbers_in_the_sentences_of_the_card(disagreeing: RecosSteps) -> None:
 
 def test_a_gallery_of_another_space_is_refused_with_the_way_out(tmp_path: Path) -> None:
     other = world.gallery(tmp_path, 4, 2)  # vectors that were imported are not those of the encoder installed here
-
     with raises(UsageError):
         worlds.ran(worlds.recipe(tmp_path, other, draw="subtasks = {}"), tmp_path / "out")

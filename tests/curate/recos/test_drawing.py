@@ -30,9 +30,6 @@ CONTEXT = Context("draw", 1, lambda _prompt: {}, lambda _what, _done, _total: No
 DRAWN = ("code", "numerical", "ocr", "translation")
 
 
-# -- sums -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("written", "value"),
     [
@@ -70,15 +67,10 @@ def test_what_is_no_sum_is_refused(wrong: str) -> None:
         evaluate(wrong)
 
 
-# -- programs ---------------------------------------------------------------------------------------------------
-
-
 def test_programs_print_what_python_prints() -> None:
     programs = [generator_of("code").invent(Random(seed))["shown"] for seed in range(60)]
     marked = "\nprint('--')\n".join(programs)
-
     shown = subprocess.run([sys.executable, "-c", marked], capture_output=True, text=True, check=True).stdout
-
     assert [part.strip("\n") for part in shown.split("--\n")] == [printed(program) for program in programs]
 
 
@@ -106,9 +98,6 @@ def test_what_a_small_program_may_not_do_is_refused(wrong: str) -> None:
         printed(wrong)
 
 
-# -- signs ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "text", ["出口", "exit", "红茶 12元", "black tea 12 yuan", "地铁站 200米", "subway station 200 m"]
 )
@@ -127,15 +116,11 @@ def test_the_fonts_of_the_package_write_every_sign() -> None:
     assert all(bytes(shipped[0].at(32).getmask(one)) != bytes(missing) for one in written)
 
 
-# -- pictures ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", DRAWN)
 def test_the_same_chance_draws_the_same_picture_and_another_another(name: str) -> None:
     generator = generator_of(name)
     facts = generator.invent(Random(4))
     one, same, other = (np.asarray(generator.paint(facts, Random(seed))) for seed in (1, 1, 2))
-
     assert one.shape == (*papers.SIZE[::-1], 3) and (one == same).all() and (one != other).any()
 
 
@@ -151,7 +136,6 @@ def test_captions_of_a_drawn_picture_are_five_of_each_kind_and_the_usual_ones_te
 
 def test_no_two_pictures_of_a_sub_task_have_one_answer() -> None:
     made = [one.record for one in invented(CONTEXT, DrawnCounts({"numerical": 40, "translation": 30}))]
-
     assert [sum(one["subtask"] == name for one in made) for name in ("numerical", "translation")] == [40, 30]
     assert len({(one["subtask"], one["facts"]["answer"]) for one in made}) == 70
 
@@ -181,7 +165,6 @@ def test_a_wrong_answer_is_dropped_and_a_font_that_is_not_here_fails_the_picture
 
 def test_there_are_twelve_sub_tasks_in_three_families() -> None:
     kinds = {name: (subtask(name).family, subtask(name).count) for name in names()}
-
     assert [list(kinds.values()).count(one) for one in (("coarse", 50), ("fine", 30), ("cognitive", 30))] == [7, 2, 3]
     assert [name for name in names() if subtask(name).opt_in] == ["celebrity"]
     with raises(UsageError):

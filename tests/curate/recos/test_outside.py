@@ -12,7 +12,7 @@ from PIL import Image
 
 from eyespot import sample
 from eyespot.curate.recos.card import RecosSteps
-from tests.curate.outside import loaded
+from tests.worlds.outside import loaded
 from tests.worlds.recos import made, recipe
 from tests.worlds.rmir import photos as sample_photos
 
@@ -35,7 +35,6 @@ def test_datasets_reads_every_configuration(demonstrated: RecosSteps) -> None:
 def test_every_picture_is_in_the_table_byte_for_byte(demonstrated: RecosSteps) -> None:
     place = demonstrated.pipe.out / "set"
     rows = pq.read_table(place / "hub" / "images.parquet").to_pylist()
-
     assert [row.pop("picture")["bytes"] == (place / row["path"]).read_bytes() for row in rows] == [True] * len(rows)
     assert rows == pq.read_table(place / "images.parquet").to_pylist()
 

@@ -29,9 +29,6 @@ def of(made: RecosSteps, name: str):
     return next(one for one in made.done if one.step.name == name)
 
 
-# -- accounts ---------------------------------------------------------------------------------------------------
-
-
 def test_every_record_is_kept_or_dropped_for_a_reason(demonstrated: RecosSteps) -> None:
     for one in demonstrated.done:
         came, added, survivors, dropped, _ = one.counts
@@ -45,7 +42,6 @@ def test_the_card_counts_a_sub_task_that_lost_all_its_captions(demonstrated: Rec
     left: Any = [one for one in demonstrated.records if one["subtask"] != "colour"]
     *before, last = demonstrated.done
     checks = quality_checks(RecosSteps(demonstrated.pipe, [*before, replace(last, records=left)]))
-
     check = next(check for check in checks if check.what == "Captions of v0 in each sub-task")
     assert check.text == "colour has the fewest, 0 (at least 100)."
 
@@ -53,7 +49,6 @@ def test_the_card_counts_a_sub_task_that_lost_all_its_captions(demonstrated: Rec
 def test_what_is_kept_by_dis_lies_in_the_band_or_is_doubted(demonstrated: RecosSteps) -> None:
     low, high = Rewriting(4, 0.01, 0.9).measure.band
     captions = list(of(demonstrated, "discriminate").records)
-
     assert captions and {low <= one["dis"] <= high for one in captions} == {True, False}
     assert all((low <= one["dis"] <= high) != ("doubts" in one) for one in captions)
     assert all(one["rounds"] <= 2 and len(one["nearest"]) == 4 for one in captions)
@@ -78,12 +73,8 @@ def colours(text: str) -> set[str]:
 def test_the_third_version_has_each_picture_once_and_no_captions(demonstrated: RecosSteps) -> None:
     more = [one for one in demonstrated.records if one["version"] == "v2"]
     captioned = {one["image"] for one in demonstrated.records if "text" in one}
-
     assert more and not any("text" in one for one in more)
     assert len({one["image"] for one in more}) == len(more) and captioned.isdisjoint(one["image"] for one in more)
-
-
-# -- the set ----------------------------------------------------------------------------------------------------
 
 
 def test_evaluation_reads_all_three_versions(demonstrated: RecosSteps) -> None:
@@ -115,7 +106,6 @@ def test_pictures_keep_their_bytes_and_the_set_tells_no_place_of_photos_and_no_l
 
 def test_the_card_tells_what_it_is_and_what_would_be_accepted(demonstrated: RecosSteps) -> None:
     card = (demonstrated.pipe.out / "set" / "README.md").read_text(encoding="utf-8")
-
     assert "> A demonstration: captions were written by rules" in card and "No person has looked at" in card
     assert "### What would be accepted" in card and "### What confusing captions changed" in card
     assert (demonstrated.pipe.out / "set" / "card" / "discriminate-first.svg").is_file()
@@ -136,9 +126,6 @@ def test_the_makers_answers_go_before_those_of_the_pipeline(copied: Path, tmp_pa
     assert "\nFew.\n" in text and "\nWe.\n" in text and "v0: " not in text.partition("## Datasheet")[2]
 
 
-# -- again ------------------------------------------------------------------------------------------------------
-
-
 def test_captions_that_wait_for_a_person_fail_until_then(tmp_path: Path, gallery: Path) -> None:
     collect = f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.colour]\ncount = 6\nwords = ["red", "blue"]'
     place = recipe(tmp_path, gallery, review="share = 1.0", draw="subtasks = {}", collect=collect)
@@ -149,9 +136,6 @@ def test_captions_that_wait_for_a_person_fail_until_then(tmp_path: Path, gallery
     assert waiting.counts.kept == 0 and waiting.counts.failed == waiting.counts.came > 0
     with raises(NothingFound):
         making.write(done)
-
-
-# -- on the command line ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
@@ -169,7 +153,6 @@ def test_the_verb_says_what_became_of_records(copied: Path, tmp_path: Path, gall
 def test_the_recipe_of_the_demonstration_is_shown_and_can_be_read(tmp_path: Path) -> None:
     shown = run_eyespot("build", "recos", "demonstration", "--show", cwd=tmp_path)
     (tmp_path / "mine.toml").write_text(shown.stdout, encoding="utf-8")
-
     assert recipe_at(tmp_path / "mine.toml").steps == recipe_at(Path("demonstration")).steps
     assert len(recipe_at(Path("demonstration")).steps) == 16
 

@@ -28,20 +28,6 @@ def test_a_decision_stands_after_the_folder_was_moved(copied: Path, tmp_path: Pa
     assert not next(one for one in done if one.step.name == "caption").ran
 
 
-def test_a_decision_stands_however_the_folder_is_spelt(
-    copied: Path, tmp_path: Path, gallery: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = recipe(tmp_path, gallery)
-    monkeypatch.chdir(copied.parent)
-    ran(place, Path(copied.name))
-    queue = Queue(Path(copied.name) / "review" / "review.jsonl")
-    queue.decide(next(case for case in queue.open() if "drawn" in case.pictures[0]), "drop", "ada")
-
-    ran(place, copied)
-
-    assert Queue(copied / "review" / "review.jsonl").counts()["drop"] == 1
-
-
 def test_every_caption_tells_whether_a_person_looked(copied: Path, tmp_path: Path, gallery: Path) -> None:
     """Words that were mended have no numbers of the old ones."""
     queue = Queue(copied / "review" / "review.jsonl")

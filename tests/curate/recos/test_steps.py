@@ -20,19 +20,7 @@ from eyespot.curate.recos.collecting import Collecting, SubtaskPictures, labels_
 from eyespot.curate.recos.confusing import token_edits
 from eyespot.curate.recos.rewriting import Rewriting
 from eyespot.curate.recos.sources import Sources
-from eyespot.pipelines import (
-    BatchStep,
-    Context,
-    Drop,
-    Keep,
-    Outcome,
-    Record,
-    Records,
-    RunOptions,
-    Step,
-    drops,
-    run,
-)
+from eyespot.pipelines import BatchStep, Context, Drop, Keep, Outcome, Record, Records, RunOptions, Step, drops, run
 from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
 from tests.wording import raises
@@ -72,7 +60,6 @@ def test_what_would_be_accepted_is_counted_by_temperature_and_band() -> None:
 
 def test_the_histogram_marks_the_band() -> None:
     svg = choosing.drawing([0.1, 1.0, 1.0, 2.3], Discriminability(10, 0.01, 0.5))
-
     assert svg.count('class="in"') == 1 and svg.count('class="out"') == 2
     assert "0.58" in svg and "1.73" in svg and "log 10" in svg
 
@@ -97,7 +84,6 @@ def test_settings_without_sense_are_refused(wrong: Callable[[], object]) -> None
 def test_a_trial_gives_every_sub_task_its_share() -> None:
     wanted = {"colour": SubtaskPictures(6), "count": SubtaskPictures(2), "scene": SubtaskPictures()}
     how = Collecting(subtasks=wanted).shared(7)
-
     assert {name: one.count for name, one in how.wanted().items()} == {"colour": 2, "count": 2, "scene": 3}
 
 
@@ -160,17 +146,6 @@ def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path:
     ]
 
 
-def test_what_two_pictures_share_is_said_of_neither(tmp_path: Path) -> None:
-    """A confusing caption is a caption of another picture, whose query would have two answers."""
-    records = [caption("a/1", "Two red cups."), caption("a/2", "Red cups.")]
-    records += [caption("b/1", "two  red cups", version="v1"), {"id": "pair/c", "image": "c", "originals": []}]
-    twice = "caption of two pictures"
-
-    found = sorted(through(records, Step("apart", BatchStep(checking.apart), needs=("render",)), tmp_path))
-
-    assert found == [("a/1", twice), ("a/2", ""), ("b/1", twice), ("pair/c", "")]
-
-
 # -- grammar ----------------------------------------------------------------------------------------------------
 
 
@@ -182,7 +157,6 @@ def test_faults_of_grammar_are_found_offline(text: str, fault: str) -> None:
     pytest.importorskip("harper")
     how = grammar.Grammar()
     found = grammar.checked(caption("a/1", text), None, grammar.Checker(how), how)  # type: ignore[arg-type]
-
     assert isinstance(found, Keep)
     assert fault in " ".join(found.record.get("doubts", [])) and bool(fault) == ("doubts" in found.record)
 
@@ -199,16 +173,13 @@ def test_faults_of_grammar_are_found_offline(text: str, fault: str) -> None:
 def test_a_name_is_no_fault_of_spelling(text: str, doubted: str) -> None:
     pytest.importorskip("harper")
     found = grammar.Checker(grammar.Grammar())(text)
-
     assert len(found) == bool(doubted) and doubted in " ".join(found)
 
 
 def test_a_version_is_checked_apart_from_the_others() -> None:
     how, checker = grammar.Grammar(at_fault="drop", version="v1"), lambda _text: ["Spelling: 'x'"]
     records = [caption("a/1", "x", version=version) for version in ("v0", "v1")]
-
     found = [grammar.checked(record, None, checker, how) for record in records]  # type: ignore[arg-type]
-
     assert [type(one) for one in found] == [Keep, Drop]
 
 
@@ -233,7 +204,6 @@ def test_words_that_are_changed_are_counted(one: str, other: str, edits: int) ->
 @given(WORDS, WORDS, WORDS)
 def test_the_distance_of_words_is_one(one: list[str], other: list[str], third: list[str]) -> None:
     there = token_edits(one, other)
-
     assert there == token_edits(other, one) and (there == 0) == (one == other)
     assert there <= token_edits(one, third) + token_edits(third, other)
     assert abs(len(one) - len(other)) <= there <= max(len(one), len(other))
@@ -254,7 +224,6 @@ def test_the_distance_of_words_is_one(one: list[str], other: list[str], third: l
 def test_a_confusing_caption_changes_little_and_says_what(number: int, text: str, attribute: str, reason: str) -> None:
     original = {1: "A red bus near a tree."}.get(number, "")
     fields = {"text": text.strip(), "attribute": attribute, "edits": confusing.changed(original, text)}
-
     assert confusing.fault_of({**fields, "original": original, "subtask": "colour"}, confusing.Confusing()) == reason
 
 

@@ -40,7 +40,6 @@ def decided(queue: Path, verdicts: dict[str, bool]) -> None:
 
 def test_a_case_does_not_tell_what_the_panel_said(audit: Path, demonstrated: FinishedSteps) -> None:
     words = {one["verdict"] for one in demonstrated.votes()} | {"confidence", "split"}
-
     assert all(not words & set(case.why.split()) and not case.texts for case in Queue(audit / VERDICTS).cases.values())
 
 
@@ -72,9 +71,6 @@ def test_last_hits_are_grouped_by_what_the_person_says(audit: Path, demonstrated
     assert (found.accepted, found.rejected) == ((len(cases) + 1) // 2, len(cases) // 2)
 
 
-# -- what the panel said, sealed beside the queues ----------------------------------------------------------------
-
-
 def test_the_sealed_verdicts_are_enough_to_compare_without_the_recipe(audit: Path, demonstrated: FinishedSteps) -> None:
     for name in (VERDICTS, LAST):
         decided(audit / name, {id: at % 2 == 1 for at, id in enumerate(Queue(audit / name).cases)})
@@ -91,9 +87,6 @@ def test_without_sealed_verdicts_there_are_none_and_a_line_that_is_none_is_refus
     (tmp_path / PANEL).write_text('{"id": "x"}\n')
     with raises(UsageError):
         read_panel(tmp_path)
-
-
-# -- numbers ------------------------------------------------------------------------------------------------------
 
 
 def test_welch_by_hand() -> None:
@@ -114,9 +107,7 @@ def test_the_papers_two_groups() -> None:
     """82 and 68 queries 0.27 apart at p = 2.4e-11: with a spread of about 0.23 a t of 7.2 says just that."""
     first = [0.6 + 0.23 * (-1) ** at for at in range(82)]
     second = [0.33 + 0.23 * (-1) ** at for at in range(68)]
-
     found = welch(first, second)
-
     assert found.difference == pytest.approx(0.27)
     assert 1e-12 < found.p < 1e-9
 

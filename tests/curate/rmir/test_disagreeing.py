@@ -95,17 +95,11 @@ def test_reasons_of_losses(retrieved: FinishedSteps) -> None:
     }
 
 
-# -- the card -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("title", "wanted"),
     [
         ("Queries", [["functional", 1, 0, "1.0"], ["temporal", 0, 1, "1.0"], ["causal", 0, 1, "2.0"]]),
-        (
-            "Queries from stage to stage",
-            [["functional", 2, 1, 1, 1], ["temporal", 2, 1, 1, 1], ["causal", 2, 2, 1, 1]],
-        ),
+        ("Queries from stage to stage", [["functional", 2, 1, 1, 1], ["temporal", 2, 1, 1, 1], ["causal", 2, 2, 1, 1]]),
         (
             "Rules that questions break",
             [["dependence", 0, "0.0%"], ["inference", 1, "16.7%"], ["specificity", 0, "0.0%"], ["wording", 1, "16.7%"]],
@@ -136,7 +130,6 @@ def test_how_far_the_panel_agrees(retrieved: FinishedSteps) -> None:
     the abstentions and the vote that is then alone.
     """
     cells = [(row[1].partition(" ")[0], *row[2:]) for row in table(retrieved, "How far the panel agrees").rows]
-
     assert cells == [("0.578", "11", "44"), ("0.613", "12", "47"), ("0.689", "11", "42")]
 
 
@@ -167,13 +160,9 @@ def test_an_empty_and_a_full_test_split(
 ) -> None:
     settings = f'threshold = {threshold}\nvotes = "confident"'
     found = made(recipe(tmp_path, gallery, confident=SURE, split=settings), tmp_path)
-
     assert (len(found.in_split("test")), len(found.in_split("train"))) == splits
     assert [note.startswith("No query") for note in card.notes(found)].count(True) == (splits[0] == 0)
     assert f"on {3} queries ({'test' if splits[0] else 'all'})" in table(found, "Shortcuts: targets found by").note
-
-
-# -- before anything is asked ---------------------------------------------------------------------------------------
 
 
 def test_a_dry_run_counts_the_photos_that_clusters_give_and_no_more_than_there_are(

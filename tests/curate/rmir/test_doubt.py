@@ -44,9 +44,6 @@ def test_a_forecast_names_the_way_out() -> None:
     assert good.usable and len(list(good.sentences())) == 1 and good.pool > 600
 
 
-# -- a set ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def per_query(tmp_path_factory: pytest.TempPathFactory) -> FinishedSteps:
     """The disagreeing world with doubt per query; every query tests."""
@@ -87,7 +84,6 @@ def test_what_is_in_doubt_is_left_out_of_that_ranking_when_scored(per_query: Fin
 
 def test_mteb_gets_no_grade_that_it_would_take_for_a_wrong_picture(per_query: FinishedSteps) -> None:
     rows = pq.read_table(per_query.pipe.work.parent / "set" / "mteb" / "qrels" / "test.parquet").to_pylist()
-
     assert rows and {row["score"] for row in rows} == {0, 1}
 
 
@@ -96,11 +92,7 @@ def test_shortcuts_do_not_rank_what_is_in_doubt(per_query: FinishedSteps) -> Non
     chance = next(one for one in shortcuts(per_query, per_query.queries) if one.way == "a random order").recall[1]
     pool = set(per_query.pool)
     left = [len(pool & {q["image"], *per_query.unknown.get(q["id"], [])}) for q in per_query.queries]
-
     assert chance == pytest.approx(sum(1 / (len(pool) - count) for count in left) / len(left)) and max(left) == 2
-
-
-# -- the verb -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long

@@ -37,7 +37,6 @@ def test_two_servers_of_one_model_are_two_judges(tmp_path: Path, gallery: Path) 
 @pytest.mark.parametrize("option", ['side = "x"', "url = 5", "attempts = 2.5", "timeout = true", 'key = "secret"'])
 def test_an_option_of_another_kind_is_refused(tmp_path: Path, gallery: Path, option: str) -> None:
     models = "\n".join(f'{name} = {{ use = "openai:m", {option} }}' for name in ("teacher", "first", "second"))
-
     with raises(UsageError):
         RmirJob(read_recipe(recipe(tmp_path, gallery, models)), tmp_path).check()
 
@@ -55,7 +54,6 @@ def test_a_demonstration_has_a_share_and_a_model_a_name(tmp_path: Path, gallery:
 @pytest.mark.parametrize("step", ["questions", "checked", "judged"])
 def test_a_prompt_of_another_name_is_refused(tmp_path: Path, gallery: Path, step: str) -> None:
     place = recipe(tmp_path, gallery, **{step: 'prompts = { question = "recipe.toml" }'})
-
     with raises(UsageError):
         _ = RmirJob(read_recipe(place), tmp_path).pipeline().steps
 

@@ -12,7 +12,6 @@ import pytest
 from eyespot import sample
 from eyespot.benchmarks import rmir as benchmark
 from eyespot.curate.rmir import card
-from eyespot.curate.rmir.demonstration import teacher
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob
 from eyespot.pipelines import drops, plan, read_recipe, run
@@ -39,7 +38,6 @@ def test_every_step_accounts_for_its_records(demonstrated: FinishedSteps) -> Non
 def test_the_rules_find_what_they_ask_for(demonstrated: FinishedSteps) -> None:
     found = {tuple(sorted(named(demonstrated, id) for id in query["targets"])) for query in demonstrated.queries}
     lost = {(named(demonstrated, one.record["image"]), one.reason) for one in drops(demonstrated.of("checked").folder)}
-
     assert ("erasers",) in found and {"plier1", "plier3"}.intersection(*[one for one in found if "plier1" in one])
     assert ("windmill1", "fails dependence") in lost
 
@@ -52,7 +50,6 @@ def test_no_candidate_is_the_input_and_the_lists_are_as_long_as_asked(demonstrat
 
 def test_the_pool_is_the_union_of_the_targets_and_nothing_in_doubt(demonstrated: FinishedSteps) -> None:
     targets = {target for query in demonstrated.queries for target in query["targets"]}
-
     assert set(demonstrated.pool) == targets
     assert not targets & demonstrated.doubted
 
@@ -74,19 +71,13 @@ def test_of_each_cluster_as_many_photos_are_seeds_as_asked_and_a_trial_asks_abou
 def test_another_threshold_runs_the_split_alone(copied: Path, gallery: Path) -> None:
     making = RmirJob(read_recipe(recipe(copied, gallery, split="threshold = 0.9")), copied)
     pipe = making.pipeline()
-
     planned = plan(pipe.steps, pipe.work, making.running())
-
     assert [one.name for one in planned if not one.finished] == ["split"]
 
 
 def test_the_same_recipe_makes_the_same_files(tmp_path: Path, gallery: Path, demonstrated: FinishedSteps) -> None:
     made(recipe(tmp_path, gallery), tmp_path)
-
     assert files(tmp_path) == files(demonstrated.pipe.work.parent)
-
-
-# -- what is written --------------------------------------------------------------------------------------------
 
 
 def test_the_benchmark_and_mtebs_tables_hold_the_judgements(demonstrated: FinishedSteps) -> None:
@@ -127,33 +118,12 @@ def test_an_empty_set_says_that_no_query_is_left(tmp_path: Path, gallery: Path) 
     abstaining = DEMONSTRATION.replace('first" }', 'first", abstains = 1.0 }')
     abstaining = abstaining.replace('second" }', 'second", abstains = 1.0 }')
     found = made(recipe(tmp_path, gallery, abstaining), tmp_path)
-
     _, note = card.notes(found)
     assert not found.queries and note.startswith("No query is left")
 
 
 def test_a_judge_like_the_others_differs_by_nothing_and_not_by_less() -> None:
     assert card.points(1.0 - 1.0001) == "+0.0"
-
-
-@pytest.mark.parametrize(
-    ("labels", "asks"),
-    [
-        ("A person rappels down a rock cliff .", True),
-        ("Two hikers climbing a snowy hill .", True),
-        ("A little girl climbing the stairs to her playhouse .", False),
-        ("explore_monuments/monuments; Betatakin Cliff Dwellings", False),
-    ],
-)
-def test_the_demonstration_asks_what_is_seen_from_the_top_where_somebody_goes_there(labels: str, asks: bool) -> None:
-    prompt = {"use": "demonstration:teacher", "_task": "question", "_about": {"id": "a", "labels": labels}}
-
-    entry = teacher(prompt, None)["temporal"]  # type: ignore[arg-type]
-
-    assert ("when they reach the top" in entry["question"]) is asks
-
-
-# -- what is wrong with a recipe ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -170,6 +140,5 @@ def test_the_demonstration_asks_what_is_seen_from_the_top_where_somebody_goes_th
 def test_a_wrong_recipe_is_refused(tmp_path: Path, gallery: Path, old: str, new: str) -> None:
     place = recipe(tmp_path, gallery)
     place.write_text(place.read_text().replace(old, new))
-
     with raises(UsageError):
         _ = RmirJob(read_recipe(place), tmp_path).pipeline().steps

@@ -67,9 +67,7 @@ def test_judges_that_agree_at_random_are_red(random: bool, alone: bool, found: l
 )
 def test_effective_number_of_judges(votes: list[str], count: int | None) -> None:
     given = [dict(zip(SEATS, line, strict=True)) for line in votes]
-
     found = effective_judges(given, SEATS)
-
     assert 1 <= found <= 5 and (count is None or found == pytest.approx(count))
 
 

@@ -70,5 +70,4 @@ def test_the_split_is_told_anew_when_a_judge_that_failed_answers(tmp_path: Path)
     """Two of three judges fail, then one: nothing that the step `judged` keeps is another, and reliability is."""
     before = of_the_split([[["false"]]], tmp_path)
     after = of_the_split([[["false", "false"]]], tmp_path, RunOptions(retry_failed=True))
-
     assert before["0"] < after["0"] == 1.0
