@@ -139,7 +139,7 @@ def test_the_limit_holds_whoever_asks_at_once(costs: list[int], limit: int, work
 
 @pytest.mark.parametrize("limits", [CostLimits(money=0.03), CostLimits(tokens=3000)])
 def test_eight_workers_of_a_step_stay_within_money_and_tokens(tmp_path: Path, limits: CostLimits) -> None:
-    """Nothing is expected of the price, each costs a cent and 1,000 tokens: no more are under way than were paid for."""
+    """Each costs a cent and 1,000 tokens, which nobody expects. No more are under way than were paid for."""
     under_way, paid, most = list[str](), list[str](), list[tuple[int, int]]()
 
     def client(prompt: Any, till: Any) -> dict[str, str]:

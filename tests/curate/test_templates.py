@@ -38,21 +38,14 @@ def test_gaps_are_filled_by_columns_of_their_own_or_a_usual_name(
 
 
 @pytest.mark.parametrize(
-    ("noun", "phrase"),
+    "phrase",
     [
-        ("Arctic tern", "an Arctic tern"),
-        ("European robin", "a European robin"),
-        ("unicorn fish", "a unicorn fish"),
-        ("uninhabited island", "an uninhabited island"),
-        ("ewe", "a ewe"),
-        ("umbrella bird", "an umbrella bird"),
-        ("hourglass dolphin", "an hourglass dolphin"),
-        ("house sparrow", "a house sparrow"),
-        ("one-horned rhinoceros", "a one-horned rhinoceros"),
+        *("an Arctic tern", "a European robin", "a unicorn fish", "an uninhabited island", "a ewe", "an umbrella bird"),
+        *("an hourglass dolphin", "a house sparrow", "a one-horned rhinoceros"),
     ],
 )
-def test_the_article_follows_the_sound(noun: str, phrase: str) -> None:
-    assert with_article(noun) == phrase
+def test_the_article_follows_the_sound(phrase: str) -> None:
+    assert with_article(phrase.partition(" ")[2]) == phrase
 
 
 def test_only_sentences_whose_gaps_are_all_filled_are_drawn() -> None:

@@ -97,14 +97,13 @@ def test_what_a_completely_drawn_head_shows_says_nothing_of_the_depth() -> None:
 
 
 @pytest.mark.parametrize("scenario", [bursts, no_order, normal_scores, upside_down])
-@pytest.mark.parametrize("size", [100, 300])
-def test_what_a_user_reads_holds_on_any_ranking(scenario: Scenario, size: int) -> None:
+def test_what_a_user_reads_holds_on_any_ranking(scenario: Scenario) -> None:
     """Of 95 in a hundred, within the noise of 80 annotations; and nothing incomplete is called complete."""
-    found = certificate.trusted("", scenario, size, 80)
+    found = certificate.trusted("", scenario, 100, 80)
     assert (found.coverage >= 0.95 - 0.03, found.wrong) == (True, 0)
 
 
-@pytest.mark.parametrize("hidden", [5, 15, 40])
+@pytest.mark.parametrize("hidden", [5, 40])
 def test_under_the_condition_the_bound_holds_where_it_is_tightest(hidden: int) -> None:
     """Hidden photos spread evenly over the logarithm of the rank: the worst that the condition allows."""
     photos, size, held, times = 100_000, 800, 0, 200

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import active_order
 from eyespot.curate.annotate import agreement, auditing, candidates, export, queries
 from eyespot.curate.annotate.active import likely_first, telling_first
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
@@ -376,11 +375,6 @@ def test_no_text_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
 
 
 # -- the likely ones first ------------------------------------------------------------------------------------------
-
-
-def test_the_likely_ones_come_in_half_the_photos_where_the_words_mislead() -> None:
-    world = active_order.clustered(7)
-    assert active_order.likely(world) < active_order.in_order(world) / 2
 
 
 def test_before_both_kinds_were_seen_the_ranking_stays() -> None:
