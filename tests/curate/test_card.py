@@ -195,7 +195,7 @@ def test_many_reasons_are_drawn_as_a_few() -> None:
     ("text", "count", "ease"),
     [  # the examples of Wikipedia's article on the tests
         ("The cat sat on the mat.", (6, 6), 116.1),
-        ("This sentence, taken as a reading passage unto itself, is being used to prove a point.", (16, 24), 69.0),
+        ("This sentence, taken as a reading passage unto itself, is being used to prove a point.", (16, 23), 69.0),
         ("The Australian platypus is seemingly a hybrid of a mammal and reptilian creature.", (13, 24), 37.5),
     ],
 )

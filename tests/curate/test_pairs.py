@@ -212,7 +212,7 @@ UNMADE: dict[str, Callable[[Path], PairSource]] = {
     ),
     "no JSON": lambda folder: Coco([written(folder / "c.json", '{"images": [')], folder, folder / "out"),
     "no file": lambda folder: Cc12m([folder / "gone.tar"]),
-    "twice": lambda folder: Cc12m([cc12m(folder / "0.tar"), folder / "0.tar"]),
+    "twice": lambda folder: Cc12m([cc12m(folder / name) for name in ("0.tar", "b/0.tar")]),
     "no captions": lambda folder: Cc12m([shard(folder / "0.tar", {"0.jpg": b"\xff\xd8"})]),
     "no such split": lambda folder: Rmir(rmir(folder / "set"), "val"),
     "no RMIR set": Rmir,

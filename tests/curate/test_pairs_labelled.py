@@ -205,7 +205,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
     for name in ("nowhere", "one.tar", "data"):
         with raises(UsageError):
-            made(tmp_path / name, tmp_path / "out")
+            made(tmp_path / name, tmp_path / f"from {name}")
     with raises(NothingFound):
         made(listed(tmp_path / "set", [1, 1]), tmp_path / "out")
 

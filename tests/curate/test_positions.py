@@ -124,14 +124,20 @@ def test_pictures_of_an_rmir_set(tmp_path: Path, show: Callable[[str], Any]) -> 
         show(str(photo))
 
 
+def placed_gallery(photos: Callable[[Path], Path], folder: Path) -> Path:
+    """A gallery of photos that all tell a position."""
+    gallery = photos(folder)
+    for photo in (folder / "pictures").glob("*.jpg"):
+        photo.write_bytes(placed(photo.read_bytes()))
+    index_gallery(gallery, folder / "pictures")
+    return gallery
+
+
 @pytest.mark.long
 def test_builders_drop_positions_and_keep_them_if_asked(tmp_path: Path) -> None:
     """The pictures of the set keep their ids, which are those of their bytes, so that both tables name them."""
-    gallery, pictures = photos(tmp_path / "photos"), tmp_path / "photos" / "pictures"
-    for photo in pictures.glob("*.jpg"):
-        photo.write_bytes(placed(photo.read_bytes()))
-    index_gallery(gallery, pictures)
-    line = ("build", "recos", recipe(tmp_path, gallery), "--out", tmp_path / "out")
+    place = recipe(tmp_path, placed_gallery(photos, tmp_path / "photos"))
+    line = ("build", "recos", place, "--out", tmp_path / "out")
 
     def position_flags() -> set[bool]:
         folder = tmp_path / "out" / "set"
@@ -144,7 +150,8 @@ def test_builders_drop_positions_and_keep_them_if_asked(tmp_path: Path) -> None:
 
     assert run_eyespot(*line).returncode == 0 and position_flags() == {False}
     assert run_eyespot(*line, "--positions").returncode == 0 and position_flags() == {True}
-    line = ("build", "rmir", rmir_recipe(tmp_path, gallery), "--out", tmp_path / "rmir", "--pictures", "--positions")
+    place = rmir_recipe(tmp_path / "rmir", placed_gallery(rmir_photos, tmp_path / "rmir-photos"))
+    line = ("build", "rmir", place, "--out", tmp_path / "rmir", "--pictures", "--positions")
     assert run_eyespot(*line).returncode == 0
     rows = pq.read_table(tmp_path / "rmir" / "set" / "mteb" / "corpus" / "test.parquet").to_pylist()
     assert rows and all(tells(row["image"]["bytes"]) for row in rows)

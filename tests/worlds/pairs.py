@@ -31,6 +31,7 @@ def rmir(folder: Path) -> Path:
 
 
 def shard(path: Path, files: dict[str, bytes]) -> Path:
+    path.parent.mkdir(exist_ok=True)
     with tarfile.open(path, "w") as archive:
         for name, data in files.items():
             member = tarfile.TarInfo(name)

@@ -1,8 +1,13 @@
-"""What is finished stays; what changed is done again with what hangs on it."""
+"""What is finished stays; what changed is done again with what hangs on it; a kill costs one stage at most."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,3 +68,25 @@ def test_an_export_that_changed_is_read_again(tmp_path: Path) -> None:
     export(place, [seen("a"), seen("b")])
     done = curate(place, tmp_path / "out", CollectionSettings(), silent)
     assert done.pictures == 2 and all(one["ran"] for one in done.steps)
+
+
+@pytest.mark.long
+def test_a_build_that_is_killed_ends_in_the_same(made: Path, tmp_path: Path) -> None:
+    """SIGKILL, no warning, while a table, a later table and the list of pictures are written."""
+    curate(made, tmp_path / "whole", settings(made), silent)
+    cut, tables = tmp_path / "cut", tmp_path / "cut" / ".work" / "tables" / "steps"
+    line = [sys.executable, "-m", "eyespot.cli", "build", "inat", str(made), "--out", str(cut), "--cap", "100"]
+    line += ["--targets", str(made / "targets.csv"), "--mapping", str(made / "mapping.csv")]
+    for folder, name in ((tables, "02-filtered"), (tables, "05-grouped"), (cut, "train.json")):
+        with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+            while child.poll() is None and not {name, f".{name}.part"}.intersection(listdir(folder)):
+                time.sleep(0.005)
+            child.kill()
+        assert child.returncode == -signal.SIGKILL
+    curate(made, cut, settings(made), silent)
+    assert digests(cut) == digests(tmp_path / "whole")
+    assert not [path for path in cut.rglob(".*.part") if path.is_dir()]
+
+
+def listdir(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.is_dir() else []
