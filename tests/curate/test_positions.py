@@ -22,9 +22,9 @@ from eyespot.gallery.positions import as_it_is, without_position
 from eyespot.runs import recos
 from eyespot.types import UsageError
 from tests.command import run_eyespot
-from tests.wording import raises
 from tests.worlds import index_gallery
 from tests.worlds.recos import photos, recipe
+from tests.worlds.rmir import photos as rmir_photos
 from tests.worlds.rmir import recipe as rmir_recipe
 
 HERE = {1: "N", 2: (53.0, 5.0, 0.0), 3: "E", 4: (8.0, 48.0, 0.0)}
@@ -120,7 +120,7 @@ def test_pictures_of_an_rmir_set(tmp_path: Path, show: Callable[[str], Any]) -> 
         photo.write_bytes(a_picture()[:300])
     else:
         photo.unlink()
-    with raises(UsageError):
+    with pytest.raises(UsageError):  # in the words of whoever reads pictures
         show(str(photo))
 
 

@@ -156,8 +156,3 @@ def test_reviewing_on_the_terminal(queue: Queue) -> None:
     assert queue.standing()["words"].texts == {"caption": "two blue cups"}
     assert "2 of 3  words" in shown.stderr and "picture  b.jpg" in shown.stderr
     assert [one.who for one in queue.decisions()] == ["ada", "ada", "ada"]
-
-
-def test_nobody_at_the_terminal_decides_nothing(queue: Queue) -> None:
-    shown = run_eyespot("build", "review", queue.path)
-    assert shown.stdout == "3 cases  3 open  0 accept  0 mend  0 drop\n" and queue.decisions() == []

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eyespot import rooms
-from eyespot.benchmarks._benchmark import BenchmarkRequest
+from eyespot.benchmarks import BenchmarkRequest
 from eyespot.curate.recos.card import RecosSteps, quality_checks
 from eyespot.curate.recos.making import galleries_of, recipe_at
 from eyespot.curate.recos.rewriting import Rewriting

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.benchmarks._benchmark import BenchmarkRequest
+from eyespot.benchmarks import BenchmarkRequest
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks.rmir import tasks
 from eyespot.curate.rmir.finished import FinishedSteps
