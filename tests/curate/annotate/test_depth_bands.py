@@ -207,13 +207,13 @@ def test_a_query_that_is_removed_takes_its_designs_along(tmp_path: Path) -> None
 
 
 def test_a_gallery_is_audited_by_depth_of_its_search(tmp_path: Path) -> None:
-    photos = collection.Collection(gallery(tmp_path, 120, 10))
+    photos = collection.Collection(gallery(tmp_path, 300, 10))
     with desk(tmp_path, 0) as at:
         candidates.list_nearest(at, "q", photos, 20)
         at.mark("q", "ada", {photo.image: "n" for photo in at.candidates("q")})
         drawn = draw(at, "q", "ada", photos, Plan(10))
-        ranked = [photo.image for photo in candidates.nearest(photos, at.query("q").query, 120)]
-    assert drawn.design is not None and drawn.design.bands[0].first == 21 and drawn.design.bands[-1].last == 120
+        ranked = [photo.image for photo in candidates.nearest(photos, at.query("q").query, 300)]
+    assert drawn.design is not None and drawn.design.bands[0].first == 21 and drawn.design.bands[-1].last == 300
     for band in drawn.design.bands[:-1]:
         assert {ranked.index(image) + 1 for image in band.drawn} <= set(range(band.first, band.last + 1))
 
