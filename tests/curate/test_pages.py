@@ -14,7 +14,7 @@ from tests.pages import ROOT, blocks, run_page, tools
 PRINTED = {  # what the Python of a page prints, and a file that its commands leave
     "inat": (r"", "birds/card.html"),
     "recipes": (r"\[False, False\]\n5 What is it made of\?\n", "work/card.html"),
-    "recos": (r"[1-9]\d+ [1-9]\d* [a-z]+\n", "made/set/captions.parquet"),
+    "recos": (r"[1-9]\d+ [1-9]\d* \w+\n", "made/set/captions.parquet"),
     "rerank": (r".+\n.+\n", "rerank/card.md"),
     "rmir": (r"(functional|temporal|causal) .+\n", "made/set/queries.jsonl"),
 }
