@@ -16,12 +16,13 @@ from typer.testing import CliRunner
 from eyespot.cli import app
 from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.progress import standing
+from eyespot.curate.pair_set import CAPTIONS
 from eyespot.pipelines import BudgetSpent
 from eyespot.types import UsageError
-from tests.curate.test_pairs import CAPTIONS, cc12m, metadata
-from tests.curate.test_pairs import rmir as rmir_set
 from tests.worlds import annotation as world
 from tests.worlds import inat, recos, rmir
+from tests.worlds.pairs import cc12m, metadata
+from tests.worlds.pairs import rmir as rmir_set
 from tests.worlds.servers import Double
 
 

@@ -27,9 +27,10 @@ from eyespot.pipelines.data_card import (
 )
 from eyespot.pipelines.data_card.datasheet import datasheet_answers
 from eyespot.pipelines.data_card.sankey import NARROW, SankeyStage, sankey
-from eyespot.pipelines.data_card.wording import flesch_kincaid, syllables, words
+from eyespot.pipelines.data_card.wording import flesch_kincaid, flesch_reading_ease, syllables, words
 from eyespot.types import UsageError
 from tests.examples import examples
+from tests.wording import raises
 from tests.worlds.pipelines import PRICE, ask_step, client, no_two_alike, odd_ones_go, source
 
 NASTY = "<script>alert(1)</script> | `x`\n``` end \u202e ## not a heading"
@@ -82,11 +83,8 @@ def test_pictures_link_into_the_running_page_that_the_environment_names(
     assert page.count(link) == 1 and page.count("127.0.0.1") == 1  # the other picture is gone
     assert "/photo/" not in (written / "card.html").read_text()
     monkeypatch.setenv("EYESPOT_PAGE", "javascript:alert(1)")
-    with pytest.raises(UsageError, match="EYESPOT_PAGE"):
+    with raises(UsageError):
         write_card(card, tmp_path)
-
-
-# -- what it says -----------------------------------------------------------------------------------------------
 
 
 def test_the_counts_of_the_steps(card: Card) -> None:
@@ -104,80 +102,54 @@ def test_the_counts_of_the_steps(card: Card) -> None:
     ]
 
 
-def test_what_nobody_answered_is_open(card: Card) -> None:
-    questions = sum(map(len, QUESTIONS.values()))
-
-    assert f"{questions - 7} of the datasheet's {questions} questions are open" in card.standing
-
-
-@pytest.mark.parametrize(
-    ("answers", "sentence"),
-    [
-        ({"motive": {}}, r"no part \[card.motive\]; there are: motivation"),
-        ({"uses": {"abuse": "none"}}, r"\[card.uses\] asks no 'abuse'; it asks: used, list"),
-        ({"uses": "many"}, r"no part \[card.uses\]"),
-    ],
-)
-def test_answers_to_what_nobody_asks_are_refused(answers: dict[str, object], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        datasheet_answers([], answers)
-
-
-def test_an_answer_of_the_maker_goes_before_the_counted_one(done: list[StepResult]) -> None:
+def test_an_answer_of_the_maker_goes_before_the_counted_one_and_the_rest_is_open(
+    card: Card, done: list[StepResult]
+) -> None:
     found = datasheet_answers(done, {"composition": {"count": "Six, all told."}})
-
+    questions = sum(map(len, QUESTIONS.values()))
     assert [one.answer for one in found if one.question.startswith("How many records")] == ["Six, all told."]
+    assert f"{questions - 7} of the datasheet's {questions} " in card.standing
 
 
-# -- what is written --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("answers", [{"motive": {}}, {"uses": {"abuse": "none"}}, {"uses": "many"}])
+def test_answers_to_what_nobody_asks_are_refused(answers: dict[str, object]) -> None:
+    with raises(UsageError):
+        datasheet_answers([], answers)
 
 
 def test_the_files_that_the_markdown_shows_are_there(written: Path) -> None:
     text = (written / "card.md").read_text(encoding="utf-8")
     shown = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)
-
     assert shown == ["card/losses.svg", "card/001-1.jpg", "card/map.svg"]
     assert all((written / name).is_file() for name in shown) and "unreadable" in text
 
 
 def test_what_a_model_wrote_makes_no_markup(written: Path) -> None:
     page, text = ((written / name).read_text(encoding="utf-8") for name in ("card.html", "card.md"))
-
     assert "<script" not in page and page.count("\u202e") == 0
     outside = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     assert "<script" not in outside and not re.search(r"^## not", text, re.MULTILINE)
 
 
-def test_numbers_with_a_sign_stand_to_the_right_as_others_do(card: Card, tmp_path: Path) -> None:
-    rows = CardTable("Judges", ["judge", "less the others", "range"], [["one", "-0.2", "2–9"], ["two", "+0.1", "3–4"]])
-    write_card(replace(card, content=replace(card.content, tables=[rows])), tmp_path)
-
-    page = (tmp_path / "card.html").read_text(encoding="utf-8")
-
-    assert all(f'<td class="n">{value}</td>' in page for value in ("-0.2", "+0.1", "2–9"))
-
-
 def test_the_page_needs_nothing_beside_it(written: Path) -> None:
     page = (written / "card.html").read_text(encoding="utf-8")
-
-    assert (
-        page.count("data:image/jpeg;base64,") == 1
-        and 'src="card' not in page
-        and "http://" not in re.sub(r'xmlns="[^"]*"', "", page)
-    )
+    assert page.count("data:image/jpeg;base64,") == 1 and 'src="card' not in page
+    assert "http://" not in re.sub(r'xmlns="[^"]*"', "", page)
 
 
 def test_writing_again_takes_the_place_of_the_first(card: Card, tmp_path: Path) -> None:
+    """Numbers with a sign stand to the right as others do."""
     write_card(card, tmp_path)
     (tmp_path / "card" / "old.jpg").write_bytes(b"")
+    rows = CardTable("Judges", ["judge", "less the others", "range"], [["one", "-0.2", "2–9"], ["two", "+0.1", "3–4"]])
 
-    write_card(card, tmp_path)
+    write_card(replace(card, content=replace(card.content, tables=[rows])), tmp_path)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["card", "card.html", "card.md"]
     assert sorted(path.name for path in (tmp_path / "card").iterdir()) == ["001-1.jpg", "losses.svg", "map.svg"]
+    page = (tmp_path / "card.html").read_text(encoding="utf-8")
+    assert all(f'<td class="n">{value}</td>' in page for value in ("-0.2", "+0.1", "2–9"))
 
-
-# -- the drawing ------------------------------------------------------------------------------------------------
 
 losses = st.dictionaries(st.text(max_size=80), st.integers(1, 10**7), max_size=9)
 stages = st.lists(st.tuples(st.text(max_size=70), st.integers(0, 999), losses), max_size=5)
@@ -208,7 +180,6 @@ def test_a_drawing_is_whole_and_lies_within_its_frame(drawn: list[tuple[str, int
 
 def test_widths_are_numbers_of_records() -> None:
     svg = sankey([SankeyStage("all", 0, 100, 100, {}), SankeyStage("some", 100, 0, 25, {"far": 75})], 1000)
-
     # the widest bar is 0.3 of the drawing: 3 pixels a record
     assert re.findall(r'class="bar" x="4" y="[\d.]+" width="([\d.]+)"', svg) == ["300.00", "300.00", "75.00"]
     assert re.findall(r'class="flow" x="4" y="[\d.]+" width="([\d.]+)"', svg) == ["300.00", "75.00"]
@@ -217,21 +188,30 @@ def test_widths_are_numbers_of_records() -> None:
 
 def test_many_reasons_are_drawn_as_a_few() -> None:
     svg = sankey([SankeyStage("all", 0, 55, 0, {f"reason {count}": count for count in range(1, 11)})])
-
     assert svg.count('class="lost"') == 6 and "5 other reasons: 15" in svg
 
 
-# -- how texts read ---------------------------------------------------------------------------------------------
-
-
-def test_the_grade_of_a_published_sentence() -> None:
-    """24 syllables in 13 words of one sentence: grade 11.3 (the example of Wikipedia's article on the tests)."""
-    text = "The Australian platypus is seemingly a hybrid of a mammal and reptilian creature."
-
+@pytest.mark.parametrize(
+    ("text", "count", "ease"),
+    [  # the examples of Wikipedia's article on the tests
+        ("The cat sat on the mat.", (6, 6), 116.1),
+        ("This sentence, taken as a reading passage unto itself, is being used to prove a point.", (16, 23), 69.0),
+        ("The Australian platypus is seemingly a hybrid of a mammal and reptilian creature.", (13, 24), 37.5),
+    ],
+)
+def test_the_ease_of_published_sentences(text: str, count: tuple[int, int], ease: float) -> None:
     found = wording([text])
+    assert (len(words(text)), sum(map(syllables, words(text)))) == count
+    assert found is not None and round(found.ease, 1) == ease
 
-    assert (len(words(text)), sum(map(syllables, words(text)))) == (13, 24)
-    assert found is not None and round(found.grade, 1) == 11.3 == round(flesch_kincaid(13, 1, 24), 1)
+
+def test_both_formulas_by_hand() -> None:
+    # 100 words in 5 sentences with 150 syllables: 206.835 - 20.3 - 126.9 and 7.8 + 17.7 - 15.59
+    assert flesch_reading_ease(100, 5, 150) == pytest.approx(59.635)
+    assert flesch_kincaid(100, 5, 150) == pytest.approx(9.91)
+    found = wording(["One heron. It stands still!", "Why?", "", "..."])
+    assert found is not None and found[:5] == (2, 3.0, 3.0, 1, 5)
+    assert wording(["", "?!"]) is None
 
 
 @pytest.mark.parametrize(
@@ -239,14 +219,9 @@ def test_the_grade_of_a_published_sentence() -> None:
     [
         *(("the", 1), ("make", 1), ("makes", 1), ("table", 2), ("whale", 1), ("walked", 1), ("wanted", 2)),
         *(("boxes", 2), ("people", 2), ("cap-and-bells", 3), ("don't", 1), ("hmm", 1), ("42", 1)),
+        *(("being", 2), ("radio", 3), ("nation", 2), ("social", 2), ("iguana", 3), ("created", 3), ("visual", 3)),
+        *(("queen", 1), ("guard", 1), ("biodiversity", 6), ("religion", 3), ("species", 2), ("heron", 2)),
     ],
 )
-def test_syllables(word: str, count: int) -> None:
+def test_syllables_are_those_of_dictionaries(word: str, count: int) -> None:
     assert syllables(word) == count
-
-
-def test_words_of_several_texts() -> None:
-    found = wording(["One heron. It stands still!", "Why?", "", "..."])
-
-    assert found is not None and found[:5] == (2, 3.0, 3.0, 1, 5)
-    assert wording(["", "?!"]) is None

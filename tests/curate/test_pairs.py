@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,10 @@ from eyespot.curate.pairs.coco import Coco
 from eyespot.curate.pairs.rmir import Rmir
 from eyespot.gallery.photos.sources import root_of, scan
 from eyespot.types import NothingFound, UsageError
+from tests.examples import examples
+from tests.wording import check_wording, raises
 from tests.worlds import draw
+from tests.worlds.pairs import cc12m, metadata, rmir, shard
 
 
 def made(source: PairSource, out: Path) -> PairsResult:
@@ -33,8 +34,6 @@ def made(source: PairSource, out: Path) -> PairsResult:
 def rows(path: Path) -> list[dict[str, Any]]:
     return pq.read_table(path).to_pylist()
 
-
-# -- COCO ---------------------------------------------------------------------------------------------------
 
 COCO = {
     "info": {"year": 2017},
@@ -60,7 +59,9 @@ def coco(tmp_path: Path) -> Path:
 
 
 def test_each_image_of_coco_gets_its_captions_and_the_rest_is_told(coco: Path, tmp_path: Path) -> None:
+    """Also which images of a test set are left out."""
     done = made(Coco([coco], tmp_path / "train2017", tmp_path / "out"), tmp_path / "out")
+    without = made(Coco([coco], tmp_path, tmp_path / "less", frozenset({"9"})), tmp_path / "less")
 
     part = tmp_path / "out" / "captions_train2017"
     assert [(row["file_name"], row["caption"]) for row in rows(part / CAPTIONS)] == [
@@ -70,6 +71,7 @@ def test_each_image_of_coco_gets_its_captions_and_the_rest_is_told(coco: Path, t
     ]
     assert done.left_out == {"has no caption": 1, "is not listed among the images": 1}
     assert done.examples["has no caption"] == "captions_train2017.json: image 25"
+    assert (without.rows[PICTURES], without.rows[CAPTIONS], without.left_out["is left out by --without"]) == (1, 1, 1)
 
 
 def test_the_list_of_pictures_leads_to_them(coco: Path, tmp_path: Path) -> None:
@@ -83,29 +85,6 @@ def test_the_list_of_pictures_leads_to_them(coco: Path, tmp_path: Path) -> None:
     assert [one for one in found if hasattr(one, "reason")] == []
 
 
-def test_images_of_a_test_set_are_left_out_by_their_ids(coco: Path, tmp_path: Path) -> None:
-    done = made(Coco([coco], tmp_path, tmp_path / "out", frozenset({"9"})), tmp_path / "out")
-
-    assert (done.rows[PICTURES], done.rows[CAPTIONS]) == (1, 1)
-    assert done.left_out["is left out by --without"] == 1
-
-
-# -- RMIR ---------------------------------------------------------------------------------------------------
-
-
-def rmir(folder: Path) -> Path:
-    """Two questions to train on, one of them with two answers and a refused one, and one that tests."""
-    folder.mkdir()
-    queries = [("q1", "a", "train"), ("q2", "b", "train"), ("q3", "c", "test"), ("q4", "d", "train")]
-    records = [{"id": id, "image": image, "question": f"why {id}?", "split": split} for id, image, split in queries]
-    grades = [("q1", "x", 1), ("q1", "y", 1), ("q1", "z", 0), ("q2", "x", 1), ("q3", "y", 1), ("q4", "z", 0)]
-    judged = [dict(zip(("query", "image", "grade"), one, strict=True)) for one in grades]
-    tables = {"queries": records, "qrels": judged, "pool": [{"image": image} for image in "xyz"]}
-    for name, lines in tables.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
-    return folder
-
-
 def test_a_question_pairs_with_each_picture_that_answers_it(tmp_path: Path) -> None:
     """Only of the split that is named: what tests must not be learned from."""
     done = made(Rmir(rmir(tmp_path / "set")), tmp_path / "out")
@@ -116,46 +95,6 @@ def test_a_question_pairs_with_each_picture_that_answers_it(tmp_path: Path) -> N
         ("x", "why q2?", "b"),
     ]
     assert done.examples == {"has no picture that answers it": "qrels.jsonl: query q4"}
-
-
-def test_a_split_that_a_set_does_not_have_is_told(tmp_path: Path) -> None:
-    done = made_or_told(Rmir(rmir(tmp_path / "set"), "val"), tmp_path / "out")
-
-    assert "has no split 'val'; there are: test, train" in done
-
-
-def test_a_folder_without_a_set_is_told(tmp_path: Path) -> None:
-    assert "holds no RMIR set" in made_or_told(Rmir(tmp_path), tmp_path / "out")
-
-
-def made_or_told(source: PairSource, out: Path) -> str:
-    with pytest.raises((UsageError, NothingFound)) as excinfo:
-        made(source, out)
-    return str(excinfo.value)
-
-
-# -- CC12M --------------------------------------------------------------------------------------------------
-
-
-def shard(path: Path, files: dict[str, bytes]) -> Path:
-    with tarfile.open(path, "w") as archive:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return path
-
-
-def cc12m(path: Path) -> Path:
-    sidecar = json.dumps({"caption": "a boat on the sea", "url": "https://…", "status": "success"}).encode()
-    return shard(
-        path,
-        {
-            **{"000.jpg": b"\xff\xd8", "000.txt": b"<PERSON> at  the\nwell", "000.json": sidecar},
-            **{"001.jpg": b"\xff\xd8", "001.json": sidecar},
-            **{"002.jpg": b"\xff\xd8", "003.txt": b"of no picture"},
-        },
-    )
 
 
 def test_a_shard_gives_its_pictures_captions_from_txt_else_from_json(tmp_path: Path) -> None:
@@ -174,41 +113,12 @@ def test_a_shard_cut_short_is_made_when_it_is_whole_again(tmp_path: Path) -> Non
     cut.write_bytes(data[:700])
 
     first = made(Cc12m([whole, cut]), tmp_path / "out")
+    there = sorted(place.name for place in (tmp_path / "out").iterdir())
     cut.write_bytes(data)
     second = made(Cc12m([whole, cut]), tmp_path / "out")
 
-    assert (first.parts, len(first.failures), "to its end" in first.failures[0].reason) == (1, 1, True)
+    assert (first.parts, len(first.failures), there) == (1, 1, ["0000", "pairs.json"])
     assert (second.before, second.parts, second.rows[CAPTIONS], second.failures) == (1, 1, 2, [])
-
-
-def test_an_interrupted_run_leaves_whole_parts_only_and_goes_on(tmp_path: Path) -> None:
-    files = [cc12m(tmp_path / f"{at}.tar") for at in range(3)]
-
-    def interrupted(what: str, done: int, total: int) -> None:
-        if done == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        make(Cc12m(files), tmp_path / "out", interrupted)
-    there = sorted(place.name for place in (tmp_path / "out").iterdir())
-    done = made(Cc12m(files), tmp_path / "out")
-
-    assert (there, done.before, done.parts) == (["0", "1", "pairs.json"], 2, 1)
-
-
-# -- BioTrove -----------------------------------------------------------------------------------------------
-
-WADER = ["Ardea cinerea", "Animalia", "Chordata", "Aves", "Pelecaniformes", "Ardeidae", "Ardea", "cinerea"]
-LABELS = ["scientificName", "kingdom", "phylum", "class", "order", "family", "genus", "species"]
-
-
-def metadata(path: Path, ids: Sequence[int | None]) -> Path:
-    url = "http://inaturalist-open-data.s3.amazonaws.com/photos/{}/medium.jpg"
-    columns = {name: [value] * len(ids) for name, value in zip(LABELS, WADER, strict=True)}
-    common = ["Grey Heron" if (id or 0) % 2 else None for id in ids]
-    table = {"photo_id": ids, **columns, "common_name": common, "photo_url": [url.format(id) for id in ids]}
-    pq.write_table(pa.table(table), path)
-    return path
 
 
 def drawn(source: BioTrove, table: str = PICTURES) -> list[str]:
@@ -242,9 +152,9 @@ def test_the_rows_say_what_the_metadata_say(tmp_path: Path) -> None:
     assert "Ardea cinerea" in caption["caption"] or "Grey Heron" in caption["caption"]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=40), st.integers(1, 20), st.randoms())
-def test_the_draw_hangs_on_neither_order_nor_files(
+def test_the_draw_hangs_on_neither_order_nor_files_and_a_smaller_one_is_part_of_it(
     tmp_path_factory: pytest.TempPathFactory, ids: list[int], count: int, lot: Any
 ) -> None:
     folder = tmp_path_factory.mktemp("draw")
@@ -252,23 +162,24 @@ def test_the_draw_hangs_on_neither_order_nor_files(
     whole = [metadata(folder / "whole.parquet", ids)]
     halves = [metadata(folder / f"{at}.parquet", shuffled[at::2]) for at in range(2)]
 
-    one, other = (
-        drawn(BioTrove(files, folder, folder / name, Draw(count, 0)))
-        for name, files in (("one", whole), ("other", halves))
+    one, other, small = (
+        drawn(BioTrove(files, folder, folder / f"{count}-{len(files)}", Draw(count, 0)))
+        for files, count in ((whole, count), (halves, count), (whole, max(1, count // 2)))
     )
 
-    assert sorted(one) == sorted(other) and len(one) == min(count, len(set(ids)))
+    assert sorted(one) == sorted(other) and len(one) == min(count, len(set(ids))) and set(small) <= set(one)
 
 
-def test_a_smaller_draw_is_part_of_a_larger_one_and_another_seed_another(tmp_path: Path) -> None:
+def test_another_seed_draws_others_and_none_of_a_test_set(tmp_path: Path) -> None:
     files = [metadata(tmp_path / "all.parquet", range(200))]
+    without = frozenset(str(id) for id in range(10))
 
-    small, large, other = (
-        set(drawn(BioTrove(files, tmp_path, tmp_path / f"{count}-{seed}", Draw(count, 0, seed))))
-        for count, seed in ((20, 0), (60, 0), (20, 1))
+    one, other, rest = (
+        set(drawn(BioTrove(files, tmp_path, tmp_path / name, Draw(count, 0, seed), without)))
+        for name, count, seed in (("one", 20, 0), ("other", 20, 1), ("rest", 200, 0))
     )
 
-    assert small < large and small != other
+    assert one != other and sorted(map(int, rest)) == list(range(10, 200))
 
 
 def test_a_draw_that_was_cut_goes_on_to_the_same_photos(tmp_path: Path) -> None:
@@ -283,15 +194,6 @@ def test_a_draw_that_was_cut_goes_on_to_the_same_photos(tmp_path: Path) -> None:
     assert drawn(BioTrove(files, tmp_path, tmp_path / "cut", Draw(30, 5))) == whole
 
 
-def test_photos_of_a_test_set_are_not_drawn(tmp_path: Path) -> None:
-    files = [metadata(tmp_path / "all.parquet", range(20))]
-    without = frozenset(str(id) for id in range(10))
-
-    ids = drawn(BioTrove(files, tmp_path, tmp_path / "out", Draw(20, 0), without))
-
-    assert sorted(map(int, ids)) == list(range(10, 20))
-
-
 @given(st.lists(st.integers(0, 2**63 - 1), unique=True, max_size=50), st.integers(0, 1000))
 def test_no_two_photos_have_one_key(numbers: list[int], seed: int) -> None:
     assert len(np.unique(mixed(np.array(numbers, np.int64), seed))) == len(numbers)
@@ -299,66 +201,44 @@ def test_no_two_photos_have_one_key(numbers: list[int], seed: int) -> None:
 
 def test_keys_are_spread_evenly() -> None:
     keys = mixed(np.arange(100_000), 0)
-
     counts = np.bincount((keys >> np.uint64(60)).astype(int), minlength=16)
     assert np.abs(counts / 6250 - 1).max() < 0.06  # five standard deviations of a fair lot
 
 
-# -- what cannot be made ------------------------------------------------------------------------------------
+UNMADE: dict[str, Callable[[Path], PairSource]] = {
+    "no id": lambda folder: BioTrove([parquet(folder / "m.parquet", url=["x"])], folder, folder / "out"),
+    "ids of words": lambda folder: BioTrove(
+        [parquet(folder / "m.parquet", photo_id=["heron"])], folder, folder / "out"
+    ),
+    "no JSON": lambda folder: Coco([written(folder / "c.json", '{"images": [')], folder, folder / "out"),
+    "no file": lambda folder: Cc12m([folder / "gone.tar"]),
+    "twice": lambda folder: Cc12m([cc12m(folder / name) for name in ("0.tar", "b/0.tar")]),
+    "no captions": lambda folder: Cc12m([shard(folder / "0.tar", {"0.jpg": b"\xff\xd8"})]),
+    "no such split": lambda folder: Rmir(rmir(folder / "set"), "val"),
+    "no RMIR set": Rmir,
+}
 
 
-def no_id(folder: Path) -> PairSource:
-    pq.write_table(pa.table({"url": ["x"]}), folder / "m.parquet")
-    return BioTrove([folder / "m.parquet"], folder, folder / "out")
+def parquet(path: Path, **columns: list[str]) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
 
 
-def word_ids(folder: Path) -> PairSource:
-    pq.write_table(pa.table({"photo_id": ["heron"]}), folder / "m.parquet")
-    return BioTrove([folder / "m.parquet"], folder, folder / "out")
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
 
 
-def no_json(folder: Path) -> PairSource:
-    (folder / "c.json").write_text('{"images": [')
-    return Coco([folder / "c.json"], folder, folder / "out")
+@pytest.mark.parametrize("name", UNMADE)
+def test_what_cannot_be_made_is_told(name: str, tmp_path: Path) -> None:
+    with pytest.raises((UsageError, NothingFound)) as refused:
+        made(UNMADE[name](tmp_path), tmp_path / "out")
+    check_wording(str(refused.value))
 
 
-def no_file(folder: Path) -> PairSource:
-    return Cc12m([folder / "gone.tar"])
-
-
-def twice(folder: Path) -> PairSource:
-    (folder / "b").mkdir()
-    return Cc12m([cc12m(folder / "0.tar"), cc12m(folder / "b" / "0.tar")])
-
-
-def no_captions(folder: Path) -> PairSource:
-    return Cc12m([shard(folder / "0.tar", {"0.jpg": b"\xff\xd8"})])
-
-
-@pytest.mark.parametrize(
-    ("source", "error", "message"),
-    [
-        (no_id, UsageError, "has no column photo_id; it has: url"),
-        (word_ids, UsageError, "not a whole number"),
-        (no_json, NothingFound, "is no COCO JSON"),
-        (no_file, UsageError, "there is no file"),
-        (twice, UsageError, "two files are called 0"),
-        (no_captions, NothingFound, "gives no pair: has no caption"),
-    ],
-)
-def test_what_cannot_be_made_is_told(source: Any, error: type[Exception], message: str, tmp_path: Path) -> None:
-    with pytest.raises(error, match=message):
-        made(source(tmp_path), tmp_path / "out")
-
-
-def test_a_folder_of_other_pairs_is_refused(tmp_path: Path) -> None:
+def test_a_folder_of_other_pairs_or_of_something_else_is_refused(tmp_path: Path) -> None:
     files = [metadata(tmp_path / "all.parquet", range(20))]
     made(BioTrove(files, tmp_path, tmp_path / "out", Draw(5, 0)), tmp_path / "out")
-
-    with pytest.raises(UsageError, match="made with count 5, not 6"):
-        made(BioTrove(files, tmp_path, tmp_path / "out", Draw(6, 0)), tmp_path / "out")
-
-
-def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"holds no pairs\.json"):
-        made(Cc12m([cc12m(tmp_path / "0.tar")]), tmp_path)
+    for count, out in ((6, tmp_path / "out"), (5, tmp_path)):
+        with raises(UsageError):
+            made(BioTrove(files, tmp_path, out, Draw(count, 0)), out)

@@ -9,27 +9,15 @@ from typing import Any
 
 import pytest
 
-from eyespot.cli._building import carry_out, tell_done
 from eyespot.curate.recos import making as recos
 from eyespot.curate.rmir import making as rmir
-from eyespot.pipelines import (
-    Context,
-    Keep,
-    MapStep,
-    Outcome,
-    Record,
-    RunOptions,
-    Step,
-    StepResult,
-    read_recipe,
-    run,
-)
+from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, StepResult, read_recipe, run
 from eyespot.pipelines.data_card import CardContent, card_of, write_card
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.pipelines.work_db import WorkDB
-from eyespot.types import Exchange, EyespotError, UsageError
-from tests.worlds.pipelines import ask_step as made_up
-from tests.worlds.pipelines import client, source
+from eyespot.types import Exchange, EyespotError
+from tests.wording import raises
+from tests.worlds.pipelines import source
 from tests.worlds.rmir import recipe
 from tests.worlds.servers import Double, Response, Seen, chat
 
@@ -42,7 +30,6 @@ class Word(AnswerForm):
 
 WORD = '{"word": "yes"}'
 MODEL = {"use": "openai:gpt-x", "temperature": 0.25, "max_tokens": 300, "attempts": 2, "first_rest": 0.01}
-TITLE = "Where models were asked otherwise than the recipe says"
 
 
 def complaint(name: str) -> Response:
@@ -88,39 +75,33 @@ ALL = [
 ]
 
 
-# -- the record -----------------------------------------------------------------------------------------------------
-
-
-def test_the_card_counts_what_was_not_accepted_from_the_answers(tmp_path: Path) -> None:
+def test_the_card_counts_what_was_not_accepted_from_the_answers_and_one_note_tells_it(tmp_path: Path) -> None:
+    notes: list[str] = []
     with Double(then=thinker) as server:
-        done = put(tmp_path, server)
+        done = put(tmp_path, server, note=notes.append)
 
-    assert otherwise(done) == ALL
+    assert otherwise(done) == ALL and len(notes) == 1 and "temperature 0.25" in notes[0]
     assert len(server.seen) == 2 + 6  # four workers learn it from one
+    (origin,) = done[-1].origins
+    assert (origin.model, origin.served, origin.answers) == ("openai:gpt-x", "gpt-x-2026-01-01", 6)
 
 
-def test_both_layouts_of_the_card_show_it(tmp_path: Path) -> None:
-    with Double(then=thinker) as server:
-        write_card(card_of(put(tmp_path / "work", server), CardContent("A set")), tmp_path)
+def test_both_layouts_of_the_card_show_it_unless_a_model_takes_all(tmp_path: Path) -> None:
+    texts = {}
+    for name, script in {"takes all": chat(WORD), "thinks": thinker}.items():
+        with Double(then=script) as server:
+            write_card(card_of(put(tmp_path / name / "work", server), CardContent("A set")), tmp_path / name)
+        for file in ("card.md", "card.html"):
+            texts[name, file] = (tmp_path / name / file).read_text(encoding="utf-8")
 
-    for name in ("card.md", "card.html"):
-        text = (tmp_path / name).read_text(encoding="utf-8").replace("&#x27;", "'").replace("&#39;", "'")
-        assert TITLE in text and "temperature 0.25 not accepted: model's own was used" in text
-
-
-def test_a_model_that_takes_all_has_no_such_table(tmp_path: Path) -> None:
-    with Double(then=chat(WORD)) as server:
-        done = put(tmp_path / "work", server)
-        write_card(card_of(done, CardContent("A set")), tmp_path)
-
-    assert otherwise(done) == [] and TITLE not in (tmp_path / "card.md").read_text(encoding="utf-8")
+    told = {key: "temperature 0.25 not accepted" in text for key, text in texts.items()}
+    assert {key[0] for key, there in told.items() if there} == {"thinks"} and sum(told.values()) == 2
 
 
 def test_answers_with_and_without_a_setting_are_counted_apart(tmp_path: Path) -> None:
     """As behind a router, whose providers differ."""
     with Double([chat(WORD)] * 2, then=thinker) as server:
         done = put(tmp_path, server)
-
     assert [row[2:] for row in otherwise(done) if "temperature" in row[2]] == [[DROPPED[2], "4 of 6"]]
 
 
@@ -134,22 +115,14 @@ def test_a_form_that_is_not_accepted_is_recorded_too(tmp_path: Path) -> None:
     assert otherwise(done) == [["asked", "openai:gpt-x", what, "6 of 6"]]
 
 
-def test_a_finished_set_still_knows(tmp_path: Path) -> None:
+def test_a_finished_set_and_a_newer_version_of_the_step_keep_the_record(tmp_path: Path) -> None:
     with Double(then=thinker) as server:
         put(tmp_path, server)
         paid = len(server.seen)
-        again = put(tmp_path, server)
+        finished, newer = put(tmp_path, server), put(tmp_path, server, version=2)
 
-    assert otherwise(again) == ALL and len(server.seen) == paid and not any(one.ran for one in again)
-
-
-def test_answers_that_another_version_of_a_step_takes_over_keep_their_record(tmp_path: Path) -> None:
-    with Double(then=thinker) as server:
-        put(tmp_path, server)
-        paid = len(server.seen)
-        again = put(tmp_path, server, version=2)
-
-    assert otherwise(again) == ALL and len(server.seen) == paid and again[-1].ran
+    assert otherwise(finished) == otherwise(newer) == ALL and len(server.seen) == paid
+    assert (finished[-1].ran, newer[-1].ran) == (False, True)
 
 
 def test_answers_of_earlier_versions_are_read_and_said_to_be_unrecorded(tmp_path: Path) -> None:
@@ -165,64 +138,25 @@ def test_answers_of_earlier_versions_are_read_and_said_to_be_unrecorded(tmp_path
     assert again == [["asked", "openai:gpt-x", "whether its settings were accepted is not recorded", "6 of 6"]]
 
 
-def test_a_client_of_a_pipelines_own_has_nothing_to_tell(tmp_path: Path) -> None:
-    done = run([source(3), made_up()], tmp_path, RunOptions(client=client()))
-
-    assert otherwise(done) == [] and [origin.answers for origin in done[-1].origins] == [3]
-
-
 def test_the_limit_of_a_recipe_is_never_raised(tmp_path: Path) -> None:
     with Double(then=chat("", finish="length")) as server:
         done = put(tmp_path, server)
-
     assert {one.body["max_tokens"] for one in server.seen} == {300} and done[-1].counts.failed == 6
 
 
-# -- what is told ---------------------------------------------------------------------------------------------------
-
-
-def test_it_is_told_once_while_the_run_goes_on(tmp_path: Path) -> None:
-    notes: list[str] = []
+def test_a_strict_recipe_ends_with_the_first_refusal_and_takes_over_no_other_answers(tmp_path: Path) -> None:
     with Double(then=thinker) as server:
-        put(tmp_path, server, note=notes.append)
-
-    assert notes == ["openai:gpt-x does not accept temperature 0.25; it is asked without"]
-
-
-def test_the_command_line_tells_it_on_stderr_and_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with Double(then=thinker) as server:
-        tell_done(carry_out(steps(server), tmp_path, RunOptions(client=Models())), json=True)
-
-    shown = capfd.readouterr()
-    assert shown.err.count("does not accept temperature 0.25; it is asked without") == 1
-    (origin,) = json.loads(shown.out)["steps"][1]["answers"]
-    assert (origin["model"], origin["served"], origin["count"]) == ("openai:gpt-x", "gpt-x-2026-01-01", 6)
-    assert origin["changes"][0] == {"field": "temperature", "asked": 0.25, "sent_as": "", "sent": None}
-
-
-# -- strict ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_strict_recipe_ends_with_the_first_refusal(tmp_path: Path) -> None:
-    wanted = r"^gpt-x at .* does not accept temperature 0\.25 \(.*\); leave it out, name .*, or say strict = false$"
-    with Double(then=thinker) as server, pytest.raises(EyespotError, match=wanted):
-        put(tmp_path, server, strict=True)
-
-    assert all("temperature" in one.body for one in server.seen)
+        with raises(EyespotError):
+            put(tmp_path / "new", server, strict=True)
+        assert all("temperature" in one.body for one in server.seen)
+        put(tmp_path / "old", server)
+        with raises(EyespotError):
+            put(tmp_path / "old", server, strict=True)
 
 
 def test_a_strict_recipe_takes_a_newer_name_for_the_same(tmp_path: Path) -> None:
     with Double(then=lambda seen: complaint("max_tokens") if "max_tokens" in seen.body else chat(WORD)) as server:
-        done = put(tmp_path, server, strict=True)
-
-    assert done[-1].counts.kept == 6
-
-
-def test_a_strict_recipe_does_not_take_over_other_answers(tmp_path: Path) -> None:
-    with Double(then=thinker) as server:
-        put(tmp_path, server)
-        with pytest.raises(EyespotError, match=r"step asked has answers of openai:gpt-x without temperature 0\.25"):
-            put(tmp_path, server, strict=True)
+        assert put(tmp_path, server, strict=True)[-1].counts.kept == 6
 
 
 @pytest.mark.parametrize("making", [rmir.RmirJob, recos.RecosJob])
@@ -235,13 +169,7 @@ def test_a_recipe_says_strict(tmp_path: Path, making: Any) -> None:
         how = making(read_recipe(place), tmp_path / "out").running()
         flags.append((how.strict, how.client.strict))
 
-    place.write_text('strict = "yes"\n' + text, encoding="utf-8")
-    with pytest.raises(UsageError, match="strict: is 'yes'; write true or false"):
-        read_recipe(place)
     assert flags == [(False, False), (True, True)]
-
-
-# -- what was sent ----------------------------------------------------------------------------------------------------
 
 
 def exchanges(folder: Path) -> list[Exchange]:

@@ -15,6 +15,7 @@ from eyespot.curate.rerank_files import write
 from eyespot.runs import inquire, read_judged, read_qrels, read_run, reranking
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, Run, UsageError
+from tests.wording import raises
 
 TEXTS = {"3": 'A mongoose, "standing"', "4": "A lark\nsinging", "11": "Ein Käfer | <b>"}
 
@@ -36,17 +37,29 @@ def making(folder: Path) -> RerankInputs:
     return RerankInputs({"run": folder / "run.txt"}, {"seed": 0}, "category")
 
 
-def test_the_folder_comes_back(tmp_path: Path) -> None:
-    made = set_of()
-    write(made, tmp_path / "set", making(tmp_path))
-    found = reranking.read(tmp_path / "set")
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The set, written."""
+    write(set_of(), tmp_path / "set", making(tmp_path))
+    return tmp_path / "set"
+
+
+def test_the_folder_comes_back(folder: Path) -> None:
+    """With zeros that are no judgements, what was left out, and how the run was made but not where it lay."""
+    made, found = set_of(), reranking.read(folder)
     assert {query: facts["text"] for query, facts in found.queries.items()} == TEXTS
-    assert found.queries["3"] | {"text": ""} == {
-        **{"text": "", "category": "Social", "relevant": "1", "candidates": "2"},
-        "split": made.judged.queries["3"]["split"],
-    }
+    wanted = {"category": "Social", "relevant": "1", "candidates": "2", "split": made.judged.queries["3"]["split"]}
+    assert found.queries["3"] == {"text": TEXTS["3"]} | wanted
     assert found.qrels.grades == made.judged.qrels.grades and found.candidates is not None
     assert dict(found.candidates) == dict(made.run) and list(found.images) == ["70", "71"]
+    rows = pq.read_table(folder / "qrels.parquet").to_pylist()
+    assert [(row["image"], row["grade"], row["judged"]) for row in rows[:2]] == [("70", 1, True), ("71", 0, False)]
+    assert read_qrels(folder).header["unjudged"] == 3
+    with (folder / "dropped.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    reason = "none relevant among the candidates"
+    assert row == {"query_id": "5", "reason": reason, "relevant": "0", "candidates": "2"}
+    assert read_run(folder / "candidates.parquet").header == {"source": "run.txt", "encoder": "starter"}
 
 
 def test_no_text_of_the_folder_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
@@ -62,55 +75,34 @@ def test_no_text_of_the_folder_is_a_formula_and_all_come_back(tmp_path: Path) ->
     assert reranking.read(tmp_path / "set").queries["=1"]["text"] == "@SUM(1)"
 
 
-def test_it_is_known_by_its_look_and_by_split(tmp_path: Path) -> None:
+def test_it_is_known_by_its_look_and_by_split(folder: Path) -> None:
     made = set_of()
-    write(made, tmp_path / "set", making(tmp_path))
     (val,) = made.split("val").queries
-    assert dict(read_run(tmp_path / "set")) == dict(made.run)
-    assert list(read_qrels(tmp_path / "set")) == ["3", "4", "11"]
-    assert list(read_qrels(tmp_path / "set", "rerank-set:val")) == [val]
-    assert list(read_run(tmp_path / "set", "rerank-set:val")) == [val]
-    assert list(read_judged(tmp_path / "set").queries) == ["3", "4", "11"]
+    assert dict(read_run(folder)) == dict(made.run)
+    assert list(read_qrels(folder)) == ["3", "4", "11"]
+    assert list(read_qrels(folder, "rerank-set:val")) == [val]
+    assert list(read_run(folder, "rerank-set:val")) == [val]
+    assert list(read_judged(folder).queries) == ["3", "4", "11"]
 
 
-def test_a_split_that_is_not_there_is_told_those_that_are(tmp_path: Path) -> None:
-    write(set_of(), tmp_path / "set", making(tmp_path))
-    with pytest.raises(UsageError, match=r"no split 'dev'; there are: test, val"):
-        reranking.read(tmp_path / "set", "dev")
+def test_an_unknown_split_or_layout_tables_of_different_sets_and_a_folder_with_something_are_refused(
+    folder: Path,
+) -> None:
+    with raises(UsageError):
+        reranking.read(folder, "dev")
+    (folder / "queries.csv").write_text("query_id,split\n3,val\n4,test\n")
+    with raises(UsageError):
+        reranking.read(folder)
+    before = sorted(folder.iterdir())
+    with raises(UsageError):
+        write(set_of(), folder, RerankInputs({}))
+    assert sorted(folder.iterdir()) == before
+    with raises(UsageError):
+        write(set_of(), folder.parent / "new", RerankInputs({}), "other")
 
 
-def test_tables_of_different_sets_are_refused(tmp_path: Path) -> None:
-    write(set_of(), tmp_path / "set", making(tmp_path))
-    (tmp_path / "set" / "queries.csv").write_text("query_id,split\n3,val\n4,test\n")
-    with pytest.raises(UsageError, match=r"queries.csv and qrels.parquet differ on the query '11'"):
-        reranking.read(tmp_path / "set")
-
-
-def test_a_zero_without_a_judgement_is_marked(tmp_path: Path) -> None:
-    write(set_of(), tmp_path / "set", making(tmp_path))
-    rows = pq.read_table(tmp_path / "set" / "qrels.parquet").to_pylist()
-    assert [(row["image"], row["grade"], row["judged"]) for row in rows[:2]] == [("70", 1, True), ("71", 0, False)]
-    assert read_qrels(tmp_path / "set").header["unjudged"] == 3
-
-
-def test_what_was_left_out_is_listed_with_the_reason(tmp_path: Path) -> None:
-    write(set_of(), tmp_path / "set", making(tmp_path))
-    with (tmp_path / "set" / "dropped.csv").open(newline="") as file:
-        (row,) = csv.DictReader(file)
-    assert row == {
-        **{"query_id": "5", "reason": "none relevant among the candidates"},
-        **{"relevant": "0", "candidates": "2"},
-    }
-
-
-def test_the_set_tells_how_the_run_was_made_but_not_where_it_lay(tmp_path: Path) -> None:
-    write(set_of(), tmp_path / "set", making(tmp_path))
-    assert read_run(tmp_path / "set" / "candidates.parquet").header == {"source": "run.txt", "encoder": "starter"}
-
-
-def test_the_card_counts_and_names_its_sources(tmp_path: Path) -> None:
-    write(set_of(), tmp_path / "set", making(tmp_path))
-    card = (tmp_path / "set" / "card.md").read_text()
+def test_the_card_counts_and_names_its_sources(folder: Path) -> None:
+    card = (folder / "card.md").read_text()
     sha = hashlib.sha256(b"q Q0 a 1 0.5 t\n").hexdigest()
     for line in (
         *("# set", "| val | 1 | 2 | 1 | 1 |", "| test | 2 | 4 | 2 | 2 |"),
@@ -120,10 +112,9 @@ def test_the_card_counts_and_names_its_sources(tmp_path: Path) -> None:
         assert line in card.splitlines()
 
 
-def test_the_same_set_is_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write(set_of(), tmp_path / name / "set", making(tmp_path))
-    assert digest(tmp_path / "a") == digest(tmp_path / "b")
+def test_the_same_set_is_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    write(set_of(), tmp_path / "again" / "set", making(tmp_path))
+    assert digest(folder) == digest(tmp_path / "again" / "set")
 
 
 def test_the_digest_of_a_folder_tells_names_and_contents(tmp_path: Path) -> None:
@@ -134,19 +125,14 @@ def test_the_digest_of_a_folder_tells_names_and_contents(tmp_path: Path) -> None
     assert a == d and len({a, b, c}) == 3
 
 
-def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="not empty; name a new folder"):
-        write(set_of(), tmp_path / "set", making(tmp_path))
-    assert [path.name for path in (tmp_path / "set").iterdir()] == ["mine.txt"]
-
-
-def test_an_id_that_no_csv_keeps_leaves_no_folder_behind(tmp_path: Path) -> None:
+def test_what_cannot_be_written_leaves_no_folder_behind(tmp_path: Path) -> None:
+    """An id that no CSV keeps, and in the hub's layout a split that cannot name a file."""
     run, qrels = Run.from_orders({" q": ["a", "b"]}), Qrels({" q": {"a": 1}})
-    made = divide(select(run, JudgedQueries({}, qrels), RerankLimits(2)), Division())
-    with pytest.raises(UsageError, match="outer spaces"):
-        write(made, tmp_path / "set", RerankInputs({}))
+    made = select(run, JudgedQueries({" q": {"split": "../x"}}, qrels), RerankLimits(2))
+    with raises(UsageError):
+        write(divide(made, Division()), tmp_path / "set", RerankInputs({}))
+    with raises(UsageError):
+        write(keep_split(made), tmp_path / "hub", RerankInputs({}), "inquire-rerank")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -160,9 +146,6 @@ def test_columns_of_the_users_come_along_and_do_not_pass_for_others(tmp_path: Pa
     }
 
 
-# -- the hub's layout ---------------------------------------------------------------------------------------
-
-
 def hub(made: RerankSet, folder: Path) -> list[Path]:
     write(made, folder / "hub", making(folder), "inquire-rerank")
     return sorted((folder / "hub" / "data").iterdir())
@@ -171,37 +154,17 @@ def hub(made: RerankSet, folder: Path) -> list[Path]:
 def test_the_hubs_layout_is_read_as_the_hubs(tmp_path: Path) -> None:
     made = set_of()
     files = hub(made, tmp_path)
-    found = inquire.read_rerank(files)
+    found, first = inquire.read_rerank(files), pq.read_table(files[0]).to_pylist()[0]
     assert [path.name for path in files] == ["test-00000-of-00001.parquet", "validation-00000-of-00001.parquet"]
     assert found.qrels.grades == {query: {"70": 1, "71": 0} for query in TEXTS}
     assert found.candidates is not None and dict(found.candidates) == dict(made.run)
     assert {query: facts["text"] for query, facts in found.queries.items()} == TEXTS
     assert found.queries["3"]["category"] == "Social" and found.queries["3"]["iconic_group"] is None
-
-
-def test_ids_have_the_hubs_types_where_they_are_numbers(tmp_path: Path) -> None:
-    first = pq.read_table(hub(set_of(), tmp_path)[0]).to_pylist()[0]
-    assert (type(first["query_id"]), first["inat24_image_id"], first["relevant"], first["clip_score"]) == (
-        int,
-        70,
-        1,
-        0.5,
-    )
+    assert [first[name] for name in ("inat24_image_id", "relevant", "clip_score")] == [70, 1, 0.5]
+    assert type(first["query_id"]) is int
 
 
 def test_ids_that_are_names_of_files_stay_names(tmp_path: Path) -> None:
     made = set_of(("train/a b.jpg", "07", "c"))
     found = inquire.read_rerank(hub(made, tmp_path))
     assert found.qrels.grades["11"] == {"train/a b.jpg": 1, "07": 0}
-
-
-def test_a_split_that_cannot_name_a_file_is_refused(tmp_path: Path) -> None:
-    run, queries = Run.from_orders({"q": ["a", "b"]}), {"q": {"split": "../x"}}
-    made = keep_split(select(run, JudgedQueries(queries, Qrels({"q": {"a": 1}})), RerankLimits(2)))
-    with pytest.raises(UsageError, match="cannot name a file"):
-        write(made, tmp_path / "hub", RerankInputs({}), "inquire-rerank")
-
-
-def test_an_unknown_layout_is_told_those_that_are(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there are: rerank-set, inquire-rerank"):
-        write(set_of(), tmp_path / "set", RerankInputs({}), "other")

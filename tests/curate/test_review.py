@@ -12,6 +12,8 @@ import pytest
 from eyespot.pipelines import BatchStep, Context, Outcome, Record, Records, Step, drops, run
 from eyespot.pipelines.human_review import Case, Queue, decisions_digest, reviewed, write_queue
 from eyespot.types import UsageError
+from tests.command import run_eyespot
+from tests.wording import raises
 from tests.worlds.pipelines import source
 
 CASES = [
@@ -39,37 +41,29 @@ def test_the_last_decision_counts_and_all_stay(queue: Queue) -> None:
     assert again.counts() == {"cases": 3, "open": 1, "accept": 0, "mend": 1, "drop": 1}
 
 
-def test_a_case_that_changed_is_open_again(queue: Queue) -> None:
-    queue.decide(CASES[0], "accept", "ada")
-    write_queue(queue.path, [Case("face", "Is this a face?", ("photos/other.jpg",)), CASES[1]])
+@pytest.mark.parametrize(
+    ("decided", "now", "open"),
+    [
+        (Case("a", "Red?", ("x/face.jpg",)), Case("a", "Red?", ("x/other.jpg",)), True),
+        (Case("a", "Red?", ("x/face.jpg",)), Case("a", "Blue?", ("x/face.jpg",)), True),
+        (Case("a", "Red?", ("x/face.jpg",)), Case("a", "Red?", ("/elsewhere/x/face.jpg",)), False),
+        (Case("a", "Red?", ("old.jpg",), shown=("3f",)), Case("a", "Red?", ("new.jpg",), shown=("3f",)), False),
+        (Case("a", "Red?", ("old.jpg",), shown=("3f",)), Case("a", "Red?", ("old.jpg",), shown=("4f",)), True),
+    ],
+    ids=["another name", "another question", "another folder", "the same bytes", "other bytes"],
+)
+def test_a_decision_holds_for_what_was_seen_and_lapses_else(
+    tmp_path: Path, decided: Case, now: Case, open: bool
+) -> None:
+    path = tmp_path / "queue.jsonl"
+    write_queue(path, [decided])
+    Queue(path).decide(decided, "accept", "ada")
 
-    assert [case.id for case in Queue(queue.path).open()] == ["face", "words"]
+    write_queue(path, [now])
 
-
-def test_a_decision_holds_wherever_the_pictures_lie(queue: Queue) -> None:
-    queue.decide(CASES[0], "accept", "ada")
-    write_queue(queue.path, [Case("face", "Is this a face?", ("/elsewhere/photos/face.jpg",))])
-
-    assert Queue(queue.path).open() == [] and Queue(queue.path).lapsed() == []
-
-
-def test_a_decision_holds_for_the_picture_that_was_seen_under_whatever_name(tmp_path: Path) -> None:
-    path, case = tmp_path / "queue.jsonl", Case("a", "Is it red?", ("old.jpg",), shown=("3f",))
-    write_queue(path, [case])
-    Queue(path).decide(case, "accept", "ada")
-
-    write_queue(path, [Case("a", "Is it red?", ("new.jpg",), shown=("3f",))])
-    held = Queue(path).lapsed()
-    write_queue(path, [Case("a", "Is it red?", ("new.jpg",), shown=("4f",))])
-
-    assert held == [] and Queue(path).lapsed() == ["a"] == [one.id for one in Queue(path).open()]
-
-
-def test_what_was_withdrawn_is_open_and_has_not_lapsed(queue: Queue) -> None:
-    queue.decide(CASES[0], "accept", "ada")
-    queue.withdraw_seeing(queue.standing()["face"].digest, CASES[0], "ada")
-
-    assert queue.open() == CASES and queue.lapsed() == []
+    assert Queue(path).open() == [now] * open and Queue(path).lapsed() == ["a"] * open
+    shown = run_eyespot("build", "review", path)
+    assert f" {int(open)} open " in shown.stdout and ("no longer stand" in shown.stderr) is open
 
 
 def test_a_decision_that_a_kill_cut_is_open_and_costs_no_other(queue: Queue) -> None:
@@ -81,6 +75,9 @@ def test_a_decision_that_a_kill_cut_is_open_and_costs_no_other(queue: Queue) -> 
     queue.decide(CASES[2], "drop", "ada")
 
     assert [one.id for one in queue.decisions()] == ["face", "last"]
+    for number in (0, 2):
+        queue.withdraw_seeing(queue.standing()[CASES[number].id].digest, CASES[number], "ada")
+    assert queue.open() == CASES and queue.lapsed() == []
 
 
 @pytest.mark.parametrize(
@@ -88,36 +85,31 @@ def test_a_decision_that_a_kill_cut_is_open_and_costs_no_other(queue: Queue) -> 
     [("mend", {}), ("accept", {"caption": "x"}), ("mend", {"title": "x"}), ("drop", {"caption": "x"})],
 )
 def test_only_texts_are_mended_and_only_by_mending(queue: Queue, choice: str, texts: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="mended by its texts: caption, colour"):
+    with raises(UsageError):
         queue.decide(CASES[1], choice, "ada", texts=texts)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "sentence"),
+    ("name", "text"),
     [
-        ("queue.jsonl", '{"id": 7}', "line 1: is not a case"),
-        ("queue.jsonl", '{"id": "a", "pictures": [1]}', "line 1: is not a case"),
-        ("queue.jsonl", '{"id": "a", "shown": "3f"}', "line 1: is not a case"),
-        ("queue.csv", "id", "is not a review queue"),
-        ("a.decisions.jsonl", "", "is not a review queue"),
+        ("queue.jsonl", '{"id": 7}'),
+        ("queue.jsonl", '{"id": "a", "pictures": [1]}'),
+        ("queue.jsonl", '{"id": "a", "shown": "3f"}'),
+        ("queue.csv", "id"),
+        ("a.decisions.jsonl", ""),
     ],
 )
-def test_what_is_no_queue_is_refused(tmp_path: Path, name: str, text: str, sentence: str) -> None:
+def test_what_is_no_queue_is_refused(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-
-    with pytest.raises(UsageError, match=sentence):
+    with raises(UsageError):
         Queue(tmp_path / name)
 
 
 @pytest.mark.parametrize("line", ["[]", "{}", '{"id":"face","choice":"keep","who":"ada","case":"0"}'])
 def test_a_line_that_is_no_decision_is_refused(queue: Queue, line: str) -> None:
     queue.decided.write_text(line + "\n")
-
-    with pytest.raises(UsageError, match="line 1: "):
+    with raises(UsageError):
         queue.open()
-
-
-# -- in a pipeline ----------------------------------------------------------------------------------------------
 
 
 def doubtful(place: Path) -> Step:
@@ -151,20 +143,12 @@ def test_records_wait_for_a_person_and_then_go_on(tmp_path: Path) -> None:
     assert next(drops(done.folder))[1:3] == ("dropped in review", "dull")
 
 
-# -- on the terminal --------------------------------------------------------------------------------------------
-
-
-def typed(keys: str, *words: object) -> subprocess.CompletedProcess[str]:
-    """`eyespot build review …` with these keys typed."""
-    line = [sys.executable, "-m", "eyespot.cli", "build", "review", *map(str, words)]
-    return subprocess.run(line, input=keys, capture_output=True, text=True, timeout=60)
-
-
 def test_reviewing_on_the_terminal(queue: Queue) -> None:
     """Accept, step back and drop instead, mend one of two texts after a key that is none, leave the last one open."""
     keys = "a\nb\nd\nit is one\nx\nm\ntwo blue cups\n\nq\n"
+    line = [sys.executable, "-m", "eyespot.cli", "build", "review", str(queue.path), "--as", "ada", "--json"]
 
-    shown = typed(keys, queue.path, "--as", "ada", "--json")
+    shown = subprocess.run(line, input=keys, capture_output=True, text=True, timeout=60)
 
     assert shown.returncode == 0, shown.stderr
     counts = json.loads(shown.stdout)
@@ -172,18 +156,3 @@ def test_reviewing_on_the_terminal(queue: Queue) -> None:
     assert queue.standing()["words"].texts == {"caption": "two blue cups"}
     assert "2 of 3  words" in shown.stderr and "picture  b.jpg" in shown.stderr
     assert [one.who for one in queue.decisions()] == ["ada", "ada", "ada"]
-
-
-def test_it_is_said_that_a_decision_no_longer_stands(queue: Queue) -> None:
-    queue.decide(CASES[2], "accept", "ada")
-    write_queue(queue.path, [*CASES[:2], Case("last", "Is it full?")])
-
-    shown = typed("", queue.path)
-
-    assert "1 decisions on" in shown.stderr and "no longer stand" in shown.stderr and " 3 open " in shown.stdout
-
-
-def test_nobody_at_the_terminal_decides_nothing(queue: Queue) -> None:
-    shown = typed("", queue.path)
-
-    assert shown.stdout == "3 cases  3 open  0 accept  0 mend  0 drop\n" and queue.decisions() == []

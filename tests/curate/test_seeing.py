@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from eyespot import rooms, sample
-from eyespot.cli import app
 from eyespot.curate.seeing import sentence_of
-from eyespot.gallery.indexing import index
+from tests.command import run_eyespot
+from tests.worlds import draw, index_gallery
 from tests.worlds.servers import Double, chat, error
 
 NAMES = ("dam1", "cup", "chair")
@@ -23,14 +21,11 @@ NAMES = ("dam1", "cup", "chair")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three photos with names, one a species."""
     place = tmp_path_factory.mktemp("seen")
-    for name in NAMES:
-        (place / f"{name}.jpg").write_bytes((sample.photos() / f"categorization__{name}.jpg").read_bytes())
-    rows = [{"file_name": f"{name}.jpg", "common_name": name, "species": f"Species {name}"} for name in NAMES]
-    with (place / "metadata.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    index(place / "g", [str(place)], [rooms.load("encoders", "starter")])
+    for at, name in enumerate(NAMES):
+        draw(place / f"{name}.jpg", at)
+    rows = [f"{name}.jpg,{name},Species {name}" for name in NAMES]
+    (place / "metadata.csv").write_text("\n".join(["file_name,common_name,species", *rows, ""]))
+    index_gallery(place / "g", place)
     return place / "g"
 
 
@@ -43,9 +38,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Double]:
 
 def written(gallery: Path, ledger: Path, out: Path, *more: object) -> tuple[int, list[dict[str, str]]]:
     """The exit code and the rows of the file."""
-    words = ["build", "captions", "-g", gallery, "--by", "openai:tiny", "--ledger", ledger, "--out", out, *more]
-    ended = CliRunner().invoke(app, list(map(str, words)))
-    code = getattr(ended.exception, "exit_code", None) or ended.exit_code
+    line = ["build", "captions", "-g", gallery, "--by", "openai:tiny", "--ledger", ledger, "--out", out, *more]
+    code = run_eyespot(*line).returncode
     return code, list(csv.DictReader(out.read_text("utf-8").splitlines())) if out.exists() else []
 
 
@@ -62,15 +56,12 @@ def test_each_picture_is_shown_with_its_name_and_asked_for_once(gallery: Path, s
 def test_a_budget_stops_it_and_the_next_run_goes_on(gallery: Path, server: Double, tmp_path: Path) -> None:
     stopped = written(gallery, tmp_path / "l.sqlite", tmp_path / "a.csv", "--budget-calls", 2)
     whole = written(gallery, tmp_path / "l.sqlite", tmp_path / "a.csv")
-
     assert stopped == (3, []) and (whole[0], len(whole[1])) == (0, 3) and len(server.seen) == 3
 
 
 def test_one_without_an_answer_is_listed_and_the_rest_is_written(gallery: Path, server: Double, tmp_path: Path) -> None:
     server.then = lambda seen: chat("A chair.") if "chair" in json.dumps(seen.body) else error(400, "odd")
-
     code, rows = written(gallery, tmp_path / "l.sqlite", tmp_path / "a.csv")
-
     assert code == 3 and [row["caption"] for row in rows] == ["A chair."]
 
 

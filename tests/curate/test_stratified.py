@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from eyespot.curate.stratified import apportioned, draw_stratified
 from eyespot.types import UsageError
+from tests.wording import raises
 
 sizes = st.dictionaries(st.text(max_size=3), st.integers(0, 30), max_size=8)
 shares = st.fractions(0, 1)
@@ -58,5 +59,5 @@ def test_another_seed_is_another_draw() -> None:
 
 @pytest.mark.parametrize("seats", [-1, 4])
 def test_what_cannot_be_taken_is_refused(seats: int) -> None:
-    with pytest.raises(UsageError, match=r"of 3 cannot be taken; choose 0 to 3"):
+    with raises(UsageError):
         apportioned({"a": 1, "b": 2}, seats)

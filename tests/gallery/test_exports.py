@@ -26,9 +26,9 @@ from eyespot.gallery.photos.sources import roots_of
 from eyespot.gallery.view import Gallery, View
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Encoder, NothingFound, Qrels, UsageError
-from tests.curate.outside import loaded
 from tests.examples import examples
 from tests.lazy_import import lazy_import, requires
+from tests.worlds.outside import loaded
 
 lancedb = lazy_import("lancedb")
 FORMATS = rooms.names("gallery.exports")

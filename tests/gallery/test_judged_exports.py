@@ -16,8 +16,8 @@ from eyespot.gallery.view import Gallery, View
 from eyespot.runs import beir
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Encoder, NothingFound, Qrels, UsageError
-from tests.curate.outside import loaded
 from tests.lazy_import import requires
+from tests.worlds.outside import loaded
 
 PROFILE = Path(__file__).parent / "camtrap-dp-1.0.2"
 

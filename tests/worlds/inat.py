@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from eyespot import sample
-from eyespot.curate.inat.curating import Curated
+from eyespot.curate.inat.curating import Curated, curate
+from eyespot.curate.inat.settings import CollectionSettings
 
 SPARROW, TIT, GENUS = "10", "20", "5"
 TAXA = (
@@ -82,3 +83,12 @@ def dropped(done: Curated) -> dict[str, dict[str, int]]:
 def coco(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((out / "train.json").read_text(encoding="utf-8"))
     return found
+
+
+def collect(folder: Path, observations: list[dict[str, Any]], *more: Any, **settings: Any) -> Curated:
+    """The collection in `folder/out` of an export of these in `folder/export`; `more` are its photos and taxa."""
+    return curated(export(folder / "export", observations, *more), folder / "out", **settings)
+
+
+def curated(place: Path, out: Path, **settings: Any) -> Curated:
+    return curate(place, out, CollectionSettings(**settings), silent)

@@ -6,18 +6,17 @@ import csv
 import hashlib
 import json
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eyespot import rooms, sample
+from eyespot import sample
 from eyespot.curate.recos.card import RecosSteps
 from eyespot.curate.recos.making import RecosJob
-from eyespot.gallery.indexing import index
 from eyespot.pipelines import CostLimits, StepResult, read_recipe, run
+from tests.worlds import index_gallery
 from tests.worlds.servers import Response, Seen, chat
 
 COLOURS = ("red", "blue", "green", "white")
@@ -66,7 +65,7 @@ def photos(folder: Path, names: Sequence[str] = WANTED) -> Path:
         rows.append((place.name, f"{thing} {'abcdefghijklmnopqrstuvwxyz'[at]}", *captions))
     with (folder / "pictures" / "metadata.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("file_name", "title", "caption_1", "caption_2"), *rows])
-    index(folder / "gallery", [str(folder / "pictures")], [rooms.load("encoders", "starter")])
+    index_gallery(folder / "gallery", folder / "pictures")
     return folder / "gallery"
 
 
@@ -180,7 +179,3 @@ def _json(value: Any) -> Response:
 def behind(url: str) -> str:
     """The writer of a recipe, behind an address."""
     return f'writer = {{ use = "openai:writer", url = "{url}", first_rest = 0.01, attempts = 3 }}'
-
-
-if __name__ == "__main__":  # python -m tests.worlds.recos RECIPE OUT
-    made(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -6,34 +6,23 @@ import csv
 import hashlib
 import json
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eyespot import rooms, sample
+from eyespot import sample
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob, write_set
-from eyespot.gallery.indexing import index
 from eyespot.pipelines import CostLimits, read_recipe, run
+from tests.worlds import index_gallery
 from tests.worlds.servers import Response, Seen, chat
 
 WANTED = (
-    "hammer1",
-    "hammer5",
-    "plier1",
-    "plier3",
-    "dam1",
-    "dam2",
-    "windmill1",
-    "windmill11",
-    "pencil",
-    "erasers",
-    "bulb",
+    *("hammer1", "hammer5", "plier1", "plier3", "dam1", "dam2", "windmill1", "windmill11", "pencil", "erasers", "bulb"),
+    *("multimeter1", "igloo", "spoons", "fish1", "fish2", "baseball", "scissors1", "measuringTape1"),
 )
-WANTED += ("multimeter1", "igloo", "spoons", "fish1", "fish2", "baseball", "scissors1", "measuringTape1")
 KINDS = ("functional", "temporal", "causal")
 
 DEMONSTRATION = """
@@ -54,7 +43,7 @@ def photos(folder: Path, names: tuple[str, ...] = WANTED) -> Path:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    index(folder / "gallery", [str(folder / "pictures")], [rooms.load("encoders", "starter")])
+    index_gallery(folder / "gallery", folder / "pictures")
     return folder / "gallery"
 
 
@@ -200,8 +189,3 @@ def behind(url: str) -> str:
     """Models of a recipe that are all behind one address."""
     way = f'url = "{url}", first_rest = 0.01, attempts = 3'
     return "\n".join(f'{name} = {{ use = "openai:{name}", {way} }}' for name in ("teacher", "first", "second"))
-
-
-if __name__ == "__main__":  # python -m tests.worlds.rmir RECIPE OUT
-    made(Path(sys.argv[1]), Path(sys.argv[2]))
-    print("done")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import active_order
 from eyespot.curate.annotate import agreement, auditing, candidates, export, queries
 from eyespot.curate.annotate.active import likely_first, telling_first
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
@@ -26,6 +24,7 @@ from eyespot.runs import inquire, read_qrels, read_run
 from eyespot.search.collection import Collection
 from eyespot.storage import sqlite
 from eyespot.types import Judgement, NothingFound, UsageError
+from tests.wording import raises
 from tests.worlds.annotation import desk, gallery, vectors
 
 YES, NO = "y", "n"
@@ -36,6 +35,12 @@ def at(tmp_path: Path) -> Iterator[AnnotationStore]:
     """500 photos of which every fiftieth is relevant, and Ada who knows."""
     with desk(tmp_path, 500, category="Species", visible="yes", feasible="yes", of_interest="yes") as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def sixty(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    """60 photos, of which ten are herons."""
+    return Collection(gallery(tmp_path_factory.mktemp("sixty"), 60, 10))
 
 
 def go_down(at: AnnotationStore, who: str, depth: int) -> None:
@@ -53,52 +58,35 @@ def audit(at: AnnotationStore, who: str, size: int = 100) -> auditing.Audited:
 # -- audits ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_audit_is_drawn_from_what_was_not_labelled(at: AnnotationStore) -> None:
+def test_the_truth_lies_in_the_cautious_interval_and_the_share_found_is_told_on_the_safe_side(
+    at: AnnotationStore,
+) -> None:
     go_down(at, "ada", 150)
-    drawn = draw(at, "q", "ada", plan=Plan(100))
-    assert (
-        drawn.rest == 350 and min(int(photo.image) for photo in drawn.photos) >= 150 and len(set(drawn.photos)) == 100
-    )
-
-
-def test_the_truth_lies_in_the_cautious_interval(at: AnnotationStore) -> None:
-    go_down(at, "ada", 150)
-    found = audit(at, "ada")
+    found, stands = audit(at, "ada"), standing(at, "q", "ada")
     assert found.cautious is not None and found.cautious.low <= 7 - found.relevant <= found.cautious.high
+    assert stands.found_at_least == stands.relevant / (stands.relevant + found.cautious.high)
 
 
-def test_while_it_is_under_way_it_tells_nothing(at: AnnotationStore) -> None:
+def test_an_audit_is_drawn_from_what_was_not_labelled_and_tells_nothing_while_it_is_under_way(
+    at: AnnotationStore,
+) -> None:
+    go_down(at, "ada", 150)
     drawn = draw(at, "q", "ada", plan=Plan(100))
     at.mark("q", "ada", {drawn.photos[0].image: YES})
+    assert drawn.rest == 350 and len(set(drawn.photos)) == 100
+    assert min(int(photo.image) for photo in drawn.photos) >= 150
     assert auditing.standing(at, "q", "ada") == auditing.Audited(100, 1, 1)
-
-
-def test_nobody_chooses_between_audits(at: AnnotationStore) -> None:
-    draw(at, "q", "ada", plan=Plan(100))
-    with pytest.raises(UsageError, match="100 photos of the audit"):
-        draw(at, "q", "ada", plan=Plan(100))
 
 
 def test_of_audits_drawn_at_the_same_moment_one_stands(at: AnnotationStore) -> None:
     """Twice nobody has drawn one yet, and both draw: what the second one keeps comes too late."""
     drawn = AuditSample(500, 0.5, at.candidates("q")[:100], [])
     at.keep_audit("q", "ada", drawn, at.audits("q"))
-    with pytest.raises(UsageError, match="at the same moment"):
+    with raises(UsageError):
         at.keep_audit("q", "ada", drawn._replace(lot=0.1), 0)
+    with raises(UsageError):  # before the first is labelled nobody chooses between audits
+        draw(at, "q", "ada", plan=Plan(100))
     assert (at.audits("q"), at.audit("q", "ada")) == (1, drawn)
-
-
-def test_many_who_draw_at_once_get_one_audit(at: AnnotationStore) -> None:
-    def try_it(_: int) -> bool:
-        try:
-            draw(at, "q", "ada")
-        except UsageError:
-            return False
-        return True
-
-    with ThreadPoolExecutor(6) as pool:
-        drawn = sum(pool.map(try_it, range(6)))
-    assert (drawn, at.audits("q")) == (1, 1)
 
 
 def test_what_is_labelled_after_the_audit_no_longer_remains(at: AnnotationStore) -> None:
@@ -107,6 +95,8 @@ def test_what_is_labelled_after_the_audit_no_longer_remains(at: AnnotationStore)
     go_down(at, "ada", 500)
     found = auditing.standing(at, "q", "ada")
     assert found is not None and found.left == (0, 0, 0)
+    with raises(NothingFound):
+        draw(at, "q", "ada")
 
 
 def test_what_is_listed_after_the_draw_lessens_nothing(at: AnnotationStore) -> None:
@@ -118,6 +108,28 @@ def test_what_is_listed_after_the_draw_lessens_nothing(at: AnnotationStore) -> N
     assert before.left is not None and before.left.high > 0 and found == before
 
 
+@pytest.mark.parametrize("grows", [False, True])
+def test_photos_listed_after_the_draw_count_as_possibly_relevant_until_they_are_labelled(
+    tmp_path: Path, grows: bool
+) -> None:
+    """Ten of 300 photos are relevant, then 90 come of which the audit says nothing, unless it drew from a gallery."""
+    with desk(tmp_path, 300) as at:
+        at.mark("q", "ada", {str(n): YES if n < 10 else NO for n in range(200)})
+        drawn = draw(at, "q", "ada", plan=Plan(100, 1))
+        at.mark("q", "ada", {photo.image: NO for photo in drawn.photos})
+        if grows:
+            at.let_grow("q")
+        stands = [standing(at, "q", "ada")]
+        at.extend("q", [Candidate(str(n), f"{n}.jpg") for n in range(300, 390)])
+        stands.append(standing(at, "q", "ada"))
+        at.mark("q", "ada", dict.fromkeys(map(str, range(300, 390)), NO))
+        stands.append(standing(at, "q", "ada"))
+
+    later = [one.audit.later for one in stands if one.audit is not None]
+    assert later == ([0, 0, 0] if grows else [0, 90, 0])
+    assert grows or [one.found_at_least for one in stands] == [1.0, 0.1, 1.0]
+
+
 def test_what_was_listed_before_the_draw_of_an_earlier_version_is_not_known(at: AnnotationStore) -> None:
     go_down(at, "ada", 150)
     before = audit(at, "ada")
@@ -127,28 +139,20 @@ def test_what_was_listed_before_the_draw_of_an_earlier_version_is_not_known(at: 
     assert auditing.standing(at, "q", "ada") == before
 
 
-def test_where_everything_is_labelled_nothing_is_audited(at: AnnotationStore) -> None:
-    go_down(at, "ada", 500)
-    with pytest.raises(NothingFound, match="nothing is left"):
-        draw(at, "q", "ada")
-
-
-def test_a_list_that_grows_is_audited_in_the_whole_gallery(tmp_path: Path) -> None:
-    collection = Collection(gallery(tmp_path, 60, 10))
+def test_a_list_that_grows_is_audited_in_the_whole_gallery(sixty: Collection, tmp_path: Path) -> None:
     with desk(tmp_path, 0) as at:
-        candidates.list_nearest(at, "q", collection, 20)
+        candidates.list_nearest(at, "q", sixty, 20)
         at.mark("q", "ada", {photo.image: NO for photo in at.candidates("q")})
-        drawn = draw(at, "q", "ada", collection, Plan(15))
+        drawn = draw(at, "q", "ada", sixty, Plan(15))
     assert (drawn.rest, len({photo.image for photo in drawn.photos} & set(drawn.seen))) == (40, 0)
 
 
 # -- lists ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_search_lists_the_nearest_and_goes_on(tmp_path: Path) -> None:
-    collection = Collection(gallery(tmp_path, 60, 10))
+def test_a_search_lists_the_nearest_and_goes_on(sixty: Collection, tmp_path: Path) -> None:
     with desk(tmp_path, 0) as at:
-        new = [candidates.list_nearest(at, "q", collection, 10), candidates.list_nearest(at, "q", collection, 30)]
+        new = [candidates.list_nearest(at, "q", sixty, 10), candidates.list_nearest(at, "q", sixty, 30)]
         kinds = [int(photo.path[-8:-4]) < 10 for photo in at.candidates("q")]
     assert (new, sum(kinds[:10])) == ([10, 30], 10)
 
@@ -167,25 +171,23 @@ def test_a_search_that_brought_the_whole_gallery_is_labelled_to_the_end(tmp_path
     assert faults[-1] == "too easy: 20 of the first 20" and "not labelled to the end" not in faults
 
 
-def test_a_list_at_its_end_goes_on_once_there_are_more_photos(tmp_path: Path) -> None:
-    small, large = (Collection(gallery(tmp_path / str(photos), photos, 2)) for photos in (10, 25))
+def test_a_list_at_its_end_goes_on_once_there_are_more_photos(sixty: Collection, tmp_path: Path) -> None:
     with desk(tmp_path, 0) as at:
-        candidates.list_nearest(at, "q", small, 20)
+        candidates.list_nearest(at, "q", Collection(gallery(tmp_path / "small", 10, 2)), 20)
         ended = at.goes_on("q")
-        candidates.list_nearest(at, "q", large, 5)
+        candidates.list_nearest(at, "q", sixty, 5)
         assert (ended, at.goes_on("q"), at.grows("q")) == (False, True, True)
 
 
-def test_labels_list_all_their_photos(tmp_path: Path) -> None:
-    collection = Collection(gallery(tmp_path, 60, 10))
-    with desk(tmp_path, 0) as at:
-        new = candidates.list_labelled(at, "q", collection, candidates.any_label("kind", ["heron", "none such"]))
-    assert new == 10
-
-
-def test_a_label_that_no_photo_has_is_told(tmp_path: Path) -> None:
-    with desk(tmp_path, 0) as at, pytest.raises(NothingFound):
-        candidates.list_labelled(at, "q", Collection(gallery(tmp_path, 20, 2)), filters.label("kind", "stork"))
+def test_labels_list_all_their_photos_and_narrowed_by_them_a_list_is_not_too_easy(
+    sixty: Collection, tmp_path: Path
+) -> None:
+    with desk(tmp_path, 0, visible="yes", feasible="yes", of_interest="yes") as at:
+        new = candidates.list_labelled(at, "q", sixty, candidates.any_label("kind", ["heron", "none such"]))
+        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
+        assert new == 10 and export.labelled(at, "q").faults == []
+        with raises(NothingFound):
+            candidates.list_labelled(at, "q", sixty, filters.label("kind", "stork"))
 
 
 def marks(times: list[float]) -> list[Judgement]:
@@ -195,38 +197,32 @@ def marks(times: list[float]) -> list[Judgement]:
 # -- time -----------------------------------------------------------------------------------------------------------
 
 
-def test_pauses_are_not_paid_for() -> None:
-    times = [0.0, 2.0, 2.0, 5.0, 5000.0, 5010.0]
-    # 15 seconds for the four photos after a mark; the first one and the one after the pause count at their pace
-    assert seconds(marks(times)) == pytest.approx(15 * 6 / 4)
-
-
-def test_pages_that_are_marked_at_once_take_the_time_of_a_stop_watch() -> None:
-    """Five pages of 120 photos, 90 seconds each, then a night, then another page."""
-    pages = [*(90.0 * page for page in range(1, 6)), 40_000.0]
-    assert seconds(marks([at for at in pages for _ in range(120)])) == pytest.approx(6 * 90)
-
-
-def test_one_page_alone_takes_the_time_since_it_was_opened() -> None:
-    """Unknown without the opening, and a pause where the page was open overnight."""
-    assert seconds(marks([100.0] * 120)) == 0
-    assert seconds(marks([100.0] * 120), [10.0]) == 90
-    assert seconds(marks([40_000.0] * 120), [10.0]) == 0
-    assert seconds(marks([40_000.0] * 120), [10.0, 39_940.0]) == 60
-
-
-def test_an_opening_counts_after_a_pause_and_not_between_marks() -> None:
-    """10 s for the first photo, 4 and 6 for the next two, reload or not; 8 after the night."""
-    openings = [0.0, 12.0, 9000.0]
-    assert seconds(marks([10.0, 14.0, 20.0, 9008.0]), openings) == pytest.approx(10 + 4 + 6 + 8)
+@pytest.mark.parametrize(
+    ("times", "openings", "spent"),
+    [
+        # 15 seconds for the four photos after a mark; the first one and the one after the pause count at their pace
+        ([0.0, 2.0, 2.0, 5.0, 5000.0, 5010.0], [], 15 * 6 / 4),
+        # five pages of 120 photos, 90 seconds each, then a night, then another page
+        ([at for at in (90.0, 180.0, 270.0, 360.0, 450.0, 40_000.0) for _ in range(120)], [], 6 * 90),
+        # one page alone: unknown without the opening, and a pause where the page was open overnight
+        ([100.0] * 120, [], 0),
+        ([100.0] * 120, [10.0], 90),
+        ([40_000.0] * 120, [10.0], 0),
+        ([40_000.0] * 120, [10.0, 39_940.0], 60),
+        # 10 s for the first photo, 4 and 6 for the next two, reload or not; 8 after the night
+        ([10.0, 14.0, 20.0, 9008.0], [0.0, 12.0, 9000.0], 10 + 4 + 6 + 8),
+    ],
+    ids=["pauses", "pages", "no opening", "an opening", "overnight", "opened again", "between marks"],
+)
+def test_pauses_are_not_paid_for(times: list[float], openings: list[float], spent: float) -> None:
+    assert seconds(marks(times), openings) == pytest.approx(spent)
 
 
 def test_the_standing_of_a_page_marked_at_once_has_its_time(at: AnnotationStore) -> None:
     at.open_page("q", "ada", 90.0)
     at.mark("q", "ada", {str(n): NO for n in range(20)})
-
-    assert standing(at, "q", "ada").seconds == pytest.approx(90, abs=1)
-    assert standing(at, "q", "ada").cost(36.0) == pytest.approx(0.9, abs=0.02)
+    found = standing(at, "q", "ada")
+    assert found.seconds == pytest.approx(90, abs=1) and found.cost(36.0) == pytest.approx(0.9, abs=0.02)
     assert at.openings("q", "bob") == []
 
 
@@ -248,10 +244,12 @@ def test_a_pause_hardly_changes_the_time(pages: list[tuple[int, float]], pause: 
 
 
 def test_two_people_are_compared_where_both_labelled(at: AnnotationStore) -> None:
+    """Doubt and no are no dispute."""
     at.mark("q", "ada", {"0": YES, "1": YES, "2": NO, "3": NO})
     at.mark("q", "bob", {"1": YES, "2": YES, "3": "d", "4": NO})
     (overlap,) = agreement.overlaps(agreement.everybody(at, "q"))
     assert (overlap.photos, overlap[2:], overlap.agreed) == (3, (1, 0, 1, 1), pytest.approx(2 / 3))
+    assert [one.marks for one in agreement.disputes(at, "q")] == [{"ada": NO, "bob": YES}]
 
 
 def test_agreement_beyond_chance_of_two(at: AnnotationStore) -> None:
@@ -263,76 +261,47 @@ def test_agreement_beyond_chance_of_two(at: AnnotationStore) -> None:
     assert found["cohen_kappa"].value == pytest.approx(0.8)
 
 
-def test_doubt_and_no_are_no_dispute(at: AnnotationStore) -> None:
-    at.mark("q", "ada", {"0": YES, "1": NO})
-    at.mark("q", "bob", {"0": NO, "1": "d"})
-    assert [one.marks for one in agreement.disputes(at, "q")] == [{"ada": YES, "bob": NO}]
-
-
-def test_a_tie_counts_as_no_until_it_is_settled(at: AnnotationStore) -> None:
-    at.mark("q", "ada", {"0": YES})
-    at.mark("q", "bob", {"0": NO})
-    before = agreement.labels(at, "q")
-    agreement.settle(at, "q", "eve", "0", YES)
-    assert (before, agreement.labels(at, "q"), agreement.disputes(at, "q")) == ({"0": False}, {"0": True}, [])
-
-
-def test_whoever_settles_is_no_further_annotator(at: AnnotationStore) -> None:
-    at.mark("q", "ada", {"0": YES})
-    at.mark("q", "bob", {"0": NO})
-    agreement.settle(at, "q", "eve", "0", YES)
-    assert list(agreement.everybody(at, "q")) == ["ada", "bob"]
-
-
-def test_a_word_is_out_of_date_once_all_agree(at: AnnotationStore) -> None:
-    at.mark("q", "ada", {"0": YES})
-    at.mark("q", "bob", {"0": NO})
-    agreement.settle(at, "q", "eve", "0", NO)
-    before = agreement.labels(at, "q")
+def test_a_tie_counts_as_no_until_it_is_settled_and_a_majority_as_it_says(at: AnnotationStore) -> None:
+    """Whoever settles is no further annotator, and their word is out of date once all agree."""
+    at.mark("q", "ada", {"0": YES, "1": YES})
+    at.mark("q", "bob", {"0": NO, "1": NO})
+    at.mark("q", "cy", {"1": YES})
+    found = [agreement.labels(at, "q")]
+    for mark in (YES, NO):
+        agreement.settle(at, "q", "eve", "0", mark)
+        found.append(agreement.labels(at, "q"))
     at.mark("q", "bob", {"0": YES})
-    assert (before, agreement.labels(at, "q"), agreement.differences(at, "q")) == ({"0": False}, {"0": True}, [])
+
+    assert found == [{"0": False, "1": True}, {"0": True, "1": True}, {"0": False, "1": True}]
+    assert list(agreement.everybody(at, "q")) == ["ada", "bob", "cy"]
+    assert agreement.labels(at, "q") == {"0": True, "1": True}
+    assert [one.image for one in agreement.differences(at, "q")] == ["1"]
 
 
 def test_a_word_of_a_third_overrides_no_agreement(at: AnnotationStore) -> None:
     for who in ("ada", "bob"):
         at.mark("q", who, {"0": YES})
     agreement.settle(at, "q", "eve", "0", NO)
-    with pytest.raises(UsageError, match="nothing to settle"):
+    with raises(UsageError):
         agreement.check_disputed(at, "q", "0")
-    assert agreement.labels(at, "q") == {"0": True}
-
-
-def test_the_majority_counts(at: AnnotationStore) -> None:
-    for who, mark in (("ada", YES), ("bob", YES), ("eve", NO)):
-        at.mark("q", who, {"0": mark})
     assert agreement.labels(at, "q") == {"0": True}
 
 
 # -- faults ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_query_labelled_and_audited_has_nothing_to_mend(at: AnnotationStore) -> None:
-    go_down(at, "ada", 500)
-    assert export.labelled(at, "q").faults == []
-
-
-def test_a_query_without_an_audit_is_to_be_mended(at: AnnotationStore) -> None:
-    go_down(at, "ada", 150)
-    at.mark("q", "ada", {"100": NO, **{str(n): NO for n in range(150, 170)}, "50": NO})
-    assert export.labelled(at, "q").faults == ["no audit of the rest"]
-
-
-def test_a_query_that_is_too_easy_is_told(at: AnnotationStore) -> None:
-    at.mark("q", "ada", {str(n): YES if n < 51 else NO for n in range(500)})
-    assert export.labelled(at, "q").faults == ["too easy: 51 of the first 100"]
-
-
-def test_a_list_that_labels_narrowed_is_not_too_easy(tmp_path: Path) -> None:
-    collection = Collection(gallery(tmp_path, 60, 10))
-    with desk(tmp_path, 0, visible="yes", feasible="yes", of_interest="yes") as at:
-        candidates.list_labelled(at, "q", collection, candidates.any_label("kind", ["heron"]))
-        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
-        assert export.labelled(at, "q").faults == []
+@pytest.mark.parametrize(
+    ("marks", "faults"),
+    [
+        ({n: YES if n % 50 == 0 else NO for n in range(500)}, []),
+        ({n: YES if n == 0 else NO for n in range(170)}, ["no audit of the rest"]),
+        ({n: YES if n < 51 else NO for n in range(500)}, ["too easy: 51 of the first 100"]),
+    ],
+    ids=["whole", "not audited", "too easy"],
+)
+def test_what_is_to_be_mended(at: AnnotationStore, marks: dict[int, str], faults: list[str]) -> None:
+    at.mark("q", "ada", {str(n): mark for n, mark in marks.items()})
+    assert export.labelled(at, "q").faults == faults
 
 
 def test_a_ranking_that_labels_were_added_to_may_be_too_easy(tmp_path: Path) -> None:
@@ -344,70 +313,37 @@ def test_a_ranking_that_labels_were_added_to_may_be_too_easy(tmp_path: Path) -> 
         assert "too easy: 100 of the first 100" in export.labelled(at, "q").faults
 
 
-def test_the_share_found_is_told_on_the_safe_side(at: AnnotationStore) -> None:
-    go_down(at, "ada", 150)
-    audit(at, "ada")
-    stands = standing(at, "q", "ada")
-    assert stands.audit is not None and stands.audit.cautious is not None
-    assert stands.found_at_least == stands.relevant / (stands.relevant + stands.audit.cautious.high)
-
-
 # -- what is written ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def out(at: AnnotationStore, tmp_path: Path) -> Path:
+def test_inquires_files_and_all_that_was_said_are_written(at: AnnotationStore, tmp_path: Path) -> None:
+    """INQUIRE's code reads no column of the annotations but these three and counts every row as a match."""
     go_down(at, "ada", 120)
     at.mark("q", "bob", {"0": NO, "1": NO})
-    export.write(at, export.every(at), tmp_path / "out")
-    return tmp_path / "out"
+    out = tmp_path / "out"
+    export.write(at, export.every(at), out)
 
-
-def test_inquires_files_are_read_as_inquires(out: Path) -> None:
-    found = inquire.read(out / "queries.csv", out / "annotations.csv")
-    assert (found.queries["q"]["category"], found.qrels.relevant("q")) == ("Species", {"50", "100"})
-
-
-def test_every_row_of_the_annotations_is_a_match(out: Path) -> None:
-    """INQUIRE's code reads no column but these three and counts every row."""
     lines = (out / "annotations.csv").read_text().splitlines()
     assert lines == ["query_id,image_id,image_path", "q,50,50.jpg", "q,100,100.jpg"]
-
-
-def test_inquires_own_code_finds_the_relevant_and_no_others(out: Path) -> None:
-    """Its matches: the vectors' tables name photos by path without .jpg; those among a query's rows are relevant."""
-    with (out / "queries.csv").open() as file:
-        query_ids = [row["query_id"] for row in csv.DictReader(file)]
-    with (out / "annotations.csv").open() as file:
-        notes = list(csv.DictReader(file))
-    with (out / "labels.csv").open() as file:
-        labels = {(row["query_id"], row["image_path"]): row["relevant"] == "1" for row in csv.DictReader(file)}
-
-    for query in query_ids:
-        positive = {row["image_path"] for row in notes if row["query_id"] == query}
-        vectors = [str(photo) for photo in range(500)]
-        matches = [f"{name}.jpg" for name in vectors if f"{name}.jpg" in positive]
-
-        assert matches == ["50.jpg", "100.jpg"] == [path for (of, path), yes in labels.items() if yes and of == query]
-
-
-def test_judged_negatives_stay(out: Path) -> None:
-    with (out / "labels.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert (len(rows), sum(row["relevant"] == "0" for row in rows)) == (120, 118)
-
-
-def test_qrels_and_the_list_are_written(out: Path) -> None:
+    found = inquire.read(out / "queries.csv", out / "annotations.csv")
+    assert (found.queries["q"]["category"], found.qrels.relevant("q")) == ("Species", {"50", "100"})
+    judged = [line.split(",") for line in (out / "labels.csv").read_text().splitlines()]
+    assert judged[:2] == [["query_id", "image_id", "image_path", "relevant"], ["q", "0", "0.jpg", "0"]]
+    assert [row[1] for row in judged if row[3] == "1"] == ["50", "100"] and len(judged) == 1 + 120
     assert (len(read_qrels(out / "qrels.json")["q"]), len(read_run(out / "candidates.json")["q"])) == (120, 500)
+    results = [one["result"][0] for one in json.loads((out / "label-studio.json").read_text())[0]["annotations"]]
+    said = [(one["meta"]["text"], one["value"]["choices"]) for one in results]
+    assert said == [(["ada"], ["relevant"]), (["bob"], ["not relevant"])]
+    text = (out / "datasheet.md").read_text()
+    assert "| annotators | 2 (ada, bob) |" in text and "| labelled pairs | 120, of which 2 relevant |" in text
 
 
-def test_label_studio_has_every_persons_word(out: Path) -> None:
-    first = json.loads((out / "label-studio.json").read_text())[0]
-    results = [one["result"][0] for one in first["annotations"]]
-    assert [(one["meta"]["text"], one["value"]["choices"]) for one in results] == [
-        (["ada"], ["relevant"]),
-        (["bob"], ["not relevant"]),
-    ]
+def test_the_rerank_subset_is_made_of_the_first_of_the_list_and_of_what_has_no_fault(at: AnnotationStore) -> None:
+    go_down(at, "ada", 120)
+    made = export.rerank_set(export.every(at), RerankLimits(100), Division())
+    assert (len(made.run["q"]), made.judged.qrels.relevant("q")) == (100, {"0", "50"})
+    with raises(NothingFound):
+        export.flawless(export.every(at))
 
 
 @pytest.mark.parametrize("place", ["before", "behind"])
@@ -439,39 +375,16 @@ def test_no_text_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
     assert inquire.read(names[0], names[2]).qrels.grades == {"=1+1": {"-2": 1, "b": 0}}
 
 
-def test_the_datasheet_says_who_and_how_much(out: Path) -> None:
-    text = (out / "datasheet.md").read_text()
-    assert "| annotators | 2 (ada, bob) |" in text and "| labelled pairs | 120, of which 2 relevant |" in text
-
-
-def test_the_rerank_subset_is_made_of_the_first_of_the_list(at: AnnotationStore) -> None:
-    go_down(at, "ada", 120)
-    made = export.rerank_set(export.every(at), RerankLimits(100), Division())
-    assert (len(made.run["q"]), made.judged.qrels.relevant("q")) == (100, {"0", "50"})
-
-
-def test_nothing_is_written_where_everything_is_to_be_mended(at: AnnotationStore) -> None:
-    go_down(at, "ada", 3)
-    with pytest.raises(NothingFound, match="not labelled to the end"):
-        export.flawless(export.every(at))
-
-
 # -- the likely ones first ------------------------------------------------------------------------------------------
 
 
-def test_the_likely_ones_come_in_half_the_photos_where_the_words_mislead() -> None:
-    world = active_order.clustered(7)
-    assert active_order.likely(world) < active_order.in_order(world) / 2
-
-
 def test_before_both_kinds_were_seen_the_ranking_stays() -> None:
-    assert likely_first(vectors(9, 3), [True, True, *[None] * 7]).tolist() == [2, 3, 4, 5, 6, 7, 8]
-    assert telling_first(vectors(9, 3), [True, True, *[None] * 7]).tolist() == [2, 3, 4, 5, 6, 7, 8]
+    for order in (likely_first, telling_first):
+        assert order(vectors(9, 3), [True, True, *[None] * 7]).tolist() == [2, 3, 4, 5, 6, 7, 8]
 
 
 def test_the_most_telling_photo_lies_between_a_yes_and_a_no() -> None:
     angles = np.radians([0, 90, 10, 44, 80])
     between = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-
     assert telling_first(between, [True, False, None, None, None])[0] == 3
     assert likely_first(between, [True, False, None, None, None])[0] == 2

@@ -44,22 +44,16 @@ def test_the_local_day(tables: Tables, text: str, longitude: float, day: date) -
     assert local_day(tables, text, longitude) == day
 
 
+LONG = ("2022-05", "2022", "2022/2023", "2022-05-01/03", "2022-05-01/2022-05-02")
+BAD = ("2022-02-30", "yesterday", "2022-05-01T25:00:00", "5/1/2022", "2022/05/01", "2022-05-01/unknown")
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("", NO_DATE),
-        ("2022-02-30", BAD_DATE),
-        ("yesterday", BAD_DATE),
-        ("2022-05-01T25:00:00", BAD_DATE),
-        ("2022-05", LONG_DATE),
-        ("2022", LONG_DATE),
-        ("5/1/2022", BAD_DATE),
-        ("2022/05/01", BAD_DATE),
-        ("2022-05-01/unknown", BAD_DATE),
-        ("2022/2023", LONG_DATE),
-        ("2022-05-01/03", LONG_DATE),
-        ("2022-05-01/2022-05-02", LONG_DATE),
-        ("2022-05-01T23:30:00-07:00/2022-05-02T00:30:00-07:00", LONG_DATE),
+        *((text, BAD_DATE) for text in BAD),
+        *((text, LONG_DATE) for text in (*LONG, "2022-05-01T23:30:00-07:00/2022-05-02T00:30:00-07:00")),
     ],
 )
 def test_what_names_no_day_says_why(tables: Tables, text: str, why: str) -> None:

@@ -25,10 +25,12 @@ def candidates(count: int, seed: int = 0, **more: object) -> SpeciesObservations
     return SpeciesObservations(**{**made, **more})  # type: ignore[arg-type]
 
 
-def test_never_more_than_the_cap_and_never_fewer_than_there_are() -> None:
+def test_never_more_than_the_cap_and_never_fewer_than_there_are_and_no_more_clusters_than_asked_for() -> None:
     for count in (1, 5, 9, 10, 11, 400):
         turns = draw(3, candidates(count), DrawSettings(cap=10)).turn
         assert sorted(turns[turns >= 0].tolist()) == list(range(min(count, 10)))
+    for clusters in (1, 3, 50):
+        assert draw(0, candidates(200), DrawSettings(cap=10, clusters=clusters)).cluster.max() < clusters
 
 
 def test_the_same_seed_draws_the_same_in_any_order_of_rows() -> None:
@@ -46,17 +48,15 @@ def test_lots_are_the_same_on_every_machine() -> None:
     assert hex(int(lots_of(np.array([0xE220A8397B1DCDAF], np.uint64), 0)[0])) == "0xe220a8397b1dcdaf"
 
 
-def test_a_far_place_has_its_turn_before_a_crowd_has_its_second() -> None:
-    latitude = np.r_[np.full(99, 50.0), -30.0]
-    of = candidates(100, latitude=latitude, longitude=np.full(100, 8.0), day=np.full(100, 18_000))
-    turns = draw(0, of, DrawSettings(cap=2)).turn
+@pytest.mark.parametrize(
+    "apart", [{"latitude": np.r_[np.full(99, 50.0), -30.0]}, {"day": np.r_[np.full(99, 18_000), 18_200]}]
+)
+def test_a_far_place_and_a_season_apart_have_their_turn_before_a_crowd_has_its_second(
+    apart: dict[str, np.ndarray],
+) -> None:
+    crowd = {"latitude": np.full(100, 50.0), "longitude": np.full(100, 8.0), "day": np.full(100, 18_000)}
+    turns = draw(0, candidates(100, **(crowd | apart)), DrawSettings(cap=2)).turn
     assert turns[99] >= 0 and (turns >= 0).sum() == 2
-
-
-def test_a_season_apart_is_a_cluster_of_its_own() -> None:
-    day = np.r_[np.full(99, 18_000), 18_200]
-    of = candidates(100, latitude=np.full(100, 50.0), longitude=np.full(100, 8.0), day=day)
-    assert draw(0, of, DrawSettings(cap=2)).turn[99] >= 0
 
 
 def test_new_groups_come_first_and_new_observers_next() -> None:
@@ -66,14 +66,6 @@ def test_new_groups_come_first_and_new_observers_next() -> None:
     turns = round_robin((cluster, group, observer), lots, first, 4)
     # 0 by lot; 3 is of a new group and observer; 2 of a new group; 1 is the rest
     assert turns.tolist() == [0, 3, 2, 1]
-
-
-def test_every_cluster_has_its_turn_in_each_round() -> None:
-    cluster = np.array([0] * 50 + [1] * 2 + [2])
-    turns = round_robin(
-        (cluster, np.arange(53), np.arange(53)), lots_of(np.arange(53, dtype=np.uint64), 0), np.arange(3), 8
-    )
-    assert np.bincount(cluster[turns >= 0]).tolist() == [5, 2, 1]
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -95,13 +87,3 @@ def test_the_draw_is_wider_spread_than_one_by_lot() -> None:
     taken = draw(0, of, DrawSettings(cap=100)).turn >= 0
     assert (np.abs(longitude[taken] - 8) > 2).sum() > 50  # by lot: about 10
     assert taken.sum() == 100
-
-
-def test_one_observation_is_drawn() -> None:
-    found = draw(0, candidates(1), DrawSettings())
-    assert found.turn.tolist() == [0] and found.cluster.tolist() == [0]
-
-
-@pytest.mark.parametrize("clusters", [1, 3, 50])
-def test_there_are_no_more_clusters_than_asked_for(clusters: int) -> None:
-    assert draw(0, candidates(200), DrawSettings(cap=10, clusters=clusters)).cluster.max() < clusters

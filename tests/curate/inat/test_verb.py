@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import run_eyespot
+from tests.command import refuses, run_eyespot
 from tests.worlds.inat import TIT, export, pictures, seen
 
 pytestmark = pytest.mark.long  # whole pipelines
@@ -38,16 +38,12 @@ def test_a_collection_that_opens_in_index(world: Path) -> None:
     assert (item["license"], item["class"], item["latitude"]) == ("CC BY 4.0", "Aves", 50.0)
 
 
-def test_without_photos_it_says_what_to_fetch(world: Path) -> None:
+def test_without_photos_it_says_what_to_fetch_and_a_missing_one_is_a_failure(world: Path) -> None:
     shown = run_eyespot("build", "inat", "export", "--out", "set", cwd=world)
-    assert shown.returncode == 0 and "download.csv lists what to fetch" in shown.stderr
-    assert shown.stdout.splitlines()[1] == "filtered     3 in, 2 kept; 1 another quality grade"
-
-
-def test_a_missing_photo_is_a_failure(world: Path) -> None:
     (world / "photos" / "1.jpg").unlink()
-    shown = run_eyespot("build", "inat", "export", "--out", "set", "--photos", "photos", *CHECKS, cwd=world)
-    assert shown.returncode == 3 and "1 pictures are missing or do not decode" in shown.stderr
+    missing = run_eyespot("build", "inat", "export", "--out", "set", "--photos", "photos", *CHECKS, cwd=world)
+    assert shown.returncode == 0 and "download.csv" in shown.stderr and missing.returncode == 3
+    assert shown.stdout.splitlines()[1] == "filtered     3 in, 2 kept; 1 another quality grade"
 
 
 def test_a_trial_counts_only(world: Path) -> None:
@@ -58,17 +54,16 @@ def test_a_trial_counts_only(world: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "says"),
+    ("words", "code"),
     [
-        ((), 2, "name one with --out"),
-        (("--out", "set", "--years", "last"), 2, "years are written as"),
-        (("--out", "set", "--photos", "nowhere"), 2, "there is no folder nowhere"),
-        (("--out", "set", "--years", "1999"), 4, "no observation is left after date"),
-        (("--out", "photos"), 2, "holds something else"),
-        (("--out", "set", "--memory", "nan"), 2, "0.25 GiB of memory or more"),
-        (("--dry-run", "--sample", "0"), 2, "a trial takes one observation or more"),
+        ((), 2),
+        (("--out", "set", "--years", "last"), 2),
+        (("--out", "set", "--photos", "nowhere"), 2),
+        (("--out", "set", "--years", "1999"), 4),
+        (("--out", "photos"), 2),
+        (("--out", "set", "--memory", "nan"), 2),
+        (("--dry-run", "--sample", "0"), 2),
     ],
 )
-def test_what_cannot_be_done_says_why(world: Path, words: tuple[str, ...], code: int, says: str) -> None:
-    shown = run_eyespot("build", "inat", "export", *words, cwd=world)
-    assert shown.returncode == code and says in shown.stderr and "Traceback" not in shown.stderr
+def test_what_cannot_be_done_says_why(world: Path, words: tuple[str, ...], code: int) -> None:
+    refuses("build", "inat", "export", *words, code=code, cwd=world)

@@ -48,14 +48,12 @@ def test_a_confusing_caption_is_true_of_the_other_picture(text: str, attributes:
 
 def test_a_title_takes_the_place_of_a_title() -> None:
     found = swaps("This is Eiffel Tower.", {"title": "India Gate-5"}, "name", before={"title": "Eiffel Tower (2)"})
-
     assert found == [("This is India Gate.", "name")]
 
 
 def test_of_several_captions_each_takes_one_that_no_other_has() -> None:
     captions = "1. A white dog runs after a ball.\n2. A white dog runs after a red ball."
     entries = reply("confuse", captions=captions, facts=DOG, before={}, attributes=["colour"])["captions"]
-
     assert [(one["number"], one["text"]) for one in entries] == [(1, "A brown dog runs through deep snow.")]
 
 
@@ -68,7 +66,6 @@ def test_of_several_captions_each_takes_one_that_no_other_has() -> None:
 )
 def test_a_caption_that_says_too_little_is_told_a_place_and_no_sentence(other: str, longer: str) -> None:
     facts = {"caption_1": other}
-
     assert reply("rewrite", caption="A child paints.", wish="more", facts=facts)["caption"] == longer
 
 
@@ -77,5 +74,4 @@ def test_what_cannot_be_told_more_of_is_left() -> None:
     while text and len(tried) < 9:
         tried.append(text)
         text = reply("rewrite", caption=text, wish="more", facts={})["caption"]
-
     assert text == "" and len(set(tried)) == len(tried) == 4

@@ -4,73 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from random import Random
 
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.benchmarks._benchmark import BenchmarkRequest
+from eyespot.benchmarks import BenchmarkRequest
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks.rmir import tasks
-from eyespot.curate.rmir.confident import ConfidentSettings, Doubt, confident, gathered
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forecast import Rates, RmirSizes, expected
 from eyespot.curate.rmir.shortcuts import shortcuts
-from eyespot.pipelines import BatchStep, Drop, Record, Step, run
-from eyespot.pipelines.outcomes import Added
 from eyespot.runs import rmir
 from eyespot.types import RankedImage, Run
 from tests.command import run_eyespot
 from tests.worlds import disagreeing
 from tests.worlds import rmir as worlds
-
-JUDGES = 5
-
-
-def world(photos: int, share: float) -> list[Record]:
-    """Triplets of 1.8 queries for each input, 20 candidates of each at random; of 15% a judge says otherwise."""
-    chance = Random(7)
-    names = [str(photo) for photo in range(photos)]
-    triplets: list[Record] = []
-    for query in range(round(photos * share * 1.8)):
-        for candidate in chance.sample(names, 20):
-            votes = ["true" if chance.random() < 0.05 else "false"] * JUDGES
-            if chance.random() < 0.15:
-                votes[0] = "true" if votes[0] == "false" else "false"
-            ballots = [{"judge": str(number), "verdict": verdict} for number, verdict in enumerate(votes)]
-            id = f"{query}/{candidate}"
-            triplets.append({"id": id, "query": f"q{query}", "candidate": candidate, "votes": ballots})
-    return triplets
-
-
-def surviving(triplets: list[Record], doubt: Doubt, work: Path) -> float:
-    """The share of queries with a target that keep one."""
-    queries = {one["query"] for one in triplets}
-    settled = ConfidentSettings(doubt=doubt)
-    steps = [
-        Step("checked", BatchStep(lambda _records, _context: (Added({"id": query}) for query in sorted(queries)))),
-        Step(
-            "candidates", BatchStep(lambda records, _: [*(Drop(one, "gone") for one in records), *map(Added, triplets)])
-        ),
-        Step(
-            "confident",
-            BatchStep(lambda records, context: confident(records, context, JUDGES, settled)),
-            needs=("candidates",),
-        ),
-        Step("queries", BatchStep(gathered), needs=("checked",)),
-    ]
-    answered = {one["query"] for one in triplets if [v["verdict"] for v in one["votes"]].count("true") > 2}
-    return len(run(steps, work)[-1].records) / len(answered)
-
-
-@pytest.mark.parametrize(
-    ("doubt", "share", "low", "high"),
-    [("everywhere", 1.0, 0.002, 0.02), ("query", 1.0, 0.87, 0.94), ("everywhere", 0.05, 0.6, 0.85)],
-)
-def test_the_papers_rule_needs_few_inputs(tmp_path: Path, doubt: Doubt, share: float, low: float, high: float) -> None:
-    fraction = surviving(world(300, share), doubt, tmp_path)
-
-    assert low <= fraction <= high
 
 
 @pytest.mark.parametrize("photos", [1_000, 50_000])
@@ -89,14 +37,11 @@ def test_the_forecast_says_what_the_simulation_says(photos: int) -> None:
 def test_a_forecast_names_the_way_out() -> None:
     everywhere = expected(RmirSizes(1_000, 1_000, 20, "everywhere"), Rates())
     tiny = expected(RmirSizes(30, 30, 20, "query"), Rates())
-
-    assert not everywhere.usable and 'write doubt = "query"' in list(everywhere.sentences())[1]
-    assert not tiny.usable and list(tiny.sentences())[1].endswith("index more photos, or raise the number of inputs")
     good = expected(RmirSizes(1_000, 1_000, 20, "query"), Rates())
+
+    assert not everywhere.usable and 'doubt = "query"' in list(everywhere.sentences())[1]
+    assert not tiny.usable and len(list(tiny.sentences())) == 2
     assert good.usable and len(list(good.sentences())) == 1 and good.pool > 600
-
-
-# -- a set ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -108,17 +53,17 @@ def per_query(tmp_path_factory: pytest.TempPathFactory) -> FinishedSteps:
     return disagreeing.made(place, out)
 
 
-def named(found: FinishedSteps, ids: list[str]) -> set[str]:
-    return {disagreeing.name_of(found.seeds[id]["path"]) for id in ids}
-
-
 def test_a_photo_in_doubt_stays_for_other_queries(per_query: FinishedSteps) -> None:
     """The tie on the fish costs the query of the dam nothing, and the fish is the target of the fourth query."""
-    targets = {query["target"]: named(per_query, query["targets"]) for query in per_query.queries}
-    unknown = {query["target"]: named(per_query, per_query.unknown.get(query["id"], [])) for query in per_query.queries}
+
+    def named(ids: list[str]) -> set[str]:
+        return {disagreeing.name_of(per_query.seeds[id]["path"]) for id in ids}
+
+    targets = {query["target"]: named(query["targets"]) for query in per_query.queries}
+    unknown = {query["target"]: named(per_query.unknown.get(query["id"], [])) for query in per_query.queries}
 
     assert targets["water"] == {"fish1"} and len(targets) == 4
-    assert not per_query.doubted and "fish1" in named(per_query, per_query.pool)
+    assert not per_query.doubted and "fish1" in named(per_query.pool)
     assert unknown == {"pliers": set(), "a dam": {"fish1"}, "an igloo": set(), "water": set()}
 
 
@@ -139,7 +84,6 @@ def test_what_is_in_doubt_is_left_out_of_that_ranking_when_scored(per_query: Fin
 
 def test_mteb_gets_no_grade_that_it_would_take_for_a_wrong_picture(per_query: FinishedSteps) -> None:
     rows = pq.read_table(per_query.pipe.work.parent / "set" / "mteb" / "qrels" / "test.parquet").to_pylist()
-
     assert rows and {row["score"] for row in rows} == {0, 1}
 
 
@@ -148,24 +92,19 @@ def test_shortcuts_do_not_rank_what_is_in_doubt(per_query: FinishedSteps) -> Non
     chance = next(one for one in shortcuts(per_query, per_query.queries) if one.way == "a random order").recall[1]
     pool = set(per_query.pool)
     left = [len(pool & {q["image"], *per_query.unknown.get(q["id"], [])}) for q in per_query.queries]
-
     assert chance == pytest.approx(sum(1 / (len(pool) - count) for count in left) / len(left)) and max(left) == 2
-
-
-# -- the verb -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
 def test_a_dry_run_and_a_trial_forecast_the_set(gallery: Path, tmp_path: Path) -> None:
     """Nineteen photos make no usable set, and a trial measures how often its judges disagree."""
     place = worlds.recipe(tmp_path, gallery, confident='doubt = "query"')
-    line = ("build", "rmir", place, "--out", tmp_path / "out")
+    line = ("build", "rmir", place, "--out", tmp_path / "out", "--json")
 
-    before = run_eyespot(*line, "--dry-run")
-    trial = run_eyespot(*line, "--limit", "19", "--json")
-    after = json.loads(run_eyespot(*line, "--dry-run", "--json").stdout)["forecast"]
+    before, trial, after = (
+        json.loads(run_eyespot(*line, *more).stdout)["forecast"]
+        for more in (["--dry-run"], ["--limit", "19"], ["--dry-run"])
+    )
 
-    assert "15% of triplets in doubt (assumed; a run with --limit measures it)" in before.stdout
-    assert "too small to compare retrievers" in before.stdout
-    assert "without --limit: likely" in trial.stderr and json.loads(trial.stdout)["forecast"] == after
-    assert after["measured"] and not after["usable"] and after["doubt"] != 0.15
+    assert (before["measured"], before["doubt"], before["usable"]) == (False, 0.15, False)
+    assert trial == after and after["measured"] and not after["usable"] and after["doubt"] != 0.15

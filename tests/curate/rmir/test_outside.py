@@ -12,7 +12,7 @@ import pytest
 from eyespot.curate.rmir import files
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import write_set
-from tests.curate.outside import loaded
+from tests.worlds.outside import loaded
 from tests.worlds.rmir import ran, recipe
 
 pytestmark = pytest.mark.skipif(find_spec("mteb") is None, reason="mteb is not installed")
@@ -61,12 +61,3 @@ def test_datasets_reads_every_configuration(place: Path, parted: FinishedSteps) 
     assert splits["pool"] == {"whole": len(parted.pool)}
     assert {"judgements", "losses", "mteb-corpus", "mteb-queries", "mteb-qrels"} <= set(splits)
     assert all(summary["first"] for rows in found.values() for summary in rows.values())
-
-
-def test_datasets_reads_the_folder_for_mteb(place: Path, parted: FinishedSteps) -> None:
-    found = loaded("datasets", place / "mteb")
-
-    assert set(found) == {"default", "corpus", "queries", "qrels"}
-    assert found["corpus"]["test"]["rows"] == len(parted.pool)
-    named = Path(parted.seeds[parted.pool[0]]["path"]).name
-    assert found["corpus"]["test"]["first"]["file"] == named

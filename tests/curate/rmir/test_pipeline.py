@@ -11,14 +11,14 @@ import pytest
 
 from eyespot import sample
 from eyespot.benchmarks import rmir as benchmark
-from eyespot.curate.rmir import card, confident
-from eyespot.curate.rmir.demonstration import teacher
+from eyespot.curate.rmir import card
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob
 from eyespot.pipelines import drops, plan, read_recipe, run
 from eyespot.runs import beir, rmir
 from eyespot.types import UsageError
-from tests.worlds.rmir import DEMONSTRATION, files, made, ran, recipe
+from tests.wording import raises
+from tests.worlds.rmir import DEMONSTRATION, files, made, recipe
 
 ORDER = ["seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split"]
 
@@ -36,20 +36,9 @@ def test_every_step_accounts_for_its_records(demonstrated: FinishedSteps) -> Non
 
 
 def test_the_rules_find_what_they_ask_for(demonstrated: FinishedSteps) -> None:
-    targets = {
-        query["question"]: {named(demonstrated, id) for id in query["targets"]} for query in demonstrated.queries
-    }
-
-    assert targets["Which other hand tool would pull out again what this has driven in and bent?"] <= {
-        "plier1",
-        "plier3",
-    }
-    assert targets["What takes away again what somebody has written with this by mistake?"] == {"erasers"}
-
-
-def test_a_question_that_breaks_a_rule_is_left_out_with_the_rule(demonstrated: FinishedSteps) -> None:
+    found = {tuple(sorted(named(demonstrated, id) for id in query["targets"])) for query in demonstrated.queries}
     lost = {(named(demonstrated, one.record["image"]), one.reason) for one in drops(demonstrated.of("checked").folder)}
-
+    assert ("erasers",) in found and {"plier1", "plier3"}.intersection(*[one for one in found if "plier1" in one])
     assert ("windmill1", "fails dependence") in lost
 
 
@@ -61,100 +50,45 @@ def test_no_candidate_is_the_input_and_the_lists_are_as_long_as_asked(demonstrat
 
 def test_the_pool_is_the_union_of_the_targets_and_nothing_in_doubt(demonstrated: FinishedSteps) -> None:
     targets = {target for query in demonstrated.queries for target in query["targets"]}
-
     assert set(demonstrated.pool) == targets
     assert not targets & demonstrated.doubted
 
 
-def test_the_pool_of_all_seeds_is_what_nobody_doubts(copied: Path, gallery: Path) -> None:
-    models = DEMONSTRATION.replace('"demonstration:first"', '"demonstration:first", slips = 0.03')
-
-    whole = ran(recipe(copied, gallery, models, split='pool = "seeds"'), copied)
-
-    assert whole.doubted and set(whole.pool) == set(whole.seeds) - whole.doubted
-
-
-def test_a_doubted_photo_leaves_all_queries(copied: Path, gallery: Path) -> None:
-    models = DEMONSTRATION.replace('"demonstration:first"', '"demonstration:first", slips = 0.03')
-
-    found = ran(recipe(copied, gallery, models), copied)
-
-    left = {one.record["candidate"] for one in drops(found.of("confident").folder) if one.reason == confident.DOUBTED}
-    assert left and not left & {one["candidate"] for one in found.records("confident")}
-
-
-def test_a_silent_judge_fails_the_triplet_and_its_photo_leaves(copied: Path, gallery: Path) -> None:
-    models = DEMONSTRATION.replace('"demonstration:first"', '"demonstration:first", silent = 0.1')
-
-    found = ran(recipe(copied, gallery, models), copied)
-
-    failed = {one.record["candidate"] for one in drops(found.of("judged").folder)}
-    assert failed and found.of("judged").counts.failed == sum(found.of("judged").counts.dropped.values())
-    assert not failed & {one["candidate"] for one in found.records("confident")}
-
-
-def test_of_each_cluster_as_many_photos_are_seeds_as_asked(tmp_path: Path, gallery: Path) -> None:
-    pipe = RmirJob(read_recipe(recipe(tmp_path, gallery, seeds="clusters = 5\neach = 1")), tmp_path).pipeline()
-
-    (seeds,) = run(pipe.steps[:1], pipe.work)
-
-    assert seeds.counts.kept == 5 and seeds.counts.dropped == {"not drawn from its cluster": 14}
-    report = json.loads((seeds.folder / "clusters.json").read_text())
-    assert report["clusters"] == 5 and report["inertia"] > 0
-
-
-def test_a_trial_asks_about_few_photos_of_the_whole_seed_set(tmp_path: Path, gallery: Path) -> None:
-    pipe = RmirJob(read_recipe(recipe(tmp_path, gallery)), tmp_path, limit=4).pipeline()
+def test_of_each_cluster_as_many_photos_are_seeds_as_asked_and_a_trial_asks_about_few(
+    tmp_path: Path, gallery: Path
+) -> None:
+    place = recipe(tmp_path, gallery, seeds="clusters = 5\neach = 1")
+    pipe = RmirJob(read_recipe(place), tmp_path, limit=4).pipeline()
 
     seeds, inputs = run(pipe.steps[:2], pipe.work)
 
-    assert (seeds.counts.kept, inputs.counts.kept) == (19, 4)
+    assert seeds.counts.kept == 5 and seeds.counts.dropped == {"not drawn from its cluster": 14}
+    assert inputs.counts.kept == 4
+    report = json.loads((seeds.folder / "clusters.json").read_text())
+    assert report["clusters"] == 5 and report["inertia"] > 0
 
 
 def test_another_threshold_runs_the_split_alone(copied: Path, gallery: Path) -> None:
     making = RmirJob(read_recipe(recipe(copied, gallery, split="threshold = 0.9")), copied)
     pipe = making.pipeline()
-
     planned = plan(pipe.steps, pipe.work, making.running())
-
     assert [one.name for one in planned if not one.finished] == ["split"]
 
 
 def test_the_same_recipe_makes_the_same_files(tmp_path: Path, gallery: Path, demonstrated: FinishedSteps) -> None:
     made(recipe(tmp_path, gallery), tmp_path)
-
     assert files(tmp_path) == files(demonstrated.pipe.work.parent)
 
 
-# -- what is written --------------------------------------------------------------------------------------------
+def test_the_benchmark_and_mtebs_tables_hold_the_judgements(demonstrated: FinishedSteps) -> None:
+    folder = demonstrated.pipe.work.parent / "set"
+    read, test = rmir.read(folder), beir.read(folder / "mteb", "test")
 
-
-def test_the_benchmark_reads_the_set(demonstrated: FinishedSteps) -> None:
-    read = rmir.read(demonstrated.pipe.work.parent / "set")
-
-    assert set(read.queries) == {query["id"] for query in demonstrated.queries}
-    assert set(read.images) == set(demonstrated.pool)
-    assert {id: read.qrels.relevant(id) for id in read.queries} == {
-        query["id"]: set(query["targets"]) for query in demonstrated.queries
-    }
-    assert "test" in benchmark.load().splits
-
-
-def test_mtebs_tables_hold_the_same_judgements(demonstrated: FinishedSteps) -> None:
-    read = beir.read(demonstrated.pipe.work.parent / "set" / "mteb", "test")
-
-    wanted = {query["id"]: set(query["targets"]) for query in demonstrated.in_split("test")}
-    assert {id: read.qrels.relevant(id) for id in read.queries} == wanted
-
-
-def test_datasets_loads_every_table(demonstrated: FinishedSteps, tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
-    place = str(demonstrated.pipe.work.parent / "set")
-
-    rows = {name: datasets.load_dataset(place, name, cache_dir=str(tmp_path)) for name in ("queries", "mteb-corpus")}
-
-    assert sum(map(len, rows["queries"].values())) == len(demonstrated.queries)
-    assert rows["mteb-corpus"]["test"]["id"] == demonstrated.pool
+    targets = {query["id"]: set(query["targets"]) for query in demonstrated.queries}
+    tested = {query["id"] for query in demonstrated.in_split("test")}
+    assert set(read.images) == set(demonstrated.pool) and "test" in benchmark.load().splits
+    assert {id: read.qrels.relevant(id) for id in read.queries} == targets
+    assert {id: test.qrels.relevant(id) for id in test.queries} == {id: targets[id] for id in tested}
 
 
 def test_photos_tell_under_which_licence_they_may_be_handed_on(demonstrated: FinishedSteps) -> None:
@@ -169,35 +103,23 @@ def test_photos_tell_under_which_licence_they_may_be_handed_on(demonstrated: Fin
         assert [(row["licence"], row["author"], row["url"]) for row in rows] == [known[row["file"]] for row in rows]
 
 
-def test_every_vote_is_told(demonstrated: FinishedSteps) -> None:
-    lines = (demonstrated.pipe.work.parent / "set" / "judgements.jsonl").read_text().splitlines()
-
-    assert len(lines) == 3 * len(demonstrated.records("judged"))
-
-
-def test_no_path_of_this_machine_is_in_the_set(demonstrated: FinishedSteps) -> None:
+def test_every_vote_is_told_and_no_path_of_this_machine(demonstrated: FinishedSteps) -> None:
     out = demonstrated.pipe.work.parent / "set"
+    texts = {path.name: path.read_text(encoding="utf-8") for path in [*out.rglob("*.jsonl"), out / "README.md"]}
 
-    assert [
-        path for path in out.rglob("*.jsonl") if str(demonstrated.pipe.world.gallery.parent) in path.read_text()
-    ] == []
-
-
-def test_the_card_says_that_it_is_a_demonstration(demonstrated: FinishedSteps) -> None:
-    card = (demonstrated.pipe.work.parent / "set" / "README.md").read_text()
-
-    assert "This is a demonstration" in card and "How far the panel agrees" in card and "Shortcuts" in card
+    assert texts["judgements.jsonl"].count("\n") == 3 * len(demonstrated.records("judged"))
+    assert not [name for name, text in texts.items() if str(demonstrated.pipe.world.gallery.parent) in text]
+    for part in ("This is a demonstration", "How far the panel agrees", "Shortcuts"):
+        assert part in texts["README.md"]
 
 
 def test_an_empty_set_says_that_no_query_is_left(tmp_path: Path, gallery: Path) -> None:
     """And not that none is reliable enough."""
-    abstaining = DEMONSTRATION.replace('demonstration:first"', 'demonstration:first", abstains = 1.0')
-    abstaining = abstaining.replace('demonstration:second"', 'demonstration:second", abstains = 1.0')
+    abstaining = DEMONSTRATION.replace('first" }', 'first", abstains = 1.0 }')
+    abstaining = abstaining.replace('second" }', 'second", abstains = 1.0 }')
     found = made(recipe(tmp_path, gallery, abstaining), tmp_path)
-
-    assert not found.queries and card.notes(found)[1:] == [
-        "No query is left, so the set is empty; the losses below say where they went."
-    ]
+    _, note = card.notes(found)
+    assert not found.queries and note.startswith("No query is left")
 
 
 def test_a_judge_like_the_others_differs_by_nothing_and_not_by_less() -> None:
@@ -205,53 +127,18 @@ def test_a_judge_like_the_others_differs_by_nothing_and_not_by_less() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "asks"),
+    ("old", "new"),
     [
-        ("A person rappels down a rock cliff .", True),
-        ("Two hikers climbing a snowy hill .", True),
-        ("A little girl climbing the stairs to her playhouse .", False),
-        ("explore_monuments/monuments; Betatakin Cliff Dwellings", False),
+        ('step = "queries"', 'step = "query"'),
+        ('step = "queries"', 'step = "queries"\nname = "mine"'),
+        ('step = "split"', 'step = "split"\nthreshhold = 1'),
+        ("votes = { second = 2 }", "votes = { third = 2 }"),
+        ('models = ["first", "second"]\nvotes = { second = 2 }', ""),
+        ('model = "teacher"', ""),
     ],
 )
-def test_the_demonstration_asks_what_is_seen_from_the_top_where_somebody_goes_there(labels: str, asks: bool) -> None:
-    prompt = {"use": "demonstration:teacher", "_task": "question", "_about": {"id": "a", "labels": labels}}
-
-    entry = teacher(prompt, None)["temporal"]  # type: ignore[arg-type]
-
-    assert ("when they reach the top" in entry["question"]) is asks
-
-
-# -- what is wrong with a recipe ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('step = "queries"', 'step = "query"', "has the steps seeds"),
-        ('step = "queries"', 'step = "queries"\nname = "mine"', "keeps its name"),
-        ('step = "split"', 'step = "split"\nthreshhold = 1', "knows no 'threshhold'"),
-        ("votes = { second = 2 }", "votes = { third = 2 }", "is not a judge"),
-        ('models = ["first", "second"]\nvotes = { second = 2 }', "", "nobody judges"),
-        ('model = "teacher"', "", "asks one model"),
-    ],
-)
-def test_a_wrong_recipe_is_told_in_a_sentence(tmp_path: Path, gallery: Path, old: str, new: str, message: str) -> None:
+def test_a_wrong_recipe_is_refused(tmp_path: Path, gallery: Path, old: str, new: str) -> None:
     place = recipe(tmp_path, gallery)
     place.write_text(place.read_text().replace(old, new))
-
-    with pytest.raises(UsageError, match=message):
+    with raises(UsageError):
         _ = RmirJob(read_recipe(place), tmp_path).pipeline().steps
-
-
-def test_a_key_in_a_recipe_is_refused(tmp_path: Path, gallery: Path) -> None:
-    models = DEMONSTRATION.replace('"demonstration:first"', '"openai:m", key = "secret"')
-
-    with pytest.raises(UsageError, match="holds no keys"):
-        RmirJob(read_recipe(recipe(tmp_path, gallery, models)), tmp_path).check()
-
-
-def test_a_model_that_nobody_knows_is_refused(tmp_path: Path, gallery: Path) -> None:
-    models = DEMONSTRATION.replace('"demonstration:first"', '"nobody:m"')
-
-    with pytest.raises(UsageError, match="is not a model that answers questions"):
-        RmirJob(read_recipe(recipe(tmp_path, gallery, models)), tmp_path).check()

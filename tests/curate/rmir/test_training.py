@@ -5,55 +5,44 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import tiny_models
-from typer.testing import CliRunner
 
-from eyespot.cli import app
 from eyespot.runs import rmir
+from tests.command import run_eyespot
 from tests.worlds.rmir import made, recipe
 
-HIGH = "threshold = 0.9"  # the demonstration is seldom in doubt: a lower one leaves nothing to train on
+
+def done(*words: object) -> str:
+    ran = run_eyespot(*words)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
-@pytest.fixture
-def world(tmp_path: Path, gallery: Path) -> Path:
-    """A folder with a set in `set`, and the gallery that it was made of in `photos`."""
-    shutil.copytree(gallery, tmp_path / "photos")
-    made(recipe(tmp_path, gallery, split=HIGH), tmp_path)
-    return tmp_path
-
-
-def done(*words: object) -> Any:
-    ran = CliRunner().invoke(app, list(map(str, words)))
-    assert ran.exit_code == 0, f"{words} {ran.output} {ran.exception}"
-    return ran
-
-
-def test_pairs_are_of_the_train_split_alone(world: Path) -> None:
-    done("build", "pairs", "rmir", world / "set", "--out", world / "pairs")
-
-    rows = pq.read_table(next(world.rglob("captions.parquet"))).to_pylist()
-    pairs = {(row["caption"], row["asked_with"]) for row in rows}
-    queries = rmir.read(world / "set").queries.values()
-    of = {name: {(one["text"], one["image"]) for one in queries if one["split"] == name} for name in ("train", "test")}
-    assert pairs == of["train"] and pairs and of["test"]
-
-
-def test_a_backbone_is_trained_on_them_and_tested_before_and_after(world: Path) -> None:
+@pytest.mark.long
+def test_a_backbone_is_trained_on_the_train_split_alone_and_tested_before_and_after(
+    tmp_path: Path, gallery: Path
+) -> None:
     pytest.importorskip("transformers")
-    gallery, model = ("-g", world / "photos"), f"hf:{tiny_models.hf_clip(world / 'clip')}"
-    done("build", "pairs", "rmir", world / "set", "--out", world / "pairs")
-    done("index", *gallery, "-e", model)
-    small = ("--batch", 2, "--epochs", 1, "--rate", 1e-3, "--out", world / "tuned", "--captions", f"{world}/pairs/")
+    shutil.copytree(gallery, tmp_path / "photos")
+    # the demonstration is seldom in doubt: a lower threshold leaves nothing to train on
+    made(recipe(tmp_path, gallery, split="threshold = 0.9"), tmp_path)
+    photos, model = ("-g", tmp_path / "photos"), f"hf:{tiny_models.hf_clip(tmp_path / 'clip')}"
+    done("build", "pairs", "rmir", tmp_path / "set", "--out", tmp_path / "pairs")
+    done("index", *photos, "-e", model)
+    small = ("--batch", 2, "--epochs", 1, "--rate", 1e-3, "--out", tmp_path / "tuned")
 
-    tuned = done("train", "backbone", world / "photos", "-e", model, *small).stdout.strip()
-    done("index", *gallery, "-e", tuned)
+    line = ("train", "backbone", tmp_path / "photos", "-e", model, *small, "--captions", f"{tmp_path}/pairs/")
+    tuned = done(*line).strip()
+    done("index", *photos, "-e", tuned)
 
-    tests = sum(query["split"] == "test" for query in rmir.read(world / "set").queries.values())
+    queries = list(rmir.read(tmp_path / "set").queries.values())
+    rows = pq.read_table(next((tmp_path / "pairs").rglob("captions.parquet"))).to_pylist()
+    asked = {(one["text"], one["image"]) for one in queries if one["split"] == "train"}
+    assert {(row["caption"], row["asked_with"]) for row in rows} == asked
+    tests = sum(query["split"] == "test" for query in queries)
     for encoder in (model, tuned):
-        report = json.loads(done("eval", "rmir", "--data", world / "set", *gallery, "-e", encoder, "--json").stdout)
+        report = json.loads(done("eval", "rmir", "--data", tmp_path / "set", *photos, "-e", encoder, "--json"))
         assert (report["tasks"][0]["queries"], report["split"], report["tasks"][0]["published"]) == (tests, "test", [])

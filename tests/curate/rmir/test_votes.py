@@ -81,9 +81,7 @@ def by_the_formula(table: list[list[str]], judges: int, depth: int) -> float:
 @given(VOTES)
 def test_confidence_knows_no_order_and_turning_all_votes_turns_the_verdict(votes: list[str]) -> None:
     turned = [{"true": "false", "false": "true"}.get(vote, vote) for vote in votes]
-
     verdict, share = confidence(votes, 5)
-
     assert confidence(sorted(votes), 5) == (verdict, share)
     assert confidence(turned, 5) == (None if verdict is None else not verdict, share)
 
@@ -91,7 +89,6 @@ def test_confidence_knows_no_order_and_turning_all_votes_turns_the_verdict(votes
 @given(st.lists(st.floats(0, 1), max_size=16))
 def test_reliability_lies_in_0_to_1_and_a_negative_further_down_raises_it(shares: list[float]) -> None:
     score = reliability(shares, 16)
-
     assert 0 <= score <= 1 + 1e-12
     assert reliability([*shares[:-1], 1.0] if shares else [], 16) >= score - 1e-12
 

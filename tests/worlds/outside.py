@@ -1,4 +1,4 @@
-"""What other people's programs find in a folder: `python -m tests.curate.outside` reads `[WHAT, FOLDER]` and prints it,
+"""What other people's programs find in a folder: `python -m tests.worlds.outside` reads `[WHAT, FOLDER]` and prints it,
 a line of JSON for each.
 
 WHAT is `datasets` (every configuration, its splits, rows, columns and first row) or `mteb` (what MTEB's own loader
@@ -43,7 +43,7 @@ def _reader() -> tuple[subprocess.Popen[str], Path]:
     cached = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
     complaints = folder / "complaints.txt"
     with complaints.open("w") as file:
-        line, pipe = [sys.executable, "-m", "tests.curate.outside"], subprocess.PIPE
+        line, pipe = [sys.executable, "-m", "tests.worlds.outside"], subprocess.PIPE
         child = subprocess.Popen(line, cwd=ROOT, env=cached | offline, stdin=pipe, stdout=pipe, stderr=file, text=True)
     atexit.register(_end, child, folder)
     return child, complaints
