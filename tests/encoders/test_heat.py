@@ -93,16 +93,20 @@ def test_vectors_of_the_network_with_more_outputs_are_the_same_to_the_last_bit(s
 # -- vision transformers ----------------------------------------------------------------------------------------
 
 
+def of_hub(kind: str, folder: Path) -> Any:
+    return rooms.load("encoders", f"hf:{getattr(tiny_models, kind)(folder)}", device="cpu")
+
+
 def clip(folder: Path) -> Any:
-    return rooms.load("encoders", f"hf:{tiny_models.hf_clip(folder)}", device="cpu")
+    return of_hub("hf_clip", folder)
 
 
 def siglip(folder: Path) -> Any:
-    return rooms.load("encoders", f"hf:{tiny_models.hf_siglip(folder)}", device="cpu")
+    return of_hub("hf_siglip", folder)
 
 
 def naflex(folder: Path) -> Any:
-    return rooms.load("encoders", f"hf:{tiny_models.hf_naflex(folder)}", device="cpu")
+    return of_hub("hf_naflex", folder)
 
 
 def open_clip(folder: Path) -> Any:

