@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.types import Answer, Pair, Query, Run
+from eyespot.llms.budget import Budget
+from eyespot.types import Answer, AnswerStream, Pair, Query, Run, SequentialAnswers, Verdict
 from tests.worlds.servers import Double, Seen
 
 HERON = Query.words("a heron", "q")
@@ -62,3 +64,30 @@ def only_answer(judge: Any, paths: Iterable[Path]) -> Answer:
     answer: Answer
     (answer,) = judge.judge(pairs_of(paths))
     return answer
+
+
+@dataclass
+class Labels:
+    """A judge that looks the answer up: {words: {image: probability}}; what it does not know has no answer."""
+
+    said: Mapping[str, Mapping[str, float]]
+    budget: Budget = field(default_factory=Budget)
+    name: str = "labels:test"
+    prompt: str = "0123456789abcdef"
+    asked: list[Pair] = field(default_factory=list)
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    language_model: None = None
+
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+        return SequentialAnswers(self._answers(pairs))
+
+    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+        for pair in pairs:
+            self.budget.take()
+            self.asked.append(pair)
+            probability = self.said[str(pair.query.terms[0].text)].get(pair.image)
+            if probability is None:
+                yield Answer(pair, None, f"{pair.path.name} cannot be read")
+            else:
+                yield Answer(pair, Verdict(probability))
