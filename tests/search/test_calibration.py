@@ -14,6 +14,7 @@ from eyespot.runs import read_qrels, read_run
 from eyespot.search.calibration import Accuracy, Curve, RankSample, _chain, fit, next_ranks, plan, reliability
 from eyespot.types import NothingFound, UsageError
 from tests.examples import examples
+from tests.wording import raises
 
 LABELLED = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "inquire_rerank_hard"
 ERRING = Accuracy(0.9, 0.85)
@@ -140,18 +141,12 @@ def test_the_same_seed_gives_the_same_curve() -> None:
     assert (one.count(), one.probability.tolist()) == (other.count(), other.probability.tolist())
 
 
-def test_a_hit_without_an_answer_is_as_if_never_asked() -> None:
-    curve = fit(falling(50), RankSample.of(50, [1, 9, 40]), [1, np.nan, 0])
+def test_a_hit_without_an_answer_is_as_if_never_asked_and_a_verdict_of_one_half_says_nothing() -> None:
     never = fit(falling(50), RankSample.of(50, [1, 40]), [1, 0])
+    silent, half = (fit(falling(50), RankSample.of(50, [1, 9, 40]), [1, verdict, 0]) for verdict in (np.nan, 0.5))
 
-    assert curve.count(20) == never.count(20)
-
-
-def test_a_verdict_of_one_half_says_nothing() -> None:
-    with_it = fit(falling(50), RankSample.of(50, [1, 9, 40]), [1, 0.5, 0])
-    without = fit(falling(50), RankSample.of(50, [1, 40]), [1, 0])
-
-    assert with_it.share == pytest.approx(without.share, abs=0.03)
+    assert silent.count(20) == never.count(20)
+    assert half.share == pytest.approx(never.share, abs=0.03)
 
 
 def test_thousands_of_verdicts_are_not_too_many() -> None:
@@ -192,7 +187,7 @@ def test_the_cut_is_the_last_rank_with_the_precision_asked_for() -> None:
 
 
 def test_where_nothing_is_relevant_nothing_is_likely() -> None:
-    with pytest.raises(NothingFound, match="ask for a lower one"):
+    with raises(NothingFound):
         calibrated(np.zeros(100, int), 50).likely(0.9)
 
 
@@ -277,31 +272,32 @@ def test_probabilities_of_hits_without_a_verdict_come_true() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "message"),
+    "attempt",
     [
-        (lambda: plan(0, 5), "at least one hit"),
-        (lambda: plan(5, 0), "one verdict"),
-        (lambda: RankSample.of(5, [6]), "between 1 and 5"),
-        (lambda: RankSample.of(5, [2, 2]), "judged twice"),
-        (lambda: fit([1, 2], RankSample.of(2, [1]), [1]), "best first"),
-        (lambda: fit([1, np.nan], RankSample.of(2, [1]), [1]), "finite"),
-        (lambda: fit([2, 1, 0], RankSample.of(2, [1]), [1]), "2 hits, not of these 3"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [1, 0]), "2 verdicts do not fit 1"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [1.5]), "a probability"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [np.nan]), "no verdict"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [1]).count(3), "the ranking has 2"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [1]).count(0), "the ranking has 2"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [1]).likely(0), "above 0"),
-        (lambda: fit([2, 1], RankSample(np.array([1, 2, 3]), np.array([1])), [1]).unbiased(), "judge more"),
-        (lambda: next_ranks(fit([2, 1], RankSample.of(2, [1]), [1]), -1), "0 or more"),
-        (lambda: Accuracy(0.5, 0.5), "better than chance"),
-        (lambda: Accuracy(1.2, 0.9), "between 0 and 1"),
-        (lambda: Accuracy(0.9, 0.9, relevant=5), "both counts"),
-        (lambda: Accuracy(0.9, 0.9, 0, 5), "at least one"),
-        (lambda: reliability([0.5], []), "one label for each"),
-        (lambda: reliability([1.5], [1]), "between 0 and 1"),
+        lambda: plan(0, 5),
+        lambda: plan(5, 0),
+        lambda: RankSample.of(5, [6]),
+        lambda: RankSample.of(5, [2, 2]),
+        lambda: fit([1, 2], RankSample.of(2, [1]), [1]),
+        lambda: fit([1, np.nan], RankSample.of(2, [1]), [1]),
+        lambda: fit([2, 1, 0], RankSample.of(2, [1]), [1]),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [1, 0]),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [1.5]),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [np.nan]),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [1]).count(3),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [1]).count(0),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [1]).likely(0),
+        lambda: fit([2, 1], RankSample(np.array([1, 2, 3]), np.array([1])), [1]).unbiased(),
+        lambda: next_ranks(fit([2, 1], RankSample.of(2, [1]), [1]), -1),
+        lambda: Accuracy(0.5, 0.5),
+        lambda: Accuracy(1.2, 0.9),
+        lambda: Accuracy(0.9, 0.9, relevant=5),
+        lambda: Accuracy(0.9, 0.9, 0, 5),
+        lambda: reliability([0.5], []),
+        lambda: reliability([1.5], [1]),
     ],
+    ids=range(21),
 )
-def test_what_cannot_be_is_said_in_a_sentence(attempt, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_what_cannot_be_is_said_in_a_sentence(attempt) -> None:
+    with raises(UsageError):
         attempt()

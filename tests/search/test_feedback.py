@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eyespot
-from eyespot.gallery.indexing import index
 from eyespot.judges.person import VERDICTS
 from eyespot.ledger.clicks import Clicks
 from eyespot.ledger.judgements import WITHDRAWN, Judgements
@@ -21,19 +20,15 @@ from eyespot.search.feedback import Feedback, moved, rows_of
 from eyespot.search.recorded import recorded
 from eyespot.search.taught import Contrast
 from eyespot.types import Judgement, NothingFound, Query, Run, UsageError, Verdict
-from tests.worlds import draw
+from tests.wording import raises
+from tests.worlds import make_gallery
 
 QUERY = Query.words("stripes")
 
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
-    """24 drawn photos."""
-    folder = tmp_path_factory.mktemp("feedback")
-    for seed in range(24):
-        draw(folder / "x" / f"{seed:02d}.png", seed)
-    index(folder / "gallery", [str(folder / "x")], [eyespot.load_encoder("starter")])
-    return eyespot.open(folder / "gallery")
+    return eyespot.open(make_gallery(tmp_path_factory.mktemp("feedback"), 24))
 
 
 def images(run: Run) -> list[str]:
@@ -58,7 +53,6 @@ def test_a_yes_comes_first_and_the_header_says_what_moved_the_run(collection: Co
     assert images(run)[0] == last
     assert run.header["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "Ada"}
     assert run.header["exact"] is True
-    assert "moved by 1 yes and 0 no of Ada" in run.notes
 
 
 def test_a_moved_search_is_the_exact_ranking_by_the_moved_vector(collection: Collection) -> None:
@@ -92,7 +86,7 @@ def test_photos_that_are_gone_are_counted_and_move_nothing(collection: Collectio
 
     assert images(run) == images(plain)
     assert run.header["moved"] == {"yes": 0, "no": 0, "missing": 2, "by": ""}
-    assert "2 judged photos are not in this space" in run.notes[0]
+    assert run.notes[0].startswith("2 judged photos")
 
 
 def test_a_photo_that_is_a_yes_and_a_no_counts_as_neither() -> None:
@@ -102,7 +96,7 @@ def test_a_photo_that_is_a_yes_and_a_no_counts_as_neither() -> None:
 
 
 def test_words_alone_are_refused(collection: Collection) -> None:
-    with pytest.raises(UsageError, match="search by look"):
+    with raises(UsageError):
         collection.search("stripes", by="words", feedback=Feedback(("a",)))
 
 
@@ -166,7 +160,7 @@ def test_a_model_counts_where_it_is_named(tmp_path: Path) -> None:
 
     assert recorded(ledger, QUERY) == Feedback(("b",), (), "ada")
     assert recorded(ledger, QUERY, "encoder:starter") == Feedback(("a",), ("b",), "encoder:starter")
-    with pytest.raises(NothingFound, match="those who have: ada, encoder:starter"):
+    with raises(NothingFound):
         recorded(ledger, QUERY, "eve")
 
 

@@ -29,12 +29,10 @@ AXANTHISM = Glossary({"axanthism": ["a blue frog", "a frog without yellow"]})
 
 
 def test_lines_are_wordings_without_their_bullets() -> None:
+    """But no sermon is one."""
     reply = 'Here are some phrases:\n1. a blue frog\n- "a frog without yellow"\n\n* A blue frog\nAxanthism\n• 2 frogs\n'
 
     assert phrases(reply, "axanthism") == ["A blue frog", "a frog without yellow", "2 frogs"]
-
-
-def test_a_sermon_is_no_wording() -> None:
     assert phrases("I cannot help with that. " * 20 + "\na blue frog") == ["a blue frog"]
 
 
@@ -46,13 +44,12 @@ def test_a_model_is_asked_with_the_words_and_gives_so_many() -> None:
     assert "axanthism in a frog" in prompts[0] and "2 other ways" in prompts[0]
 
 
-def test_a_text_is_asked_for_once(tmp_path: Path) -> None:
-    replies = iter(["a blue frog", "an eft"])
+def test_a_text_is_asked_for_once_also_where_nothing_was_told(tmp_path: Path) -> None:
+    replies = iter(["a blue frog", ""])
     remembered = Remembered("chat:x", RewritingModel(lambda _: next(replies)), tmp_path / "ledger.sqlite")
 
-    first, again, other = remembered("axanthism"), remembered("axanthism"), remembered("eft")
-
-    assert first == again == ["a blue frog"] and other == ["an eft"]
+    assert remembered("axanthism") == remembered("axanthism") == ["a blue frog"]
+    assert remembered("eft") == remembered("eft") == []
 
 
 def test_another_model_or_another_prompt_is_asked_anew(tmp_path: Path) -> None:
@@ -64,22 +61,13 @@ def test_another_model_or_another_prompt_is_asked_anew(tmp_path: Path) -> None:
     assert replace(remembered, model=replace(remembered.model, count=9))("axanthism") == ["three"]
 
 
-def test_nothing_told_is_remembered_too(tmp_path: Path) -> None:
-    replies = iter([""])
-    remembered = Remembered("chat:x", RewritingModel(lambda _: next(replies)), tmp_path / "ledger.sqlite")
+def test_a_term_of_a_glossary_is_replaced_where_it_stands_alone(tmp_path: Path) -> None:
+    """The longest counts, and backslashes are words."""
+    (tmp_path / "terms.json").write_text(json.dumps({"molt": ["shedding"], "eclipse molt": [r"a \1 duck"]}))
 
-    assert remembered("a frog") == remembered("a frog") == []
-
-
-def test_a_term_of_a_glossary_is_replaced_where_it_stands_alone() -> None:
     assert AXANTHISM("Axanthism by a pond") == ["a blue frog by a pond", "a frog without yellow by a pond"]
     assert AXANTHISM("axanthisms") == []
-
-
-def test_the_longest_term_counts_and_backslashes_are_words() -> None:
-    glossary = Glossary({"molt": ["shedding"], "eclipse molt": [r"a \1 duck"]})
-
-    assert glossary("eclipse molt") == [r"a \1 duck"]
+    assert read_glossary(tmp_path / "terms.json")("eclipse molt") == [r"a \1 duck"]
 
 
 @pytest.mark.parametrize("wrong", ["[]", '{"a": "b"}', '{"a": []}', '{"a": [1]}', '{"": ["b"]}', '{"a": [" "]}'])
@@ -87,15 +75,8 @@ def test_what_is_no_glossary_is_one_sentence(tmp_path: Path, wrong: str) -> None
     path = tmp_path / "terms.json"
     path.write_text(wrong)
 
-    with pytest.raises(UsageError, match=r"terms.json: is no table of terms; write .*axanthism"):
+    with pytest.raises(UsageError, match=r"terms.json: .*axanthism"):
         read_glossary(path)
-
-
-def test_a_glossary_is_read_from_json(tmp_path: Path) -> None:
-    path = tmp_path / "terms.json"
-    path.write_text(json.dumps({"axanthism": ["a blue frog"]}))
-
-    assert read_glossary(path)("axanthism") == ["a blue frog"]
 
 
 def test_in_one_query_wordings_share_the_weight() -> None:
