@@ -90,9 +90,6 @@ def test_vectors_of_the_network_with_more_outputs_are_the_same_to_the_last_bit(s
     np.testing.assert_allclose(cells.mean((2, 3)), features, atol=1e-5)
 
 
-# -- vision transformers ----------------------------------------------------------------------------------------
-
-
 def of_hub(kind: str, folder: Path) -> Any:
     return rooms.load("encoders", f"hf:{getattr(tiny_models, kind)(folder)}", device="cpu")
 

@@ -115,7 +115,6 @@ def test_a_half_fetched_model_is_not_taken_for_whole(tmp_path: Path, hub_cache: 
 
 
 def test_missing_weights_are_refused(tmp_path: Path, folders: dict[str, Path]) -> None:
-    """The library would start them at random and only warn."""
     from safetensors.torch import load_file, save_file
 
     copy = shutil.copytree(folders["clip"], tmp_path / "copy")
@@ -128,7 +127,6 @@ def test_missing_weights_are_refused(tmp_path: Path, folders: dict[str, Path]) -
 
 
 def test_a_model_without_a_text_half_is_refused(tmp_path: Path) -> None:
-    """DINO sees and does not read."""
     size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28, "patch_size": 14}
     transformers.Dinov2Model(transformers.Dinov2Config(**size)).save_pretrained(tmp_path)
 
@@ -137,7 +135,6 @@ def test_a_model_without_a_text_half_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_model_is_told_so(tmp_path: Path) -> None:
-    """An empty folder, and one whose weights have no configuration."""
     with raises(EyespotError):
         load(tmp_path)
 
@@ -153,7 +150,6 @@ def test_a_name_that_is_no_name_is_refused(spec: str) -> None:
 
 
 def test_a_pickle_with_code_is_not_run(tmp_path: Path, folders: dict[str, Path]) -> None:
-    """Old checkpoints are pickles; only weights are read from them."""
     copy = shutil.copytree(folders["clip"], tmp_path / "copy")
     (copy / "model.safetensors").unlink()
     torch.save({"logit_scale": tiny_models.Bomb(tmp_path / "crater")}, copy / "pytorch_model.bin")
@@ -179,7 +175,6 @@ def test_a_device_that_is_not_there_is_told_with_those_that_are() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 5), st.integers(0, 99))
 def test_packed_patches_unpack_to_themselves(height: int, width: int, padding: int, seed: int) -> None:
-    """One array per picture loses nothing of the three that the model takes."""
     from eyespot.encoders.hf import packed, unpacked
 
     patches = height * width + padding

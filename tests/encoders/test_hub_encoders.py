@@ -46,7 +46,6 @@ def sentences(specs: Sequence[str], env: dict[str, str]) -> list[str]:
 
 
 def test_importing_an_encoder_imports_none_of_its_libraries(child_env: dict[str, str]) -> None:
-    """They cost seconds, so they wait for `load`."""
     heavy = "{'torch', 'torchvision', 'transformers', 'open_clip', 'huggingface_hub', 'onnxruntime', 'tokenizers'}"
     modules = ", ".join(f"eyespot.encoders.{name}" for name in ("hf", "open_clip", "wildclip", "onnx"))
 
@@ -71,7 +70,6 @@ def test_without_the_hub_there_is_one_sentence_and_no_noise(offline: str, child_
 
 @pytest.mark.long
 def test_what_the_hub_answers_is_told(child_env: dict[str, str]) -> None:
-    """A hub that is there and has no such thing, or does not hand it out."""
     pytest.importorskip("torch")
     pytest.importorskip("huggingface_hub")
     specs = [f"hf:eyespot/{code}" for code in CODES]

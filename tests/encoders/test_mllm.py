@@ -73,9 +73,6 @@ def close(one: Any, other: Any) -> bool:
     return bool(np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-5)
 
 
-# -- the same as the library's ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", CHATTING)
 def test_a_picture_and_words_are_one_message_and_so_is_each_alone(name: str, encoders: dict[str, Any]) -> None:
     encoder, picture = encoders[name], tiny_models.pictures()[0]
@@ -155,9 +152,6 @@ def test_reasoning_ends_at_its_token_or_gets_it(ids: list[int]) -> None:
     assert found[:-1] == (ids[: ids.index(7)] if 7 in ids else [one for one in ids if one not in (8, 9)])
 
 
-# -- promises -----------------------------------------------------------------------------------------------
-
-
 def test_a_batch_gives_what_each_gives_alone(family: str, encoders: dict[str, Any]) -> None:
     """Pictures of other shapes and texts of other lengths are neighbours, padded in front or behind."""
     encoder = encoders[family]
@@ -205,9 +199,6 @@ def test_a_search_reads_picture_and_words_together(encoders: dict[str, Any], tmp
     assert close(vectors[2], added / np.linalg.norm(added))
 
 
-# -- pictures -----------------------------------------------------------------------------------------------
-
-
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 9))
 def test_a_packed_picture_unpacks_to_itself(width: int, height: int, seed: int) -> None:
     """But for black edges around what is narrower than a twentieth of its length."""
@@ -236,9 +227,6 @@ def test_a_picture_costs_no_more_than_others(size: tuple[int, int], encoders: di
     assert encoder.encode_pixels(row[None]).shape == (1, encoder.space.dim)
 
 
-# -- adapters -----------------------------------------------------------------------------------------------
-
-
 def test_an_adapter_is_added_to_the_weights_of_its_base(folders: dict[str, Path], tmp_path: Path) -> None:
     """Named as older versions of the library named the same layers; a DoRA also gives each row its length."""
     base = load(folders["qwen2_vl"])
@@ -261,9 +249,6 @@ def test_an_adapter_of_another_model_is_refused(folders: dict[str, Path], tmp_pa
         load(tmp_path / "lora")
 
 
-# -- which family, and what it is told ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["phi3_v", "phi4mm", "clip"])
 def test_a_kind_that_cannot_embed_is_refused_with_the_way_out(kind: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
@@ -274,7 +259,6 @@ def test_a_kind_that_cannot_embed_is_refused_with_the_way_out(kind: str, tmp_pat
 
 
 def test_a_file_beside_the_weights_gives_other_words(folders: dict[str, Path], tmp_path: Path) -> None:
-    """And so another space, though the weights are the same."""
     first, copy = load(folders["qwen2_vl"]), shutil.copytree(folders["qwen2_vl"], tmp_path / "copy")
     (copy / "eyespot.toml").write_text('[instructions]\npicture = "Say what is here:"\n')
 
@@ -305,7 +289,6 @@ def test_a_wrong_file_is_told(text: str, folders: dict[str, Path], tmp_path: Pat
 
 
 def test_missing_weights_are_refused(folders: dict[str, Path], tmp_path: Path) -> None:
-    """The library would start them at random and only warn."""
     from safetensors.torch import load_file, save_file
 
     copy = shutil.copytree(folders["qwen2_vl"], tmp_path / "copy")

@@ -52,7 +52,6 @@ def exported(clip: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(exported: Path, tmp_path: Path) -> Path:
-    """A copy to spoil."""
     return shutil.copytree(exported, tmp_path / "model")
 
 
@@ -80,7 +79,6 @@ def test_vectors_equal_those_of_the_model_exported(clip: Path, exported: Path) -
 
 
 def test_padding_to_the_longest_gives_the_same_vectors(exported: Path, folder: Path) -> None:
-    """With a mask, padding is only a matter of speed."""
     rewritten(folder, "length = 32", 'length = 32\npadding = "longest"')
 
     np.testing.assert_allclose(load(folder).encode_texts(TEXTS), load(exported).encode_texts(TEXTS), atol=1e-5)
@@ -88,7 +86,6 @@ def test_padding_to_the_longest_gives_the_same_vectors(exported: Path, folder: P
 
 @pytest.mark.parametrize("lower", [False, True])
 def test_lower_case_is_a_setting(folder: Path, lower: bool) -> None:
-    """Off, case counts; on, it does not."""
     rewritten(folder, "length = 32", f"length = 32\nlower_case = {str(lower).lower()}")
 
     upper, plain = load(folder).encode_texts(["HERON", "heron"])
@@ -108,7 +105,6 @@ def test_any_change_is_another_space(folder: Path) -> None:
 
 
 def test_the_towers_open_when_they_are_used(folder: Path) -> None:
-    """A text search does not pay for the image tower."""
     encoder = load(folder)
     (folder / "image.onnx").write_bytes(b"no model")
 
@@ -131,7 +127,6 @@ def test_settings_cannot_name_files_elsewhere(folder: Path, key: str, name: str)
 
 @pytest.mark.parametrize("name", ["image.onnx", "text.onnx", "tokenizer.json", "eyespot.toml"])
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
-    """At load, before anything is opened."""
     (folder / name).unlink()
 
     with raises(UsageError):
@@ -161,7 +156,6 @@ def test_settings_that_do_not_fit_are_told(folder: Path, old: str, new: str) -> 
 
 
 def test_pictures_of_the_wrong_size_fail_in_one_sentence(folder: Path) -> None:
-    """onnxruntime's report runs over lines."""
     encoder = load(rewritten(folder, "size = 32", "size = 40"))
 
     with pytest.raises(EyespotError, match=r"image\.onnx failed: [^\n]*$"):
@@ -169,7 +163,6 @@ def test_pictures_of_the_wrong_size_fail_in_one_sentence(folder: Path) -> None:
 
 
 def test_the_settings_in_the_documentation_are_whole_and_right(tmp_path: Path) -> None:
-    """Every line that there is, and the default where the page says so."""
     from eyespot.encoders.onnx import ImageSettings, OnnxSettings, TextSettings, read_settings
 
     page = (Path(__file__).resolve().parents[2] / "docs" / "encoders.md").read_text("utf-8")
@@ -192,7 +185,6 @@ def test_the_weakest_match_is_the_floor_of_the_settings(folder: Path) -> None:
 
 
 def test_a_vocabulary_with_gaps_has_a_caveat(folder: Path) -> None:
-    """A byte-level vocabulary knows everything; one of words does not."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     assert load(folder).caveat("серая цапля") is None
@@ -207,7 +199,6 @@ def test_a_vocabulary_with_gaps_has_a_caveat(folder: Path) -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 90), st.integers(1, 90), st.integers(1, 40))
 def test_the_shortest_side_is_fitted_as_torchvision_does(width: int, height: int, size: int) -> None:
-    """Same sides, same offsets, so the same pixels."""
     pytest.importorskip("torch")
     transforms = pytest.importorskip("torchvision.transforms")
     from eyespot.encoders.onnx import ImageSettings, fitted

@@ -76,7 +76,6 @@ def test_only_siglip_has_a_match_floor(architecture: str, weights: Path) -> None
 
 
 def test_other_weights_are_another_space(architecture: str, weights: Path, tmp_path: Path) -> None:
-    """A copy has the weights' digest, a model of another seed has not."""
     copy = shutil.copy(weights, tmp_path / "copy.pt")
     other = tiny_models.open_clip_weights(tmp_path / "other.pt", architecture, seed=1)
     first = load(architecture, weights).space
@@ -86,7 +85,6 @@ def test_other_weights_are_another_space(architecture: str, weights: Path, tmp_p
 
 
 def test_configurations_come_from_a_folder_too(configs: Path, tmp_path: Path) -> None:
-    """An architecture that open_clip does not know, by the option `configs`."""
     (tmp_path / "tiny-other.json").write_text(json.dumps({**tiny_models.clip_config(), "embed_dim": 24}))
     open_clip.add_model_config(tmp_path / "tiny-other.json")
     weights = tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-other")
@@ -159,14 +157,10 @@ def test_a_wrong_name_is_told_the_right_ones(configs: Path, spec: str, found: st
 
 
 def test_weights_of_another_architecture_are_told_in_one_line(configs: Path, tmp_path: Path) -> None:
-    """torch's list of keys runs over pages."""
     file = tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-siglip")
 
     with pytest.raises(EyespotError, match=r"^could not load open_clip:tiny-clip/[^\n]*$"):
         load("tiny-clip", file)
-
-
-# -- wildclip -----------------------------------------------------------------------------------------------
 
 
 def wildclip(file: Path) -> Any:
@@ -192,7 +186,6 @@ def of_openai(state: dict[str, Any]) -> dict[str, Any]:
 def test_a_fine_tuned_clip_equals_the_library_with_these_weights(
     wrap: Callable[[dict[str, Any]], dict[str, Any]], configs: Path, tmp_path: Path
 ) -> None:
-    """However the state dict was wrapped."""
     file = tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-clip", seed=3)
     state = torch.load(file, weights_only=True)
     if wrap is of_openai:
@@ -217,7 +210,6 @@ def test_weights_that_do_not_fit_are_named(configs: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("family", ["open_clip", "wildclip"])
 def test_a_checkpoint_with_code_is_not_run(family: str, configs: Path, tmp_path: Path) -> None:
-    """Only weights are read from a pickle."""
     torch.save({"state_dict": {"logit_scale": tiny_models.Bomb(tmp_path / "crater")}}, tmp_path / "evil.pth")
     load_evil = wildclip if family == "wildclip" else lambda file: load("tiny-clip", file)
 

@@ -199,7 +199,6 @@ def test_without_an_address_nothing_leaves_even_with_a_key(url: str | None, monk
 
 
 def test_a_server_that_is_away_is_told_in_one_sentence() -> None:
-    """At once, and when it goes away in between."""
     with served.serving() as server:
         encoder = load(server)
     for attempt in (lambda: load(server), lambda: encoder.encode_texts(["a heron"] * 20)):
@@ -317,7 +316,6 @@ LATER = {"other length": served.answer([1.0] * 5), "too long": error(400, "too l
 
 @pytest.mark.parametrize("name", [*BAD, *LATER])
 def test_an_answer_that_is_none_is_told_in_one_sentence(name: str, server: Double) -> None:
-    """As the first answer, and as a later one."""
     encoder = load(server)
     server.script = [(BAD | LATER)[name]]
 
@@ -404,7 +402,6 @@ def test_a_server_that_cannot_embed_is_told_at_once_with_the_way_out(served_as: 
 
 
 def picky(seen: Seen) -> Response:
-    """No green pictures."""
     shown = served.picture_of(seen)
     if shown is not None and shown.getpixel((0, 0))[1] > 200:  # type: ignore[index,operator]
         return error(400, "too many tokens")

@@ -42,9 +42,6 @@ def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (unit(a) * unit(b)).sum(1)
 
 
-# -- vectors ----------------------------------------------------------------------------------------------------
-
-
 def test_the_networks_agree_with_the_torch_originals(starter: Starter, reference: dict[str, np.ndarray]) -> None:
     features, logits = starter.images.run(None, {"pixels": drawn_pictures()})
     assert cosines(features, reference["features"]).min() > 0.9999
@@ -94,9 +91,6 @@ def test_a_mirrored_picture_is_nearer_than_another(starter: Starter) -> None:
     vectors = starter.encode_pixels(np.concatenate([drawn_pictures(), drawn_pictures()[:, :, ::-1]]))
     scores = vectors[4:] @ vectors[:4].T
     assert (scores.argmax(1) == np.arange(4)).all()
-
-
-# -- words ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -160,9 +154,6 @@ def test_what_is_no_english_is_named_as_such(starter: Starter, texts: str, kind:
     assert {text: kind_of(starter.caveat(text)) for text in listed} == dict.fromkeys(listed, kind)
 
 
-# -- doubt ------------------------------------------------------------------------------------------------------
-
-
 def test_an_ideal_picture_of_a_class_is_a_match_for_its_name(starter: Starter) -> None:
     names = (DATA / "classes.txt").read_text().splitlines()[::61]
     best = (starter.encode_texts(names) @ starter.ideal_pictures.T).max(1)
@@ -186,9 +177,6 @@ def test_doubt_asks_for_a_share_and_a_lead_whatever_the_scale(scores: list[float
 def test_a_noun_with_a_class_of_its_own_must_score_more_than_a_long_text(starter: Starter) -> None:
     piano, caption = map(starter.weakest_match, ("piano", "two dogs run across the wet grass near a lake"))
     assert piano > caption + 0.05
-
-
-# -- the package ------------------------------------------------------------------------------------------------
 
 
 def test_the_manifest_names_the_files_that_are_there(starter: Starter) -> None:
@@ -222,9 +210,6 @@ def test_threads_are_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv("EYESPOT_THREADS", nonsense)
         with pytest.raises(UsageError, match="EYESPOT_THREADS"):
             threads()
-
-
-# -- real photos ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -67,8 +67,6 @@ def test_a_wrong_key_ends_the_run(picture: list[Path]) -> None:
 
 
 class Count(pydantic.BaseModel):
-    """How many there are."""
-
     herons: int
 
 

@@ -144,9 +144,6 @@ def test_an_answer_is_on_the_disk_before_it_is_handed_on(ledger: Judgements) -> 
     assert seen == [("a", "a"), ("b", "ab"), ("c", "abc")]
 
 
-# -- what ends it -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("width", [1, 3, 8])
 def test_a_spent_budget_keeps_all_answers_and_the_rest_is_asked_later(ledger: Judgements, width: int) -> None:
     judge, later = Scripted(width=width, budget=Budget(calls=4)), Scripted()
@@ -208,9 +205,6 @@ def test_an_error_of_the_judge_reaches_the_caller_with_what_came_before_kept(led
     assert ledger_images(ledger) == "ab"
 
 
-# -- before and after -------------------------------------------------------------------------------------------
-
-
 def test_what_would_be_asked_is_told_without_asking(ledger: Judgements) -> None:
     judge = Scripted()
     list(ask(Scripted(), pairs("a"), ledger))
@@ -221,7 +215,6 @@ def test_what_would_be_asked_is_told_without_asking(ledger: Judgements) -> None:
 
 
 def test_a_round_is_told_in_one_line() -> None:
-    """A judge on this machine costs nothing."""
     check_wording(str(JudgeStats(1412, 88, 3, 1, Spent(90, 70_000, 112, 0.135))))
     check_wording(str(JudgeStats(2, 3)))
 

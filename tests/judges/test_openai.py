@@ -608,8 +608,6 @@ def test_a_picture_that_cannot_be_read_fails_alone_and_asks_nothing(pictures: li
 
 
 class Sighting(pydantic.BaseModel):
-    """What an answer with a form may look like."""
-
     species: str
     count: int
 

@@ -26,8 +26,6 @@ print([answer.verdict.probability for answer in rooms.load("judges", "person:ada
 
 
 class Typing:
-    """Somebody who types these lines and keeps what was shown."""
-
     def __init__(self, *lines: str) -> None:
         self.lines, self.shown = list(lines), []
 

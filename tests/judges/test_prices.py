@@ -15,7 +15,6 @@ MINE = '["mine-1"]\ninput = 3\noutput = 15\ndate = 2026-11-20\n'
 
 @pytest.fixture(autouse=True)
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's own folder of settings, empty."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "config" / "eyespot").mkdir(parents=True)
     return tmp_path / "config" / "eyespot"
@@ -86,7 +85,6 @@ def test_what_is_wrong_with_a_table_is_said(table: Path, text: str | None) -> No
 
 
 def test_what_a_thousand_pictures_would_come_to(table: Path) -> None:
-    """Without a price the tokens are still told."""
     spent = estimate(1000, read_prices(table).of("mine-1"), Tokens(picture=900, words=100, answer=2))
 
     assert spent == Spent(1000, 1_000_000, 2000, pytest.approx(3 + 0.03))

@@ -51,8 +51,6 @@ def thinker(seen: Seen) -> Response:
     return CUT_OFF if body["max_completion_tokens"] < 16 else chat("Yes")
 
 
-# -- one parameter ------------------------------------------------------------------------------------------------
-
 OPENROUTER = {"raw": '{"error": {"message": "Unsupported parameter", "param": "temperature"}}', "provider_name": "x"}
 GEMINI = [{"error": {"code": 400, "message": "Logprobs is not enabled for models/gemini-2.5-pro", "status": "INVALID"}}]
 REFUSALS = [
@@ -134,19 +132,12 @@ def test_a_limit_that_one_question_passes_fails_that_question_alone(pictures: li
     assert "too large" in first.failure and second.verdict is not None
 
 
-# -- what is no refusal of a parameter ------------------------------------------------------------------------------
-
-
 def test_a_field_that_nobody_may_leave_out_ends_the_run_with_its_name() -> None:
-    """It is the user's own."""
     refusal = complaint(400, "Unknown parameter: 'reasoning_effort'.", param="reasoning_effort")
     with Double(then=refusal) as server, raises(EyespotError):
         ask_server(server, reasoning_effort="none")
 
     assert len(server.seen) == 1
-
-
-# -- what the ledger says ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("then", "without"), [(thinker, "said 'Yes'; asked without temperature 0"), (YES, "")])
@@ -155,9 +146,6 @@ def test_a_verdict_says_without_what_it_was_asked(then: Any, without: str, pictu
         answer = only_answer(judge_of(server), pictures[:1])
 
     assert answer.verdict is not None and answer.verdict.reason == without
-
-
-# -- models that think before they answer --------------------------------------------------------------------------
 
 
 def thoughtful(seen: Seen) -> Response:

@@ -112,9 +112,6 @@ def test_a_local_model_is_read_by_the_token_that_the_code_names(clone: Path) -> 
     assert answer_tokens(Words(), wording(f"inquire:{clone}", "transformers:small/x")) == ([2], [4])
 
 
-# -- through an endpoint --------------------------------------------------------------------------------------
-
-
 def judged(clone: Path, server: Double) -> Answer:
     words = wording(f"inquire:{clone}", "openai:gpt-4o")
     judge = judge_of(server, model="gpt-4o", key="k", wording=words)

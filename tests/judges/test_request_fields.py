@@ -83,9 +83,6 @@ def test_what_is_no_object_of_fields_is_refused(text: str) -> None:
         request_fields(text)
 
 
-# -- on the command line -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_a_search_sends_them_and_asks_anew_for_others(tmp_path: Path) -> None:
     line = ["search", "a heron", "-g", make_gallery(tmp_path, 2), "--rerank", "openai:tiny"]

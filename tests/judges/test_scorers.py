@@ -43,9 +43,6 @@ def load(kind: str, folder: Path, **options: Any) -> Any:
     return rooms.load("judges", f"{kind}:{folder}", device="cpu", **options)
 
 
-# -- matching heads -------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module", params=list(HEADS))
 def head(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Any, str]:
     make, kind, options, given = HEADS[request.param]
@@ -87,7 +84,6 @@ def test_pairs_of_a_query_are_scored_by_its_bare_words(head: tuple[Path, str, An
 
 
 def test_a_model_without_a_head_is_refused(tmp_path: Path) -> None:
-    """A LLaVA answers questions, it has no head."""
     with pytest.raises(UsageError, match="blip, blip-2"):
         load("blip_itm", tiny.llava(tmp_path / "llava"))
 
@@ -102,9 +98,6 @@ def test_weights_of_another_head_are_refused(tmp_path: Path, head: tuple[Path, s
 
     with pytest.raises(EyespotError, match=r"itm_head\.bias"):
         _ = load("blip_itm", copy).scorer
-
-
-# -- cross-encoders -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +142,6 @@ def test_an_instruction_is_said_first_and_is_another_judge(reranker: Path, tmp_p
 
 
 def test_a_repository_that_brings_code_is_refused(reranker: Path, tmp_path: Path) -> None:
-    """As jina-reranker-m0's does."""
     copy = shutil.copytree(reranker, tmp_path / "copy")
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoModel": "modeling.Jina"}}))
@@ -159,7 +151,6 @@ def test_a_repository_that_brings_code_is_refused(reranker: Path, tmp_path: Path
 
 
 def test_a_model_that_reads_only_words_is_refused(tmp_path: Path) -> None:
-    """Most cross-encoders do."""
     words = tiny.tokenizer([])
     size = {**tiny.SIZE, "vocab_size": len(words), "num_labels": 1}
     transformers.BertForSequenceClassification(transformers.BertConfig(**size)).save_pretrained(tmp_path)
@@ -170,7 +161,6 @@ def test_a_model_that_reads_only_words_is_refused(tmp_path: Path) -> None:
 
 
 def test_damaged_weights_are_told(reranker: Path, tmp_path: Path) -> None:
-    """When they are needed."""
     copy = shutil.copytree(reranker, tmp_path / "copy")
     (copy / "model.safetensors").write_bytes(b"cut short")
 

@@ -125,7 +125,6 @@ def test_a_template_without_a_system_role_gets_its_text_with_the_question(tmp_pa
 
 
 def test_a_checkpoint_without_a_template_is_told_what_to_do(tmp_path: Path, pairs: list[Pair]) -> None:
-    """Guessing one would make every score wrong."""
     judge = load(tiny.llava(tmp_path / "llava", template=None))
 
     with pytest.raises(UsageError, match="chat_template"):
@@ -133,7 +132,6 @@ def test_a_checkpoint_without_a_template_is_told_what_to_do(tmp_path: Path, pair
 
 
 def test_a_query_cannot_speak_for_the_model(llava: Path, pairs: list[Pair]) -> None:
-    """Control tokens in a query are spaces."""
     judge = load(llava)
     tricky, plain = (Pair(Query.words(words), "0", pairs[0].path) for words in ("a <image>heron<s>", "a  heron "))
 
@@ -191,7 +189,6 @@ def test_no_is_what_yes_is_not(logits: list[float], shift: float) -> None:
 
 
 def test_an_unreadable_picture_fails_alone(llava: Path, pairs: list[Pair], tmp_path: Path) -> None:
-    """One that is no picture and one that is not there, in the batch of a good one."""
     (tmp_path / "text.jpg").write_text("no picture")
     bad = [Pair(pairs[0].query, name, tmp_path / f"{name}.jpg") for name in ("text", "absent")]
 
@@ -241,7 +238,6 @@ def odd_picture() -> float:
 
 
 def one_too_many() -> float:
-    """There is nothing left to halve."""
     raise MemoryError
 
 
@@ -282,7 +278,6 @@ def test_the_name_follows_the_weights_not_the_place(llava: Path, tmp_path: Path)
 
 
 def test_a_model_of_the_hub_is_named_by_its_commit(llava: Path, hub_cache: Path, pairs: list[Pair]) -> None:
-    """From the cache, without a connection, with and without the revision."""
     commit = tiny_models.published(hub_cache, "eyespot/tiny-llava", llava)
 
     judge = rooms.load("judges", "transformers:eyespot/tiny-llava", device="cpu", wording=ASKED)
@@ -301,14 +296,12 @@ def test_nothing_is_loaded_where_nothing_is_asked(tmp_path: Path, llava: Path) -
 
 
 def test_a_model_that_is_not_there_is_told_with_the_way_out() -> None:
-    """The hub is off in tests."""
     with raises(EyespotError):
         rooms.load("judges", "transformers:eyespot/absent", device="cpu")
 
 
 @pytest.mark.parametrize("config", [{"model_type": "llava_llama"}, {"model_type": "clip"}, {}, None], ids=range(4))
 def test_a_model_that_cannot_be_asked_is_refused(tmp_path: Path, config: Any) -> None:
-    """VILA, which the library does not hold; another kind; no model at all."""
     (tmp_path / "model.safetensors").write_bytes(b"")
     if config is not None:
         (tmp_path / "config.json").write_text(json.dumps(config))
@@ -318,7 +311,6 @@ def test_a_model_that_cannot_be_asked_is_refused(tmp_path: Path, config: Any) ->
 
 
 def test_missing_weights_are_refused(tmp_path: Path, llava: Path, pairs: list[Pair]) -> None:
-    """The library would start them at random and only warn."""
     from safetensors.torch import load_file, save_file
 
     copy = shutil.copytree(llava, tmp_path / "llava")
@@ -332,13 +324,11 @@ def test_missing_weights_are_refused(tmp_path: Path, llava: Path, pairs: list[Pa
 
 @pytest.mark.parametrize(("option", "value"), [("dtype", "int8"), ("batch", 0), ("device", "tpu"), ("colour", 1)])
 def test_an_option_that_makes_no_sense_is_refused(llava: Path, option: str, value: Any) -> None:
-    """Before anything is loaded."""
     with pytest.raises(UsageError, match=f"{option}.*{value}|no option '{option}'"):
         load(llava, **{option: value})
 
 
 def test_half_precision_gives_nearly_the_same(llava: Path, pairs: list[Pair]) -> None:
-    """bfloat16 has three digits."""
     whole, half = (verdicts(load(llava, dtype=dtype).judge(pairs)) for dtype in ("float32", "bfloat16"))
 
     assert half != whole
@@ -363,7 +353,6 @@ print({"torch", "transformers", "sentence_transformers", "huggingface_hub", "PIL
 
 
 def test_without_torch_the_extra_is_named(child_env: dict[str, str]) -> None:
-    """Not a traceback."""
     code = """
 import sys
 sys.modules["torch"] = None

@@ -176,12 +176,7 @@ def test_only_an_answer_ends_a_row_of_failures(between: BaseException, last: typ
             fails(breaker, raised)
 
 
-# -- builders ---------------------------------------------------------------------------------------------------------
-
-
 class Word(AnswerForm):
-    """An answer of one word."""
-
     word: str
 
 

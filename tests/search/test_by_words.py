@@ -52,9 +52,6 @@ def names(run: Run, first: int = 30) -> list[str]:
     return [Path(run.facts[hit.image]["path"]).stem for hit in run["q"][:first]]
 
 
-# -- by hand --------------------------------------------------------------------------------------------------
-
-
 def test_words_alone_rank_by_the_share_of_the_query_that_a_photo_bears(collection: Collection) -> None:
     run = searched(collection, "ardea cocoi", by="words")
 
@@ -126,9 +123,6 @@ def test_words_need_a_first_stage_of_their_own(collection: Collection) -> None:
     assert ByWords.of(collection, 3)([Query.words("thula")])["q"]
 
 
-# -- laws -----------------------------------------------------------------------------------------------------
-
-
 @LAW
 @given(words=WORDS)
 def test_a_query_whose_words_stand_nowhere_is_ranked_as_by_look(collection: Collection, words: list[str]) -> None:
@@ -171,9 +165,6 @@ def test_the_order_of_words_does_not_matter(collection: Collection, order: list[
     one = searched(collection, " ".join(order), by="words")
 
     assert one["q"] == searched(collection, "ardea alba stripes", by="words")["q"]
-
-
-# -- labels teach ---------------------------------------------------------------------------------------------
 
 
 def unit(rows: object) -> np.ndarray:

@@ -48,9 +48,6 @@ def coverage(queries: list[np.ndarray], seeds: int, judge: Accuracy) -> float:
     return float(np.mean(held))
 
 
-# -- the sample -------------------------------------------------------------------------------------------------
-
-
 @settings(max_examples=examples(50), deadline=None)
 @given(hits=st.integers(1, 3000), verdicts=st.integers(1, 80), seed=st.integers(0, 9))
 def test_a_plan_has_as_many_hits_as_asked_from_every_stratum(hits: int, verdicts: int, seed: int) -> None:
@@ -86,9 +83,6 @@ def test_a_corrected_verdict_of_an_erring_judge_is_right_on_average() -> None:
     yes, no = Accuracy(0.9, 0.8).corrected(np.array([1.0, 0.0]))
 
     assert (0.9 * yes + 0.1 * no, 0.2 * yes + 0.8 * no) == pytest.approx((1, 0))
-
-
-# -- the curve --------------------------------------------------------------------------------------------------
 
 
 def test_the_posterior_is_that_of_all_paths_summed_up() -> None:
@@ -174,9 +168,6 @@ def test_an_accuracy_measured_on_few_pictures_says_less() -> None:
     assert widths[1] > 1.2 * widths[0]
 
 
-# -- what to show, and what to judge next -----------------------------------------------------------------------
-
-
 def test_the_cut_is_the_last_rank_with_the_precision_asked_for() -> None:
     curve = calibrated((np.arange(1000) < 40).astype(int), 60)
     cut = curve.likely(0.6)
@@ -215,9 +206,6 @@ def test_verdicts_where_the_curve_is_uncertain_narrow_the_count() -> None:
     assert narrowed.low <= 50 <= narrowed.high
 
 
-# -- honesty ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("judge", [Accuracy(), ERRING], ids=["right", "erring"])
 def test_intervals_on_labelled_queries_hold_the_truth(judge: Accuracy) -> None:
     assert 0.92 <= coverage(labelled(), 1, judge) <= 1
@@ -244,9 +232,6 @@ def test_relevant_pictures_far_down_are_not_ruled_out() -> None:
     assert coverage([labels], 12, Accuracy()) >= 0.9
 
 
-# -- reliability ------------------------------------------------------------------------------------------------
-
-
 def test_a_reliability_diagram_by_hand() -> None:
     table = reliability([0.1, 0.15, 0.8, 1.0], [0, 1, 1, 1], bins=2)
 
@@ -266,9 +251,6 @@ def test_probabilities_of_hits_without_a_verdict_come_true() -> None:
         labels.append(truth[hidden])
 
     assert reliability(np.concatenate(predicted), np.concatenate(labels)).error < 0.06
-
-
-# -- what cannot be ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,6 @@ def test_what_is_wrong_is_told(view: View, tmp_path: Path, captions: str) -> Non
         list(said_in(view, captions if captions == "colour" else f"{tmp_path}/{captions}"))
 
 
-# -- asked with a picture -----------------------------------------------------------------------------------
-
-
 def test_a_text_may_ask_with_a_picture(view: View, tmp_path: Path) -> None:
     """It is embedded as a search by both is; a picture that is not there takes its text along."""
     encoder = rooms.load("encoders", "starter")

@@ -93,7 +93,6 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def look(url: str, ledger: Judgements, photos: Path, calls: int | None = None, workers: int = WORKERS) -> Run:
-    """All queries over all pictures, re-ranked."""
     run = run_of(sorted(photos.iterdir()), *(query.id for query in QUERIES))
     how = {"url": url, "workers": workers, "first_rest": 0.001, "timeout": 0.5, "budget": Budget(calls=calls)}
     return JudgeRerank(rooms.load("judges", "openai:tiny", **how), ledger)(QUERIES, run)
@@ -150,7 +149,6 @@ def test_runs_that_budgets_cut_pay_for_no_answer_twice(seed: int, photos: Path, 
 @pytest.mark.long
 @pytest.mark.parametrize(("kills", "seed"), [(4, 2), pytest.param(20, 1, marks=pytest.mark.slow)])
 def test_runs_that_are_killed_lose_only_what_was_under_way(kills: int, seed: int, photos: Path, tmp_path: Path) -> None:
-    """Between the kills the server changes its mood."""
     place, moody, chance = tmp_path / "ledger.sqlite", Moody(kills, trouble=0.4), random.Random(seed)
     with Double(then=moody) as server:
         for _ in range(kills):

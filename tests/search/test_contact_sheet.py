@@ -64,9 +64,6 @@ def panels() -> list[SheetPanel]:
     return [SheetPanel("a door", "a note", found, jpeg(BLUE)), SheetPanel("a unicorn")]
 
 
-# -- HTML ---------------------------------------------------------------------------------------------------
-
-
 def test_the_page_shows_every_panel_and_tile(panels: list[SheetPanel]) -> None:
     page = Page(as_html("My searches", panels, "eyespot 0.1"))
     assert page.texts["h1"] == ["My searches"]
@@ -111,9 +108,6 @@ def test_no_text_breaks_the_page(text: str) -> None:
 def test_names_cannot_be_turned_around_and_odd_bytes_show_as_marks() -> None:
     page = Page(as_html("x", [SheetPanel("cat\u202egpj.exe\nand caf\udce9")]))
     assert page.texts["h2"] == ["catgpj.exe and caf?"]
-
-
-# -- PNG ----------------------------------------------------------------------------------------------------
 
 
 def pixels(png: bytes) -> NDArray[np.uint8]:
@@ -169,9 +163,6 @@ def test_an_accent_is_drawn_or_left_out_but_never_a_box() -> None:
 def test_any_title_can_be_drawn(width: int, title: str) -> None:
     sheet = pixels(as_png(title, [SheetPanel(title, title, [Tile(None, 1, 0.5, title, title)])], width))
     assert sheet.shape[1] == max(width, 320)
-
-
-# -- in a browser -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

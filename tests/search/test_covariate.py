@@ -98,9 +98,6 @@ def test_hits_that_a_model_did_not_look_at_are_left_to_the_verdicts() -> None:
     assert found.curve.probability[unseen].min() > 0.1 and found.curve.probability[unseen].max() < 0.6
 
 
-# -- through the ledger -----------------------------------------------------------------------------------------
-
-
 def answered(ledger: Judgements, judge: str, relevant: int, hits: int = 300) -> None:
     """A model says 0.9 of the first hits and 0.1 of the others."""
     digest = query_digest(HERON)

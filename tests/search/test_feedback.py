@@ -42,9 +42,6 @@ def judge(ledger: Path, image: str, verdict: Verdict | None, who: str = "person:
         judgements.record([Judgement(digest, image, who, prompt, verdict, failure, at=time.time())])
 
 
-# -- the search -------------------------------------------------------------------------------------------------
-
-
 def test_a_yes_comes_first_and_the_header_says_what_moved_the_run(collection: Collection) -> None:
     last = images(collection.search("stripes", k=24))[-1]
 
@@ -126,9 +123,6 @@ def test_a_moved_vector_is_of_unit_length_whatever_was_judged(
 
     assert made.dtype == np.float32
     assert np.linalg.norm(made) == pytest.approx(1, abs=1e-4)
-
-
-# -- the record -------------------------------------------------------------------------------------------------
 
 
 def test_the_record_of_a_query_is_that_of_its_words(collection: Collection, tmp_path: Path) -> None:

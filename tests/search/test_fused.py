@@ -35,9 +35,6 @@ LAW = settings(max_examples=examples(50), deadline=None)
 FUSIONS = st.builds(Fusion, st.sampled_from(["rrf", "combsum", "combmnz"]), st.sampled_from(["min-max", "z"]))
 
 
-# -- by hand ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("fusion", "expected"),
     [
@@ -110,9 +107,6 @@ def test_what_is_wrong_is_one_sentence(wrong: dict) -> None:
         Fusion(**wrong)([A, B])
 
 
-# -- laws -------------------------------------------------------------------------------------------------------
-
-
 @LAW
 @given(
     FUSIONS, st.lists(rankings(), min_size=1, max_size=4).flatmap(lambda r: st.tuples(st.just(r), st.permutations(r)))
@@ -152,9 +146,6 @@ def test_the_scale_of_scores_does_not_matter(by: str, first: Run, second: Run, t
     assert {q: dict(hits) for q, hits in plain.items()} == {
         q: pytest.approx(dict(hits)) for q, hits in stretched.items()
     }
-
-
-# -- weights ----------------------------------------------------------------------------------------------------
 
 
 def test_learned_weights_take_the_run_that_is_right() -> None:

@@ -43,9 +43,6 @@ def order(run: Run, query: str = "q") -> str:
     return "".join(hit.image for hit in run[query])
 
 
-# -- order ------------------------------------------------------------------------------------------------------
-
-
 def test_the_first_hits_stand_by_probability_and_the_rest_behind(ledger: Judgements) -> None:
     judge = Labels({"a heron": {"a": 0.1, "b": 0.2, "c": 0.9, "d": 1.0}})
 
@@ -112,9 +109,6 @@ def test_re_ranking_moves_nothing_across_the_depth(
     assert scores == sorted(set(scores), reverse=True)
 
 
-# -- once -------------------------------------------------------------------------------------------------------
-
-
 def test_what_was_said_once_is_not_asked_again(ledger: Judgements) -> None:
     judge = Labels({"a heron": {"a": 0.1, "b": 0.9}})
     stage = JudgeRerank(judge, ledger, 2)
@@ -155,9 +149,6 @@ def test_a_spent_budget_ends_it_and_what_was_answered_counts(ledger: Judgements)
     assert replace(stage, judge=Labels(judge.said)).plan([HERON], ranked(q="abc")).to_ask == 1
 
 
-# -- with the first stage ---------------------------------------------------------------------------------------
-
-
 def test_a_blend_adds_the_first_score_from_zero_to_one(ledger: Judgements) -> None:
     """Scores 4, 3, 0 of the first stage become 1, 3/4 and 0; half of that and half of the probability."""
     judge = Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 0.9}})
@@ -180,9 +171,6 @@ def test_the_blend_that_is_learned_follows_whoever_is_right(
     stage, run = JudgeRerank(Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 1.0}}), ledger, 3), ranked(q="abc")
 
     assert least <= learned_blend(stage, run, stage.look([HERON], run), Qrels({"q": {relevant: 1}}), "RR") <= most
-
-
-# -- the bound ----------------------------------------------------------------------------------------------------
 
 
 class Hard(NamedTuple):

@@ -58,7 +58,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def view(once: Path, tmp_path: Path) -> View:
-    """The same, to be changed."""
     shutil.copytree(once, tmp_path / "gallery")
     return view_of(tmp_path / "gallery")
 
@@ -232,8 +231,6 @@ def test_settings_say_what_was_built(view: View) -> None:
     assert config["settings"] == SETTINGS and config["measured"]["queries"] == 100
     assert read_stored(view, "faiss").shards[0].rows == ROWS and names_in(view) == ["faiss"]
 
-
-# -- killed ----------------------------------------------------------------------------------------------------
 
 REBUILD = """
 import sys

@@ -38,9 +38,6 @@ def features(descriptors: object, keypoints: object = None) -> LocalFeatures:
     return LocalFeatures(rows, np.zeros((len(rows), 2), np.float32) if keypoints is None else np.array(keypoints))
 
 
-# -- Chamfer ------------------------------------------------------------------------------------------------
-
-
 def test_chamfer_is_the_mean_of_the_best_cosines() -> None:
     query = features([[3, 0], [0, 1]])  # east, north
     image = features([[0, 2], [1, 1]])  # north, north-east
@@ -61,9 +58,6 @@ def test_chamfer_of_a_picture_with_itself_is_one(descriptors: np.ndarray) -> Non
     own = LocalFeatures(descriptors, np.zeros((len(descriptors), 2), np.float32))
 
     assert Chamfer().score(own, own) == pytest.approx(1, abs=1e-5)
-
-
-# -- spatial verification -----------------------------------------------------------------------------------
 
 
 def points(count: int, seed: int = 0) -> np.ndarray:
@@ -114,9 +108,6 @@ def test_settings_that_there_are_not_are_refused(room: str, spec: str) -> None:
         rooms.load(room, spec)
 
 
-# -- the stage, on photos -----------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def collection(described: Collection) -> Collection:
     return described
@@ -142,7 +133,6 @@ def name_of(run: Run, rank: int = 0) -> str:
 
 
 def backwards(run: Run) -> Run:
-    """The same hits, worst first."""
     made = Run.from_orders({query: [hit.image for hit in run[query]][::-1] for query in run})
     made.facts = run.facts
     return made

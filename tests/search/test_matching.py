@@ -118,9 +118,6 @@ def test_a_column_that_is_not_there_is_refused_with_those_that_are(view: View, c
         matched(view, ["17"], column)
 
 
-# -- runs ---------------------------------------------------------------------------------------------------
-
-
 def test_hits_are_named_and_those_without_a_name_keep_their_rank(view: View) -> None:
     ids = [facts["id"] for facts in view.facts(range(5))]
     matching = matched(view, ["c/teal.png", "d/copy.jpg", "b/ibis.jpg", "z.jpg"])

@@ -92,7 +92,6 @@ def test_the_order_depends_on_the_answers_alone_and_nothing_is_paid_for_twice(
 def test_a_reply_without_probabilities_costs_its_own_pair_alone(
     server: Double, photos: list[Path], ledger: Judgements
 ) -> None:
-    """And the way out that the note names puts all in words."""
     server.then = mixed({3, 10})
 
     run = stage(server, ledger)([HERON], run_of(photos))

@@ -29,7 +29,6 @@ AXANTHISM = Glossary({"axanthism": ["a blue frog", "a frog without yellow"]})
 
 
 def test_lines_are_wordings_without_their_bullets() -> None:
-    """But no sermon is one."""
     reply = 'Here are some phrases:\n1. a blue frog\n- "a frog without yellow"\n\n* A blue frog\nAxanthism\n• 2 frogs\n'
 
     assert phrases(reply, "axanthism") == ["A blue frog", "a frog without yellow", "2 frogs"]
@@ -62,7 +61,6 @@ def test_another_model_or_another_prompt_is_asked_anew(tmp_path: Path) -> None:
 
 
 def test_a_term_of_a_glossary_is_replaced_where_it_stands_alone(tmp_path: Path) -> None:
-    """The longest counts, and backslashes are words."""
     (tmp_path / "terms.json").write_text(json.dumps({"molt": ["shedding"], "eclipse molt": [r"a \1 duck"]}))
 
     assert AXANTHISM("Axanthism by a pond") == ["a blue frog by a pond", "a frog without yellow by a pond"]
