@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -61,24 +62,7 @@ def last(server: Double) -> Seen:
     return server.asked(served.EMBEDDINGS)[-1]
 
 
-def content(server: Double) -> list[dict[str, Any]]:
-    (message,) = last(server).body["messages"]
-    assert message["role"] == "user"
-    found: list[dict[str, Any]] = message["content"]
-    return found
-
-
 # -- what is asked ------------------------------------------------------------------------------------------
-
-
-def test_a_picture_with_words_is_one_message_picture_first(server: Double) -> None:
-    encoder = load(server)
-    encoder.encode_composed(pixels(encoder, picture()), ["What comes next?"])
-
-    shown, words = content(server)
-    assert (shown["type"], words) == ("image_url", {"type": "text", "text": "What comes next?"})
-    assert {**last(server).body, "messages": []} == {"model": "tiny", "messages": [], "encoding_format": "float"}
-    assert shown["image_url"]["url"].startswith("data:image/jpeg;base64,")
 
 
 def test_the_vector_is_the_servers_own_of_unit_length(server: Double) -> None:
@@ -88,17 +72,6 @@ def test_the_vector_is_the_servers_own_of_unit_length(server: Double) -> None:
     own = np.array([served.vector(seen) for seen in server.asked(served.EMBEDDINGS)[-2:]])  # (2, 8), in either order
     own = own[np.argsort(-own[:, 0])]
     np.testing.assert_allclose(rows, own / np.linalg.norm(own, axis=1, keepdims=True), atol=1e-6)
-
-
-def test_words_alone_and_a_picture_alone_go_the_same_way(server: Double) -> None:
-    encoder = load(server)
-
-    encoder.encode_texts(["a heron"])
-    assert content(server) == [{"type": "text", "text": "a heron"}]
-    encoder.encode_texts([""])
-    assert content(server) == [{"type": "text", "text": ""}]
-    encoder.encode_pixels(pixels(encoder, picture()))
-    assert [part["type"] for part in content(server)] == ["image_url"]  # without an instruction nothing is said
 
 
 def test_a_large_picture_is_shrunk_to_a_megapixel_and_a_small_one_is_not(server: Double) -> None:
@@ -124,39 +97,29 @@ def test_png_brings_every_pixel(server: Double) -> None:
     assert matches == [True, False]
 
 
-def test_vlm2vec_gets_instructions_by_its_name(server: Double) -> None:
-    encoder = load(server, "TIGER-Lab/VLM2Vec-Full")
-    texts = {}
-    for name, ask in {
-        "picture": lambda: encoder.encode_pixels(pixels(encoder, picture())),
-        "text": lambda: encoder.encode_texts(["a {} heron"]),
-        "both": lambda: encoder.encode_composed(pixels(encoder, picture()), ["a {} heron"]),
-    }.items():
-        ask()
-        texts[name] = content(server)[-1]["text"]
-
-    assert texts == {
-        "picture": "Represent this picture.",
-        "text": "Find a picture that fits these words: a {} heron",
-        "both": "Represent this picture together with a question about it: a {} heron",
-    }
-
-
-def test_instructions_a_system_message_and_further_fields_are_sent(server: Double) -> None:
-    more = {"add_generation_prompt": True, "dimensions": 8}
-    words = {"picture": "Look.", "text": "Seek {}."}
-    encoder = load(server, family="chat", instructions=words, system="Find birds.", request=more)
-    encoder.encode_texts(["a heron"])
-
-    body = last(server).body
-    system, user = body["messages"]
-    assert system == {"role": "system", "content": "Find birds."}
-    assert user["content"] == [{"type": "text", "text": "Seek a heron."}]
-    assert {name: body[name] for name in more} == more
-    assert json.loads(encoder.space.preprocessing)["instructions"]["both"].startswith("{}\nName what")
-
-
 SETTINGS = 'system = "Find birds."\nworkers = 2\n[instructions]\ntext = "Seek {}."\n[request]\ndimensions = 8\n'
+ASKED: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "by its name": {"name": "TIGER-Lab/VLM2Vec-Full"},
+    "chat": {"family": "chat", "instructions": {"picture": "Look.", "text": "Seek {}."}, "system": "Find birds."},
+    "fields": {"request": {"add_generation_prompt": True, "dimensions": 8}},
+    "empty words": {"words": ""},
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_requests_are_word_for_word_those_of_the_snapshot(name: str, server: Double) -> None:
+    """Of words, of a picture, and of both, the picture first."""
+    words = ASKED[name].get("words", "a {} heron")
+    encoder = load(server, **{option: value for option, value in ASKED[name].items() if option != "words"})
+    shown = pixels(encoder, picture())
+
+    encoder.encode_texts([words])
+    encoder.encode_pixels(shown)
+    encoder.encode_composed(shown, [words])
+
+    for seen in server.asked(served.EMBEDDINGS)[-3:]:
+        check_wording(re.sub(r"/9j/[\w+/=]+", "PICTURE", json.dumps(seen.body, sort_keys=True)))
 
 
 def test_a_file_says_the_same_and_options_go_before_it(
@@ -359,23 +322,18 @@ def test_any_answer_is_a_unit_vector_or_a_bad_answer(found: Any) -> None:
 # -- servers that cannot ------------------------------------------------------------------------------------
 
 
-def test_a_model_of_two_halves_is_no_composer_and_its_vectors_are_added(tmp_path: Path) -> None:
+def test_a_composer_reads_both_at_once_and_vectors_of_two_halves_are_added(server: Double, tmp_path: Path) -> None:
     """CLIP behind vLLM takes a picture or words, never both."""
     picture(RED).save(tmp_path / "red.png")
-    with served.serving(then=served.refusing("both")) as server:
-        encoder = load(server)
-        (both,) = embed([Query.composed(tmp_path / "red.png", "green")], encoder)
-        halves = embed([Query.picture(tmp_path / "red.png"), Query.words("green")], encoder)
+    asked = [Query.composed(tmp_path / "red.png", "next: green")]
+    with served.serving(then=served.refusing("both")) as halved:
+        encoder = load(halved)
+        (both,) = embed(asked, encoder)
+        halves = embed([Query.picture(tmp_path / "red.png"), Query.words("next: green")], encoder)
 
     assert not hasattr(encoder, "encode_composed")
     np.testing.assert_allclose(both, halves.sum(0) / np.linalg.norm(halves.sum(0)), atol=1e-5)
-
-
-def test_a_composer_reads_both_at_once(server: Double, tmp_path: Path) -> None:
-    picture(RED).save(tmp_path / "red.png")
-    (both,) = embed([Query.composed(tmp_path / "red.png", "what comes next?")], load(server))
-
-    assert np.argmax(both) == 1  # green: the server's own answer for red and "next"
+    assert np.argmax(embed(asked, load(server))[0]) == 1  # green: the server's own answer for red and "next"
 
 
 def no_model(_: Seen) -> Response:
@@ -429,10 +387,10 @@ def test_a_query_with_a_refused_picture_says_so(tmp_path: Path) -> None:
     picture(GREEN).save(tmp_path / "green.png")
     with served.serving(then=picky) as server:
         encoder = load(server)
-        with raises(UsageError):
-            embed([Query.picture(tmp_path / "green.png")], encoder)
-        with pytest.raises(EyespotError, match="too many tokens"):
-            embed([Query.composed(tmp_path / "green.png", "next")], encoder)
+        for query in (Query.picture(tmp_path / "green.png"), Query.composed(tmp_path / "green.png", "next")):
+            with pytest.raises(EyespotError) as refused:
+                embed([query], encoder)
+            check_wording(str(refused.value))
 
 
 def test_refusals_of_nearly_all_stop_the_run() -> None:

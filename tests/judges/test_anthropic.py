@@ -10,28 +10,23 @@ import pytest
 from eyespot.llms import text_message
 from eyespot.types import EyespotError
 from tests.wording import raises
-from tests.worlds.judging import draw_colours, judge_of, only_answer
+from tests.worlds.judging import judge_of, only_answer
 from tests.worlds.servers import HANG, Double, Response, Seen, error, message
 
 
-@pytest.fixture
-def picture(tmp_path: Path) -> list[Path]:
-    return draw_colours(tmp_path / "photos", 1)
-
-
 @pytest.mark.parametrize(("text", "score"), [("7", 0.7), ("10/10", 1.0), ("I give it a 0.", 0.0)])
-def test_a_grade_from_0_to_10_is_the_score(text: str, score: float, picture: list[Path]) -> None:
+def test_a_grade_from_0_to_10_is_the_score(text: str, score: float, pictures: list[Path]) -> None:
     with Double(then=message(text)) as server:
-        answer = only_answer(judge_of(server, "anthropic", key="secret"), picture)
+        answer = only_answer(judge_of(server, "anthropic", key="secret"), pictures[:1])
 
     assert answer.verdict is not None and answer.verdict.probability == pytest.approx(score)
     assert server.seen[0].path == "/v1/messages" and "secret" in str(server.seen[0].headers)
 
 
-def test_votes_are_the_share_of_yes_among_answers_that_are_one_of_the_two(picture: list[Path]) -> None:
+def test_votes_are_the_share_of_yes_among_answers_that_are_one_of_the_two(pictures: list[Path]) -> None:
     words = ["Yes", "No", "Perhaps", "Yes.", "yes"]
     with Double([message(word) for word in words]) as server:
-        answer = only_answer(judge_of(server, "anthropic", answer="votes", votes=5), picture)
+        answer = only_answer(judge_of(server, "anthropic", answer="votes", votes=5), pictures[:1])
 
     assert answer.verdict is not None and answer.verdict.probability == 0.75
     assert answer.verdict.reason == "3 of 4 votes" and answer.spent.calls == 5
@@ -44,26 +39,26 @@ def no_temperature(seen: Seen) -> Response:
 @pytest.mark.parametrize(
     "trouble", [error(529), error(429, retry_after="0"), message("7")._replace(cut=True), HANG, no_temperature]
 )
-def test_a_trouble_that_passes_costs_a_request_and_no_answer(trouble: Response, picture: list[Path]) -> None:
+def test_a_trouble_that_passes_costs_a_request_and_no_answer(trouble: Response, pictures: list[Path]) -> None:
     hangs = trouble is HANG
     with Double(
         [] if callable(trouble) else [trouble], no_temperature if callable(trouble) else message("7")
     ) as server:
-        answer = only_answer(judge_of(server, "anthropic", timeout=0.2 if hangs else 5.0), picture)
+        answer = only_answer(judge_of(server, "anthropic", timeout=0.2 if hangs else 5.0), pictures[:1])
 
     assert answer.verdict is not None and answer.spent.calls == len(server.seen) == 2
 
 
-def test_an_answer_without_a_number_is_asked_for_twice_more_and_then_a_failure(picture: list[Path]) -> None:
+def test_an_answer_without_a_number_is_asked_for_twice_more_and_then_a_failure(pictures: list[Path]) -> None:
     with Double(then=message("it is lovely")) as server:
-        answer = only_answer(judge_of(server, "anthropic"), picture)
+        answer = only_answer(judge_of(server, "anthropic"), pictures[:1])
 
     assert "it is lovely" in answer.failure and len(server.seen) == 3
 
 
-def test_a_wrong_key_ends_the_run(picture: list[Path]) -> None:
+def test_a_wrong_key_ends_the_run(pictures: list[Path]) -> None:
     with Double(then=error(401, "invalid x-api-key")) as server, raises(EyespotError):
-        only_answer(judge_of(server, "anthropic"), picture)
+        only_answer(judge_of(server, "anthropic"), pictures[:1])
 
 
 class Count(pydantic.BaseModel):

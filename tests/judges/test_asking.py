@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.judges._rounds import JudgeStats, ask, unknown
+from eyespot.judges import JudgeStats, ask, unknown
 from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.types import Answer, AnswerStream, Judgement, Pair, Query, SequentialAnswers, Spent, Verdict
@@ -35,23 +35,23 @@ class Scripted:
     language_model: None = None
 
     def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
-        return SequentialAnswers(self._answers(pairs))
+        return SequentialAnswers(self.answer_all(pairs))
 
-    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    def answer_all(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         coming = iter(pairs)
         under_way: list[Answer] = []
         try:
             while len(under_way) < self.width and (pair := next(coming, None)):
-                under_way.append(self._send(pair))
+                under_way.append(self.send(pair))
             while under_way:
                 yield under_way.pop()
                 if pair := next(coming, None):
-                    under_way.append(self._send(pair))
+                    under_way.append(self.send(pair))
         except BaseException:
             yield from under_way[::-1]
             raise
 
-    def _send(self, pair: Pair) -> Answer:
+    def send(self, pair: Pair) -> Answer:
         self.budget.take()
         self.sent.append(pair.image)
         spent = Spent(1, 100, 1, 0.25)
@@ -74,25 +74,31 @@ def images(judgements: Iterator[Judgement]) -> str:
     return "".join(one.image for one in judgements)
 
 
-def test_every_pair_is_answered_and_kept(ledger: Judgements) -> None:
+def test_every_pair_is_answered_and_kept_on_the_disk_before_it_is_handed_on(ledger: Judgements) -> None:
     asking = ask(Scripted(), [*pairs("ab"), *pairs("b", OWL)], ledger)
 
-    verdicts = {(one.query, one.image): one.verdict for one in asking}
+    with Judgements(ledger.path) as other:
+        found = [(one.query, one.image, one.verdict, ledger_images(other)) for one in asking]
 
     heron, owl = query_digest(HERON), query_digest(OWL)
-    assert verdicts == dict.fromkeys([(heron, "a"), (heron, "b"), (owl, "b")], Verdict(0.75))
+    assert found == [
+        (*one, Verdict(0.75), kept) for *one, kept in [(heron, "a", "a"), (heron, "b", "ab"), (owl, "b", "abb")]
+    ]
     assert asking.stats == JudgeStats(known=0, answers=3, spent=Spent(3, 300, 3, 0.75))
-    assert ledger_images(ledger) == "abb"
 
 
 def test_what_is_known_comes_first_in_the_order_given_and_costs_nothing(ledger: Judgements) -> None:
+    """Another judge, or another wording, knows nothing."""
     list(ask(Scripted(), pairs("ca"), ledger))
-    judge = Scripted()
+    judge, others = Scripted(), [Scripted(name="other"), Scripted(prompt="other")]
     asking = ask(judge, pairs("abcd"), ledger)
 
     assert images(asking) == "acbd"
     assert judge.sent == ["b", "d"]
     assert asking.stats == JudgeStats(known=2, answers=2, spent=Spent(2, 200, 2, 0.5))
+    for other in others:
+        list(ask(other, pairs("a"), ledger))
+        assert other.sent == ["a"]
 
 
 def test_the_same_words_under_another_id_are_the_same_question(ledger: Judgements) -> None:
@@ -103,45 +109,21 @@ def test_the_same_words_under_another_id_are_the_same_question(ledger: Judgement
     assert len(asking.digests) == 2 and len(set(asking.digests.values())) == 1
 
 
-@pytest.mark.parametrize("other", [Scripted(name="other"), Scripted(prompt="other")])
-def test_another_judge_or_wording_is_asked_anew(ledger: Judgements, other: Scripted) -> None:
-    list(ask(Scripted(), pairs("a"), ledger))
-    list(ask(other, pairs("a"), ledger))
-
-    assert other.sent == ["a"]
-
-
-def test_a_failure_is_told_counted_and_asked_again(ledger: Judgements) -> None:
-    first = ask(Scripted(fails=frozenset("a")), pairs("ab"), ledger)
-    failures = [one.failure for one in first]
-    second = Scripted()
-    list(ask(second, pairs("ab"), ledger))
-
-    assert failures == ["the server hung up", ""]
-    assert first.stats.failed == 1
-    assert second.sent == ["a"]
-
-
-def test_a_refusal_is_counted_and_not_asked_again(ledger: Judgements) -> None:
-    first, judge = ask(Scripted(refuses=frozenset("a")), pairs("ab"), ledger), Scripted()
-    list(first)
-    second = ask(judge, pairs("ab"), ledger)
+def test_a_failure_is_told_counted_and_asked_again_and_a_refusal_is_not(ledger: Judgements) -> None:
+    first = ask(Scripted(fails=frozenset("a"), refuses=frozenset("b")), pairs("abc"), ledger)
+    failures, judge = [one.failure for one in first], Scripted()
+    second = ask(judge, pairs("abc"), ledger)
     list(second)
 
-    assert (first.stats.refused, second.stats.refused, judge.sent) == (1, 1, [])
+    assert failures == ["the server hung up", "", ""]
+    assert (first.stats.failed, first.stats.refused, second.stats.refused) == (1, 1, 1)
+    assert judge.sent == ["a"]
 
 
 def test_the_rank_at_which_a_picture_was_seen_is_kept(ledger: Judgements) -> None:
     list(ask(Scripted(), [*pairs("ab"), *pairs("a", OWL)], ledger, {("1", "b"): 7, ("2", "a"): 1}))
 
     assert [(row.judgement.image, row.judgement.rank) for row in ledger.rows()] == [("a", None), ("b", 7), ("a", 1)]
-
-
-def test_an_answer_is_on_the_disk_before_it_is_handed_on(ledger: Judgements) -> None:
-    with Judgements(ledger.path) as other:
-        seen = [(one.image, ledger_images(other)) for one in ask(Scripted(), pairs("abc"), ledger)]
-
-    assert seen == [("a", "a"), ("b", "ab"), ("c", "abc")]
 
 
 @pytest.mark.parametrize("width", [1, 3, 8])
@@ -192,13 +174,14 @@ def test_an_interrupt_loses_no_answer_under_way(ledger: Judgements) -> None:
     assert ledger_images(ledger) == "".join(sorted(judge.sent)) == "abcd"
 
 
-def test_an_error_of_the_judge_reaches_the_caller_with_what_came_before_kept(ledger: Judgements) -> None:
-    class Broken(Scripted):
-        def _send(self, pair: Pair) -> Answer:
-            if pair.image == "c":
-                raise ConnectionError("no such host")
-            return super()._send(pair)
+class Broken(Scripted):
+    def send(self, pair: Pair) -> Answer:
+        if pair.image == "c":
+            raise ConnectionError("no such host")
+        return super().send(pair)
 
+
+def test_an_error_of_the_judge_reaches_the_caller_with_what_came_before_kept(ledger: Judgements) -> None:
     with pytest.raises(ConnectionError):
         list(ask(Broken(), pairs("abcd"), ledger))
 
@@ -235,7 +218,7 @@ class Together(Scripted):
     """A judge whose first answer comes alone, and then four at once."""
 
     def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
-        return FourAtOnce([self._send(pair) for pair in pairs])
+        return FourAtOnce([self.send(pair) for pair in pairs])
 
 
 class FourAtOnce(SequentialAnswers):

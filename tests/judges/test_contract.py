@@ -11,7 +11,7 @@ import pytest
 import tiny_models
 
 from eyespot import rooms
-from eyespot.judges._prompt import PLAIN
+from eyespot.judges import PLAIN
 from eyespot.llms.budget import Budget
 from eyespot.search.judge_rerank import SecondModel, picture_of
 from eyespot.types import Answer, EyespotError, Judge, Pair, Query

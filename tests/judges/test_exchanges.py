@@ -18,19 +18,14 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Exchange, Judgement
 from tests.lazy_import import requires
-from tests.worlds.judging import HERON, draw_colours, judge_of, pairs_of, pictures_sent, run_of
+from tests.worlds.judging import HERON, judge_of, pairs_of, pictures_sent, run_of
 from tests.worlds.servers import YES, Double, Response, Seen, chat, error, message
 
 pytestmark = requires("openai", "anthropic")
 
 
-@pytest.fixture
-def photos(tmp_path: Path) -> list[Path]:
-    return draw_colours(tmp_path / "photos", 1)
-
-
-def judged(server: Double, photos: list[Path], ledger: Judgements, **options: Any) -> Judgement:
-    (judgement,) = ask(judge_of(server, **options), pairs_of(photos), ledger)
+def judged(server: Double, pictures: list[Path], ledger: Judgements, **options: Any) -> Judgement:
+    (judgement,) = ask(judge_of(server, **options), pairs_of(pictures[:1]), ledger)
     return judgement
 
 
@@ -44,9 +39,9 @@ def without_temperature(seen: Seen) -> Response:
     return named(YES, "tiny-2026-01-01", "fp_1")
 
 
-def test_the_body_as_sent_and_the_reply_stand_under_the_answer(photos: list[Path], ledger: Judgements) -> None:
+def test_the_body_as_sent_and_the_reply_stand_under_the_answer(pictures: list[Path], ledger: Judgements) -> None:
     with Double(then=without_temperature) as server:
-        judgement = judged(server, photos, ledger)
+        judgement = judged(server, pictures, ledger)
 
     refused, answered = ledger.exchanges([judgement])
     last = json.loads(json.dumps(server.seen[-1].body))
@@ -63,9 +58,9 @@ def test_the_body_as_sent_and_the_reply_stand_under_the_answer(photos: list[Path
     assert [change.field for change in reply.changes] == ["temperature"]
 
 
-def test_a_failure_keeps_every_text_that_it_failed_on(photos: list[Path], ledger: Judgements) -> None:
+def test_a_failure_keeps_every_text_that_it_failed_on(pictures: list[Path], ledger: Judgements) -> None:
     with Double([chat("Perhaps"), chat("It depends"), chat("Who knows")]) as server:
-        judgement = judged(server, photos, ledger, answer="words")
+        judgement = judged(server, pictures, ledger, answer="words")
 
     assert judgement.verdict is None
     assert [texts(exchange) for exchange in ledger.exchanges([judgement])] == ["Perhaps", "It depends", "Who knows"]
@@ -84,26 +79,26 @@ def texts(exchange: Exchange) -> str:
     ],
 )
 def test_refusals_and_errors_stand_there_word_for_word(
-    response: Response, text: str, photos: list[Path], ledger: Judgements
+    response: Response, text: str, pictures: list[Path], ledger: Judgements
 ) -> None:
     with Double(then=response) as server:
-        judgement = judged(server, photos, ledger, attempts=2)
+        judgement = judged(server, pictures, ledger, attempts=2)
 
     assert [texts(exchange) for exchange in ledger.exchanges([judgement])] == [text]
 
 
-def test_every_vote_is_there(photos: list[Path], ledger: Judgements) -> None:
+def test_every_vote_is_there(pictures: list[Path], ledger: Judgements) -> None:
     with Double([chat("Yes"), chat("Hm"), chat("No")]) as server:
-        judgement = judged(server, photos, ledger, answer="votes", votes=3)
+        judgement = judged(server, pictures, ledger, answer="votes", votes=3)
 
     several = ledger.exchanges([judgement])
     assert [texts(exchange) for exchange in several] == ["Yes", "Hm", "No"]
     assert {exchange.body["temperature"] for exchange in several} == {1}
 
 
-def test_anthropics_pictures_are_digests_too(photos: list[Path], ledger: Judgements) -> None:
+def test_anthropics_pictures_are_digests_too(pictures: list[Path], ledger: Judgements) -> None:
     with Double(then=message("9")) as server:
-        judgement = judged(server, photos, ledger, vendor="anthropic", key="k")
+        judgement = judged(server, pictures, ledger, vendor="anthropic", key="k")
 
     (exchange,) = ledger.exchanges([judgement])
     source = server.seen[-1].body["messages"][0]["content"][0]["source"]
@@ -112,9 +107,9 @@ def test_anthropics_pictures_are_digests_too(photos: list[Path], ledger: Judgeme
     assert exchange.reply is not None and (exchange.reply.text, exchange.reply.finish) == ("9", "end_turn")
 
 
-def test_one_request_for_many_pictures_is_stored_once(tmp_path: Path, ledger: Judgements) -> None:
+def test_one_request_for_many_pictures_is_stored_once(pictures: list[Path], ledger: Judgements) -> None:
     with Double() as server:
-        judgements = list(ask(judge_of(server), pairs_of(draw_colours(tmp_path / "photos", 4)), ledger))
+        judgements = list(ask(judge_of(server), pairs_of(pictures[:4]), ledger))
 
     several = ledger.exchanges(judgements)
     assert len({exchange.pictures for exchange in several}) == 4
@@ -124,10 +119,10 @@ def test_one_request_for_many_pictures_is_stored_once(tmp_path: Path, ledger: Ju
 
 
 def test_the_header_of_a_run_says_what_was_not_accepted_also_when_nothing_is_asked(
-    photos: list[Path], ledger: Judgements
+    pictures: list[Path], ledger: Judgements
 ) -> None:
     with Double(then=without_temperature) as server:
-        headers = [JudgeRerank(judge_of(server), ledger)([HERON], run_of(photos)).header for _ in range(2)]
+        headers = [JudgeRerank(judge_of(server), ledger)([HERON], run_of(pictures[:1])).header for _ in range(2)]
 
     assert len(server.seen) == 2
     for header in headers:
@@ -136,9 +131,9 @@ def test_the_header_of_a_run_says_what_was_not_accepted_also_when_nothing_is_ask
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_the_exported_table_has_them(ending: str, photos: list[Path], ledger: Judgements, tmp_path: Path) -> None:
+def test_the_exported_table_has_them(ending: str, pictures: list[Path], ledger: Judgements, tmp_path: Path) -> None:
     with Double(then=without_temperature) as server:
-        judged(server, photos, ledger)
+        judged(server, pictures, ledger)
     place = tmp_path / f"verdicts.{ending}"
     write_table(ledger.rows(), {}, place, ledger)
 
@@ -154,16 +149,16 @@ def test_the_exported_table_has_them(ending: str, photos: list[Path], ledger: Ju
     assert answered["reply"]["changes"][0]["field"] == "temperature" and answered["body"]["max_tokens"] == 1
 
 
-def test_a_ledger_of_an_earlier_version_is_read(photos: list[Path], tmp_path: Path) -> None:
+def test_a_ledger_of_an_earlier_version_is_read(pictures: list[Path], tmp_path: Path) -> None:
     place = tmp_path / "older.sqlite"
     with Double() as server:
         with Judgements(place) as ledger:
-            judgement = judged(server, photos, ledger)
+            judgement = judged(server, pictures, ledger)
         with closing(sqlite3.connect(place)) as older:
             older.executescript("DROP TABLE exchanges; DROP TABLE requests")
         with Judgements(place) as again:
             assert again.exchanges([judgement]) == [] and again.served([judgement]) == []
-            assert judged(server, photos, again).verdict == judgement.verdict
-            later = judged(server, photos, again, answer="words")
+            assert judged(server, pictures, again).verdict == judgement.verdict
+            later = judged(server, pictures, again, answer="words")
             assert len(again.exchanges([later])) == 1
     assert len(server.seen) == 2

@@ -6,7 +6,6 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import formatdate
@@ -20,26 +19,17 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot import rooms
+from eyespot.judges import PLAIN, JudgePrompt, ask
 from eyespot.judges._endpoint.first_token import SystemOne
-from eyespot.judges._prompt import PLAIN, JudgePrompt
-from eyespot.judges._rounds import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
 from eyespot.llms.budget import Budget, BudgetSpent
-from eyespot.llms.errors import NoReply, Unknown, seconds_to_wait
+from eyespot.llms.errors import Unknown, seconds_to_wait
 from eyespot.llms.prices import read_prices
-from eyespot.llms.retry import RetryPolicy
-from eyespot.types import EyespotError, Pair, Query, Term, UsageError
-from tests.pages import ROOT
+from eyespot.types import EyespotError, Query, Term, UsageError
 from tests.wording import raises
 from tests.worlds.judging import CHAT, draw_colours, judge_of, only_answer, pairs_of, pictures_sent
 from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error, message
-
-
-@pytest.fixture
-def pictures(tmp_path: Path) -> list[Path]:
-    return draw_colours(tmp_path / "photos", 8)
-
 
 # -- the score ----------------------------------------------------------------------------------------------------
 
@@ -81,16 +71,6 @@ def test_a_key_is_sent_and_a_local_server_needs_none(pictures: list[Path], monke
 
     assert server.seen[0].headers["authorization"] == "Bearer secret"
     assert "secret" not in str(server.seen[1].headers) and all(answer.verdict for answer in answers)
-
-
-def test_answers_that_would_rather_be_others_are_counted_in_one_note(pictures: list[Path]) -> None:
-    doubtful = chat("x", {"Yes": 0.3, "No": 0.3, "It": 0.4})
-    with Double([YES, doubtful, doubtful]) as server:
-        model = judge_of(server)
-        list(model.judge(pairs_of(pictures[:3])))
-
-    (note,) = model.notes
-    assert "2 of 3" in note
 
 
 # -- what servers do not know ------------------------------------------------------------------------------------
@@ -408,11 +388,9 @@ def test_what_a_cut_pair_cost_is_in_the_counts_and_in_the_ledger(
 def test_what_a_pair_cost_before_an_error_that_ends_the_run_is_recorded(
     ledger: Judgements, pictures: list[Path]
 ) -> None:
-    script = [YES, error(401, "key revoked")]
-    with Double(script) as server:
-        with pytest.raises(EyespotError):
-            list(ask(judge_of(server, answer="votes"), pairs_of(pictures[:1]), ledger))
-        (row,) = ledger.rows()
+    with Double([YES, error(401, "key revoked")]) as server, pytest.raises(EyespotError):
+        list(ask(judge_of(server, answer="votes"), pairs_of(pictures[:1]), ledger))
+    (row,) = ledger.rows()
 
     assert row.judgement.verdict is None and row.judgement.failure
     assert row.judgement.spent[:2] == (2, 100) and len(server.seen) == 2
@@ -521,7 +499,8 @@ def test_tokens_are_counted_for_the_request_that_had_them() -> None:
     assert limiter.acquire().time == 60
 
 
-def test_results_under_way_are_handed_out_before_the_error_that_ends_the_run() -> None:
+def test_results_under_way_are_handed_out_before_what_ends_the_run() -> None:
+    """Which is an error of the work, or a reason to stop that is thrown in."""
     both = threading.Barrier(2, timeout=10)
 
     def work(item: int) -> int:
@@ -531,26 +510,18 @@ def test_results_under_way_are_handed_out_before_the_error_that_ends_the_run() -
             raise ValueError("one")
         return item
 
-    results: list[int] = []
+    ended, thrown = Underway(range(9), work, 2), Underway(range(9), lambda item: item, 3)
+    results, reason = [], KeyboardInterrupt()
     with pytest.raises(ValueError, match="one"):
-        results.extend(_kept(Underway(range(9), work, 2), results))
-
+        for result in ended:
+            results.append(result)
     assert {0, 2} <= set(results) and len(results) < 9
 
-
-def _kept(work: Iterator[int], results: list[int]) -> Iterator[int]:
-    for result in work:
-        results.append(result)
-    return iter(())
-
-
-def test_a_reason_to_stop_that_is_thrown_in_comes_back_after_what_is_under_way() -> None:
-    going = Underway(range(9), lambda item: item, 3)
-    results, reason = [next(going), next(going)], KeyboardInterrupt()
+    results = [next(thrown), next(thrown)]
     with pytest.raises(KeyboardInterrupt) as raised:
-        results.append(going.throw(reason))
-        _kept(going, results)
-
+        results.append(thrown.throw(reason))
+        for result in thrown:
+            results.append(result)
     assert raised.value is reason and sorted(results) == [0, 1, 2, 3]
 
 
@@ -588,17 +559,18 @@ def test_a_picture_leaves_upright_small_and_without_what_its_file_tells(tmp_path
 def test_a_querys_own_picture_is_shown_before_the_one_to_judge(pictures: list[Path]) -> None:
     composed = Query("q", (Term(1.0, image=pictures[7]), Term(1.0, text="at night")))
     with Double() as server:
-        list(judge_of(server).judge([Pair(composed, "00", pictures[0])]))
+        list(judge_of(server).judge(pairs_of(pictures[:1], composed)))
 
     reds = [picture.getpixel((5, 5))[0] for picture in pictures_sent(server.seen[0])]
     assert reds[0] > 130 and reds[1] < 20
 
 
-def test_a_picture_that_cannot_be_read_fails_alone_and_asks_nothing(pictures: list[Path]) -> None:
+def test_a_picture_that_cannot_be_read_fails_alone_and_asks_nothing(tmp_path: Path) -> None:
+    pictures = draw_colours(tmp_path / "photos", 4)
     pictures[1].write_bytes(pictures[1].read_bytes()[:60])
     pictures[2].unlink()
     with Double() as server:
-        answers = {answer.pair.image: answer for answer in judge_of(server).judge(pairs_of(pictures[:4]))}
+        answers = {answer.pair.image: answer for answer in judge_of(server).judge(pairs_of(pictures))}
 
     assert "01.png" in answers["01"].failure and "02.png" in answers["02"].failure
     assert answers["00"].verdict and answers["03"].verdict and len(server.seen) == 2
@@ -616,27 +588,17 @@ FITS = chat('```json\n{"species": "heron", "count": 2}\n```')
 ASKED = [text_message("user", "What is there?")]
 
 
-def test_an_answer_with_a_form_is_an_object_of_it(pictures: list[Path]) -> None:
-    with Double(then=FITS) as server:
-        found = judge_of(server).language_model.answer(ASKED, Sighting)
-
-    assert found == Sighting(species="heron", count=2)
-    assert server.seen[0].body["response_format"]["json_schema"]["name"] == "Sighting"
-
-
 def test_an_answer_that_does_not_fit_is_mended_once() -> None:
-    with Double([chat('{"species": "heron", "count": "many"}')], then=FITS) as server:
+    wrong = '{"species": "heron", "count": "many"}'
+    with Double([chat(wrong)], then=FITS) as server:
         found = judge_of(server).language_model.answer(ASKED, Sighting)
 
     *_, its_own, request = server.seen[1].body["messages"]
-    assert found.count == 2 and "count: " in request["content"]
-    assert (its_own["role"], its_own["content"]) == ("assistant", '{"species": "heron", "count": "many"}')
-
-
-def test_a_second_answer_that_does_not_fit_is_a_failure_with_its_reason() -> None:
-    with Double(then=chat("herons, many of them")) as server, pytest.raises(BadAnswer):
+    assert found == Sighting(species="heron", count=2) and "count: " in request["content"]
+    assert (its_own["role"], its_own["content"]) == ("assistant", wrong)
+    assert server.seen[0].body["response_format"]["json_schema"]["name"] == "Sighting"
+    with Double(then=chat(wrong)) as server, pytest.raises(BadAnswer):
         judge_of(server).language_model.answer(ASKED, Sighting)
-
     assert len(server.seen) == 2
 
 
@@ -722,15 +684,3 @@ def test_what_makes_no_judge_says_the_way_out(
 def test_a_budget_that_is_no_number_is_refused(limits: dict[str, Any]) -> None:
     with raises(UsageError):
         Budget(**limits)
-
-
-def test_a_request_that_always_fails_is_sent_as_often_as_the_page_says() -> None:
-    """Six times, unless `attempts` says otherwise; a retry policy of one's own has the same default."""
-    sent = []
-    for options in ({}, {"attempts": 2}):
-        with Double(then=error(500, "busy")) as server, pytest.raises(NoReply):
-            judge_of(server, first_rest=0.001, **options).language_model.answer(ASKED, Sighting)
-        sent.append(len(server.seen))
-
-    assert sent == [6, 2] and RetryPolicy().attempts == 6
-    assert "at most 6 attempts (`attempts`)" in (ROOT / "docs" / "encoders.md").read_text(encoding="utf-8")

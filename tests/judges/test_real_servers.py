@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._prompt import PLAIN
+from eyespot.judges import PLAIN
 from eyespot.llms import JpegEncoder
 from eyespot.types import Pair, Query
 from tests.lazy_import import requires

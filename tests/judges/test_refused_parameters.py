@@ -12,15 +12,10 @@ import pytest
 from eyespot.llms import Reply, text_message
 from eyespot.types import EyespotError
 from tests.wording import raises
-from tests.worlds.judging import CHAT, draw_colours, judge_of, only_answer, pairs_of
+from tests.worlds.judging import CHAT, judge_of, only_answer, pairs_of
 from tests.worlds.servers import YES, Double, Response, Seen, chat, error
 
 ASKED = {"max_tokens": 300, "temperature": 0.25, "logprobs": True, "top_logprobs": 20}
-
-
-@pytest.fixture
-def pictures(tmp_path: Path) -> list[Path]:
-    return draw_colours(tmp_path / "photos", 6)
 
 
 def ask_server(server: Double, **options: Any) -> Reply:
@@ -86,7 +81,7 @@ def test_what_is_refused_is_left_out_in_whichever_words_it_is_said(field: str, r
 def test_several_refusals_in_a_row_cost_a_request_each_and_are_learned_for_the_run(pictures: list[Path]) -> None:
     with Double(then=thinker) as server:
         model = judge_of(server)
-        answers = list(model.judge(pairs_of(pictures)))
+        answers = list(model.judge(pairs_of(pictures[:6])))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [1.0] * 6
     chats = server.asked(CHAT)
@@ -159,7 +154,7 @@ def thoughtful(seen: Seen) -> Response:
 def test_a_model_that_thinks_gets_room_for_it_once(pictures: list[Path]) -> None:
     with Double(then=thoughtful) as server:
         model = judge_of(server)
-        answers = list(model.judge(pairs_of(pictures)))
+        answers = list(model.judge(pairs_of(pictures[:6])))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [1.0] * 6
     chats = server.asked(CHAT)
@@ -177,6 +172,6 @@ def test_a_limit_of_the_users_own_stands(pictures: list[Path]) -> None:
 
 def test_room_is_made_too_where_the_limit_is_refused(pictures: list[Path]) -> None:
     with Double([CUT_OFF], then=chat("Yes")) as server:
-        answers = list(judge_of(server, answer="words").judge(pairs_of(pictures)))
+        answers = list(judge_of(server, answer="words").judge(pairs_of(pictures[:6])))
 
     assert [one.body["max_tokens"] for one in server.seen] == [16, *[2048] * 6] and all(one.verdict for one in answers)

@@ -19,9 +19,9 @@ from PIL import Image
 
 from eyespot import rooms
 from eyespot.extras import install_line
+from eyespot.judges import JudgePrompt
 from eyespot.judges._local.judging import PairBatches
 from eyespot.judges._local.yes_or_no import FirstWord, spellings
-from eyespot.judges._prompt import JudgePrompt
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
 from tests.examples import examples
 from tests.lazy_import import lazy_import, requires
@@ -338,34 +338,20 @@ def test_half_precision_gives_nearly_the_same(llava: Path, pairs: list[Pair]) ->
 # -- without the libraries ----------------------------------------------------------------------------------
 
 
-def child(code: str, env: dict[str, str]) -> str:
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
-
-
-def test_importing_local_judges_imports_none_of_their_libraries(child_env: dict[str, str]) -> None:
-    """They cost seconds, and `judges list` imports every judge."""
-    code = """
-import sys, eyespot.judges.transformers, eyespot.judges.blip_itm, eyespot.judges.cross_encoder
-print({"torch", "transformers", "sentence_transformers", "huggingface_hub", "PIL.Image"} & set(sys.modules))
-"""
-
-    assert child(code, child_env) == "set()\n"
-
-
 def test_without_torch_the_extra_is_named(child_env: dict[str, str]) -> None:
-    code = """
+    judges = ("transformers", "blip_itm", "cross_encoder")
+    code = f"""
 import sys
 sys.modules["torch"] = None
 from eyespot import rooms
 from eyespot.types import EyespotError
-for judge in ("transformers", "blip_itm", "cross_encoder"):
+for judge in {judges}:
     try:
         rooms.load("judges", judge + ":a/b")
     except EyespotError as error:
         print(error)
 """
 
-    assert child(code, child_env).splitlines() == [
-        f"{judge} needs the extra [torch]: {install_line('torch')}"
-        for judge in ("transformers", "blip_itm", "cross_encoder")
-    ]
+    said = subprocess.run([sys.executable, "-c", code], env=child_env, capture_output=True, text=True, check=True)
+
+    assert said.stdout.splitlines() == [f"{judge} needs the extra [torch]: {install_line('torch')}" for judge in judges]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.judges._prompt import PLAIN, JudgePrompt, described, examples
-from eyespot.judges._wordings import wording
+from eyespot.judges import PLAIN, JudgePrompt, wording
+from eyespot.judges._prompt import described, examples
 from eyespot.types import Query, Term, UsageError
 from tests.wording import raises
 

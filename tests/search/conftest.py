@@ -24,7 +24,7 @@ def ledger(tmp_path: Path) -> Iterator[Judgements]:
 
 
 @pytest.fixture(scope="session")
-def described() -> Collection:
+def collection() -> Collection:
     """Fifty-one of the sample photos described by SIFT, and a blank one in which nothing stands out; nobody writes."""
     pytest.importorskip("cv2")
     return eyespot.open(made_once("described", make_described) / "gallery")

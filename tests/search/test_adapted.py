@@ -20,11 +20,6 @@ QUERIES = [Query.words("a windmill", "w"), Query.words("a red tower", "t")]
 
 
 @pytest.fixture(scope="module")
-def collection(described: Collection) -> Collection:
-    return described
-
-
-@pytest.fixture(scope="module")
 def adapter(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Adapter:
     dim = collection.view.space.dim
     loaded: Adapter = rooms.load("adapters", f"quari:{checkpoint(tmp_path_factory.mktemp('quari'), dim, 'starter')}")

@@ -46,11 +46,6 @@ class Mirror:
         return [AdaptedQuery(-query, nothing, nothing, 1.0) for query in queries]
 
 
-@pytest.fixture(scope="module")
-def collection(described: Collection) -> Collection:
-    return described
-
-
 def adapted(collection: Collection, ledger: Judgements) -> Stage:
     adapter = Mirror(collection.view.space.dim)
     return Adapted(collection.view, collection.encoder, adapter, 10, collection.allowed(), 5, collection.scan)

@@ -71,12 +71,12 @@ def test_a_search_finds_the_same_by_folder_and_by_file(tmp_path: Path) -> None:
     assert (shown["adapters"][0]["encoder"], shown["adapters"][0]["dim"]) == ("starter", dim)
 
 
-def test_one_of_another_encoder_is_refused(described: Collection, tmp_path: Path) -> None:
-    dim = described.view.space.dim
+def test_one_of_another_encoder_is_refused(collection: Collection, tmp_path: Path) -> None:
+    dim = collection.view.space.dim
     for name, one in (("space", adapter(dim, space="hf:other")), ("dim", adapter(dim + 1, space="starter"))):
         save(tmp_path / name, one)
         with raises(UsageError):
-            described.search("a castle", adapt=f"linear:{tmp_path / name}")
+            collection.search("a castle", adapt=f"linear:{tmp_path / name}")
 
 
 def test_arrays_are_searched_with_it(tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_layer_that_ilias_publishes_is_read(tmp_path: Path) -> None:
         load(tmp_path / "broken.pth")
 
 
-def test_an_adapter_that_nobody_uses_frees_its_index(described: Collection) -> None:
-    view = described.view
+def test_an_adapter_that_nobody_uses_frees_its_index(collection: Collection) -> None:
+    view = collection.view
     static = adapter(view.space.dim)
     held = ref(index_of(view, static))
 

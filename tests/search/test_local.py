@@ -108,11 +108,6 @@ def test_settings_that_there_are_not_are_refused(room: str, spec: str) -> None:
         rooms.load(room, spec)
 
 
-@pytest.fixture(scope="module")
-def collection(described: Collection) -> Collection:
-    return described
-
-
 @pytest.fixture
 def another_view(tmp_path: Path) -> Path:
     return another_view_of(tmp_path)
