@@ -20,14 +20,7 @@ from eyespot.runs import inquire, read_qrels, read_run
 from eyespot.runs.judged import JudgedQueries as Collection
 from eyespot.search.judge_rerank import JudgeRerank, learned_blend
 from eyespot.search.rescored import Rescored
-from eyespot.types import (
-    Judgement,
-    Qrels,
-    Query,
-    Run,
-    UsageError,
-    Verdict,
-)
+from eyespot.types import Judgement, Qrels, Query, Run, UsageError, Verdict
 from tests.wording import raises
 from tests.worlds.judging import HERON, Labels
 
@@ -93,8 +86,7 @@ def test_the_header_says_who_judged_asked_how_and_what_it_took(ledger: Judgement
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    verdicts=st.lists(st.one_of(st.none(), st.sampled_from([0.0, 1e-9, 0.5, 1.0])), max_size=8),
-    depth=st.integers(1, 9),
+    verdicts=st.lists(st.one_of(st.none(), st.sampled_from([0.0, 1e-9, 0.5, 1.0])), max_size=8), depth=st.integers(1, 9)
 )
 def test_re_ranking_moves_nothing_across_the_depth(
     verdicts: list[float | None], depth: int, tmp_path_factory: pytest.TempPathFactory

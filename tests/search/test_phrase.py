@@ -131,8 +131,7 @@ def test_with_picture_wants_a_picture_that_is_there(album: Path, place: str, way
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["2:heron + ./pool.jpg - people", "- people", "0.5:'pool.jpg' + \"a - b\"", '2:"3 herons" - "./a - b.JPEG"'],
+    "text", ["2:heron + ./pool.jpg - people", "- people", "0.5:'pool.jpg' + \"a - b\"", '2:"3 herons" - "./a - b.JPEG"']
 )
 def test_plain_queries_are_spoken_as_they_were_written(album: Path, text: str) -> None:
     assert format_query(parse(text)) == text
