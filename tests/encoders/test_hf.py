@@ -134,19 +134,17 @@ def test_a_model_without_a_text_half_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_folder_without_a_model_is_told_so(tmp_path: Path) -> None:
-    with raises(EyespotError):
-        load(tmp_path)
+def test_what_names_no_model_is_told_so(tmp_path: Path) -> None:
+    """Neither a folder nor ORG/NAME; an empty folder; weights without a configuration; no such device."""
+    for spec, kind in (("nope", UsageError), ("./nope", UsageError), ("a/b/c", UsageError), (tmp_path, EyespotError)):
+        with raises(kind):
+            rooms.load("encoders", f"hf:{spec}")
 
     (tmp_path / "model.safetensors").write_bytes(b"")
     with pytest.raises(EyespotError, match="could not load hf:"):
         load(tmp_path)
-
-
-@pytest.mark.parametrize("spec", ["nope", "./nope", "a/b/c"])
-def test_a_name_that_is_no_name_is_refused(spec: str) -> None:
-    with raises(UsageError):
-        rooms.load("encoders", f"hf:{spec}")
+    with pytest.raises(UsageError, match=r"'tpu'.*cpu$"):
+        rooms.load("encoders", "hf:eyespot/tiny", device="tpu")
 
 
 def test_a_pickle_with_code_is_not_run(tmp_path: Path, folders: dict[str, Path]) -> None:
@@ -165,11 +163,6 @@ def test_clip_says_that_it_reads_english(folders: dict[str, Path]) -> None:
 
     assert encoder.caveat("a heron, 2 m") is None
     assert "English" in (encoder.caveat("серая цапля") or "")
-
-
-def test_a_device_that_is_not_there_is_told_with_those_that_are() -> None:
-    with pytest.raises(UsageError, match=r"'tpu'.*cpu$"):
-        rooms.load("encoders", "hf:eyespot/tiny", device="tpu")
 
 
 @settings(max_examples=25, deadline=None)

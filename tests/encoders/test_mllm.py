@@ -239,14 +239,9 @@ def test_an_adapter_is_added_to_the_weights_of_its_base(folders: dict[str, Path]
     assert all(torch.allclose(after[name].weight, before[name].weight + more) for name, more in added.items())
     assert all(torch.allclose(long[name].weight.norm(dim=1), torch.tensor(3.0)) for name in added)
     assert tuned.space.weights != base.space.weights
-
-
-def test_an_adapter_of_another_model_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
-    base = load(folders["qwen2_vl"])
-    tiny_multimodal.adapter(tmp_path / "lora", folders["phi4"], base.speaker.network)
-
+    tiny_multimodal.adapter(tmp_path / "other", folders["phi4"], base.speaker.network)
     with pytest.raises(EyespotError, match="base model"):
-        load(tmp_path / "lora")
+        load(tmp_path / "other")
 
 
 @pytest.mark.parametrize("kind", ["phi3_v", "phi4mm", "clip"])

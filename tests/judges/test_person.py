@@ -13,7 +13,6 @@ import pytest
 from eyespot import rooms
 from eyespot.llms.budget import BudgetSpent
 from eyespot.types import Pair, Query, UsageError, Verdict
-from tests.wording import raises
 
 PAIRS = [Pair(Query.words("a heron"), name, Path(f"photos/{name}.jpg")) for name in "abc"]
 AT_A_TERMINAL = """
@@ -60,7 +59,7 @@ def test_whoever_stops_keeps_what_was_answered(last: str) -> None:
     answers = rooms.load("judges", "person:ada", ask=Typing("y\n", last)).judge(PAIRS)
 
     assert next(answers).verdict == Verdict(1.0, 1)
-    with raises(BudgetSpent):
+    with pytest.raises(BudgetSpent):
         next(answers)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import Budget, BudgetSpent
-from eyespot.search.calibrated import Calibrated, sizes
+from eyespot.search.calibrated import Calibrated
 from eyespot.search.calibration import Accuracy
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import EyespotError, NothingFound, Query, Run, UsageError
@@ -120,9 +120,9 @@ def test_what_a_plan_counts_is_never_less_than_what_is_asked(ledger: Judgements)
 
 
 def test_intervals_hold_the_truth(ledger: Judgements) -> None:
-    """25 rankings whose relevance falls: more than four of the 95 % intervals would miss once in 140 such trials."""
+    """Twelve rankings whose relevance falls."""
     missed = 0
-    for seed in range(25):
+    for seed in range(12):
         labels = np.random.default_rng(seed).random(100) < np.minimum(0.9, 8 / np.arange(1, 101))
         query = Query.words(f"thing {seed}", "q")
         grades = {f"i{rank}": float(relevant) for rank, relevant in enumerate(labels, 1)}
@@ -130,7 +130,7 @@ def test_intervals_hold_the_truth(ledger: Judgements) -> None:
         count = Calibrated(JudgeRerank(judge, ledger, depth=100), verdicts=24)(query, ranking(100)).count
         missed += not count.low <= labels.sum() <= count.high
 
-    assert missed <= 4
+    assert missed <= 2
 
 
 def test_a_judge_that_errs_is_believed_as_far_as_it_is_right(ledger: Judgements) -> None:
@@ -163,10 +163,6 @@ def test_a_model_whose_errors_were_measured_counts(ledger: Judgements) -> None:
     made = Calibrated(stage, 60, Accuracy(0.95, 0.95, 50, 50))(HERON, ranking())
 
     assert made.verified and made.count.low <= 40 <= made.count.high
-
-
-def test_rounds_double() -> None:
-    assert [list(sizes(n)) for n in (1, 16, 30, 100)] == [[1], [16], [16, 14], [16, 16, 32, 36]]
 
 
 def test_what_cannot_be_calibrated_is_refused(ledger: Judgements) -> None:

@@ -59,12 +59,12 @@ def test_a_plan_has_as_many_hits_as_asked_from_every_stratum(hits: int, verdicts
 
 def test_every_hit_is_drawn_as_often_as_its_inclusion_probability_says() -> None:
     drawn = np.zeros(10)
-    for seed in range(1500):
+    for seed in range(800):
         drawn[plan(10, 4, seed).ranks - 1] += 1
 
     sample = plan(10, 4)
     assert sample.edges.tolist() == [1, 4, 11] and sample.taken.tolist() == [2, 2]
-    assert drawn / 1500 == pytest.approx([2 / 3] * 3 + [2 / 7] * 7, abs=0.045)
+    assert drawn / 800 == pytest.approx([2 / 3] * 3 + [2 / 7] * 7, abs=0.06)
 
 
 def test_the_unbiased_count_is_right_on_average_over_all_samples() -> None:
@@ -129,8 +129,7 @@ def test_counts_lie_in_their_intervals_and_grow_with_the_ranking(data: st.DataOb
 
 def test_the_same_seed_gives_the_same_curve() -> None:
     labels = (np.arange(500) < 20).astype(int)
-    one = calibrated(labels, 20, judge=Accuracy(0.9, 0.9, 30, 30))
-    other = calibrated(labels, 20, judge=Accuracy(0.9, 0.9, 30, 30))
+    one, other = (calibrated(labels, 20, judge=Accuracy(0.9, 0.9, 30, 30)) for _ in range(2))
 
     assert (one.count(), one.probability.tolist()) == (other.count(), other.probability.tolist())
 
@@ -182,18 +181,11 @@ def test_where_nothing_is_relevant_nothing_is_likely() -> None:
         calibrated(np.zeros(100, int), 50).likely(0.9)
 
 
-def test_next_ranks_are_new_and_as_many_as_there_are() -> None:
-    curve = calibrated((np.arange(40) < 5).astype(int), 10)
+def test_next_ranks_are_new_and_for_the_first_hits_they_stay_near_them() -> None:
+    few, many = (calibrated((np.arange(hits) < hits // 8).astype(int), 10) for hits in (40, 10_000))
 
-    ranks = next_ranks(curve, 100)
-
-    assert sorted([*curve.sample.ranks, *ranks]) == list(range(1, 41))
-
-
-def test_for_the_first_hits_further_verdicts_stay_near_them() -> None:
-    curve = calibrated((np.arange(10_000) < 50).astype(int), 40)
-
-    assert next_ranks(curve, 5, k=100).max() <= 100 < next_ranks(curve, 5).max()
+    assert sorted([*few.sample.ranks, *next_ranks(few, 100)]) == list(range(1, 41))
+    assert next_ranks(many, 5, k=100).max() <= 100 < next_ranks(many, 5).max()
 
 
 def test_verdicts_where_the_curve_is_uncertain_narrow_the_count() -> None:
@@ -243,14 +235,14 @@ def test_a_reliability_diagram_by_hand() -> None:
 def test_probabilities_of_hits_without_a_verdict_come_true() -> None:
     rng = np.random.default_rng(1)
     predicted, labels = [], []
-    for seed in range(30):
+    for seed in range(15):
         truth = (rng.random(300) < np.minimum(0.9, 15 / np.arange(1, 301))).astype(int)
         curve = calibrated(truth, 30, seed)
         hidden = np.setdiff1d(np.arange(300), curve.sample.ranks - 1)
         predicted.append(curve.probability[hidden])
         labels.append(truth[hidden])
 
-    assert reliability(np.concatenate(predicted), np.concatenate(labels)).error < 0.06
+    assert reliability(np.concatenate(predicted), np.concatenate(labels)).error < 0.08
 
 
 @pytest.mark.parametrize(

@@ -88,17 +88,12 @@ def test_in_one_query_wordings_share_the_weight() -> None:
 
 
 def test_each_wording_is_a_query_of_the_same_id() -> None:
-    query = Query("q", (Term(2.0, text="axanthism"), Term(1.0, text="a pond")))
+    query, picture = Query("q", (Term(2.0, text="axanthism"), Term(1.0, text="a pond"))), Query.picture("pool.jpg")
 
     texts = [[term.text for term in one.terms] for one in each(query, AXANTHISM)]
 
     assert texts == [["axanthism", "a pond"], ["a blue frog", "a pond"], ["a frog without yellow", "a pond"]]
-
-
-def test_a_query_of_pictures_is_asked_once() -> None:
-    query = Query.picture("pool.jpg")
-
-    assert each(query, AXANTHISM) == [query] and in_one(query, AXANTHISM) == query
+    assert each(picture, AXANTHISM) == [picture] and in_one(picture, AXANTHISM) == picture
 
 
 def test_the_runs_of_all_wordings_are_fused() -> None:
