@@ -159,7 +159,7 @@ def test_a_wrong_name_is_told_the_right_ones(configs: Path, spec: str, found: st
 def test_weights_of_another_architecture_are_told_in_one_line(configs: Path, tmp_path: Path) -> None:
     file = tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-siglip")
 
-    with pytest.raises(EyespotError, match=r"^could not load open_clip:tiny-clip/[^\n]*$"):
+    with pytest.raises(EyespotError, match=r"^[^\n]*open_clip:tiny-clip/[^\n]*$"):
         load("tiny-clip", file)
 
 
@@ -206,6 +206,11 @@ def test_weights_that_do_not_fit_are_named(configs: Path, tmp_path: Path) -> Non
     for file in ("other", "adapted"):
         with raises(EyespotError):
             wildclip(tmp_path / f"{file}.pth")
+    with raises(UsageError):
+        wildclip(tmp_path / "none.pth")
+    (tmp_path / "text.pth").write_text("hello")
+    with pytest.raises(EyespotError, match=r"^[^\n]*wildclip:[^\n]*$"):
+        wildclip(tmp_path / "text.pth")
 
 
 @pytest.mark.parametrize("family", ["open_clip", "wildclip"])
@@ -216,12 +221,3 @@ def test_a_checkpoint_with_code_is_not_run(family: str, configs: Path, tmp_path:
     with pytest.raises(EyespotError, match="more than weights"):
         load_evil(tmp_path / "evil.pth")
     assert not (tmp_path / "crater").exists()
-
-
-def test_a_file_that_is_no_checkpoint_is_told_so(configs: Path, tmp_path: Path) -> None:
-    with raises(UsageError):
-        wildclip(tmp_path / "none.pth")
-
-    (tmp_path / "text.pth").write_text("hello")
-    with pytest.raises(EyespotError, match=r"^(could not load )?wildclip:[^\n]*$"):
-        wildclip(tmp_path / "text.pth")
