@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot import rooms, sample
+from eyespot import rooms
 from eyespot.judges.encoder import share
-from eyespot.search.embedding import embed
-from eyespot.search.judge_rerank import SecondModel, judge_named
+from eyespot.search.judge_rerank import SecondModel
 from eyespot.types import EyespotError, Pair, Query, Space, UsageError, Vectors
 from tests.examples import examples
 from tests.wording import raises
@@ -61,20 +60,6 @@ def test_the_curve_never_falls_and_is_a_probability(cosines: list[float]) -> Non
     low, high = sorted(cosines)
 
     assert 0 < share(low) <= share(high) < 1
-
-
-@pytest.mark.long
-def test_the_order_is_that_of_the_vectors() -> None:
-    """The real model on real photos."""
-    photos = sorted(sample.photos().glob("*.jpg"))[:12]
-    model = rooms.load("encoders", "starter")
-    judge = judge_named("encoder:starter")
-
-    scores = {a.pair.path: a.verdict.probability for a in judge.judge([Pair(POOL, p.stem, p) for p in photos])}
-
-    query = embed([POOL], model)[0]
-    cosines = {path: float(query @ embed([Query.picture(path)], model)[0]) for path in photos}
-    assert sorted(photos, key=lambda path: scores[path]) == sorted(photos, key=lambda path: cosines[path])
 
 
 def test_a_broken_picture_fails_alone_and_a_query_is_encoded_once() -> None:

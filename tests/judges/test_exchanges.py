@@ -16,7 +16,7 @@ from eyespot.judges import ask
 from eyespot.ledger.export import write_table
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.judge_rerank import JudgeRerank
-from eyespot.types import Exchange, Judgement
+from eyespot.types import Judgement
 from tests.lazy_import import requires
 from tests.worlds.judging import HERON, judge_of, pairs_of, pictures_sent, run_of
 from tests.worlds.servers import YES, Double, Response, Seen, chat, error, message
@@ -58,42 +58,25 @@ def test_the_body_as_sent_and_the_reply_stand_under_the_answer(pictures: list[Pa
     assert [change.field for change in reply.changes] == ["temperature"]
 
 
-def test_a_failure_keeps_every_text_that_it_failed_on(pictures: list[Path], ledger: Judgements) -> None:
-    with Double([chat("Perhaps"), chat("It depends"), chat("Who knows")]) as server:
-        judgement = judged(server, pictures, ledger, answer="words")
-
-    assert judgement.verdict is None
-    assert [texts(exchange) for exchange in ledger.exchanges([judgement])] == ["Perhaps", "It depends", "Who knows"]
-
-
-def texts(exchange: Exchange) -> str:
-    return exchange.reply.text if exchange.reply else exchange.trouble
-
-
 @pytest.mark.parametrize(
-    ("response", "text"),
+    ("answer", "script", "said"),
     [
-        (error(400, "bad image"), "the server answers 400: bad image"),
-        (error(500, "down"), "the server answers 500: down, 2 times"),
-        (chat("I'm sorry, but I can't help with that."), "I'm sorry, but I can't help with that."),
+        ("words", [chat("Perhaps"), chat("It depends"), chat("Who knows")], ["Perhaps", "It depends", "Who knows"]),
+        ("votes", [chat("Yes"), chat("Hm"), chat("No"), chat("No")], ["Yes", "Hm", "No"]),
+        (None, [error(400, "bad image")], ["the server answers 400: bad image"]),
+        (None, [error(500, "down")] * 2, ["the server answers 500: down, 2 times"]),
+        (None, [chat("I'm sorry, I can't help.")], ["I'm sorry, I can't help."]),
     ],
+    ids=["failures", "votes", "refused", "down", "declined"],
 )
-def test_refusals_and_errors_stand_there_word_for_word(
-    response: Response, text: str, pictures: list[Path], ledger: Judgements
+def test_all_that_was_said_stands_there_word_for_word(
+    answer: str | None, script: list[Response], said: list[str], pictures: list[Path], ledger: Judgements
 ) -> None:
-    with Double(then=response) as server:
-        judgement = judged(server, pictures, ledger, attempts=2)
-
-    assert [texts(exchange) for exchange in ledger.exchanges([judgement])] == [text]
-
-
-def test_every_vote_is_there(pictures: list[Path], ledger: Judgements) -> None:
-    with Double([chat("Yes"), chat("Hm"), chat("No")]) as server:
-        judgement = judged(server, pictures, ledger, answer="votes", votes=3)
+    with Double(script) as server:
+        judgement = judged(server, pictures, ledger, answer=answer, votes=3 if answer == "votes" else None, attempts=2)
 
     several = ledger.exchanges([judgement])
-    assert [texts(exchange) for exchange in several] == ["Yes", "Hm", "No"]
-    assert {exchange.body["temperature"] for exchange in several} == {1}
+    assert [exchange.reply.text if exchange.reply else exchange.trouble for exchange in several] == said
 
 
 def test_anthropics_pictures_are_digests_too(pictures: list[Path], ledger: Judgements) -> None:
