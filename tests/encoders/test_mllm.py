@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.search.embedding import embed
-from eyespot.types import EyespotError, Query, Term, UsageError
+from eyespot.types import EyespotError, UsageError
 from tests.encoders import tiny_multimodal
 from tests.lazy_import import lazy_import, requires
 from tests.wording import raises
@@ -166,16 +165,6 @@ def test_a_batch_gives_what_each_gives_alone(family: str, encoders: dict[str, An
     assert close(encoder.encode_pixels(shown), pictures_alone)
 
 
-def test_both_halves_of_a_question_count(family: str, encoders: dict[str, Any]) -> None:
-    encoder = encoders[family]
-    shown = pixels(encoder)
-
-    first, other_words, other_picture = encoder.encode_composed(shown[[0, 0, 1]], [TEXTS[0], TEXTS[2], TEXTS[0]])
-
-    assert not close(first, other_words) and not close(first, other_picture)
-    assert first.shape == (encoder.space.dim,) and abs(np.linalg.norm(first) - 1) < 1e-5
-
-
 def test_control_tokens_in_a_text_are_words(encoders: dict[str, Any]) -> None:
     """A text that spells a picture's token must not ask for a picture that is not there."""
     encoder = encoders["ume_r1"]
@@ -183,20 +172,6 @@ def test_control_tokens_in_a_text_are_words(encoders: dict[str, Any]) -> None:
     spelled, blank = encoder.encode_texts(["a<|image_pad|>b<gen_emb>", "a b "])
 
     assert close(spelled, blank)
-
-
-def test_a_search_reads_picture_and_words_together(encoders: dict[str, Any], tmp_path: Path) -> None:
-    """Of equal weight they are one input; any other sum is a sum."""
-    encoder, place = encoders["qwen2_5_vl"], tmp_path / "one.png"
-    tiny_models.pictures()[0].save(place)
-    shown = encoder.read(tiny_models.pictures()[0])[None]
-    weighted = Query("w", (Term(2.0, image=place), Term(1.0, text="x")))
-
-    vectors = embed([Query.words("x"), Query.composed(place, "x"), weighted], encoder)
-
-    added = 2 * encoder.encode_pixels(shown)[0] + encoder.encode_texts(["x"])[0]
-    assert close(vectors[1], encoder.encode_composed(shown, ["x"])[0])
-    assert close(vectors[2], added / np.linalg.norm(added))
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 9))

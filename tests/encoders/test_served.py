@@ -21,7 +21,7 @@ from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
-from eyespot.types import EyespotError, Query, UsageError
+from eyespot.types import EyespotError, Query, Term, UsageError
 from tests.lazy_import import requires
 from tests.wording import check_wording, raises
 from tests.worlds import embedding_server as served
@@ -326,6 +326,7 @@ def test_a_composer_reads_both_at_once_and_vectors_of_two_halves_are_added(serve
     """CLIP behind vLLM takes a picture or words, never both."""
     picture(RED).save(tmp_path / "red.png")
     asked = [Query.composed(tmp_path / "red.png", "next: green")]
+    weighted = Query("w", (Term(2.0, image=tmp_path / "red.png"), Term(1.0, text="next: green")))
     with served.serving(then=served.refusing("both")) as halved:
         encoder = load(halved)
         (both,) = embed(asked, encoder)
@@ -333,7 +334,9 @@ def test_a_composer_reads_both_at_once_and_vectors_of_two_halves_are_added(serve
 
     assert not hasattr(encoder, "encode_composed")
     np.testing.assert_allclose(both, halves.sum(0) / np.linalg.norm(halves.sum(0)), atol=1e-5)
-    assert np.argmax(embed(asked, load(server))[0]) == 1  # green: the server's own answer for red and "next"
+    together, added = embed([*asked, weighted], load(server))
+    assert np.argmax(together) == 1  # green: the server's own answer for red and "next"
+    np.testing.assert_allclose(added, [2, 1] @ halves / np.linalg.norm([2, 1] @ halves), atol=1e-5)
 
 
 def no_model(_: Seen) -> Response:

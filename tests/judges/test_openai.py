@@ -113,20 +113,6 @@ def test_a_servers_own_decision_stands_in_for_probabilities(pictures: list[Path]
     assert {model.fallbacks[answer.prompt] for answer in answers} == {SystemOne.sentence}
 
 
-def test_what_stands_in_for_probabilities_is_kept_under_a_prompt_of_its_own(
-    ledger: Judgements, pictures: list[Path]
-) -> None:
-    """And it is free the next time, when nobody knows yet that this server falls back."""
-    with Double(then=chat("Yes")) as server:
-        first = list(ask(judge_of(server), pairs_of(pictures[:3]), ledger))
-        paid = len(server.seen)
-        again = ask(judge_of(server), pairs_of(pictures[:3]), ledger)
-        second = list(again)
-
-    assert {one.prompt for one in first} == {one.prompt for one in second} == {judge_of(server, answer="words").prompt}
-    assert (again.stats.known, len(server.seen)) == (3, paid)
-
-
 @pytest.mark.parametrize(
     ("url", "name"),
     [
@@ -234,18 +220,6 @@ def test_a_trouble_that_passes_costs_a_request_and_no_answer(trouble: Response, 
 
     assert answer.verdict is not None and answer.verdict.probability == 0.75
     assert answer.spent.calls == len(server.seen) == 3
-
-
-def test_a_trouble_that_stays_is_a_failure_of_this_pair_alone(pictures: list[Path]) -> None:
-    def broken_for_one(seen: Seen) -> Response:
-        return error(500, "out of memory") if "a stork" in str(seen.body) else YES
-
-    wanted = [*pairs_of(pictures[:1], "a stork"), *pairs_of(pictures[1:4])]
-    with Double(then=broken_for_one) as server:
-        answers = {answer.pair.image: answer for answer in judge_of(server, attempts=3).judge(wanted)}
-
-    assert "out of memory, 3 times" in answers["00"].failure
-    assert [image for image, answer in answers.items() if answer.verdict is None] == ["00"]
 
 
 def test_a_request_that_is_not_understood_is_not_repeated(pictures: list[Path]) -> None:

@@ -110,21 +110,19 @@ def test_a_limit_too_small_to_think_is_raised_once() -> None:
     assert ("max_tokens", 1, "max_completion_tokens", 16) in [tuple(change) for change in reply.changes]
 
 
-def test_an_answer_that_its_limit_cuts_off_fails_alone_with_the_way_out(pictures: list[Path]) -> None:
-    with Double([CUT_OFF], then=chat("Yes")) as server:
+TOO_LARGE = complaint(400, "'max_tokens' is too large: 50. The context has 4096, 4090 are used", param="max_tokens")
+
+
+@pytest.mark.parametrize(
+    ("script", "way_out"), [([CUT_OFF], "answer_tokens"), ([TOO_LARGE, TOO_LARGE], "too large")], ids=["cut", "passed"]
+)
+def test_a_limit_that_one_question_passes_fails_that_question_alone(
+    script: list[Response], way_out: str, pictures: list[Path]
+) -> None:
+    with Double(list(script), then=chat("Yes")) as server:
         first, second = judge_of(server, workers=1, answer="words", answer_tokens=50).judge(pairs_of(pictures[:2]))
 
-    assert "answer_tokens" in first.failure and second.verdict is not None
-
-
-def test_a_limit_that_one_question_passes_fails_that_question_alone(pictures: list[Path]) -> None:
-    long = complaint(
-        400, "'max_tokens' is too large: 16. The context has 4096 tokens, 4090 are used", param="max_tokens"
-    )
-    with Double([long, long], then=chat("Yes")) as server:
-        first, second = judge_of(server, workers=1, answer="words").judge(pairs_of(pictures[:2]))
-
-    assert "too large" in first.failure and second.verdict is not None
+    assert way_out in first.failure and second.verdict is not None
 
 
 def test_a_field_that_nobody_may_leave_out_ends_the_run_with_its_name() -> None:
