@@ -42,7 +42,7 @@ def share_on_the_left(values: Any) -> float:
     return float((mass[:half].sum() + middle) / mass.sum())
 
 
-@pytest.mark.parametrize(("left", "right"), permutations(PLANTED, 2))
+@pytest.mark.parametrize(("left", "right"), list(permutations(PLANTED, 2)))
 def test_the_heat_of_words_lies_on_the_photo_that_they_name(starter: Any, left: str, right: str) -> None:
     (vector,) = starter.encode_texts([left])
 

@@ -16,7 +16,7 @@ from tests.worlds.judge_models import llava
 
 # Pictures are decoded by Pillow: a torchvision that does not fit its torch could not do it.
 SERVE = "import sys; sys.modules['torchvision'] = None; from transformers.cli.transformers import main; main()"
-PATIENCE = 120  # seconds until a server is given up
+PATIENCE = 250  # seconds until a server is given up; a busy machine takes long to load its libraries
 TEMPLATE = (
     "<s>{% for m in messages %}{{ m['role'].upper() }}: {% if m['content'] is string %}{{ m['content'] }}{% else %}"
     "{% for c in m['content'] %}{% if c['type'] == 'text' %}{{ c['text'] }}{% else %}<image>\n{% endif %}"
