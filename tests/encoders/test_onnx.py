@@ -134,24 +134,23 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "named"),
     [
-        ("dim = 16", "dim = 0"),
-        ("dim = 16", ""),
-        ("size = 32", "size = [32]"),
-        ("size = 32", 'size = 32\nresize = "crop"'),
-        ("size = 32", "size = 32\nsizes = 3"),
-        ("[text]", "[text"),
-        ("dim = 16", "dim = 17"),
-        ("[text]", '[text]\noutput = "nope"'),
-        ("[text]", '[text]\ninput = "nope"'),
-        ('"<pad>"', '"<nope>"'),
+        ("dim = 16", "dim = 0", "dim"),
+        ("dim = 16", "", "dim"),
+        ("size = 32", "size = [32]", r"image\.size"),
+        ("size = 32", 'size = 32\nresize = "crop"', r"image\.resize"),
+        ("size = 32", "size = 32\nsizes = 3", r"image\.sizes"),
+        ("[text]", "[text", "TOML"),
+        ("dim = 16", "dim = 17", r"\(16,\)"),
+        ("[text]", '[text]\noutput = "nope"', "text_embeds"),
+        ("[text]", '[text]\ninput = "nope"', "input_ids"),
+        ('"<pad>"', '"<nope>"', "pad_token"),
     ],
-    ids=range(10),
 )
-def test_settings_that_do_not_fit_are_told(folder: Path, old: str, new: str) -> None:
+def test_settings_that_do_not_fit_are_told(folder: Path, old: str, new: str, named: str) -> None:
     """With the file, so that it can be mended; at first use those that do not fit the towers."""
-    with raises(UsageError):
+    with pytest.raises(UsageError, match=named):
         load(rewritten(folder, old, new)).encode_texts(["a"])
 
 
