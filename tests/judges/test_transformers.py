@@ -279,9 +279,10 @@ def test_a_model_of_the_hub_is_named_by_its_commit(llava: Path, hub_cache: Path,
     assert verdicts(judge.judge(pairs)) == verdicts(load(llava).judge(pairs))
 
 
-def test_a_model_that_is_not_there_is_told_with_the_way_out() -> None:
-    with raises(EyespotError):
-        rooms.load("judges", "transformers:eyespot/absent", device="cpu")
+@pytest.mark.parametrize("spec", ["eyespot/absent", "./nope", "a/b/c"])
+def test_a_model_that_is_not_there_is_told_with_the_way_out(spec: str) -> None:
+    with raises(EyespotError if spec == "eyespot/absent" else UsageError):
+        rooms.load("judges", f"transformers:{spec}", device="cpu")
 
 
 @pytest.mark.parametrize("config", [{"model_type": "llava_llama"}, {"model_type": "clip"}, {}, None], ids=range(4))

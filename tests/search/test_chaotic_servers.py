@@ -147,7 +147,7 @@ def test_runs_that_budgets_cut_pay_for_no_answer_twice(seed: int, photos: Path, 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kills", "seed"), [(4, 2), pytest.param(20, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kills", "seed"), [(3, 2), pytest.param(20, 1, marks=pytest.mark.slow)])
 def test_runs_that_are_killed_lose_only_what_was_under_way(kills: int, seed: int, photos: Path, tmp_path: Path) -> None:
     place, moody, chance = tmp_path / "ledger.sqlite", Moody(kills, trouble=0.4), random.Random(seed)
     with Double(then=moody) as server:
