@@ -133,12 +133,13 @@ def test_a_field_that_nobody_may_leave_out_ends_the_run_with_its_name() -> None:
     assert len(server.seen) == 1
 
 
-@pytest.mark.parametrize(("then", "without"), [(thinker, "said 'Yes'; asked without temperature 0"), (YES, "")])
+@pytest.mark.parametrize(("then", "without"), [(thinker, "without temperature 0"), (YES, "")])
 def test_a_verdict_says_without_what_it_was_asked(then: Any, without: str, pictures: list[Path]) -> None:
     with Double(then=then) as server:
         answer = only_answer(judge_of(server), pictures[:1])
 
-    assert answer.verdict is not None and answer.verdict.reason == without
+    assert answer.verdict is not None and answer.verdict.reason.endswith(without)
+    assert bool(answer.verdict.reason) == bool(without)
 
 
 def thoughtful(seen: Seen) -> Response:
