@@ -182,7 +182,8 @@ def test_where_nothing_is_relevant_nothing_is_likely() -> None:
 
 
 def test_next_ranks_are_new_and_for_the_first_hits_they_stay_near_them() -> None:
-    few, many = (calibrated((np.arange(hits) < hits // 8).astype(int), 10) for hits in (40, 10_000))
+    few = calibrated((np.arange(40) < 5).astype(int), 10)
+    many = calibrated((np.arange(10_000) < 50).astype(int), 40)
 
     assert sorted([*few.sample.ranks, *next_ranks(few, 100)]) == list(range(1, 41))
     assert next_ranks(many, 5, k=100).max() <= 100 < next_ranks(many, 5).max()
