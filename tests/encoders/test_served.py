@@ -62,9 +62,6 @@ def last(server: Double) -> Seen:
     return server.asked(served.EMBEDDINGS)[-1]
 
 
-# -- what is asked ------------------------------------------------------------------------------------------
-
-
 def test_the_vector_is_the_servers_own_of_unit_length(server: Double) -> None:
     encoder = load(server)
     rows = encoder.encode_pixels(pixels(encoder, picture(RED), picture(GREEN)))
@@ -136,9 +133,6 @@ def test_a_file_says_the_same_and_options_go_before_it(
     assert load(server).space != encoder.space
 
 
-# -- where it is asked --------------------------------------------------------------------------------------
-
-
 def test_address_and_key_are_taken_from_the_environment_the_own_name_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     with served.serving() as own, served.serving() as other:
@@ -167,9 +161,6 @@ def test_a_server_that_is_away_is_told_in_one_sentence() -> None:
     for attempt in (lambda: load(server), lambda: encoder.encode_texts(["a heron"] * 20)):
         with pytest.raises(EyespotError, match=f"^[^\n]*{server.url}[^\n]*$"):
             attempt()
-
-
-# -- which space --------------------------------------------------------------------------------------------
 
 
 def test_one_request_tells_how_long_vectors_are(server: Double) -> None:
@@ -221,9 +212,6 @@ def test_other_words_are_another_space(server: Double) -> None:
     assert len({space.digest for space in spaces}) == 6
     with served.serving() as elsewhere:
         assert load(elsewhere, workers=2, batch=3, timeout=9.0, attempts=2, key="k").space == spaces[0]
-
-
-# -- what comes back ----------------------------------------------------------------------------------------
 
 
 def test_rows_stand_in_order_and_as_many_requests_are_under_way_as_workers() -> None:
@@ -319,9 +307,6 @@ def test_any_answer_is_a_unit_vector_or_a_bad_answer(found: Any) -> None:
     assert vector.ndim == 1 and math.isclose(np.linalg.norm(vector.astype(float)), 1, abs_tol=1e-5)
 
 
-# -- servers that cannot ------------------------------------------------------------------------------------
-
-
 def test_a_composer_reads_both_at_once_and_vectors_of_two_halves_are_added(server: Double, tmp_path: Path) -> None:
     """CLIP behind vLLM takes a picture or words, never both."""
     picture(RED).save(tmp_path / "red.png")
@@ -357,9 +342,6 @@ def no_model(_: Seen) -> Response:
 def test_a_server_that_cannot_embed_is_told_at_once_with_the_way_out(served_as: str, then: Act, name: str) -> None:
     with served.serving(served_as, then, revision="abc123") as server, raises(UsageError):
         load(server, name)
-
-
-# -- pictures that a server refuses --------------------------------------------------------------------------
 
 
 def picky(seen: Seen) -> Response:
@@ -403,9 +385,6 @@ def test_refusals_of_nearly_all_stop_the_run() -> None:
         encoder.encode_pixels(pixels(encoder, *greens[:14], picture(RED), *greens[:14]))
         with pytest.raises(EyespotError, match=r"16 .*tokens"):
             encoder.encode_pixels(pixels(encoder, *greens[14:]))
-
-
-# -- options ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,6 @@ def own_probability(folder: Path, kind: str, sent: str, picture: Image.Image) ->
     return yes / (yes + no)
 
 
-# -- what a model says --------------------------------------------------------------------------------------
-
-
 def test_the_probability_is_the_librarys_own(family: tuple[Path, str, str], pairs: list[Pair]) -> None:
     """Its class called on one pair, with the text written out here; padding and neighbours do not show."""
     folder, kind, sent = family
@@ -149,9 +146,6 @@ def test_what_is_neither_yes_nor_no_is_noted(llava: Path, pairs: list[Pair]) -> 
     assert "3 of 3" in judge.notes[0]
 
 
-# -- yes and no ---------------------------------------------------------------------------------------------
-
-
 def test_every_spelling_of_an_answer_counts() -> None:
     """Any case, with a space before it as bytes or as pieces write it; never a longer word, and never a part of one."""
     words = tiny.tokenizer([], words=("Yes", "ĠYES", "▁yes", "yesterday", "Nein"))
@@ -183,9 +177,6 @@ def test_no_is_what_yes_is_not(logits: list[float], shift: float) -> None:
     assert 0 <= yes <= 1
     assert yes + no == pytest.approx(1)
     assert FirstWord([0], [1]).probabilities(row + shift)[0] == pytest.approx(yes, abs=1e-9)
-
-
-# -- what fails ---------------------------------------------------------------------------------------------
 
 
 def test_an_example_picture_is_a_failure_of_its_own() -> None:
@@ -254,9 +245,6 @@ def test_a_broken_accelerator_ends_it() -> None:
         list(batches(score, 2).answers(named("a", "b")))
 
 
-# -- which model --------------------------------------------------------------------------------------------
-
-
 def test_the_name_follows_the_weights_not_the_place(llava: Path, tmp_path: Path) -> None:
     """A moved folder is the same judge, other weights are another; nothing is loaded where nothing is asked."""
     moved = shutil.copytree(llava, tmp_path / "elsewhere" / "llava")
@@ -318,9 +306,6 @@ def test_half_precision_gives_nearly_the_same(llava: Path, pairs: list[Pair]) ->
 
     assert half != whole
     assert all(half[image] == pytest.approx(whole[image], abs=0.05) for image in whole)
-
-
-# -- without the libraries ----------------------------------------------------------------------------------
 
 
 def test_without_torch_the_extra_is_named(child_env: dict[str, str]) -> None:
