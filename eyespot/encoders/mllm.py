@@ -164,7 +164,7 @@ class Speaker:
         }
         answers = self.network.generate(**inputs, **ways)[:, inputs["input_ids"].shape[1] :].tolist()
         silent = {*self._ends, self.processor.tokenizer.pad_token_id}  # tokens that end an answer and say nothing
-        return self._last(_continued(inputs, [_thought(row, end, silent) for row in answers]))
+        return self._last(_continued(inputs, [thought(row, end, silent) for row in answers]))
 
     @property
     def _ends(self) -> list[int]:
@@ -215,7 +215,7 @@ class Speaker:
         return laid
 
 
-def _thought(tokens: list[int], end: int, silent: set[int]) -> list[int]:
+def thought(tokens: list[int], end: int, silent: set[int]) -> list[int]:
     """What was generated up to the token that ends the reasoning."""
     reasoning = tokens[: tokens.index(end)] if end in tokens else [token for token in tokens if token not in silent]
     return [*reasoning, end]

@@ -77,4 +77,4 @@ def test_a_missing_opencv_is_told_as_the_extra_to_install(child_env: dict[str, s
 
     output = subprocess.run([sys.executable, "-c", code], env=child_env, capture_output=True, text=True).stdout
 
-    assert output == f"sift needs the extra [local]: {install_line('local')}\n"
+    assert install_line("local") in output and output.count("\n") == 1

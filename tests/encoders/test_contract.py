@@ -80,7 +80,6 @@ def pixels(encoder: Any) -> Any:
 
 
 def test_it_says_what_it_is(encoder: Any) -> None:
-    """The facts that a gallery keeps and a list shows."""
     assert encoder.space.encoder.partition(":")[0] in rooms.names("encoders")
     assert len(encoder.space.digest) == 16
     assert encoder.space.weights and encoder.space.preprocessing and encoder.licence
@@ -89,27 +88,20 @@ def test_it_says_what_it_is(encoder: Any) -> None:
 
 
 def test_vectors_are_unit_rows_of_its_space(encoder: Any, pixels: Any) -> None:
-    """Float32, finite, (n, dim)."""
+    """Float32, finite, (n, dim); of nothing no rows."""
     for rows in (encoder.encode_pixels(pixels), encoder.encode_texts(TEXTS)):
         assert rows.dtype == np.float32
         assert rows.shape == (3, encoder.space.dim)
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
-
-
-def test_nothing_gives_no_rows(encoder: Any, pixels: Any) -> None:
-    """An empty batch is not an error."""
-    assert encoder.encode_texts([]).shape == (0, encoder.space.dim)
-    assert encoder.encode_pixels(pixels[:0]).shape == (0, encoder.space.dim)
+    assert encoder.encode_texts([]).shape == encoder.encode_pixels(pixels[:0]).shape == (0, encoder.space.dim)
 
 
 def test_the_same_batch_gives_the_same_bits(encoder: Any, pixels: Any) -> None:
-    """A gallery can be checked against its reference fingerprints."""
     assert np.array_equal(encoder.encode_pixels(pixels), encoder.encode_pixels(pixels))
     assert np.array_equal(encoder.encode_texts(TEXTS), encoder.encode_texts(TEXTS))
 
 
 def test_a_batch_gives_what_each_gives_alone(encoder: Any, pixels: Any) -> None:
-    """Neighbours in a batch must not show in a vector."""
     alone = np.concatenate([encoder.encode_pixels(one[None]) for one in pixels])
     words_alone = np.concatenate([encoder.encode_texts([text]) for text in TEXTS])
 
@@ -133,7 +125,6 @@ def test_reading_leaves_the_picture_alone_and_repeats(encoder: Any) -> None:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_weakest_match_is_a_cosine_or_none(encoder: Any, text: str) -> None:
-    """And the same when asked again."""
     weakest = encoder.weakest_match(text)
 
     assert weakest is None or -1 < weakest < 1
@@ -141,7 +132,6 @@ def test_the_weakest_match_is_a_cosine_or_none(encoder: Any, text: str) -> None:
 
 
 def test_a_caveat_is_one_sentence_or_none(encoder: Any) -> None:
-    """Plain English needs none."""
     caveat = encoder.caveat("ворона на снегу")
 
     assert encoder.caveat("a crow in the snow") is None

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from eyespot import rooms
 from eyespot.types import EyespotError, UsageError
 from tests.lazy_import import lazy_import, requires
+from tests.wording import raises
 
 torch = lazy_import("torch")
 transformers = lazy_import("transformers")
@@ -77,51 +78,16 @@ def test_text_vectors_equal_the_librarys(family: str, folders: dict[str, Path]) 
     assert np.abs(vectors - own_vectors(folders[family], inputs, "text")).max() < 1e-5
 
 
-def test_rows_are_of_unit_length(family: str, folders: dict[str, Path]) -> None:
-    """Cosine is the inner product."""
-    encoder = load(folders[family])
-    pixels = np.stack([encoder.read(picture) for picture in tiny_models.pictures()])
-
-    for vectors in (encoder.encode_pixels(pixels), encoder.encode_texts(TEXTS)):
-        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-        assert vectors.shape == (3, encoder.space.dim)
-
-
-def test_a_batch_gives_what_each_gives_alone(family: str, folders: dict[str, Path]) -> None:
-    """Neighbours in a batch must not show in a vector."""
-    encoder = load(folders[family])
-    pixels = np.stack([encoder.read(picture) for picture in tiny_models.pictures()])
-
-    alone = np.concatenate([encoder.encode_pixels(one[None]) for one in pixels])
-    words_alone = np.concatenate([encoder.encode_texts([text]) for text in TEXTS])
-
-    assert np.abs(encoder.encode_pixels(pixels) - alone).max() < 1e-5
-    assert np.abs(encoder.encode_texts(TEXTS) - words_alone).max() < 1e-5
-
-
-def test_only_siglip_ignores_case(family: str, folders: dict[str, Path]) -> None:
-    """SigLIP was trained on lower-cased captions."""
-    lower, upper = load(folders[family]).encode_texts(["a heron", "A Heron"])
-
-    assert np.allclose(lower, upper, atol=1e-6) == (family != "clip")
-
-
-def test_other_weights_are_another_space(tmp_path: Path, folders: dict[str, Path]) -> None:
-    """A copy has the weights' digest, a model of another seed has not."""
-    copy, other = shutil.copytree(folders["clip"], tmp_path / "copy"), tiny_models.hf_clip(tmp_path / "other", seed=1)
-    first = load(folders["clip"]).space
+def test_other_weights_or_preprocessing_are_another_space(tmp_path: Path, folders: dict[str, Path]) -> None:
+    """A copy has the weights' digest, a model of another seed has not; a changed mean is a changed picture."""
+    copy, other = shutil.copytree(folders["siglip"], tmp_path / "copy"), tiny_models.hf_siglip(tmp_path / "s", seed=1)
+    first = load(folders["siglip"]).space
 
     assert load(copy).space.weights == first.weights
     assert load(other).space.digest != first.digest
-
-
-def test_other_preprocessing_is_another_space(tmp_path: Path, folders: dict[str, Path]) -> None:
-    """A changed mean is a changed picture."""
-    copy = shutil.copytree(folders["siglip"], tmp_path / "copy")
     settings_file = copy / "processor_config.json"
     settings_file.write_text(settings_file.read_text().replace("0.5", "0.4"))
-
-    assert load(copy).space.preprocessing != load(folders["siglip"]).space.preprocessing
+    assert load(copy).space.preprocessing != first.preprocessing
 
 
 def test_a_revision_is_that_commit_of_the_hub(tmp_path: Path, hub_cache: Path) -> None:
@@ -144,12 +110,11 @@ def test_a_half_fetched_model_is_not_taken_for_whole(tmp_path: Path, hub_cache: 
     (folder / "model.safetensors.index.json").write_text(shards)
     tiny_models.published(hub_cache, "eyespot/sharded", folder)
 
-    with pytest.raises(EyespotError, match="its cached copy is cut short"):
+    with pytest.raises(EyespotError, match="cut short"):
         rooms.load("encoders", "hf:eyespot/sharded")
 
 
 def test_missing_weights_are_refused(tmp_path: Path, folders: dict[str, Path]) -> None:
-    """The library would start them at random and only warn."""
     from safetensors.torch import load_file, save_file
 
     copy = shutil.copytree(folders["clip"], tmp_path / "copy")
@@ -157,43 +122,37 @@ def test_missing_weights_are_refused(tmp_path: Path, folders: dict[str, Path]) -
     del state["visual_projection.weight"]
     save_file(state, copy / "model.safetensors", {"format": "pt"})
 
-    with pytest.raises(EyespotError, match=r"lacks weights, visual_projection\.weight for one"):
+    with pytest.raises(EyespotError, match=r"visual_projection\.weight"):
         load(copy)
 
 
 def test_a_model_without_a_text_half_is_refused(tmp_path: Path) -> None:
-    """DINO sees and does not read."""
     size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28, "patch_size": 14}
     transformers.Dinov2Model(transformers.Dinov2Config(**size)).save_pretrained(tmp_path)
 
-    with pytest.raises(UsageError, match="Dinov2Model, which has no text half"):
+    with pytest.raises(UsageError, match="Dinov2Model"):
         load(tmp_path)
 
 
-def test_a_folder_without_a_model_is_told_so(tmp_path: Path) -> None:
-    """An empty folder, and one whose weights have no configuration."""
-    with pytest.raises(EyespotError, match="holds no weights named"):
-        load(tmp_path)
+def test_what_names_no_model_is_told_so(tmp_path: Path) -> None:
+    """Neither a folder nor ORG/NAME; an empty folder; weights without a configuration; no such device."""
+    for spec, kind in (("nope", UsageError), ("./nope", UsageError), ("a/b/c", UsageError), (tmp_path, EyespotError)):
+        with raises(kind):
+            rooms.load("encoders", f"hf:{spec}")
 
     (tmp_path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(EyespotError, match="could not load hf:"):
+    with pytest.raises(EyespotError, match="hf:"):
         load(tmp_path)
-
-
-@pytest.mark.parametrize("spec", ["nope", "./nope", "a/b/c"])
-def test_a_name_that_is_no_name_is_refused(spec: str) -> None:
-    """Neither a folder nor ORG/NAME."""
-    with pytest.raises(UsageError, match="neither a folder nor a model's name"):
-        rooms.load("encoders", f"hf:{spec}")
+    with pytest.raises(UsageError, match=r"'tpu'.*cpu$"):
+        rooms.load("encoders", "hf:eyespot/tiny", device="tpu")
 
 
 def test_a_pickle_with_code_is_not_run(tmp_path: Path, folders: dict[str, Path]) -> None:
-    """Old checkpoints are pickles; only weights are read from them."""
     copy = shutil.copytree(folders["clip"], tmp_path / "copy")
     (copy / "model.safetensors").unlink()
     torch.save({"logit_scale": tiny_models.Bomb(tmp_path / "crater")}, copy / "pytorch_model.bin")
 
-    with pytest.raises(EyespotError, match="holds more than weights"):
+    with pytest.raises(EyespotError, match="more than weights"):
         load(copy)
     assert not (tmp_path / "crater").exists()
 
@@ -206,16 +165,9 @@ def test_clip_says_that_it_reads_english(folders: dict[str, Path]) -> None:
     assert "English" in (encoder.caveat("серая цапля") or "")
 
 
-def test_a_device_that_is_not_there_is_told_with_those_that_are() -> None:
-    """No CUDA error from the depths."""
-    with pytest.raises(UsageError, match=r"no device 'tpu' here; there are: .*cpu$"):
-        rooms.load("encoders", "hf:eyespot/tiny", device="tpu")
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 5), st.integers(0, 99))
 def test_packed_patches_unpack_to_themselves(height: int, width: int, padding: int, seed: int) -> None:
-    """One array per picture loses nothing of the three that the model takes."""
     from eyespot.encoders.hf import packed, unpacked
 
     patches = height * width + padding

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.search.embedding import embed
-from eyespot.types import EyespotError, Query, Term, UsageError
+from eyespot.types import EyespotError, UsageError
 from tests.encoders import tiny_multimodal
 from tests.lazy_import import lazy_import, requires
+from tests.wording import raises
 
 torch = lazy_import("torch")
 transformers = lazy_import("transformers")
@@ -72,28 +72,17 @@ def close(one: Any, other: Any) -> bool:
     return bool(np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-5)
 
 
-# -- the same as the library's ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", CHATTING)
-def test_a_question_about_a_picture_is_one_message(name: str, encoders: dict[str, Any]) -> None:
+def test_a_picture_and_words_are_one_message_and_so_is_each_alone(name: str, encoders: dict[str, Any]) -> None:
     encoder, picture = encoders[name], tiny_models.pictures()[0]
-    words = encoder.speaker.family.instructions.both.replace("{}", TEXTS[0])
+    instructions, shown = encoder.speaker.family.instructions, encoder.read(picture)[None]
 
-    (vector,) = encoder.encode_composed(encoder.read(picture)[None], TEXTS[:1])
+    both = encoder.encode_composed(shown, TEXTS[:1])[0]
+    words, alone = encoder.encode_texts(TEXTS[:1])[0], encoder.encode_pixels(shown)[0]
 
-    assert close(vector, of_library(encoder, chatted(encoder, picture, words)))
-
-
-@pytest.mark.parametrize("name", CHATTING)
-def test_words_alone_and_a_picture_alone_are_messages_too(name: str, encoders: dict[str, Any]) -> None:
-    encoder, picture = encoders[name], tiny_models.pictures()[1]
-    instructions = encoder.speaker.family.instructions
-
-    vector, shown = encoder.encode_texts(TEXTS[:1])[0], encoder.encode_pixels(encoder.read(picture)[None])[0]
-
-    assert close(vector, of_library(encoder, chatted(encoder, None, instructions.text.replace("{}", TEXTS[0]))))
-    assert close(shown, of_library(encoder, chatted(encoder, picture, instructions.picture)))
+    assert close(both, of_library(encoder, chatted(encoder, picture, instructions.both.replace("{}", TEXTS[0]))))
+    assert close(words, of_library(encoder, chatted(encoder, None, instructions.text.replace("{}", TEXTS[0]))))
+    assert close(alone, of_library(encoder, chatted(encoder, picture, instructions.picture)))
 
 
 def test_vlm2vec_counts_the_tokens_of_a_picture_in_a_row(encoders: dict[str, Any]) -> None:
@@ -154,15 +143,12 @@ def test_a_reasoner_embeds_a_query_after_its_reasoning(encoders: dict[str, Any])
 
 @given(st.lists(st.integers(0, 9), max_size=12))
 def test_reasoning_ends_at_its_token_or_gets_it(ids: list[int]) -> None:
-    from eyespot.encoders.mllm import _thought
+    from eyespot.encoders.mllm import thought
 
-    thought = _thought(ids, 7, {8, 9})
+    found = thought(ids, 7, {8, 9})
 
-    assert thought[-1] == 7 and thought.count(7) == 1
-    assert thought[:-1] == (ids[: ids.index(7)] if 7 in ids else [one for one in ids if one not in (8, 9)])
-
-
-# -- promises -----------------------------------------------------------------------------------------------
+    assert found[-1] == 7 and found.count(7) == 1
+    assert found[:-1] == (ids[: ids.index(7)] if 7 in ids else [one for one in ids if one not in (8, 9)])
 
 
 def test_a_batch_gives_what_each_gives_alone(family: str, encoders: dict[str, Any]) -> None:
@@ -179,16 +165,6 @@ def test_a_batch_gives_what_each_gives_alone(family: str, encoders: dict[str, An
     assert close(encoder.encode_pixels(shown), pictures_alone)
 
 
-def test_both_halves_of_a_question_count(family: str, encoders: dict[str, Any]) -> None:
-    encoder = encoders[family]
-    shown = pixels(encoder)
-
-    first, other_words, other_picture = encoder.encode_composed(shown[[0, 0, 1]], [TEXTS[0], TEXTS[2], TEXTS[0]])
-
-    assert not close(first, other_words) and not close(first, other_picture)
-    assert first.shape == (encoder.space.dim,) and abs(np.linalg.norm(first) - 1) < 1e-5
-
-
 def test_control_tokens_in_a_text_are_words(encoders: dict[str, Any]) -> None:
     """A text that spells a picture's token must not ask for a picture that is not there."""
     encoder = encoders["ume_r1"]
@@ -196,23 +172,6 @@ def test_control_tokens_in_a_text_are_words(encoders: dict[str, Any]) -> None:
     spelled, blank = encoder.encode_texts(["a<|image_pad|>b<gen_emb>", "a b "])
 
     assert close(spelled, blank)
-
-
-def test_a_search_reads_picture_and_words_together(encoders: dict[str, Any], tmp_path: Path) -> None:
-    """Of equal weight they are one input; any other sum is a sum."""
-    encoder, place = encoders["qwen2_5_vl"], tmp_path / "one.png"
-    tiny_models.pictures()[0].save(place)
-    shown = encoder.read(tiny_models.pictures()[0])[None]
-    weighted = Query("w", (Term(2.0, image=place), Term(1.0, text="x")))
-
-    vectors = embed([Query.words("x"), Query.composed(place, "x"), weighted], encoder)
-
-    added = 2 * encoder.encode_pixels(shown)[0] + encoder.encode_texts(["x"])[0]
-    assert close(vectors[1], encoder.encode_composed(shown, ["x"])[0])
-    assert close(vectors[2], added / np.linalg.norm(added))
-
-
-# -- pictures -----------------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 9))
@@ -243,55 +202,33 @@ def test_a_picture_costs_no_more_than_others(size: tuple[int, int], encoders: di
     assert encoder.encode_pixels(row[None]).shape == (1, encoder.space.dim)
 
 
-# -- adapters -----------------------------------------------------------------------------------------------
-
-
 def test_an_adapter_is_added_to_the_weights_of_its_base(folders: dict[str, Path], tmp_path: Path) -> None:
-    """Named as older versions of the library named the same layers."""
+    """Named as older versions of the library named the same layers; a DoRA also gives each row its length."""
     base = load(folders["qwen2_vl"])
     added = tiny_multimodal.adapter(tmp_path / "lora", folders["qwen2_vl"], base.speaker.network)
+    tiny_multimodal.adapter(tmp_path / "dora", folders["qwen2_vl"], base.speaker.network, lengths=3.0)
 
-    tuned = load(tmp_path / "lora")
+    tuned, dora = load(tmp_path / "lora"), load(tmp_path / "dora")
 
-    before, after = (dict(one.speaker.network.named_modules()) for one in (base, tuned))
+    before, after, long = (dict(one.speaker.network.named_modules()) for one in (base, tuned, dora))
     assert all(torch.allclose(after[name].weight, before[name].weight + more) for name, more in added.items())
+    assert all(torch.allclose(long[name].weight.norm(dim=1), torch.tensor(3.0)) for name in added)
     assert tuned.space.weights != base.space.weights
+    tiny_multimodal.adapter(tmp_path / "other", folders["phi4"], base.speaker.network)
+    with pytest.raises(EyespotError, match="base model"):
+        load(tmp_path / "other")
 
 
-def test_a_dora_gives_each_row_its_length(folders: dict[str, Path], tmp_path: Path) -> None:
-    base = load(folders["qwen2_vl"])
-    added = tiny_multimodal.adapter(tmp_path / "dora", folders["qwen2_vl"], base.speaker.network, lengths=3.0)
-
-    layers = dict(load(tmp_path / "dora").speaker.network.named_modules())
-
-    assert all(torch.allclose(layers[name].weight.norm(dim=1), torch.tensor(3.0)) for name in added)
-
-
-def test_an_adapter_of_another_model_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
-    base = load(folders["qwen2_vl"])
-    tiny_multimodal.adapter(tmp_path / "lora", folders["phi4"], base.speaker.network)
-
-    with pytest.raises(EyespotError, match="which its base model does not have"):
-        load(tmp_path / "lora")
-
-
-# -- which family, and what it is told ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "way_out"),
-    [("phi3_v", "served:TIGER-Lab/VLM2Vec-Full"), ("phi4mm", "refs/pr/70"), ("clip", "there are: qwen2_vl")],
-)
-def test_a_kind_that_cannot_embed_is_refused_with_the_way_out(kind: str, way_out: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["phi3_v", "phi4mm", "clip"])
+def test_a_kind_that_cannot_embed_is_refused_with_the_way_out(kind: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
     (tmp_path / "model.safetensors").write_bytes(b"")
 
-    with pytest.raises(UsageError, match=way_out):
+    with raises(UsageError):
         load(tmp_path)
 
 
 def test_a_file_beside_the_weights_gives_other_words(folders: dict[str, Path], tmp_path: Path) -> None:
-    """And so another space, though the weights are the same."""
     first, copy = load(folders["qwen2_vl"]), shutil.copytree(folders["qwen2_vl"], tmp_path / "copy")
     (copy / "eyespot.toml").write_text('[instructions]\npicture = "Say what is here:"\n')
 
@@ -303,25 +240,25 @@ def test_a_file_beside_the_weights_gives_other_words(folders: dict[str, Path], t
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ('family = "x"', "names no family of these: chat, vlm2vec, ume-r1, phi-4"),
-        ('[instructions]\nboth = "no place"', "never says the words"),
-        ("[instructions]\nsong = 'x'", "says 'song'; it may name the family"),
-        ("instructions = 3", "has no table"),
-        ("family = ", "cannot be read as TOML"),
+        'family = "x"',
+        '[instructions]\nboth = "no place"',
+        "[instructions]\nsong = 'x'",
+        "instructions = 3",
+        "family = ",
     ],
+    ids=range(5),
 )
-def test_a_wrong_file_is_told(text: str, message: str, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_wrong_file_is_told(text: str, folders: dict[str, Path], tmp_path: Path) -> None:
     copy = shutil.copytree(folders["qwen2_vl"], tmp_path / "copy")
     (copy / "eyespot.toml").write_text(text)
 
-    with pytest.raises(UsageError, match=message):
+    with raises(UsageError):
         load(copy)
 
 
 def test_missing_weights_are_refused(folders: dict[str, Path], tmp_path: Path) -> None:
-    """The library would start them at random and only warn."""
     from safetensors.torch import load_file, save_file
 
     copy = shutil.copytree(folders["qwen2_vl"], tmp_path / "copy")

@@ -16,6 +16,7 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.types import EyespotError, UsageError
 from tests.examples import examples
+from tests.wording import raises
 
 TEXTS = ["A heron, standing in a pool", "no", "x" * 300]
 SETTINGS = """
@@ -51,7 +52,6 @@ def exported(clip: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(exported: Path, tmp_path: Path) -> Path:
-    """A copy to spoil."""
     return shutil.copytree(exported, tmp_path / "model")
 
 
@@ -71,7 +71,6 @@ def pixels(encoder: Any) -> Any:
 
 
 def test_vectors_equal_those_of_the_model_exported(clip: Path, exported: Path) -> None:
-    """Image and text, through our own resize and the bare tokenizer."""
     ours, theirs = load(exported), rooms.load("encoders", f"hf:{clip}", device="cpu")
 
     assert np.abs(ours.encode_texts(TEXTS) - theirs.encode_texts(TEXTS)).max() < 1e-5
@@ -79,45 +78,26 @@ def test_vectors_equal_those_of_the_model_exported(clip: Path, exported: Path) -
     np.testing.assert_allclose(ours.encode_pixels(pixels(ours)), theirs.encode_pixels(pixels(theirs)), atol=2e-2)
 
 
-def test_a_batch_gives_what_each_gives_alone(exported: Path) -> None:
-    """Neighbours in a batch must not show in a vector."""
-    encoder = load(exported)
-
-    alone = np.concatenate([encoder.encode_pixels(one[None]) for one in pixels(encoder)])
-    words_alone = np.concatenate([encoder.encode_texts([text]) for text in TEXTS])
-
-    assert np.abs(encoder.encode_pixels(pixels(encoder)) - alone).max() < 1e-5
-    assert np.abs(encoder.encode_texts(TEXTS) - words_alone).max() < 1e-5
-
-
 def test_padding_to_the_longest_gives_the_same_vectors(exported: Path, folder: Path) -> None:
-    """With a mask, padding is only a matter of speed."""
     rewritten(folder, "length = 32", 'length = 32\npadding = "longest"')
 
     np.testing.assert_allclose(load(folder).encode_texts(TEXTS), load(exported).encode_texts(TEXTS), atol=1e-5)
 
 
-def test_lower_case_is_a_setting(folder: Path) -> None:
-    """Off, case counts; on, it does not."""
-    upper, lower = load(folder).encode_texts(["HERON", "heron"])
-    assert not np.allclose(upper, lower)
+@pytest.mark.parametrize("lower", [False, True])
+def test_lower_case_is_a_setting(folder: Path, lower: bool) -> None:
+    rewritten(folder, "length = 32", f"length = 32\nlower_case = {str(lower).lower()}")
 
-    upper, lower = load(rewritten(folder, "length = 32", "length = 32\nlower_case = true")).encode_texts(
-        ["HERON", "heron"]
-    )
-    assert np.array_equal(upper, lower)
+    upper, plain = load(folder).encode_texts(["HERON", "heron"])
+
+    assert np.array_equal(upper, plain) == lower
 
 
 def test_any_change_is_another_space(folder: Path) -> None:
-    """The towers, the tokenizer and the settings; not the place of the pictures' batch."""
-    first = load(folder).space
-    spaces = [first.digest]
-    for change in (
-        lambda: (folder / "image.onnx").write_bytes((folder / "image.onnx").read_bytes() + b"\0"),
-        lambda: (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text() + " "),
-        lambda: rewritten(folder, "0.5", "0.4") if "0.5" in SETTINGS else rewritten(folder, "0.48", "0.47"),
-    ):
-        change()
+    """Of the towers, the tokenizer and the settings; not of how many pictures go at once."""
+    spaces = [load(folder).space.digest]
+    for name, more in (("image.onnx", b"\0"), ("tokenizer.json", b" "), ("eyespot.toml", b"lower_case = true\n")):
+        (folder / name).write_bytes((folder / name).read_bytes() + more)
         spaces.append(load(folder).space.digest)
 
     assert len(set(spaces)) == 4
@@ -125,22 +105,12 @@ def test_any_change_is_another_space(folder: Path) -> None:
 
 
 def test_the_towers_open_when_they_are_used(folder: Path) -> None:
-    """A text search does not pay for the image tower."""
     encoder = load(folder)
     (folder / "image.onnx").write_bytes(b"no model")
 
     assert encoder.encode_texts(["a"]).shape == (1, 16)
-    with pytest.raises(UsageError, match=r"image\.onnx is no model that onnxruntime opens: "):
+    with pytest.raises(UsageError, match=r"image\.onnx"):
         encoder.encode_pixels(pixels(encoder))
-
-
-@pytest.mark.parametrize("name", ["image.onnx", "text.onnx", "tokenizer.json"])
-def test_a_missing_file_is_named(folder: Path, name: str) -> None:
-    """At load, before anything is opened."""
-    (folder / name).unlink()
-
-    with pytest.raises(UsageError, match=rf"has no {name}; put it there or name another"):
-        load(folder)
 
 
 @pytest.mark.parametrize(
@@ -151,62 +121,47 @@ def test_settings_cannot_name_files_elsewhere(folder: Path, key: str, name: str)
     """A folder from the web must not read the rest of the disk."""
     rewritten(folder, "[text]", f'[text]\n{key} = "{name}"')
 
-    with pytest.raises(UsageError, match=rf"text\.{key}: .*plain name of a file in the same folder"):
+    with pytest.raises(UsageError, match=rf"text\.{key}: "):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["image.onnx", "text.onnx", "tokenizer.json", "eyespot.toml"])
+def test_a_missing_file_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+
+    with raises(UsageError):
         load(folder)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "sentence"),
+    ("old", "new", "named"),
     [
-        ("dim = 16", "dim = 0", r"dim: Input should be greater than 0"),
-        ("dim = 16", "", r"dim: Field required"),
+        ("dim = 16", "dim = 0", "dim"),
+        ("dim = 16", "", "dim"),
         ("size = 32", "size = [32]", r"image\.size"),
-        (
-            "size = 32",
-            'size = 32\nresize = "crop"',
-            r"image\.resize: Input should be 'shortest', 'squash' or 'longest'",
-        ),
-        ("size = 32", "size = 32\nsizes = 3", r"image\.sizes: Extra inputs are not permitted"),
-        ("[text]", "[text", r"is not TOML"),
+        ("size = 32", 'size = 32\nresize = "crop"', r"image\.resize"),
+        ("size = 32", "size = 32\nsizes = 3", r"image\.sizes"),
+        ("[text]", "[text", "TOML"),
+        ("dim = 16", "dim = 17", r"\(16,\)"),
+        ("[text]", '[text]\noutput = "nope"', "text_embeds"),
+        ("[text]", '[text]\ninput = "nope"', "input_ids"),
+        ('"<pad>"', '"<nope>"', "pad_token"),
     ],
 )
-def test_a_wrong_line_is_named(folder: Path, old: str, new: str, sentence: str) -> None:
-    """With the file, so that it can be mended."""
-    with pytest.raises(UsageError, match=rf"eyespot\.toml.*{sentence}"):
-        load(rewritten(folder, old, new))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    [
-        ("dim = 16", "dim = 17", r"gives vectors of shape \(16,\), not \(17,\); set dim or output"),
-        ("[text]", '[text]\noutput = "nope"', r"has no output 'nope'; there are: text_embeds; set it in"),
-        ("[text]", '[text]\ninput = "nope"', r"has no input 'nope'; there are: input_ids, attention_mask"),
-        ('"<pad>"', '"<nope>"', r"has no token '<nope>'; set pad_token"),
-    ],
-)
-def test_settings_that_do_not_fit_the_towers_are_told(folder: Path, old: str, new: str, sentence: str) -> None:
-    """At first use, with what there is instead."""
-    with pytest.raises(UsageError, match=sentence):
+def test_settings_that_do_not_fit_are_told(folder: Path, old: str, new: str, named: str) -> None:
+    """With the file, so that it can be mended; at first use those that do not fit the towers."""
+    with pytest.raises(UsageError, match=named):
         load(rewritten(folder, old, new)).encode_texts(["a"])
 
 
 def test_pictures_of_the_wrong_size_fail_in_one_sentence(folder: Path) -> None:
-    """onnxruntime's report runs over lines."""
     encoder = load(rewritten(folder, "size = 32", "size = 40"))
 
     with pytest.raises(EyespotError, match=r"image\.onnx failed: [^\n]*$"):
         encoder.encode_pixels(pixels(encoder))
 
 
-def test_a_folder_without_settings_is_told_what_they_are(tmp_path: Path) -> None:
-    """The way out is the page that shows them."""
-    with pytest.raises(UsageError, match=r"cannot read .*eyespot\.toml .*docs/encoders\.md"):
-        load(tmp_path)
-
-
 def test_the_settings_in_the_documentation_are_whole_and_right(tmp_path: Path) -> None:
-    """Every line that there is, and the default where the page says so."""
     from eyespot.encoders.onnx import ImageSettings, OnnxSettings, TextSettings, read_settings
 
     page = (Path(__file__).resolve().parents[2] / "docs" / "encoders.md").read_text("utf-8")
@@ -229,7 +184,6 @@ def test_the_weakest_match_is_the_floor_of_the_settings(folder: Path) -> None:
 
 
 def test_a_vocabulary_with_gaps_has_a_caveat(folder: Path) -> None:
-    """A byte-level vocabulary knows everything; one of words does not."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     assert load(folder).caveat("серая цапля") is None
@@ -238,13 +192,12 @@ def test_a_vocabulary_with_gaps_has_a_caveat(folder: Path) -> None:
     words.pre_tokenizer = pre_tokenizers.Whitespace()
     words.save(str(folder / "tokenizer.json"))
     assert load(folder).caveat("a heron") is None
-    assert "does not know most" in (load(folder).caveat("серая цапля") or "")
+    assert load(folder).caveat("серая цапля")
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 90), st.integers(1, 90), st.integers(1, 40))
 def test_the_shortest_side_is_fitted_as_torchvision_does(width: int, height: int, size: int) -> None:
-    """Same sides, same offsets, so the same pixels."""
     pytest.importorskip("torch")
     transforms = pytest.importorskip("torchvision.transforms")
     from eyespot.encoders.onnx import ImageSettings, fitted

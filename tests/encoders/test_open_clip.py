@@ -15,6 +15,7 @@ import tiny_models
 from eyespot import rooms
 from eyespot.types import EyespotError, UsageError
 from tests.lazy_import import lazy_import, requires
+from tests.wording import raises
 
 torch = lazy_import("torch")
 open_clip = lazy_import("open_clip")
@@ -64,38 +65,7 @@ def close(ours: tuple[Any, Any], theirs: tuple[Any, Any]) -> bool:
 
 
 def test_vectors_equal_the_librarys(architecture: str, weights: Path) -> None:
-    """Same transform, same tokenizer, same towers."""
     assert close(vectors(load(architecture, weights)), own_vectors(architecture, weights))
-
-
-def test_rows_are_of_unit_length(architecture: str, weights: Path) -> None:
-    """Cosine is the inner product."""
-    encoder = load(architecture, weights)
-
-    for rows in vectors(encoder):
-        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
-        assert rows.shape == (3, encoder.space.dim)
-
-
-def test_a_batch_gives_what_each_gives_alone(architecture: str, weights: Path) -> None:
-    """Neighbours in a batch must not show in a vector."""
-    encoder = load(architecture, weights)
-    pixels = np.stack([encoder.read(picture) for picture in tiny_models.pictures()])
-
-    alone = np.concatenate([encoder.encode_pixels(one[None]) for one in pixels])
-    words_alone = np.concatenate([encoder.encode_texts([text]) for text in TEXTS])
-
-    assert close(vectors(encoder), (alone, words_alone))
-
-
-def test_siglips_tokenizer_lowers_strips_punctuation_and_pads_to_64(configs: Path, tmp_path: Path) -> None:
-    """The prompt rules are the tokenizer's own."""
-    encoder = load("tiny-siglip", tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-siglip"))
-
-    written, plain = encoder.towers.tokens(["A Heron!", "a heron"])["ids"]
-
-    assert written.shape == (64,)
-    assert torch.equal(written, plain)
 
 
 def test_only_siglip_has_a_match_floor(architecture: str, weights: Path) -> None:
@@ -106,7 +76,6 @@ def test_only_siglip_has_a_match_floor(architecture: str, weights: Path) -> None
 
 
 def test_other_weights_are_another_space(architecture: str, weights: Path, tmp_path: Path) -> None:
-    """A copy has the weights' digest, a model of another seed has not."""
     copy = shutil.copy(weights, tmp_path / "copy.pt")
     other = tiny_models.open_clip_weights(tmp_path / "other.pt", architecture, seed=1)
     first = load(architecture, weights).space
@@ -116,7 +85,6 @@ def test_other_weights_are_another_space(architecture: str, weights: Path, tmp_p
 
 
 def test_configurations_come_from_a_folder_too(configs: Path, tmp_path: Path) -> None:
-    """An architecture that open_clip does not know, by the option `configs`."""
     (tmp_path / "tiny-other.json").write_text(json.dumps({**tiny_models.clip_config(), "embed_dim": 24}))
     open_clip.add_model_config(tmp_path / "tiny-other.json")
     weights = tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-other")
@@ -180,36 +148,23 @@ def test_a_tag_brings_its_preprocessing_and_activation(
 
 
 @pytest.mark.parametrize(
-    ("spec", "sentence"),
-    [
-        ("ViT-B-99/openai", r"no model 'ViT-B-99'; the nearest are: ViT-B-"),
-        ("ViT-B-32/nope", r"no weights 'nope' and no file is called so; there are: openai, "),
-        ("tiny-clip/nope.pt", r"no published weights; name a checkpoint file"),
-    ],
+    ("spec", "found"),
+    [("ViT-B-99/openai", "ViT-B-"), ("ViT-B-32/nope", "openai, "), ("tiny-clip/nope.pt", "checkpoint")],
 )
-def test_a_wrong_name_is_told_the_right_ones(configs: Path, spec: str, sentence: str) -> None:
-    """The way out is in the sentence."""
-    with pytest.raises(UsageError, match=sentence):
+def test_a_wrong_name_is_told_the_right_ones(configs: Path, spec: str, found: str) -> None:
+    with pytest.raises(UsageError, match=found):
         rooms.load("encoders", f"open_clip:{spec}")
 
 
 def test_weights_of_another_architecture_are_told_in_one_line(configs: Path, tmp_path: Path) -> None:
-    """torch's list of keys runs over pages."""
     file = tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-siglip")
 
-    with pytest.raises(EyespotError, match=r"^could not load open_clip:tiny-clip/[^\n]*$"):
+    with pytest.raises(EyespotError, match=r"^[^\n]*open_clip:tiny-clip/[^\n]*$"):
         load("tiny-clip", file)
-
-
-# -- wildclip -----------------------------------------------------------------------------------------------
 
 
 def wildclip(file: Path) -> Any:
     return rooms.load("encoders", f"wildclip:{file}", architecture="tiny-clip", device="cpu")
-
-
-def plain(state: dict[str, Any]) -> dict[str, Any]:
-    return state
 
 
 def of_lightning(state: dict[str, Any]) -> dict[str, Any]:
@@ -227,11 +182,10 @@ def of_openai(state: dict[str, Any]) -> dict[str, Any]:
     return {**{key: state[key].half() for key in state}, "input_resolution": torch.tensor(32)}
 
 
-@pytest.mark.parametrize("wrap", [plain, of_lightning, of_data_parallel, of_openai])
+@pytest.mark.parametrize("wrap", [dict, of_lightning, of_data_parallel, of_openai])
 def test_a_fine_tuned_clip_equals_the_library_with_these_weights(
     wrap: Callable[[dict[str, Any]], dict[str, Any]], configs: Path, tmp_path: Path
 ) -> None:
-    """However the state dict was wrapped."""
     file = tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-clip", seed=3)
     state = torch.load(file, weights_only=True)
     if wrap is of_openai:
@@ -242,41 +196,28 @@ def test_a_fine_tuned_clip_equals_the_library_with_these_weights(
     assert close(vectors(wildclip(tmp_path / "wild.pth")), own_vectors("tiny-clip", file))
 
 
-def test_missing_and_unknown_weights_are_named(configs: Path, tmp_path: Path) -> None:
-    """Never half a model at random."""
+def test_weights_that_do_not_fit_are_named(configs: Path, tmp_path: Path) -> None:
+    """Never half a model at random, nor one without an adapter that its authors used."""
     state = torch.load(tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-clip"), weights_only=True)
+    torch.save({**state, "adapter.alpha": torch.tensor([0.7])}, tmp_path / "adapted.pth")
     state["visual.head"] = state.pop("visual.proj")
-    torch.save(state, tmp_path / "wild.pth")
+    torch.save(state, tmp_path / "other.pth")
 
-    with pytest.raises(EyespotError, match=r"it lacks visual\.proj and has unknown visual\.head; "):
-        wildclip(tmp_path / "wild.pth")
-
-
-def test_an_adapter_in_use_is_refused(configs: Path, tmp_path: Path) -> None:
-    """Leaving it out would give other vectors than its authors'."""
-    state = torch.load(tiny_models.open_clip_weights(tmp_path / "w.pt", "tiny-clip"), weights_only=True)
-    torch.save({**state, "adapter.alpha": torch.tensor([0.7])}, tmp_path / "wild.pth")
-
-    with pytest.raises(EyespotError, match=r"mixes in a CLIP-Adapter \(alpha 0\.7\)"):
-        wildclip(tmp_path / "wild.pth")
+    for file in ("other", "adapted"):
+        with raises(EyespotError):
+            wildclip(tmp_path / f"{file}.pth")
+    with raises(UsageError):
+        wildclip(tmp_path / "none.pth")
+    (tmp_path / "text.pth").write_text("hello")
+    with pytest.raises(EyespotError, match=r"^[^\n]*wildclip:[^\n]*$"):
+        wildclip(tmp_path / "text.pth")
 
 
 @pytest.mark.parametrize("family", ["open_clip", "wildclip"])
 def test_a_checkpoint_with_code_is_not_run(family: str, configs: Path, tmp_path: Path) -> None:
-    """Only weights are read from a pickle."""
     torch.save({"state_dict": {"logit_scale": tiny_models.Bomb(tmp_path / "crater")}}, tmp_path / "evil.pth")
     load_evil = wildclip if family == "wildclip" else lambda file: load("tiny-clip", file)
 
-    with pytest.raises(EyespotError, match="holds more than weights, and code in it is not run"):
+    with pytest.raises(EyespotError, match="more than weights"):
         load_evil(tmp_path / "evil.pth")
     assert not (tmp_path / "crater").exists()
-
-
-def test_a_file_that_is_no_checkpoint_is_told_so(configs: Path, tmp_path: Path) -> None:
-    """A missing file, and a file of something else."""
-    with pytest.raises(UsageError, match="no checkpoint"):
-        wildclip(tmp_path / "none.pth")
-
-    (tmp_path / "text.pth").write_text("hello")
-    with pytest.raises(EyespotError, match=r"^(could not load )?wildclip:[^\n]*$"):
-        wildclip(tmp_path / "text.pth")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.worlds.judge_models import CHATML, SPECIAL, _numbers_of, qwen3_vl, qwen25_vl, saved, text_of, tokenizer
+from tests.worlds.judge_models import CHATML, SPECIAL, numbers_of, qwen3_vl, qwen25_vl, saved, text_of, tokenizer
 
 ROPE = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}
 
@@ -19,9 +19,7 @@ def qwen2_vl(folder: Path, special: tuple[str, ...] = ()) -> Path:
 
     words = tokenizer([*SPECIAL, *special])
     sight = {"depth": 2, "embed_dim": 32, "hidden_size": 32, "num_heads": 4, "mlp_ratio": 2, "patch_size": 14}
-    config = t.Qwen2VLConfig(
-        text_config=text_of(words, rope_parameters=ROPE), vision_config=sight, **_numbers_of(words)
-    )
+    config = t.Qwen2VLConfig(text_config=text_of(words, rope_parameters=ROPE), vision_config=sight, **numbers_of(words))
     image = t.Qwen2VLImageProcessor(min_pixels=28 * 28, max_pixels=28 * 28 * 16)
     processor = t.Qwen2VLProcessor(image, words, t.Qwen2VLVideoProcessor(), chat_template=CHATML)
     return saved(folder, t.Qwen2VLForConditionalGeneration, config, processor)

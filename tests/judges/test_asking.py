@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import _thread
 import signal
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from eyespot.judges._rounds import JudgeStats, ask, unknown
+from eyespot.judges import JudgeStats, ask, unknown
 from eyespot.ledger.judgements import Judgements, query_digest
-from eyespot.llms import Underway
 from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.types import Answer, AnswerStream, Judgement, Pair, Query, SequentialAnswers, Spent, Verdict
+from tests.wording import check_wording, raises
 
 HERON, OWL = Query.words("a heron", "1"), Query.words("an owl", "2")
 
@@ -36,23 +35,23 @@ class Scripted:
     language_model: None = None
 
     def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
-        return SequentialAnswers(self._answers(pairs))
+        return SequentialAnswers(self.answer_all(pairs))
 
-    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    def answer_all(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         coming = iter(pairs)
         under_way: list[Answer] = []
         try:
             while len(under_way) < self.width and (pair := next(coming, None)):
-                under_way.append(self._send(pair))
+                under_way.append(self.send(pair))
             while under_way:
                 yield under_way.pop()
                 if pair := next(coming, None):
-                    under_way.append(self._send(pair))
+                    under_way.append(self.send(pair))
         except BaseException:
             yield from under_way[::-1]
             raise
 
-    def _send(self, pair: Pair) -> Answer:
+    def send(self, pair: Pair) -> Answer:
         self.budget.take()
         self.sent.append(pair.image)
         spent = Spent(1, 100, 1, 0.25)
@@ -61,12 +60,6 @@ class Scripted:
         if pair.image in self.refuses:
             return Answer(pair, Verdict(0.0), refused=True, spent=spent)
         return Answer(pair, Verdict(0.75), spent=spent)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Judgements]:
-    with Judgements(tmp_path / "ledger.sqlite") as opened:
-        yield opened
 
 
 def pairs(images: str, query: Query = HERON) -> list[Pair]:
@@ -81,34 +74,31 @@ def images(judgements: Iterator[Judgement]) -> str:
     return "".join(one.image for one in judgements)
 
 
-def test_every_pair_is_answered_and_kept(ledger: Judgements) -> None:
+def test_every_pair_is_answered_and_kept_on_the_disk_before_it_is_handed_on(ledger: Judgements) -> None:
     asking = ask(Scripted(), [*pairs("ab"), *pairs("b", OWL)], ledger)
 
-    verdicts = {(one.query, one.image): one.verdict for one in asking}
+    with Judgements(ledger.path) as other:
+        found = [(one.query, one.image, one.verdict, ledger_images(other)) for one in asking]
 
     heron, owl = query_digest(HERON), query_digest(OWL)
-    assert verdicts == dict.fromkeys([(heron, "a"), (heron, "b"), (owl, "b")], Verdict(0.75))
+    assert found == [
+        (*one, Verdict(0.75), kept) for *one, kept in [(heron, "a", "a"), (heron, "b", "ab"), (owl, "b", "abb")]
+    ]
     assert asking.stats == JudgeStats(known=0, answers=3, spent=Spent(3, 300, 3, 0.75))
-    assert ledger_images(ledger) == "abb"
 
 
 def test_what_is_known_comes_first_in_the_order_given_and_costs_nothing(ledger: Judgements) -> None:
+    """Another judge, or another wording, knows nothing."""
     list(ask(Scripted(), pairs("ca"), ledger))
-    judge = Scripted()
+    judge, others = Scripted(), [Scripted(name="other"), Scripted(prompt="other")]
     asking = ask(judge, pairs("abcd"), ledger)
 
     assert images(asking) == "acbd"
     assert judge.sent == ["b", "d"]
     assert asking.stats == JudgeStats(known=2, answers=2, spent=Spent(2, 200, 2, 0.5))
-
-
-def test_a_finished_set_asks_nothing(ledger: Judgements) -> None:
-    first, second = Scripted(), Scripted()
-    list(ask(first, pairs("abc"), ledger))
-
-    answers = images(ask(second, pairs("abc"), ledger))
-
-    assert (answers, second.sent) == ("abc", [])
+    for other in others:
+        list(ask(other, pairs("a"), ledger))
+        assert other.sent == ["a"]
 
 
 def test_the_same_words_under_another_id_are_the_same_question(ledger: Judgements) -> None:
@@ -119,32 +109,15 @@ def test_the_same_words_under_another_id_are_the_same_question(ledger: Judgement
     assert len(asking.digests) == 2 and len(set(asking.digests.values())) == 1
 
 
-@pytest.mark.parametrize("other", [Scripted(name="other"), Scripted(prompt="other")])
-def test_another_judge_or_wording_is_asked_anew(ledger: Judgements, other: Scripted) -> None:
-    list(ask(Scripted(), pairs("a"), ledger))
-    list(ask(other, pairs("a"), ledger))
-
-    assert other.sent == ["a"]
-
-
-def test_a_failure_is_told_counted_and_asked_again(ledger: Judgements) -> None:
-    first = ask(Scripted(fails=frozenset("a")), pairs("ab"), ledger)
-    failures = [one.failure for one in first]
-    second = Scripted()
-    list(ask(second, pairs("ab"), ledger))
-
-    assert failures == ["the server hung up", ""]
-    assert first.stats.failed == 1
-    assert second.sent == ["a"]
-
-
-def test_a_refusal_is_counted_and_not_asked_again(ledger: Judgements) -> None:
-    first, judge = ask(Scripted(refuses=frozenset("a")), pairs("ab"), ledger), Scripted()
-    list(first)
-    second = ask(judge, pairs("ab"), ledger)
+def test_a_failure_is_told_counted_and_asked_again_and_a_refusal_is_not(ledger: Judgements) -> None:
+    first = ask(Scripted(fails=frozenset("a"), refuses=frozenset("b")), pairs("abc"), ledger)
+    failures, judge = [one.failure for one in first], Scripted()
+    second = ask(judge, pairs("abc"), ledger)
     list(second)
 
-    assert (first.stats.refused, second.stats.refused, judge.sent) == (1, 1, [])
+    assert failures == ["the server hung up", "", ""]
+    assert (first.stats.failed, first.stats.refused, second.stats.refused) == (1, 1, 1)
+    assert judge.sent == ["a"]
 
 
 def test_the_rank_at_which_a_picture_was_seen_is_kept(ledger: Judgements) -> None:
@@ -153,36 +126,19 @@ def test_the_rank_at_which_a_picture_was_seen_is_kept(ledger: Judgements) -> Non
     assert [(row.judgement.image, row.judgement.rank) for row in ledger.rows()] == [("a", None), ("b", 7), ("a", 1)]
 
 
-def test_an_answer_is_on_the_disk_before_it_is_handed_on(ledger: Judgements) -> None:
-    with Judgements(ledger.path) as other:
-        seen = [(one.image, ledger_images(other)) for one in ask(Scripted(), pairs("abc"), ledger)]
-
-    assert seen == [("a", "a"), ("b", "ab"), ("c", "abc")]
-
-
-# -- what ends it -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("width", [1, 3, 8])
-def test_a_spent_budget_keeps_all_answers_and_is_told(ledger: Judgements, width: int) -> None:
-    judge = Scripted(width=width, budget=Budget(calls=4))
+def test_a_spent_budget_keeps_all_answers_and_the_rest_is_asked_later(ledger: Judgements, width: int) -> None:
+    judge, later = Scripted(width=width, budget=Budget(calls=4)), Scripted()
     asking = ask(judge, pairs("abcdefgh"), ledger)
 
-    with pytest.raises(BudgetSpent, match="the budget of 4 calls is spent"):
+    with raises(BudgetSpent):
         list(asking)
 
     assert judge.sent == [*"abcd"]
     assert ledger_images(ledger) == "abcd"
     assert asking.stats.spent.calls == 4
-
-
-def test_after_a_spent_budget_the_rest_is_asked(ledger: Judgements) -> None:
-    with pytest.raises(BudgetSpent):
-        list(ask(Scripted(budget=Budget(calls=2)), pairs("abcd"), ledger))
-    judge = Scripted()
-    list(ask(judge, pairs("abcd"), ledger))
-
-    assert judge.sent == ["c", "d"]
+    list(ask(later, pairs("abcdefgh"), ledger))
+    assert later.sent == [*"efgh"]
 
 
 def test_a_caller_who_has_enough_loses_no_answer_under_way(ledger: Judgements) -> None:
@@ -218,32 +174,18 @@ def test_an_interrupt_loses_no_answer_under_way(ledger: Judgements) -> None:
     assert ledger_images(ledger) == "".join(sorted(judge.sent)) == "abcd"
 
 
-def test_an_error_of_the_judge_reaches_the_caller_with_what_came_before_kept(ledger: Judgements) -> None:
-    class Broken(Scripted):
-        def _send(self, pair: Pair) -> Answer:
-            if pair.image == "c":
-                raise ConnectionError("no such host")
-            return super()._send(pair)
+class Broken(Scripted):
+    def send(self, pair: Pair) -> Answer:
+        if pair.image == "c":
+            raise ConnectionError("no such host")
+        return super().send(pair)
 
-    with pytest.raises(ConnectionError, match="no such host"):
+
+def test_an_error_of_the_judge_reaches_the_caller_with_what_came_before_kept(ledger: Judgements) -> None:
+    with pytest.raises(ConnectionError):
         list(ask(Broken(), pairs("abcd"), ledger))
 
     assert ledger_images(ledger) == "ab"
-
-
-def test_a_judge_that_is_no_generator_will_do(ledger: Judgements) -> None:
-    class Listed(Scripted):
-        def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
-            return SequentialAnswers([self._send(pair) for pair in pairs])
-
-    asking = ask(Listed(), pairs("abc"), ledger)
-    next(asking)
-    asking.close()
-
-    assert ledger_images(ledger) == "a"
-
-
-# -- before and after -------------------------------------------------------------------------------------------
 
 
 def test_what_would_be_asked_is_told_without_asking(ledger: Judgements) -> None:
@@ -256,21 +198,15 @@ def test_what_would_be_asked_is_told_without_asking(ledger: Judgements) -> None:
 
 
 def test_a_round_is_told_in_one_line() -> None:
-    line = str(JudgeStats(1412, 88, 3, 1, Spent(90, 70_000, 112, 0.135)))
-
-    assert line == "1,412 verdicts from the ledger, 88 asked, 3 refused, 1 failed, 90 calls, 70,112 tokens, $0.14"
-
-
-def test_a_judge_on_this_machine_tells_of_no_cost() -> None:
-    assert str(JudgeStats(2, 3)) == "2 verdicts from the ledger, 3 asked"
+    check_wording(str(JudgeStats(1412, 88, 3, 1, Spent(90, 70_000, 112, 0.135))))
+    check_wording(str(JudgeStats(2, 3)))
 
 
 def test_answers_that_came_together_are_kept_together(ledger: Judgements) -> None:
     """Four are ready at once: the first is handed on only when all four are on the disk."""
-    pairs = [Pair(HERON, str(number), Path(f"{number}.jpg")) for number in range(6)]
-    under_way = Underway(pairs, lambda pair: Answer(pair, Verdict(0.5)), workers=4)
+    judge, asked = Together(), pairs("abcdef")
 
-    asking = ask(Together(under_way), pairs, ledger)
+    asking = ask(judge, asked, ledger)
     next(asking), next(asking)
 
     assert len(list(ledger.rows())) == 5  # the first went alone
@@ -278,30 +214,24 @@ def test_answers_that_came_together_are_kept_together(ledger: Judgements) -> Non
 
 
 @dataclass
-class Together:
-    """A judge whose requests that are under way have all been answered when one is asked for."""
-
-    under_way: Underway[Pair, Answer]
-    name: str = "together"
-    prompt: str = "p"
-    fallbacks: Mapping[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    language_model: None = None
+class Together(Scripted):
+    """A judge whose first answer comes alone, and then four at once."""
 
     def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
-        return self
+        return FourAtOnce([self.send(pair) for pair in pairs])
 
-    def __iter__(self) -> Iterator[Answer]:
-        return self
+
+class FourAtOnce(SequentialAnswers):
+    def __init__(self, answers: Sequence[Answer]) -> None:
+        super().__init__(answers)
+        self.waiting = list(answers)
 
     def __next__(self) -> Answer:
-        answer = next(self.under_way)
-        while self.under_way._done.qsize() < self.under_way._open:
-            time.sleep(0.001)
-        return answer
+        if not self.waiting:
+            raise StopIteration
+        return self.waiting.pop(0)
 
     def ready(self) -> list[Answer]:
-        return self.under_way.ready()
-
-    def throw(self, reason: BaseException) -> Answer:
-        return self.under_way.throw(reason)
+        count = 0 if len(self.waiting) == 5 else 3
+        found, self.waiting[:count] = self.waiting[:count], []
+        return found

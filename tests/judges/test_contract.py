@@ -11,12 +11,14 @@ import pytest
 import tiny_models
 
 from eyespot import rooms
-from eyespot.judges._prompt import PLAIN
+from eyespot.judges import PLAIN
 from eyespot.llms.budget import Budget
 from eyespot.search.judge_rerank import SecondModel, picture_of
 from eyespot.types import Answer, EyespotError, Judge, Pair, Query
+from tests.worlds.judging import judge_of
 from tests.worlds.servers import YES, Double, message
 
+KEYS = [f"{vendor}_{what}" for vendor in ("OPENAI", "ANTHROPIC") for what in ("API_KEY", "BASE_URL")]
 ROOM = rooms.names("judges")
 
 
@@ -34,21 +36,21 @@ def person(_folder: Path) -> Iterator[Judge]:
 def openai(_folder: Path) -> Iterator[Judge]:
     pytest.importorskip("openai")
     with Double(then=YES) as server:
-        yield rooms.load("judges", "openai:tiny", url=server.url, first_rest=0.001, read=picture_of)
+        yield judge_of(server, read=picture_of)
 
 
 @contextmanager
 def anthropic(_folder: Path) -> Iterator[Judge]:
     pytest.importorskip("anthropic")
     with Double(then=message('{"grade": 7}')) as server:
-        yield rooms.load("judges", "anthropic:tiny", url=server.url, key="k", first_rest=0.001, read=picture_of)
+        yield judge_of(server, "anthropic", key="k", read=picture_of)
 
 
-def local(name: str, make: str) -> Callable[[Path], Any]:
+def local(name: str, make: str, needed: str = "transformers") -> Callable[[Path], Any]:
     @contextmanager
     def opened(folder: Path) -> Iterator[Judge]:
         pytest.importorskip("torch")
-        pytest.importorskip("transformers")
+        pytest.importorskip(needed)
         from tests.worlds import judge_models as tiny
 
         yield rooms.load("judges", f"{name}:{getattr(tiny, make)(folder / 'model')}", device="cpu", read=picture_of)
@@ -56,17 +58,11 @@ def local(name: str, make: str) -> Callable[[Path], Any]:
     return opened
 
 
-@contextmanager
-def cross_encoder(folder: Path) -> Iterator[Judge]:
-    pytest.importorskip("sentence_transformers")
-    with local("cross_encoder", "reranker")(folder) as judge:
-        yield judge
-
-
 CASES: dict[str, Callable[[Path], Any]] = {
-    **{case.__name__: case for case in (encoder, person, openai, anthropic, cross_encoder)},
+    **{case.__name__: case for case in (encoder, person, openai, anthropic)},
     "transformers": local("transformers", "llava"),
     "blip_itm": local("blip_itm", "blip_itm"),
+    "cross_encoder": local("cross_encoder", "reranker", "sentence_transformers"),
 }
 BLIND = ("person",)  # who does not read the file: the person opens it
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -97,16 +93,14 @@ def answers_of(judge: Judge, pairs: Sequence[Pair]) -> dict[tuple[str, str], Any
     return {(answer.pair.query.id, answer.pair.image): answer for answer in answers}
 
 
-def test_it_says_who_it_is_and_how_it_is_asked(judge: Judge) -> None:
-    assert judge.name.partition(":")[0] in ROOM and judge.name.partition(":")[2]
-    assert judge.prompt and judge.prompt.isprintable()
-
-
 def test_it_has_every_member_of_its_role(judge: Judge) -> None:
+    kind, _, rest = judge.name.partition(":")
+    assert kind in ROOM and rest
+    assert judge.prompt and judge.prompt.isprintable()
     assert all(prompt.isprintable() and sentence for prompt, sentence in judge.fallbacks.items())
     assert judge.prompt not in judge.fallbacks and all(isinstance(note, str) for note in judge.notes)
     model = judge.language_model
-    assert (model is None) == (judge.name.partition(":")[0] not in ("openai", "anthropic"))
+    assert (model is None) == (kind not in ("openai", "anthropic"))
     assert model is None or (model.name, model.free, model.price) == (judge.name, True, None)
 
 
@@ -134,9 +128,6 @@ def test_a_probability_or_a_grade_is_said_and_said_again(judge: Judge, pairs: li
 
     verdicts = [answer.verdict for answers in (first, again) for answer in answers.values()]
     assert verdicts[0] is not None and verdicts[0] == verdicts[1]
-
-
-def test_nothing_asked_is_nothing_answered(judge: Judge) -> None:
     assert list(judge.judge([])) == []
 
 
@@ -145,7 +136,7 @@ def test_what_a_search_hands_over_is_taken_or_refused_in_one_sentence(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Offline and without keys: a judge is made, or says what it lacks."""
-    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
+    for variable in KEYS:
         monkeypatch.delenv(variable, raising=False)
     handed = {"embedding": SecondModel("starter")} if name == "encoder" else {"read": picture_of}
 

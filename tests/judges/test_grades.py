@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
-from eyespot import rooms
 from eyespot.judges._endpoint.ways import grade_of
 from eyespot.llms import BadAnswer, Declined
-from eyespot.types import Pair, Query
+from tests.worlds.judging import draw_colours, judge_of, only_answer
 from tests.worlds.servers import Double, chat
 
 FORMS = [
@@ -44,11 +42,9 @@ FORMS = [
 @pytest.mark.parametrize("form", FORMS)
 @given(half=st.integers(0, 20))
 def test_a_grade_is_read_where_it_can_only_be_that(form: str, half: int) -> None:
-    assert grade_of(form.format(f"{half / 2:g}")) == half / 2
+    number = f"{half / 2:g}"
 
-
-def test_a_decimal_comma_is_a_decimal() -> None:
-    assert grade_of("8,5") == grade_of("8,5/10") == 8.5
+    assert grade_of(form.format(number)) == grade_of(number.replace(".", ",")) == half / 2
 
 
 @pytest.mark.parametrize(
@@ -91,9 +87,7 @@ def test_an_excuse_is_a_refusal_whatever_numbers_it_has() -> None:
 
 def test_a_number_that_may_go_on_is_no_grade(tmp_path: Path) -> None:
     """The limit of tokens cut "10" after its first digit; the next answer is whole."""
-    Image.new("RGB", (16, 16)).save(tmp_path / "a.png")
     with Double([chat("1", finish="length")], then=chat("10")) as server:
-        judge = rooms.load("judges", "openai:tiny", url=server.url, answer="grades")
-        (answer,) = judge.judge([Pair(Query.words("a heron"), "a", tmp_path / "a.png")])
+        answer = only_answer(judge_of(server, answer="grades"), draw_colours(tmp_path / "photos", 1))
 
     assert answer.verdict is not None and answer.verdict.probability == 1 and len(server.seen) == 2

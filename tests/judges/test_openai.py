@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import formatdate
@@ -22,43 +19,17 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._endpoint import EndpointJudge
+from eyespot.judges import PLAIN, JudgePrompt, ask
 from eyespot.judges._endpoint.first_token import SystemOne
-from eyespot.judges._prompt import PLAIN, JudgePrompt
-from eyespot.judges._rounds import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
 from eyespot.llms.budget import Budget, BudgetSpent
-from eyespot.llms.errors import NoReply, seconds_to_wait
-from eyespot.llms.retry import RetryPolicy
-from eyespot.types import Answer, EyespotError, Pair, Query, Term, UsageError
-from tests.pages import ROOT
-from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
-
-CHAT = "/v1/chat/completions"
-
-
-@pytest.fixture
-def pictures(tmp_path: Path) -> list[Path]:
-    """Eight pictures of one colour each."""
-    paths = [tmp_path / f"{number}.png" for number in range(8)]
-    for number, path in enumerate(paths):
-        Image.new("RGB", (40, 30), (30 * number, 0, 0)).save(path)
-    return paths
-
-
-def judge(server: Double, **options: Any) -> EndpointJudge:
-    return rooms.load("judges", "openai:tiny", url=server.url, **{"first_rest": 0.001, "timeout": 5.0, **options})
-
-
-def pairs(pictures: list[Path], words: str = "a heron") -> list[Pair]:
-    return [Pair(Query.words(words), path.stem, path) for path in pictures]
-
-
-def only(judge: EndpointJudge, pictures: list[Path]) -> Answer:
-    (answer,) = judge.judge(pairs(pictures[:1]))
-    return answer
-
+from eyespot.llms.errors import Unknown, seconds_to_wait
+from eyespot.llms.prices import read_prices
+from eyespot.types import EyespotError, Query, Term, UsageError
+from tests.wording import raises
+from tests.worlds.judging import CHAT, draw_colours, judge_of, only_answer, pairs_of, pictures_sent
+from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error, message
 
 # -- the score ----------------------------------------------------------------------------------------------------
 
@@ -72,53 +43,34 @@ def only(judge: EndpointJudge, pictures: list[Path]) -> Answer:
         ({"Maybe": 0.5, "No": 0.125}, 0.0),
         ({"Maybe": 0.5, "Yes": 0.125}, 1.0),
         ({"Yesterday": 0.5, "Nothing": 0.2, "Yes.": 0.15, "**No": 0.05}, 0.75),
+        ({"I": 0.6, "Yes": 0.3, "No": 0.1}, 0.75),  # before a likely answer "I" begins no refusal
     ],
 )
 def test_the_score_is_the_share_of_yes_over_all_spellings(
     top: dict[str, float], score: float, pictures: list[Path]
 ) -> None:
-    with Double(then=chat("x", top)) as server:
-        answer = only(judge(server), pictures)
+    with Double(then=chat(next(iter(top)), top)) as server:
+        answer = only_answer(judge_of(server), pictures[:1])
 
     assert answer.verdict is not None and answer.verdict.probability == pytest.approx(score, abs=1e-12)
+    assert not answer.refused
 
 
 def test_a_wording_brings_its_own_two_answers(pictures: list[Path]) -> None:
     german = JudgePrompt("german", "", "Zeigt das Bild {query}? Ja oder Nein.", "Ja", "Nein")
     with Double(then=chat("x", {"Ja": 0.2, "Nein": 0.8, "Yes": 0.1})) as server:
-        answer = only(judge(server, wording=german), pictures)
+        answer = only_answer(judge_of(server, wording=german), pictures[:1])
 
     assert answer.verdict is not None and answer.verdict.probability == pytest.approx(0.2)
-
-
-def test_what_is_asked_is_the_wording_with_one_token_and_its_alternatives(pictures: list[Path]) -> None:
-    with Double() as server:
-        only(judge(server), pictures)
-
-    (seen,) = server.seen
-    system, user = seen.body["messages"]
-    assert (system["content"], user["content"][-1]["text"]) == (PLAIN.system, PLAIN.ask(Query.words("a heron")))
-    wanted = {"model": "tiny", "max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 20}
-    assert {name: seen.body[name] for name in wanted} == wanted
 
 
 def test_a_key_is_sent_and_a_local_server_needs_none(pictures: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with Double() as server:
-        answers = [only(judge(server, key=key), pictures) for key in ("secret", None)]
+        answers = [only_answer(judge_of(server, key=key), pictures[:1]) for key in ("secret", None)]
 
     assert server.seen[0].headers["authorization"] == "Bearer secret"
     assert "secret" not in str(server.seen[1].headers) and all(answer.verdict for answer in answers)
-
-
-def test_answers_that_would_rather_be_others_are_counted_in_one_note(pictures: list[Path]) -> None:
-    doubtful = chat("x", {"Yes": 0.3, "No": 0.3, "It": 0.4})
-    with Double([YES, doubtful, doubtful]) as server:
-        model = judge(server)
-        list(model.judge(pairs(pictures[:3])))
-
-    (note,) = model.notes
-    assert note.startswith("in 2 of 3 answers of openai:tiny@localhost Yes and No had together less than 0.9")
 
 
 # -- what servers do not know ------------------------------------------------------------------------------------
@@ -129,24 +81,10 @@ def test_fewer_alternatives_are_asked_for_where_twenty_are_too_many(pictures: li
         return error(400, "top_logprobs must be at most 5") if seen.body["top_logprobs"] > 5 else YES
 
     with Double(then=five_at_most) as server:
-        answers = list(judge(server).judge(pairs(pictures)))
+        answers = list(judge_of(server).judge(pairs_of(pictures)))
 
     assert [seen.body["top_logprobs"] for seen in server.seen] == [20, *[5] * 8]  # learned once
     assert sorted(answer.spent.calls for answer in answers) == [*[1] * 7, 2]
-
-
-def test_a_parameter_with_a_newer_name_is_renamed_and_one_too_many_is_left_out(pictures: list[Path]) -> None:
-    def choosy(seen: Seen) -> Response:
-        for name in ("max_tokens", "temperature"):
-            if name in seen.body:
-                return error(400, f"Unsupported parameter: {name!r}")
-        return YES
-
-    with Double(then=choosy) as server:
-        answer = only(judge(server), pictures)
-
-    assert answer.verdict is not None and answer.verdict.probability == 0.75
-    assert server.seen[-1].body["max_completion_tokens"] == 1
 
 
 @pytest.mark.parametrize(("text", "score"), [("Yes", 1.0), (" no.", 0.0), ("**YES**, it does", 1.0)])
@@ -156,61 +94,23 @@ def test_without_probabilities_the_words_count(text: str, score: float, refused:
         return error(400, "logprobs are not supported") if refused and "logprobs" in seen.body else chat(text)
 
     with Double(then=wordy) as server:
-        model = judge(server)
-        answers = list(model.judge(pairs(pictures[:3])))
+        model = judge_of(server)
+        answers = list(model.judge(pairs_of(pictures[:3])))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [score] * 3
-    assert {answer.prompt for answer in answers} == {judge(server, answer="words").prompt} != {model.prompt}
+    assert {answer.prompt for answer in answers} == {judge_of(server, answer="words").prompt} != {model.prompt}
     assert len(server.asked("/v1/systemone")) == 1
 
 
 def test_a_servers_own_decision_stands_in_for_probabilities(pictures: list[Path]) -> None:
     offers = {"/v1/systemone": lambda _: Response(data={"answers": {"shown": {"type": "noul", "noul": 0.375}}})}
     with Double(then=chat("Yes"), offers=offers) as server:
-        model = judge(server)
-        answers = list(model.judge(pairs(pictures[:3])))
+        model = judge_of(server)
+        answers = list(model.judge(pairs_of(pictures[:3])))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [0.375] * 3
     assert len(server.asked(CHAT)) == 1 and len(server.asked("/v1/systemone")) == 3
     assert {model.fallbacks[answer.prompt] for answer in answers} == {SystemOne.sentence}
-
-
-def test_what_stands_in_for_probabilities_is_kept_under_a_prompt_of_its_own(
-    tmp_path: Path, pictures: list[Path]
-) -> None:
-    """And it is free the next time, when nobody knows yet that this server falls back."""
-    with Double(then=chat("Yes")) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
-        first = list(ask(judge(server), pairs(pictures[:3]), ledger))
-        paid = len(server.seen)
-        again = ask(judge(server), pairs(pictures[:3]), ledger)
-        second = list(again)
-
-    assert {one.prompt for one in first} == {one.prompt for one in second} == {judge(server, answer="words").prompt}
-    assert (again.stats.known, len(server.seen)) == (3, paid)
-
-
-def test_words_are_not_asked_for_again_once_the_same_model_gives_probabilities(
-    tmp_path: Path, pictures: list[Path]
-) -> None:
-    with Double(then=chat("Yes")) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
-        list(ask(judge(server), pairs(pictures[:3]), ledger))
-        server.then = chat("Yes", {"Yes": 0.75, "No": 0.25})
-        list(ask(judge(server), pairs(pictures[3:4]), ledger))
-        paid = len(server.seen)
-        again = list(ask(judge(server), pairs(pictures[:4]), ledger))
-
-    assert sorted(one.verdict.probability for one in again if one.verdict) == [0.75, 1, 1, 1]
-    assert len(server.seen) == paid
-
-
-def test_a_refusal_is_no_sign_of_probabilities(tmp_path: Path, pictures: list[Path]) -> None:
-    script = [chat("I'm sorry, I can't help with that.")]
-    with Double(script, then=chat("Yes")) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
-        list(ask(judge(server, workers=1), pairs(pictures[:3]), ledger))
-        again = ask(judge(server), pairs(pictures[:3]), ledger)
-        list(again)
-
-    assert again.stats[:3] == (3, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +141,7 @@ def test_tokens_that_are_not_among_the_likeliest_are_named_where_the_server_lets
         return chat("x", {"x": 0.5, "Yes": 0.003, "No": 0.001} if "logprob_token_ids" in seen.body else {"x": 0.5})
 
     with Double(then=named, offers={"/tokenize": tokenize}) as server:
-        answers = list(judge(server).judge(pairs(pictures[:3])))
+        answers = list(judge_of(server).judge(pairs_of(pictures[:3])))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == pytest.approx([0.75] * 3)
     assert server.seen[-1].body["logprob_token_ids"] == [7, 9, 8]
@@ -266,47 +166,36 @@ def test_tokens_that_are_not_among_the_likeliest_are_named_where_the_server_lets
 )
 def test_a_refusal_is_a_verdict_of_no_and_counted_as_refused(declines: Response, pictures: list[Path]) -> None:
     with Double(then=declines) as server:
-        answer = only(judge(server), pictures)
+        answer = only_answer(judge_of(server), pictures[:1])
 
     assert answer.refused and answer.verdict is not None and answer.verdict.probability == 0
     assert len(server.asked(CHAT)) == 1
 
 
 def test_neither_yes_nor_no_among_the_first_tokens_is_a_verdict_of_no_in_one_call(
-    tmp_path: Path, pictures: list[Path]
+    ledger: Judgements, pictures: list[Path]
 ) -> None:
     """As INQUIRE scores it: no Yes, 0."""
-    with Double(then=chat("The", {"The": 0.8, "It": 0.2})) as server, Judgements(tmp_path / "l.sqlite") as ledger:
-        model = judge(server)
-        (one,) = ask(model, pairs(pictures[:1]), ledger)
-        list(ask(judge(server), pairs(pictures[:1]), ledger))
+    with Double(then=chat("The", {"The": 0.8, "It": 0.2})) as server:
+        model = judge_of(server)
+        (one,) = ask(model, pairs_of(pictures[:1]), ledger)
+        list(ask(judge_of(server), pairs_of(pictures[:1]), ledger))
 
     assert one.verdict is not None and not one.refused and one.prompt == model.prompt
     assert (one.verdict.probability, len(server.asked(CHAT))) == (0, 1)
-    assert one.verdict.reason == "neither Yes nor No is among the first tokens; the likeliest is 'The'"
-    assert model.notes[0].startswith("in 1 of 1 answers")
+    assert "'The'" in one.verdict.reason and "1 of 1" in model.notes[0]
 
 
-def test_i_before_a_likely_answer_is_no_refusal(pictures: list[Path]) -> None:
-    with Double(then=chat("I", {"I": 0.6, "Yes": 0.3, "No": 0.1})) as server:
-        answer = only(judge(server), pictures)
+@pytest.mark.parametrize(("then", "probability"), [("Perhaps", None), ("Yes", 1.0)])
+def test_an_answer_that_is_neither_is_asked_for_twice_more(
+    then: str, probability: float | None, pictures: list[Path]
+) -> None:
+    with Double([chat("Perhaps"), chat("")], then=chat(then)) as server:
+        answer = only_answer(judge_of(server, answer="words"), pictures[:1])
 
-    assert not answer.refused and answer.verdict is not None and answer.verdict.probability == pytest.approx(0.75)
-
-
-def test_an_answer_that_is_neither_is_asked_for_twice_more_and_then_a_failure(pictures: list[Path]) -> None:
-    with Double(then=chat("Perhaps")) as server:
-        answer = only(judge(server, answer="words"), pictures)
-
-    assert answer.failure == "the model answered 'Perhaps', which is neither Yes nor No"
-    assert (answer.verdict, answer.spent.calls, len(server.seen)) == (None, 3, 3)
-
-
-def test_a_bad_answer_may_be_followed_by_a_good_one(pictures: list[Path]) -> None:
-    with Double([chat("Perhaps"), chat("")], then=chat("Yes")) as server:
-        answer = only(judge(server, answer="words"), pictures)
-
-    assert answer.verdict is not None and answer.verdict.probability == 1
+    assert (answer.verdict and answer.verdict.probability) == probability
+    assert "Perhaps" in answer.failure or answer.verdict
+    assert answer.spent.calls == len(server.seen) == 3
 
 
 # -- servers in trouble ------------------------------------------------------------------------------------------
@@ -327,74 +216,56 @@ TROUBLES = [
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_trouble_that_passes_costs_a_request_and_no_answer(trouble: Response, pictures: list[Path]) -> None:
     with Double([trouble, trouble]) as server:
-        answer = only(judge(server, timeout=0.2 if trouble.hang else 5.0), pictures)
+        answer = only_answer(judge_of(server, timeout=0.2 if trouble.hang else 5.0), pictures[:1])
 
     assert answer.verdict is not None and answer.verdict.probability == 0.75
     assert answer.spent.calls == len(server.seen) == 3
 
 
-def test_a_trouble_that_stays_is_a_failure_of_this_pair_alone(pictures: list[Path]) -> None:
-    def broken_for_one(seen: Seen) -> Response:
-        return error(500, "out of memory") if "a stork" in str(seen.body) else YES
-
-    wanted = [*pairs(pictures[:1], "a stork"), *pairs(pictures[1:4])]
-    with Double(then=broken_for_one) as server:
-        answers = {answer.pair.image: answer for answer in judge(server, attempts=3).judge(wanted)}
-
-    assert answers["0"].failure == "the server answers 500: out of memory, 3 times"
-    assert [answers[image].verdict is not None for image in "123"] == [True] * 3
-
-
 def test_a_request_that_is_not_understood_is_not_repeated(pictures: list[Path]) -> None:
     with Double(then=error(400, "image too small")) as server:
-        answer = only(judge(server), pictures)
+        answer = only_answer(judge_of(server), pictures[:1])
 
-    assert (answer.failure, len(server.seen)) == ("the server answers 400: image too small", 1)
+    assert "image too small" in answer.failure and len(server.seen) == 1
 
 
 @pytest.mark.parametrize(
-    ("response", "sentence"),
+    "response",
     [
-        (error(401, "bad key"), r"does not accept the key \(bad key\)"),
-        (error(307, "", Location="http://127.0.0.1:9/v1"), "answers 307: it has moved"),
-        (error(404, "no such model"), r"does not know the model 'tiny' \(no such model\)"),
-        (error(429, "You exceeded your current quota, insufficient_quota"), "gives no more credit"),
-        (error(429, Retry_After="86400"), "asks to wait 86400 seconds"),
+        error(403, "Incorrect API key provided"),
+        error(404, "No endpoints found that can handle the requested parameters."),
+        error(307, "", Location="http://127.0.0.1:9/v1"),
+        error(404, "no such model"),
+        error(429, Retry_After="86400"),
     ],
+    ids=["key", "provider", "moved", "model", "wait"],
 )
-def test_what_would_fail_with_every_pair_ends_the_run_in_one_sentence(
-    response: Response, sentence: str, pictures: list[Path]
-) -> None:
-    with Double(then=response) as server, pytest.raises(EyespotError, match=sentence):
-        list(judge(server).judge(pairs(pictures)))
+def test_what_would_fail_with_every_pair_ends_the_run_in_one_sentence(response: Response, pictures: list[Path]) -> None:
+    kind = Unknown if response == error(404, "no such model") else EyespotError
+    with Double(then=response) as server, raises(kind):
+        list(judge_of(server).judge(pairs_of(pictures)))
 
     assert len(server.seen) == 1
 
 
 def test_a_server_that_is_not_there_is_told_with_its_address(pictures: list[Path]) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers, and nobody else can take it
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         nobody = rooms.load("judges", "openai:tiny", url=url, attempts=2, first_rest=0.001)
-        with pytest.raises(EyespotError, match=f"^{url}/v1 cannot be reached .*; start the server"):
-            list(nobody.judge(pairs(pictures)))
+        with pytest.raises(EyespotError, match=f"^{url}/v1"):
+            list(nobody.judge(pairs_of(pictures)))
 
 
 def test_the_wait_that_a_server_asks_for_is_kept_by_this_thread_and_by_all_others() -> None:
     own: list[float] = []
-    others: list[float] = []
-    now = [0.0]
-
-    def sleep(seconds: float) -> None:
-        others.append(seconds)
-        now[0] += seconds
-
+    clock = Clock()
     with Double([error(429, Retry_After="7")]) as server:
-        endpoint = judge(server).language_model
-        limiter = RateLimiter(clock=lambda: now[0], sleep=sleep)
+        endpoint = judge_of(server).language_model
+        limiter = RateLimiter(clock=clock, sleep=clock.sleep)
         replace(endpoint, sleep=own.append, rate_limiter=limiter).chat([text_message("user", "?")])
 
-    assert (own, others) == ([7.0], [7.0])
+    assert (own, clock.now) == ([7.0], 7.0)
 
 
 def test_retry_after_is_read_in_all_its_forms() -> None:
@@ -410,12 +281,12 @@ def test_retry_after_is_read_in_all_its_forms() -> None:
 
 
 @pytest.mark.parametrize("then", [YES, error(500), chat("Perhaps"), chat("x", {"x": 0.5})])
-@pytest.mark.parametrize("calls", [1, 3, 5])
+@pytest.mark.parametrize("calls", [1, 5])
 def test_no_more_requests_leave_than_the_budget_has(then: Response, calls: int, pictures: list[Path]) -> None:
     budget, answers = Budget(calls=calls), []
     # As many attempts as the largest budget: where one worker alone sends, the budget still ends before the server
     with Double(then=then) as server, pytest.raises(BudgetSpent):
-        answers.extend(judge(server, budget=budget, attempts=5).judge(pairs(pictures)))
+        answers.extend(judge_of(server, budget=budget, attempts=5).judge(pairs_of(pictures)))
 
     assert len(server.seen) == budget.spent.calls == calls
 
@@ -451,23 +322,8 @@ def test_a_request_that_was_lost_counts_and_holds_nobody_up() -> None:
     budget.take()
     budget.pay(9, 1, 0.01)
 
-    with pytest.raises(BudgetSpent, match=r"\$0.03"):
+    with pytest.raises(BudgetSpent):
         budget.take()
-
-
-@pytest.mark.parametrize("limits", [{"money": float("nan")}, {"money": -1.0}, {"calls": -1}])
-def test_a_budget_that_is_no_number_is_refused(limits: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="a budget is a number, 0 or more"):
-        Budget(**limits)
-
-
-def test_all_that_was_answered_within_the_budget_is_handed_out(pictures: list[Path]) -> None:
-    answers = []
-    with Double() as server, pytest.raises(BudgetSpent):
-        for answer in judge(server, budget=Budget(calls=5)).judge(pairs(pictures)):
-            answers.append(answer)
-
-    assert len(answers) == len(server.answered) == 5
 
 
 @pytest.mark.parametrize("then", [chat("Yes"), chat("The", {"The": 0.9})])
@@ -475,30 +331,21 @@ def test_an_answer_that_is_there_outlives_a_budget_too_small_to_look_what_else_t
     then: Response, pictures: list[Path]
 ) -> None:
     with Double(then=then) as server:
-        answer = only(judge(server, budget=Budget(calls=1)), pictures)
+        answer = only_answer(judge_of(server, budget=Budget(calls=1)), pictures[:1])
 
     assert answer.verdict is not None and len(server.seen) == 1
 
 
-def test_a_run_that_its_budget_ended_goes_on_without_paying_twice(tmp_path: Path, pictures: list[Path]) -> None:
-    with Double() as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
-        with pytest.raises(BudgetSpent):
-            list(ask(judge(server, budget=Budget(calls=5)), pairs(pictures), ledger))
-        judgements = list(ask(judge(server), pairs(pictures), ledger))
-
-    assert (len(judgements), len(server.seen)) == (8, 8)
-
-
-@pytest.mark.parametrize("workers", [1, 4, 8])
+@pytest.mark.parametrize("workers", [1, 8])
 @pytest.mark.parametrize(("way", "then"), [("votes", YES), ("words", chat("Perhaps")), ("probabilities", chat("x"))])
 def test_what_a_cut_pair_cost_is_in_the_counts_and_in_the_ledger(
-    way: str, then: Response, workers: int, tmp_path: Path, pictures: list[Path]
+    way: str, then: Response, workers: int, ledger: Judgements, pictures: list[Path]
 ) -> None:
     """Several calls a pair, seven in all: the last pairs are cut short."""
     budget = Budget(calls=7)
-    with Double(then=then) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
-        asking = ask(judge(server, answer=way, workers=workers, budget=budget), pairs(pictures), ledger)
-        with pytest.raises(BudgetSpent, match="the budget of 7 calls is spent"):
+    with Double(then=then) as server:
+        asking = ask(judge_of(server, answer=way, workers=workers, budget=budget), pairs_of(pictures), ledger)
+        with pytest.raises(BudgetSpent):
             list(asking)
         recorded = [row.judgement.spent for row in ledger.rows()]
 
@@ -507,30 +354,32 @@ def test_what_a_cut_pair_cost_is_in_the_counts_and_in_the_ledger(
     assert counted.tokens_in == sum(spent.tokens_in for spent in recorded) == 100 * len(server.asked(CHAT))
 
 
-def test_what_a_pair_cost_before_an_error_that_ends_the_run_is_recorded(tmp_path: Path, pictures: list[Path]) -> None:
-    script = [YES, error(401, "key revoked")]
-    with Double(script) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
-        with pytest.raises(EyespotError, match="does not accept the key"):
-            list(ask(judge(server, answer="votes"), pairs(pictures[:1]), ledger))
-        (row,) = ledger.rows()
+def test_what_a_pair_cost_before_an_error_that_ends_the_run_is_recorded(
+    ledger: Judgements, pictures: list[Path]
+) -> None:
+    with Double([YES, error(401, "key revoked")]) as server, pytest.raises(EyespotError):
+        list(ask(judge_of(server, answer="votes"), pairs_of(pictures[:1]), ledger))
+    (row,) = ledger.rows()
 
-    assert (row.judgement.verdict, row.judgement.failure) == (None, "the run ended before its answer was whole")
+    assert row.judgement.verdict is None and row.judgement.failure
     assert row.judgement.spent[:2] == (2, 100) and len(server.seen) == 2
 
 
-def test_what_a_pair_cost_before_an_interrupt_ends_its_rest_is_recorded(tmp_path: Path, pictures: list[Path]) -> None:
+def test_what_a_pair_cost_before_an_interrupt_ends_its_rest_is_recorded(
+    ledger: Judgements, pictures: list[Path]
+) -> None:
     """The third pair has a vote and rests for the next one when the caller has enough."""
     resting = threading.Event()
 
     def then(seen: Seen) -> Response:
-        third = sent(seen)[0].getpixel((5, 5))[0] > 45
+        third = pictures_sent(seen)[0].getpixel((5, 5))[0] > 30
         if not third or sum(one.pair == seen.pair for one in server.seen) == 1:
             return YES
         resting.set()
         return error(429, Retry_After="100")
 
-    with Double(then=then) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
-        asking = ask(judge(server, answer="votes", votes=2, workers=2), pairs(pictures[:3]), ledger)
+    with Double(then=then) as server:
+        asking = ask(judge_of(server, answer="votes", votes=2, workers=2), pairs_of(pictures[:3]), ledger)
         next(asking), next(asking)
         assert resting.wait(10)
         asking.close()
@@ -539,27 +388,32 @@ def test_what_a_pair_cost_before_an_interrupt_ends_its_rest_is_recorded(tmp_path
     assert [(row.verdict is None, row.spent.calls) for row in rows] == [(False, 2), (False, 2), (True, 2)]
 
 
-def test_who_has_enough_answers_loses_none_that_is_under_way(tmp_path: Path, pictures: list[Path]) -> None:
-    with Double() as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
-        asking = ask(judge(server, workers=4), pairs(pictures), ledger)
-        next(asking), next(asking)
-        asking.close()
-        count = len(list(ledger.rows()))
-
-    assert count == len(server.seen) < 8
-
-
-def test_money_and_tokens_are_counted_by_the_price(tmp_path: Path, pictures: list[Path]) -> None:
-    from eyespot.llms.prices import read_prices
-
+@pytest.mark.parametrize(
+    ("vendor", "then", "spent"), [("openai", YES, (1, 100, 1, 0.105)), ("anthropic", message("7"), (1, 100, 2, 0.11))]
+)
+def test_money_and_tokens_are_counted_by_the_price(
+    vendor: str, then: Response, spent: tuple[float, ...], tmp_path: Path, pictures: list[Path]
+) -> None:
     (tmp_path / "prices.toml").write_text("[tiny]\ninput = 1000\noutput = 5000\n")
     budget = Budget()
-    with Double() as server:
-        model = judge(server, budget=budget, prices=read_prices(tmp_path / "prices.toml"))
-        answer = only(model, pictures)
+    with Double(then=then) as server:
+        model = judge_of(server, vendor, key="k", budget=budget, prices=read_prices(tmp_path / "prices.toml"))
+        answer = only_answer(model, pictures[:1])
 
-    assert answer.spent == budget.spent == (1, 100, 1, pytest.approx(0.105))
-    assert model.notes == []
+    assert answer.spent == budget.spent == pytest.approx(spent)
+    assert not any("price" in note for note in model.notes)
+
+
+class Clock:
+    """A clock that only moves by sleeping on it."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
 
 
 @given(
@@ -570,16 +424,12 @@ def test_money_and_tokens_are_counted_by_the_price(tmp_path: Path, pictures: lis
 def test_no_minute_has_more_requests_or_tokens_than_allowed(
     gaps: list[float], tokens: list[int], limits: tuple[int, int]
 ) -> None:
-    now, left = [0.0], []
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-
-    limiter = RateLimiter(*limits, clock=lambda: now[0], sleep=sleep)
+    clock, left = Clock(), []
+    limiter = RateLimiter(*limits, clock=clock, sleep=clock.sleep)
     for gap, cost in zip(gaps, tokens, strict=False):
-        now[0] += gap
+        clock.sleep(gap)
         limiter.settle(limiter.acquire(), cost)
-        left.append((now[0], cost))
+        left.append((clock.now, cost))
 
     for at, _ in left:
         minute = [cost for then, cost in left if at - 59.999 <= then <= at]
@@ -589,30 +439,22 @@ def test_no_minute_has_more_requests_or_tokens_than_allowed(
 
 def test_a_request_waits_until_its_tokens_fit_into_the_minute() -> None:
     """Forty tokens each, 115 a minute: two fit, and the third leaves when the first is a minute old."""
-    now, left = [0.0], []
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-
-    limiter = RateLimiter(tokens=115, clock=lambda: now[0], sleep=sleep)
+    clock, left = Clock(), []
+    limiter = RateLimiter(tokens=115, clock=clock, sleep=clock.sleep)
     for _ in range(4):
         limiter.settle(limiter.acquire(), 40)
-        left.append(now[0])
-        now[0] += 10
+        left.append(clock.now)
+        clock.sleep(10)
 
     assert left == [0, 10, 60, 70]
 
 
 def test_tokens_are_counted_for_the_request_that_had_them() -> None:
     """Of two under way the first had 90 of 100: a third leaves when that one is a minute old, not the second."""
-    now = [0.0]
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-
-    limiter = RateLimiter(tokens=100, clock=lambda: now[0], sleep=sleep)
+    clock = Clock()
+    limiter = RateLimiter(tokens=100, clock=clock, sleep=clock.sleep)
     first = limiter.acquire()
-    now[0] = 50
+    clock.now = 50
     second = limiter.acquire()
     limiter.settle(second, 5)
     limiter.settle(first, 90)
@@ -621,12 +463,13 @@ def test_tokens_are_counted_for_the_request_that_had_them() -> None:
     third = limiter.acquire()
 
     assert (first.time, first.tokens, second.time, second.tokens, third.time) == (0, 90, 50, 5, 50)
-    now[0] = 51
+    clock.now = 51
     limiter.settle(third, 20)
     assert limiter.acquire().time == 60
 
 
-def test_results_under_way_are_handed_out_before_the_error_that_ends_the_run() -> None:
+def test_results_under_way_are_handed_out_before_what_ends_the_run() -> None:
+    """Which is an error of the work, or a reason to stop that is thrown in."""
     both = threading.Barrier(2, timeout=10)
 
     def work(item: int) -> int:
@@ -636,26 +479,18 @@ def test_results_under_way_are_handed_out_before_the_error_that_ends_the_run() -
             raise ValueError("one")
         return item
 
-    results: list[int] = []
+    ended, thrown = Underway(range(9), work, 2), Underway(range(9), lambda item: item, 3)
+    results, reason = [], KeyboardInterrupt()
     with pytest.raises(ValueError, match="one"):
-        results.extend(_kept(Underway(range(9), work, 2), results))
-
+        for result in ended:
+            results.append(result)
     assert {0, 2} <= set(results) and len(results) < 9
 
-
-def _kept(work: Iterator[int], results: list[int]) -> Iterator[int]:
-    for result in work:
-        results.append(result)
-    return iter(())
-
-
-def test_a_reason_to_stop_that_is_thrown_in_comes_back_after_what_is_under_way() -> None:
-    going = Underway(range(9), lambda item: item, 3)
-    results, reason = [next(going), next(going)], KeyboardInterrupt()
+    results = [next(thrown), next(thrown)]
     with pytest.raises(KeyboardInterrupt) as raised:
-        results.append(going.throw(reason))
-        _kept(going, results)
-
+        results.append(thrown.throw(reason))
+        for result in thrown:
+            results.append(result)
     assert raised.value is reason and sorted(results) == [0, 1, 2, 3]
 
 
@@ -677,20 +512,15 @@ def test_who_rests_gives_up_when_the_run_is_stopped() -> None:
 # -- pictures ------------------------------------------------------------------------------------------------------
 
 
-def sent(seen: Seen) -> list[Image.Image]:
-    urls = [part["image_url"]["url"] for part in seen.body["messages"][-1]["content"] if part["type"] == "image_url"]
-    return [Image.open(io.BytesIO(base64.b64decode(url.removeprefix("data:image/jpeg;base64,")))) for url in urls]
-
-
 def test_a_picture_leaves_upright_small_and_without_what_its_file_tells(tmp_path: Path) -> None:
     photo = Image.new("RGB", (900, 600))
     exif = photo.getexif()
     exif[0x0112], exif[0x010F] = 6, "a camera with an owner"
     photo.save(tmp_path / "photo.jpg", exif=exif, comment=b"secret")
     with Double() as server:
-        only(judge(server, side=300), [tmp_path / "photo.jpg"])
+        only_answer(judge_of(server, side=300), [tmp_path / "photo.jpg"])
 
-    (picture,) = sent(server.seen[0])
+    (picture,) = pictures_sent(server.seen[0])
     assert picture.size == (200, 300)
     assert not picture.getexif() and "comment" not in picture.info
 
@@ -698,38 +528,27 @@ def test_a_picture_leaves_upright_small_and_without_what_its_file_tells(tmp_path
 def test_a_querys_own_picture_is_shown_before_the_one_to_judge(pictures: list[Path]) -> None:
     composed = Query("q", (Term(1.0, image=pictures[7]), Term(1.0, text="at night")))
     with Double() as server:
-        list(judge(server).judge([Pair(composed, "0", pictures[0])]))
+        list(judge_of(server).judge(pairs_of(pictures[:1], composed)))
 
-    reds = [picture.getpixel((5, 5))[0] for picture in sent(server.seen[0])]
-    assert reds[0] > 200 and reds[1] < 20
-    assert "The last of the 2 pictures" in str(server.seen[0].body)
+    reds = [picture.getpixel((5, 5))[0] for picture in pictures_sent(server.seen[0])]
+    assert reds[0] > 130 and reds[1] < 20
 
 
-def test_a_picture_that_cannot_be_read_fails_alone_and_asks_nothing(pictures: list[Path]) -> None:
+def test_a_picture_that_cannot_be_read_fails_alone_and_asks_nothing(tmp_path: Path) -> None:
+    pictures = draw_colours(tmp_path / "photos", 4)
     pictures[1].write_bytes(pictures[1].read_bytes()[:60])
     pictures[2].unlink()
     with Double() as server:
-        answers = {answer.pair.image: answer for answer in judge(server).judge(pairs(pictures[:4]))}
+        answers = {answer.pair.image: answer for answer in judge_of(server).judge(pairs_of(pictures))}
 
-    assert answers["1"].failure.startswith("1.png cannot be read") and answers["2"].failure
-    assert answers["0"].verdict and answers["3"].verdict and len(server.seen) == 2
+    assert "01.png" in answers["01"].failure and "02.png" in answers["02"].failure
+    assert answers["00"].verdict and answers["03"].verdict and len(server.seen) == 2
 
 
 # -- grades, votes, forms ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("text", "score"), [("8", 0.8), ("Grade: 7.5/10", 0.75), ("10", 1.0)])
-def test_a_grade_is_taken_where_it_is_asked_for(text: str, score: float, pictures: list[Path]) -> None:
-    with Double(then=chat(text)) as server:
-        answer = only(judge(server, answer="grades"), pictures)
-
-    assert answer.verdict is not None and answer.verdict.probability == pytest.approx(score)
-    assert "0 (not at all) to 10" in str(server.seen[0].body)
-
-
 class Sighting(pydantic.BaseModel):
-    """What an answer with a form may look like."""
-
     species: str
     count: int
 
@@ -738,27 +557,17 @@ FITS = chat('```json\n{"species": "heron", "count": 2}\n```')
 ASKED = [text_message("user", "What is there?")]
 
 
-def test_an_answer_with_a_form_is_an_object_of_it(pictures: list[Path]) -> None:
-    with Double(then=FITS) as server:
-        found = judge(server).language_model.answer(ASKED, Sighting)
-
-    assert found == Sighting(species="heron", count=2)
-    assert server.seen[0].body["response_format"]["json_schema"]["name"] == "Sighting"
-
-
 def test_an_answer_that_does_not_fit_is_mended_once() -> None:
-    with Double([chat('{"species": "heron", "count": "many"}')], then=FITS) as server:
-        found = judge(server).language_model.answer(ASKED, Sighting)
+    wrong = '{"species": "heron", "count": "many"}'
+    with Double([chat(wrong)], then=FITS) as server:
+        found = judge_of(server).language_model.answer(ASKED, Sighting)
 
     *_, its_own, request = server.seen[1].body["messages"]
-    assert found.count == 2 and "count: Input should be a valid integer" in request["content"]
-    assert (its_own["role"], its_own["content"]) == ("assistant", '{"species": "heron", "count": "many"}')
-
-
-def test_a_second_answer_that_does_not_fit_is_a_failure_with_its_reason() -> None:
-    with Double(then=chat("herons, many of them")) as server, pytest.raises(BadAnswer, match="Invalid JSON"):
-        judge(server).language_model.answer(ASKED, Sighting)
-
+    assert found == Sighting(species="heron", count=2) and "count: " in request["content"]
+    assert (its_own["role"], its_own["content"]) == ("assistant", wrong)
+    assert server.seen[0].body["response_format"]["json_schema"]["name"] == "Sighting"
+    with Double(then=chat(wrong)) as server, pytest.raises(BadAnswer):
+        judge_of(server).language_model.answer(ASKED, Sighting)
     assert len(server.seen) == 2
 
 
@@ -778,22 +587,17 @@ REFUSALS = [
 
 @pytest.mark.parametrize("text", REFUSALS)
 def test_a_refusal_in_words_is_no_answer_to_mend(text: str) -> None:
-    with Double(then=chat(text)) as server, pytest.raises(Declined, match=re.escape(text)):
-        judge(server).language_model.answer(ASKED, Sighting)
+    """Nor is one that comes when an answer was to be mended."""
+    for before in ([], [chat("herons, many of them")]):
+        with Double(list(before), then=chat(text)) as server, pytest.raises(Declined, match=re.escape(text)):
+            judge_of(server).language_model.answer(ASKED, Sighting)
 
-    assert len(server.seen) == 1
-
-
-def test_a_refusal_to_mend_an_answer_is_a_refusal() -> None:
-    with Double([chat("herons, many of them")], then=chat(REFUSALS[0])) as server, pytest.raises(Declined):
-        judge(server).language_model.answer(ASKED, Sighting)
-
-    assert len(server.seen) == 2
+        assert len(server.seen) == 1 + len(before)
 
 
 def test_an_apology_before_an_answer_is_no_refusal() -> None:
     with Double(then=chat('I\'m sorry for the haste: {"species": "heron", "count": 2}')) as server:
-        assert judge(server).language_model.answer(ASKED, Sighting).species == "heron"
+        assert judge_of(server).language_model.answer(ASKED, Sighting).species == "heron"
 
 
 def test_a_server_that_knows_no_forms_is_told_in_words() -> None:
@@ -801,7 +605,7 @@ def test_a_server_that_knows_no_forms_is_told_in_words() -> None:
         return error(400, "unknown field response_format") if "response_format" in seen.body else FITS
 
     with Double(then=plain) as server:
-        found = judge(server).language_model.answer(ASKED, Sighting)
+        found = judge_of(server).language_model.answer(ASKED, Sighting)
 
     assert found.species == "heron" and '"species"' in str(server.seen[-1].body["messages"])
 
@@ -812,43 +616,38 @@ def test_a_server_that_knows_no_forms_is_told_in_words() -> None:
 def test_another_way_of_asking_is_another_judge() -> None:
     with Double() as server:
         ways: list[dict[str, Any]] = [{}, {"side": 300}, {"answer": "words"}, {"answer": "votes"}, {"answer": "grades"}]
-        prompts = [judge(server, **way).prompt for way in ways]
+        prompts = [judge_of(server, **way).prompt for way in ways]
 
     assert prompts[0] == PLAIN.digest and len(set(prompts)) == len(ways)
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("spec", "options"),
     [
-        ({"colour": "red"}, "openai has no option 'colour'; there are: answer, "),
-        ({"answer": "songs"}, "openai cannot answer in 'songs'; choose one of: probabilities, words"),
-        ({"workers": 0}, "openai: workers is 0; give a number above 0"),
+        ("openai", {"key": "k"}),
+        ("openai:tiny", {}),
+        ("anthropic:tiny", {}),
+        ("openai:tiny", {"key": "k", "colour": "red"}),
+        ("openai:tiny", {"key": "k", "answer": "songs"}),
+        ("openai:tiny", {"key": "k", "workers": 0}),
+        ("openai:tiny", {"key": "k", "extra": {"seed": 1, "messages": 1}}),
+        ("openai:tiny", {"key": "k", "extra": {"max_tokens": 1}}),
+        ("encoder:siglip", {}),
     ],
+    ids=range(9),
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        rooms.load("judges", "openai:tiny", url="http://127.0.0.1:9", **options)
+def test_what_makes_no_judge_says_the_way_out(
+    spec: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for vendor in ("OPENAI", "ANTHROPIC"):
+        monkeypatch.delenv(f"{vendor}_API_KEY", raising=False)
+        monkeypatch.delenv(f"{vendor}_BASE_URL", raising=False)
+
+    with raises(UsageError):
+        rooms.load("judges", spec, **options)
 
 
-def test_without_address_and_key_one_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(UsageError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
-        rooms.load("judges", "openai:tiny")
-
-
-def test_a_model_must_be_named() -> None:
-    with pytest.raises(UsageError, match="name the model that is to judge, as in openai:MODEL"):
-        rooms.load("judges", "openai")
-
-
-def test_a_request_that_always_fails_is_sent_as_often_as_the_page_says() -> None:
-    """Six times, unless `attempts` says otherwise; a retry policy of one's own has the same default."""
-    sent = []
-    for options in ({}, {"attempts": 2}):
-        with Double(then=error(500, "busy")) as server, pytest.raises(NoReply):
-            judge(server, first_rest=0.001, **options).language_model.answer(ASKED, Sighting)
-        sent.append(len(server.seen))
-
-    assert sent == [6, 2] and RetryPolicy().attempts == 6
-    assert "at most 6 attempts (`attempts`)" in (ROOT / "docs" / "encoders.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("limits", [{"money": float("nan")}, {"money": -1.0}, {"calls": -1}], ids=range(3))
+def test_a_budget_that_is_no_number_is_refused(limits: dict[str, Any]) -> None:
+    with raises(UsageError):
+        Budget(**limits)

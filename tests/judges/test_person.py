@@ -25,8 +25,6 @@ print([answer.verdict.probability for answer in rooms.load("judges", "person:ada
 
 
 class Typing:
-    """Somebody who types these lines and keeps what was shown."""
-
     def __init__(self, *lines: str) -> None:
         self.lines, self.shown = list(lines), []
 
@@ -42,15 +40,10 @@ def ada(*lines: str) -> tuple[list[Verdict | None], Typing]:
 
 
 def test_yes_no_and_doubt_which_counts_as_no() -> None:
-    verdicts, _ = ada("y\n", "No\n", " d \n")
+    verdicts, typing = ada("y\n", "No\n", " d \n")
 
     assert verdicts == [Verdict(1.0, 1), Verdict(0.0, 0), Verdict(0.0, 0, "doubt", 0.5)]
-
-
-def test_the_question_names_the_query_the_picture_and_how_far_one_is() -> None:
-    _, typing = ada("y\n", "n\n")
-
-    assert '2 of 2: "a heron"' in typing.shown[1] and "photos/b.jpg" in typing.shown[1]
+    assert '2 of 3: "a heron"' in typing.shown[1] and "photos/b.jpg" in typing.shown[1]
 
 
 def test_another_key_is_asked_for_again() -> None:
@@ -58,7 +51,7 @@ def test_another_key_is_asked_for_again() -> None:
 
     (answer,) = rooms.load("judges", "person:ada", ask=typing).judge(PAIRS[:1])
 
-    assert answer.verdict == Verdict(1.0, 1) and typing.shown[1].startswith("please type one of")
+    assert answer.verdict == Verdict(1.0, 1) and len(typing.shown) == 3
 
 
 @pytest.mark.parametrize("last", ["q\n", ""], ids=["q", "end of input"])
@@ -66,7 +59,7 @@ def test_whoever_stops_keeps_what_was_answered(last: str) -> None:
     answers = rooms.load("judges", "person:ada", ask=Typing("y\n", last)).judge(PAIRS)
 
     assert next(answers).verdict == Verdict(1.0, 1)
-    with pytest.raises(BudgetSpent, match="person:ada stopped; run the same line again"):
+    with pytest.raises(BudgetSpent):
         next(answers)
 
 
@@ -89,7 +82,7 @@ def test_without_a_terminal_nobody_is_asked() -> None:
         [sys.executable, "-c", AT_A_TERMINAL], stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
 
-    assert UsageError.__name__ in child.stderr and "only be asked on a terminal" in child.stderr
+    assert UsageError.__name__ in child.stderr and "on a terminal" in child.stderr
 
 
 def test_at_a_terminal_questions_go_to_stderr_and_stdout_stays_data() -> None:

@@ -8,13 +8,13 @@ import pytest
 
 from eyespot.llms.prices import Tokens, estimate, own_table, read_prices
 from eyespot.types import Spent, UsageError
+from tests.wording import raises
 
 MINE = '["mine-1"]\ninput = 3\noutput = 15\ndate = 2026-11-20\n'
 
 
 @pytest.fixture(autouse=True)
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's own folder of settings, empty."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "config" / "eyespot").mkdir(parents=True)
     return tmp_path / "config" / "eyespot"
@@ -30,19 +30,13 @@ def test_a_million_tokens_in_and_a_fifth_of_one_out(table: Path) -> None:
     assert read_prices(table).cost("mine-1", 1_000_000, 200_000) == pytest.approx(3 + 3)
 
 
-def test_every_price_we_ship_is_dated_and_positive() -> None:
-    assert [name for name, price in read_prices().models.items() if not (price.date and price.output > 0)] == []
-
-
 @pytest.mark.parametrize("name", ["gpt-4o-2024-08-06", "gpt-4o-latest", "gpt-4o-20240806"])
 def test_a_name_that_goes_on_with_a_date_costs_the_same(name: str) -> None:
+    """And every price that we ship is dated and positive."""
     prices = read_prices()
 
-    assert prices.of(name) == prices.of("gpt-4o")
-
-
-def test_a_name_that_goes_on_with_a_word_is_another_model() -> None:
-    assert read_prices().of("gpt-4o-gigantic") is None
+    assert prices.of(name) == prices.of("gpt-4o") and prices.of("gpt-4o-gigantic") is None
+    assert [name for name, price in prices.models.items() if not (price.date and price.output > 0)] == []
 
 
 def test_the_last_table_has_the_last_word(config: Path, tmp_path: Path) -> None:
@@ -62,38 +56,34 @@ def test_an_unknown_model_costs_nothing_and_is_told_once() -> None:
 
     assert spent == [0, 0]
     (note,) = prices.notes
-    assert "no price is known for no-such" in note and str(own_table()) in note
+    assert "no-such" in note and str(own_table()) in note
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("gpt = 3", "gpt has no price"),
-        ('["m"]\ninput = 1\n', "m has no price"),
-        (MINE + "outptu = 3", "mine-1 has no price"),
-        (MINE.replace("15", "-1"), "mine-1 costs"),
-        (MINE.replace("15", "nan"), "mine-1 costs"),
-        (MINE.replace("15", '"free"'), "mine-1 costs"),
-        ("[", "cannot be read as TOML"),
+        None,
+        "gpt = 3",
+        '["m"]\ninput = 1\n',
+        MINE + "outptu = 3",
+        MINE.replace("15", "-1"),
+        MINE.replace("15", "nan"),
+        MINE.replace("15", '"free"'),
+        "[",
     ],
+    ids=range(8),
 )
-def test_what_is_wrong_with_a_table_is_said(table: Path, text: str, message: str) -> None:
-    table.write_text(text)
+def test_what_is_wrong_with_a_table_is_said(table: Path, text: str | None) -> None:
+    table.write_text(text or "")
+    if text is None:
+        table.unlink()
 
-    with pytest.raises(UsageError, match=message):
+    with raises(UsageError):
         read_prices(table)
-
-
-def test_a_table_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no file"):
-        read_prices(tmp_path / "nix.toml")
 
 
 def test_what_a_thousand_pictures_would_come_to(table: Path) -> None:
     spent = estimate(1000, read_prices(table).of("mine-1"), Tokens(picture=900, words=100, answer=2))
 
     assert spent == Spent(1000, 1_000_000, 2000, pytest.approx(3 + 0.03))
-
-
-def test_without_a_price_the_tokens_are_still_told() -> None:
     assert estimate(2, None) == Spent(2, 2 * (765 + 80), 2, 0.0)

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
-from eyespot import rooms
 from eyespot.judges import wording
 from eyespot.judges._local.yes_or_no import answer_tokens
-from eyespot.types import Answer, Pair, Query, UsageError
+from eyespot.types import Answer, UsageError
 from tests.lazy_import import requires
+from tests.wording import raises
+from tests.worlds.judging import draw_colours, judge_of, only_answer
 from tests.worlds.servers import Double, chat, error
 
 CODE = """
@@ -69,29 +69,16 @@ def test_each_family_has_its_prompt_and_its_answers(
 
     assert (found.question, found.turns, found.system) == (question, turns, "")
     assert (found.yes, found.no, found.token) == answers and found.exact
-
-
-def test_a_released_prompt_is_a_judge_of_its_own(clone: Path) -> None:
-    digests = {wording(f"inquire:{clone}", f"openai:{name}").digest for name in ("gpt-4o", "old", "small/one")}
-
-    assert len(digests | {wording("plain").digest}) == 4
+    assert found.digest != wording("plain").digest
 
 
 @pytest.mark.parametrize(
-    ("named", "judge", "sentence"),
-    [
-        ("inquire", "openai:gpt-4o", "the wording that was called inquire is now called plain"),
-        (
-            "inquire:{clone}",
-            "openai:llama/x",
-            "no prompt for 'llama/x'; .* for: old, openai-gpt, small/, turns/",
-        ),
-        ("inquire:{clone}/elsewhere", "openai:gpt-4o", "cannot be read .*; name a clone of inquire-benchmark/INQUIRE"),
-    ],
+    ("named", "judge"),
+    [("inquire", "openai:gpt-4o"), ("inquire:{}", "openai:llama/x"), ("inquire:{}/elsewhere", "openai:gpt-4o")],
 )
-def test_what_cannot_be_read_says_the_way_out(clone: Path, named: str, judge: str, sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
-        wording(named.format(clone=clone), judge)
+def test_what_cannot_be_read_says_the_way_out(clone: Path, named: str, judge: str) -> None:
+    with raises(UsageError):
+        wording(named.format(clone), judge)
 
 
 @pytest.mark.parametrize(
@@ -125,16 +112,10 @@ def test_a_local_model_is_read_by_the_token_that_the_code_names(clone: Path) -> 
     assert answer_tokens(Words(), wording(f"inquire:{clone}", "transformers:small/x")) == ([2], [4])
 
 
-# -- through an endpoint --------------------------------------------------------------------------------------
-
-
 def judged(clone: Path, server: Double) -> Answer:
-    Image.new("RGB", (8, 8)).save(clone / "a.png")
     words = wording(f"inquire:{clone}", "openai:gpt-4o")
-    judge = rooms.load("judges", "openai:gpt-4o", url=server.url, key="k", wording=words, first_rest=0.001)
-    answer: Answer
-    (answer,) = judge.judge([Pair(Query.words("a heron"), "a", clone / "a.png")])
-    return answer
+    judge = judge_of(server, model="gpt-4o", key="k", wording=words)
+    return only_answer(judge, draw_colours(clone / "photos", 1))
 
 
 @requires("openai")
@@ -162,4 +143,4 @@ def test_status_400_is_0_and_counted_as_refused(clone: Path) -> None:
         answer = judged(clone, server)
 
     assert answer.verdict is not None and answer.verdict.probability == 0 and answer.refused
-    assert answer.verdict.reason == "refused: the server answers 400: not this picture" and len(server.seen) == 1
+    assert "not this picture" in answer.verdict.reason and len(server.seen) == 1

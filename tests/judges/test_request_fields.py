@@ -1,152 +1,91 @@
-"""A user's own fields in what endpoints are asked (`--judge extra=JSON`): sent as they are, and part of who judges."""
+"""What endpoints are asked, word for word; and a user's own fields in it (`--judge extra=JSON`)."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
-from typer.testing import CliRunner
 
 from eyespot import rooms
-from eyespot.cli import app
-from eyespot.gallery.indexing import index
-from eyespot.judges._endpoint import EndpointJudge
+from eyespot.judges import ask
 from eyespot.judges._endpoint.settings import request_fields
-from eyespot.judges._rounds import ask
 from eyespot.ledger.judgements import Judgements
-from eyespot.types import EyespotError, Pair, Query, UsageError
-from tests.worlds.servers import Double, Response, chat, message
+from eyespot.types import Query, Term, UsageError
+from tests.command import refuses, run_eyespot
+from tests.wording import check_wording, raises
+from tests.worlds import make_gallery
+from tests.worlds.judging import judge_of, pairs_of
+from tests.worlds.servers import YES, Double, chat, message
 
 EXTRA = {"reasoning_effort": "none", "provider": {"require_parameters": True}}
+REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "probabilities": ("openai", {}),
+    "words": ("openai", {"answer": "words"}),
+    "words of a length": ("openai", {"answer": "words", "answer_tokens": 2000}),
+    "votes": ("openai", {"answer": "votes", "votes": 1}),
+    "grades": ("openai", {"answer": "grades"}),
+    "fields": ("openai", {"extra": EXTRA}),
+    "anthropic": ("anthropic", {"key": "k"}),
+    "anthropic's words": ("anthropic", {"key": "k", "answer": "words", "extra": {"service_tier": "auto"}}),
+}
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> Pair:
-    Image.new("RGB", (40, 30), (200, 0, 0)).save(tmp_path / "a.png")
-    return Pair(Query.words("a heron"), "a", tmp_path / "a.png")
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_is_word_for_word_that_of_the_snapshot(name: str, pictures: list[Path]) -> None:
+    """The query has a picture of its own, which is shown before the one to judge."""
+    vendor, options = REQUESTS[name]
+    query = Query("q", (Term(1.0, image=pictures[0]), Term(1.0, text="at night")))
+    then = message("7" if "answer" not in options else "Yes") if vendor == "anthropic" else YES
+    with Double(then=chat("7") if name == "grades" else then) as server:
+        list(judge_of(server, vendor, **options).judge(pairs_of(pictures[1:2], query)))
+
+    check_wording(re.sub(r"/9j/[\w+/=]+", "PICTURE", json.dumps(server.seen[0].body, sort_keys=True)))
 
 
-def judge(url: str, kind: str = "openai", **options: Any) -> EndpointJudge:
-    made: EndpointJudge = rooms.load("judges", f"{kind}:tiny", url=url, key="k", first_rest=0.001, **options)
-    return made
-
-
-def test_fields_are_sent_with_every_question(pair: Pair) -> None:
-    with Double(then=chat("Yes")) as server:
-        list(judge(server.url, extra=EXTRA).judge([pair]))
-
-    requests = server.asked("/v1/chat/completions")
-    assert len(requests) == 1 and all(EXTRA.items() <= one.body.items() for one in requests)
-
-
-def test_anthropic_gets_them_too(pair: Pair) -> None:
-    with Double(then=message("7")) as server:
-        list(judge(server.url.removesuffix("/v1"), "anthropic", extra={"service_tier": "auto"}).judge([pair]))
-
-    assert server.seen[0].body["service_tier"] == "auto"
+def judge(**options: Any) -> Any:
+    return rooms.load("judges", "openai:tiny", url="http://localhost:1/v1", key="k", **options)
 
 
 def test_other_fields_make_another_judge_whatever_their_order() -> None:
-    url = "http://localhost:1/v1"
-    ordered, reverse = judge(url, extra=EXTRA), judge(url, extra=dict(reversed(EXTRA.items())))
-    prompts = {judge(url, extra=extra).prompt for extra in (EXTRA, {"reasoning_effort": "low"}, {"seed": 1})}
+    ordered, reverse = judge(extra=EXTRA), judge(extra=dict(reversed(EXTRA.items())))
+    prompts = {judge(extra=extra).prompt for extra in (EXTRA, {"reasoning_effort": "low"}, {"seed": 1})}
 
-    assert ordered.prompt == reverse.prompt and len(prompts | {judge(url).prompt}) == 4
-    assert not set(ordered.fallbacks) & set(judge(url).fallbacks)
+    assert ordered.prompt == reverse.prompt and len(prompts | {judge().prompt}) == 4
+    assert not set(ordered.fallbacks) & set(judge().fallbacks)
 
 
 def test_without_fields_a_judge_is_who_it_was() -> None:
     """Verdicts of earlier versions stand in ledgers under these digests."""
-    model = judge("http://localhost:1/v1", extra={})
+    model = judge(extra={})
 
     assert (model.prompt, tuple(model.fallbacks)) == ("d6a8eb639fe34037", ("9fae434e023f2cc5", "facb9d8d083cca7f"))
 
 
-def test_verdicts_of_other_fields_are_not_mixed(tmp_path: Path, pair: Pair) -> None:
-    with Double() as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+def test_verdicts_of_other_fields_are_not_mixed(ledger: Judgements, pictures: list[Path]) -> None:
+    with Double() as server:
         for extra in (None, EXTRA, EXTRA):
-            list(ask(judge(server.url, extra=extra), [pair], ledger))
+            list(ask(judge_of(server, extra=extra), pairs_of(pictures[:1]), ledger))
 
     assert len(server.seen) == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("{reasoning", "extra is no JSON (Expecting property name enclosed in double quotes at 1)"),
-        ('["a"]', "extra is no JSON object"),
-        ('"none"', "extra is no JSON object"),
-        ('{"a": NaN}', "extra is no JSON (NaN is no number of JSON)"),
-    ],
-)
-def test_what_is_no_object_of_fields_is_refused(text: str, sentence: str) -> None:
-    with pytest.raises(UsageError) as raised:
+@pytest.mark.parametrize("text", ["{reasoning", '["a"]', '"none"', '{"a": NaN}'])
+def test_what_is_no_object_of_fields_is_refused(text: str) -> None:
+    with raises(UsageError):
         request_fields(text)
-
-    assert str(raised.value) == f"""{sentence}; write the request's own fields, as in '{{"reasoning_effort": "low"}}'"""
-
-
-@pytest.mark.parametrize(
-    ("field", "way"),
-    [("messages", "leave it out"), ("model", "leave it out"), ("max_tokens", "say answer_tokens instead")],
-)
-def test_a_field_that_is_set_already_is_refused(field: str, way: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        judge("http://localhost:1/v1", extra={"seed": 1, field: 1})
-
-    assert str(raised.value) == f"openai: extra holds {field}, which is set already; {way}"
-
-
-def test_the_way_out_for_a_limit_works(pair: Pair) -> None:
-    with Double(then=chat("Yes")) as server:
-        list(judge(server.url, answer="words", answer_tokens=2000).judge([pair]))
-
-    assert server.seen[0].body["max_tokens"] == 2000
-
-
-def test_a_field_that_a_model_does_not_know_ends_the_run_with_its_name(pair: Pair) -> None:
-    error = {"message": "Unknown parameter: 'reasoning_effort'.", "param": "reasoning_effort"}
-    with (
-        Double(then=Response(400, {"error": error})) as server,
-        pytest.raises(EyespotError, match="does not accept reasoning_effort"),
-    ):
-        list(judge(server.url, extra=EXTRA).judge([pair]))
-
-    assert len(server.seen) == 1
-
-
-# -- on the command line -------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def gallery(tmp_path: Path) -> Path:
-    (tmp_path / "photos").mkdir()
-    for number in range(2):
-        Image.new("RGB", (60, 40), (200 * number, 90, 0)).save(tmp_path / "photos" / f"{number}.png")
-    index(tmp_path / "g", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")])
-    return tmp_path / "g"
-
-
-def search(gallery: Path, *words: str) -> Any:
-    return CliRunner().invoke(app, ["search", "a heron", "-g", str(gallery), "--rerank", "openai:tiny", *words])
 
 
 @pytest.mark.long
-def test_a_search_sends_them_and_asks_anew_for_others(gallery: Path) -> None:
+def test_a_search_sends_them_and_asks_anew_for_others(tmp_path: Path) -> None:
+    line = ["search", "a heron", "-g", make_gallery(tmp_path, 2), "--rerank", "openai:tiny"]
     with Double() as server:
-        codes = [
-            search(gallery, "--judge", f"url={server.url}", "--judge", f"extra={json.dumps(extra)}").exit_code
-            for extra in (EXTRA, EXTRA, {"seed": 1})
-        ]
+        url = f"url={server.url}"
+        for extra in (EXTRA, EXTRA, {"seed": 1}):
+            done = run_eyespot(*line, "--judge", url, "--judge", f"extra={json.dumps(extra)}")
+            assert done.returncode == 0, done.stderr
+        refuses(*line, "--judge", url, "--judge", "extra={reasoning")
 
-    assert codes == [0, 0, 0]
     assert [one.body.get("reasoning_effort") for one in server.seen] == ["none", "none", None, None]
-
-
-def test_a_search_refuses_what_is_no_object(gallery: Path) -> None:
-    raised = search(gallery, "--judge", "url=http://localhost:1/v1", "--judge", "extra={reasoning").exception
-
-    assert isinstance(raised, UsageError) and str(raised).startswith("extra is no JSON (")

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
-from eyespot import rooms
 from eyespot.judges import ask
 from eyespot.ledger.judgements import Judgements
-from eyespot.types import EyespotError, Judgement, Pair, Query
+from eyespot.types import EyespotError, Judgement
 from tests.lazy_import import requires
-from tests.worlds.servers import Double, Response, Seen
+from tests.worlds.judging import CHAT, draw_colours, judge_of, pairs_of
+from tests.worlds.servers import Double, Response
 
 pytestmark = requires("openai", "anthropic")
 
@@ -24,7 +23,6 @@ SERVERS = (
     *("OpenAI gpt-4.1", "OpenAI gpt-5", "Azure", "OpenRouter", "Gemini", "vLLM", "SGLang", "Ollama", "llama.cpp"),
     *("LM Studio", "Anthropic"),
 )
-CHAT = ("/v1/chat/completions", "/v1/messages")
 
 
 def responses(shape: dict[str, Any]) -> list[Response]:
@@ -33,23 +31,15 @@ def responses(shape: dict[str, Any]) -> list[Response]:
 
 
 def judged(shape: dict[str, Any], server: Double, ledger: Judgements, folder: Path) -> Judgement:
-    Image.new("RGB", (16, 16), (200, 0, 0)).save(folder / "red.png")
-    vendor = shape.get("vendor", "openai")
-    url = server.url if vendor == "openai" else server.url.removesuffix("/v1")
-    how = {"first_rest": 0.001, "timeout": 5.0, "key": "k", "answer": shape.get("answer")}
-    judge = rooms.load("judges", f"{vendor}:tiny", url=url, **how)
-    (judgement,) = ask(judge, [Pair(Query.words("a heron"), "red", folder / "red.png")], ledger)
+    judge = judge_of(server, shape.get("vendor", "openai"), key="k", answer=shape.get("answer"))
+    (judgement,) = ask(judge, pairs_of(draw_colours(folder / "photos", 1)), ledger)
     return judgement
 
 
-def chats(server: Double) -> list[Seen]:
-    return [seen for seen in server.seen if seen.path in CHAT]
-
-
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape["name"])
-def test_a_reply_is_read_as_its_server_means_it(shape: dict[str, Any], tmp_path: Path) -> None:
+def test_a_reply_is_read_as_its_server_means_it(shape: dict[str, Any], tmp_path: Path, ledger: Judgements) -> None:
     *first, last = responses(shape)
-    with Double(first, then=last) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+    with Double(first, then=last) as server:
         if "ends" in shape:
             with pytest.raises(EyespotError, match=shape["ends"]):
                 judged(shape, server, ledger, tmp_path)
@@ -60,11 +50,10 @@ def test_a_reply_is_read_as_its_server_means_it(shape: dict[str, Any], tmp_path:
     assert judgement.failure == "" and judgement.verdict is not None
     assert judgement.refused == shape.get("refused", False)
     assert judgement.verdict.probability == pytest.approx(shape.get("score", 0.0), abs=1e-4)
-    assert len(chats(server)) == shape.get("calls", 1)
+    assert len([*server.asked(CHAT), *server.asked("/v1/messages")]) == shape.get("calls", 1)
     reply = exchanges[-1].reply
-    assert [
-        x.field for x in (reply.changes if reply else ()) if not x.sent_as and "logprobs" not in x.field
-    ] == shape.get("left_out", [])
+    left_out = [x.field for x in (reply.changes if reply else ()) if not x.sent_as and "logprobs" not in x.field]
+    assert left_out == shape.get("left_out", [])
     for name in ("served", "fingerprint"):
         if name in shape:
             assert reply is not None and {"served": reply.model, "fingerprint": reply.fingerprint}[name] == shape[name]

@@ -19,12 +19,13 @@ from PIL import Image
 
 from eyespot import rooms
 from eyespot.extras import install_line
+from eyespot.judges import JudgePrompt
 from eyespot.judges._local.judging import PairBatches
 from eyespot.judges._local.yes_or_no import FirstWord, spellings
-from eyespot.judges._prompt import JudgePrompt
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
 from tests.examples import examples
 from tests.lazy_import import lazy_import, requires
+from tests.wording import raises
 from tests.worlds import judge_models as tiny
 
 torch = lazy_import("torch")
@@ -49,14 +50,6 @@ FAMILIES: dict[str, tuple[Callable[[Path], Path], str, str]] = {  # tiny model, 
     "InstructBLIP": (tiny.instructblip, "InstructBlipForConditionalGeneration", "Look well. Is this {}?"),
 }
 YES, NO = ("Yes", "yes"), ("No", "no")  # what the tiny tokenizers hold of them
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module", params=list(FAMILIES))
@@ -103,11 +96,8 @@ def own_probability(folder: Path, kind: str, sent: str, picture: Image.Image) ->
     return yes / (yes + no)
 
 
-# -- what a model says --------------------------------------------------------------------------------------
-
-
 def test_the_probability_is_the_librarys_own(family: tuple[Path, str, str], pairs: list[Pair]) -> None:
-    """Its class called on one pair, with the text written out here."""
+    """Its class called on one pair, with the text written out here; padding and neighbours do not show."""
     folder, kind, sent = family
     expected = [
         own_probability(folder, kind, sent.replace("{}", words), Image.open(pair.path).convert("RGB"))
@@ -118,16 +108,6 @@ def test_the_probability_is_the_librarys_own(family: tuple[Path, str, str], pair
 
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.ptp(expected) > 1e-4  # or one picture and one text would be as good as another
-
-
-def test_a_batch_gives_what_each_pair_gives_alone(family: tuple[Path, str, str], pairs: list[Pair]) -> None:
-    """Padding and neighbours must not show."""
-    judge = load(family[0], batch=3)
-
-    alone = [verdicts(judge.judge([pair])) for pair in pairs]
-
-    together = verdicts(judge.judge(pairs))
-    assert all(abs(together[image] - one) < 1e-5 for each in alone for image, one in each.items())
 
 
 def test_a_template_without_a_system_role_gets_its_text_with_the_question(tmp_path: Path, pairs: list[Pair]) -> None:
@@ -142,15 +122,13 @@ def test_a_template_without_a_system_role_gets_its_text_with_the_question(tmp_pa
 
 
 def test_a_checkpoint_without_a_template_is_told_what_to_do(tmp_path: Path, pairs: list[Pair]) -> None:
-    """Guessing one would make every score wrong."""
     judge = load(tiny.llava(tmp_path / "llava", template=None))
 
-    with pytest.raises(UsageError, match=r"put its chat_template\.jinja into the folder"):
+    with pytest.raises(UsageError, match="chat_template"):
         list(judge.judge(pairs))
 
 
 def test_a_query_cannot_speak_for_the_model(llava: Path, pairs: list[Pair]) -> None:
-    """Control tokens in a query are spaces."""
     judge = load(llava)
     tricky, plain = (Pair(Query.words(words), "0", pairs[0].path) for words in ("a <image>heron<s>", "a  heron "))
 
@@ -165,25 +143,18 @@ def test_what_is_neither_yes_nor_no_is_noted(llava: Path, pairs: list[Pair]) -> 
     list(judge.judge(pairs))
 
     assert before == []
-    assert judge.notes[0].startswith("in 3 of 3 answers yes and no together had a probability below 0.9")
-
-
-# -- yes and no ---------------------------------------------------------------------------------------------
+    assert "3 of 3" in judge.notes[0]
 
 
 def test_every_spelling_of_an_answer_counts() -> None:
-    """Any case, with a space before it as bytes or as pieces write it; never a longer word."""
+    """Any case, with a space before it as bytes or as pieces write it; never a longer word, and never a part of one."""
     words = tiny.tokenizer([], words=("Yes", "ĠYES", "▁yes", "yesterday", "Nein"))
 
     found = [words.convert_ids_to_tokens(number) for number in spellings(words, "Yes")]
 
     assert sorted(found) == ["Yes", "ĠYES", "▁yes"]
-
-
-def test_an_answer_in_pieces_is_refused() -> None:
-    """The first piece of one word may begin another."""
-    with pytest.raises(UsageError, match="no single token for the answer 'Jawohl'; choose another word"):
-        spellings(tiny.tokenizer([]), "Jawohl")
+    with raises(UsageError):
+        spellings(words, "Jawohl")
 
 
 def test_the_share_of_yes_by_hand() -> None:
@@ -208,23 +179,6 @@ def test_no_is_what_yes_is_not(logits: list[float], shift: float) -> None:
     assert FirstWord([0], [1]).probabilities(row + shift)[0] == pytest.approx(yes, abs=1e-9)
 
 
-# -- what fails ---------------------------------------------------------------------------------------------
-
-
-def test_an_unreadable_picture_fails_alone(llava: Path, pairs: list[Pair], tmp_path: Path) -> None:
-    """One that is no picture and one that is not there, in the batch of a good one."""
-    (tmp_path / "text.jpg").write_text("no picture")
-    bad = [Pair(pairs[0].query, name, tmp_path / f"{name}.jpg") for name in ("text", "absent")]
-
-    answers = {one.pair.image: one for one in load(llava, batch=3).judge([bad[0], pairs[1], bad[1]])}
-
-    assert verdicts(iter(answers.values())) == {"1": pytest.approx(answers["1"].verdict.probability)} | dict.fromkeys(
-        ["text", "absent"]
-    )
-    assert answers["text"].failure.startswith("text.jpg cannot be read: cannot identify image file")
-    assert answers["absent"].failure.startswith("absent.jpg cannot be read: [Errno 2] No such file")
-
-
 def test_an_example_picture_is_a_failure_of_its_own() -> None:
     """The model would be told of a picture that it is not shown."""
     example = Pair(Query.composed("example.jpg", "in winter"), "a", Path("a"))
@@ -232,7 +186,7 @@ def test_an_example_picture_is_a_failure_of_its_own() -> None:
     answers = list(batches(lambda texts, pictures: [0.5], 2).answers([example, *named("b")]))
 
     assert verdicts(iter(answers)) == {"b": 0.5, "a": None}
-    assert "reads words, and the query shows an example picture" in answers[1].failure
+    assert "example picture" in answers[1].failure
 
 
 def batches(score: Callable[[Any, Any], Any], size: int) -> PairBatches:
@@ -259,39 +213,26 @@ def test_a_batch_that_does_not_fit_is_halved_and_the_rest_goes_on() -> None:
     assert tried == [8, 4, 2, 2, 2, 2, 2, 1]
 
 
-def test_one_picture_that_does_not_fit_is_a_failure() -> None:
-    """There is nothing left to halve."""
-
-    def score(texts: Any, pictures: Any) -> list[float]:
-        raise MemoryError
-
-    answers = list(batches(score, 2).answers(named("a", "b")))
-
-    assert [one.failure for one in answers] == [
-        "the memory does not hold the model and one picture; use a smaller model"
-    ] * 2
-
-
-def test_a_pair_that_the_model_cannot_take_fails_alone() -> None:
+def odd_picture() -> float:
     """Qwen's processor refuses a picture two hundred times as wide as high."""
+    raise ValueError("aspect ratio\nand more")
 
+
+def one_too_many() -> float:
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"), [(odd_picture, "aspect ratio"), (one_too_many, "memory"), (lambda: float("nan"), "float32")]
+)
+def test_a_pair_that_the_model_cannot_take_fails_alone(odd: Callable[[], float], why: str) -> None:
     def score(texts: Any, pictures: Any) -> list[float]:
-        if "odd" in pictures:
-            raise ValueError("aspect ratio\nand more")
-        return [0.25] * len(pictures)
+        return [odd() if picture == "odd" else 0.25 for picture in pictures]
 
     answers = {one.pair.image: one for one in batches(score, 4).answers(named("a", "odd", "b", "c", "d"))}
 
     assert verdicts(iter(answers.values())) == {"odd": None} | dict.fromkeys("abcd", 0.25)
-    assert answers["odd"].failure == "the model cannot take this pair: aspect ratio"
-
-
-def test_numbers_that_overflow_are_a_failure() -> None:
-    """Half precision can."""
-    answers = list(batches(lambda texts, pictures: [float("nan"), 1.0], 2).answers(named("a", "b")))
-
-    assert verdicts(iter(answers)) == {"a": None, "b": 1.0}
-    assert answers[0].failure == "the model's numbers overflowed; use the dtype float32"
+    assert why in answers["odd"].failure and "\n" not in answers["odd"].failure
 
 
 def test_a_broken_accelerator_ends_it() -> None:
@@ -300,25 +241,23 @@ def test_a_broken_accelerator_ends_it() -> None:
     def score(texts: Any, pictures: Any) -> list[float]:
         raise RuntimeError("CUDA error: device-side assert triggered")
 
-    with pytest.raises(EyespotError, match=r"the accelerator failed \(CUDA error: device-side assert triggered\)"):
+    with raises(EyespotError):
         list(batches(score, 2).answers(named("a", "b")))
 
 
-# -- which model --------------------------------------------------------------------------------------------
-
-
 def test_the_name_follows_the_weights_not_the_place(llava: Path, tmp_path: Path) -> None:
-    """A moved folder is the same judge, other weights are another; the wording is in the prompt."""
+    """A moved folder is the same judge, other weights are another; nothing is loaded where nothing is asked."""
     moved = shutil.copytree(llava, tmp_path / "elsewhere" / "llava")
-    other = tiny.llava(tmp_path / "other" / "llava", words=("Yes", "No", "yes", "no", "maybe"))
+    other = shutil.copytree(llava, tmp_path / "other" / "llava")
+    (other / "model.safetensors").write_bytes(b"no weights")
 
     assert load(moved).name == load(llava).name != load(other).name
     assert load(llava).name.startswith("transformers:llava@")
     assert load(llava).prompt == ASKED.digest
+    assert list(load(other).judge([])) == []
 
 
 def test_a_model_of_the_hub_is_named_by_its_commit(llava: Path, hub_cache: Path, pairs: list[Pair]) -> None:
-    """From the cache, without a connection, with and without the revision."""
     commit = tiny_models.published(hub_cache, "eyespot/tiny-llava", llava)
 
     judge = rooms.load("judges", "transformers:eyespot/tiny-llava", device="cpu", wording=ASKED)
@@ -328,123 +267,62 @@ def test_a_model_of_the_hub_is_named_by_its_commit(llava: Path, hub_cache: Path,
     assert verdicts(judge.judge(pairs)) == verdicts(load(llava).judge(pairs))
 
 
-def test_nothing_is_loaded_where_nothing_is_asked(tmp_path: Path, llava: Path) -> None:
-    """What the ledger knows costs no gigabytes: these weights would not load."""
-    copy = shutil.copytree(llava, tmp_path / "llava")
-    (copy / "model.safetensors").write_bytes(b"no weights")
-
-    assert list(load(copy).judge([])) == []
-
-
-@pytest.mark.parametrize("spec", ["nope", "./nope", "a/b/c"])
-def test_a_name_that_is_no_name_is_refused(spec: str) -> None:
-    """Neither a folder nor ORG/NAME."""
-    with pytest.raises(UsageError, match="neither a folder nor a model's name on the hub"):
+@pytest.mark.parametrize("spec", ["eyespot/absent", "./nope", "a/b/c"])
+def test_a_model_that_is_not_there_is_told_with_the_way_out(spec: str) -> None:
+    with raises(EyespotError if spec == "eyespot/absent" else UsageError):
         rooms.load("judges", f"transformers:{spec}", device="cpu")
 
 
-def test_a_model_that_is_not_there_is_told_with_the_way_out() -> None:
-    """The hub is off in tests."""
-    with pytest.raises(EyespotError) as excinfo:
-        rooms.load("judges", "transformers:eyespot/absent", device="cpu")
-
-    assert str(excinfo.value) == (
-        "could not get transformers:eyespot/absent from the model hub (HF_HUB_OFFLINE is set); copy the weights by "
-        "hand and name the folder, or ask the judge that needs no download: encoder:starter"
-    )
-
-
-@pytest.mark.parametrize(
-    ("config", "sentence"),
-    [
-        ({"model_type": "llava_llama"}, "serve it behind an OpenAI-style endpoint and judge with openai:MODEL"),
-        ({"model_type": "clip"}, "is a clip, which cannot be asked; there are: blip-2, instructblip, llava"),
-        ({}, "names no model_type"),
-        (None, "holds no config.json"),
-    ],
-)
-def test_a_model_that_cannot_be_asked_is_refused(tmp_path: Path, config: Any, sentence: str) -> None:
-    """VILA, which the library does not hold; another kind; no model at all."""
+@pytest.mark.parametrize("config", [{"model_type": "llava_llama"}, {"model_type": "clip"}, {}, None], ids=range(4))
+def test_a_model_that_cannot_be_asked_is_refused(tmp_path: Path, config: Any) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"")
     if config is not None:
         (tmp_path / "config.json").write_text(json.dumps(config))
 
-    with pytest.raises(EyespotError, match=sentence):
+    with raises(UsageError if config else EyespotError):
         load(tmp_path)
 
 
 def test_missing_weights_are_refused(tmp_path: Path, llava: Path, pairs: list[Pair]) -> None:
-    """The library would start them at random and only warn."""
     from safetensors.torch import load_file, save_file
 
     copy = shutil.copytree(llava, tmp_path / "llava")
     state = load_file(copy / "model.safetensors")
-    gone = next(name for name in state if "multi_modal_projector" in name)
-    save_file(
-        {name: value for name, value in state.items() if name != gone}, copy / "model.safetensors", {"format": "pt"}
-    )
+    kept = {name: value for name, value in state.items() if "multi_modal_projector.linear_1" not in name}
+    save_file(kept, copy / "model.safetensors", {"format": "pt"})
 
-    with pytest.raises(EyespotError, match=r"llava lacks weights, .*multi_modal_projector.* for one; fetch the model"):
+    with pytest.raises(EyespotError, match="multi_modal_projector"):
         list(load(copy).judge(pairs))
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"dtype": "int8"}, "no dtype 'int8' (none of 8 or 4 bits); there are: auto, float32, bfloat16, float16"),
-        ({"batch": 0}, "a batch of 0 judges nothing; give 1 or more"),
-        ({"device": "tpu"}, "no device 'tpu' here; there are: "),
-        ({"colour": 1}, "a local judge has no option 'colour'; there are: wording, device, dtype, batch, read"),
-    ],
-)
-def test_an_option_that_makes_no_sense_is_refused(llava: Path, options: dict[str, Any], sentence: str) -> None:
-    """Before anything is loaded."""
-    with pytest.raises(UsageError) as excinfo:
-        load(llava, **options)
-
-    assert str(excinfo.value).startswith(sentence)
+@pytest.mark.parametrize(("option", "value"), [("dtype", "int8"), ("batch", 0), ("device", "tpu"), ("colour", 1)])
+def test_an_option_that_makes_no_sense_is_refused(llava: Path, option: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"{option}.*{value}|no option '{option}'"):
+        load(llava, **{option: value})
 
 
 def test_half_precision_gives_nearly_the_same(llava: Path, pairs: list[Pair]) -> None:
-    """bfloat16 has three digits."""
     whole, half = (verdicts(load(llava, dtype=dtype).judge(pairs)) for dtype in ("float32", "bfloat16"))
 
     assert half != whole
     assert all(half[image] == pytest.approx(whole[image], abs=0.05) for image in whole)
 
 
-# -- without the libraries ----------------------------------------------------------------------------------
-
-
-def child(code: str, env: dict[str, str]) -> str:
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
-
-
-def test_importing_local_judges_imports_none_of_their_libraries(child_env: dict[str, str]) -> None:
-    """They cost seconds, and `judges list` imports every judge."""
-    code = """
-import sys, eyespot.judges.transformers, eyespot.judges.blip_itm, eyespot.judges.cross_encoder
-print({"torch", "transformers", "sentence_transformers", "huggingface_hub", "PIL.Image"} & set(sys.modules))
-"""
-
-    assert child(code, child_env) == "set()\n"
-
-
 def test_without_torch_the_extra_is_named(child_env: dict[str, str]) -> None:
-    """Not a traceback."""
-    code = """
+    judges = ("transformers", "blip_itm", "cross_encoder")
+    code = f"""
 import sys
 sys.modules["torch"] = None
 from eyespot import rooms
 from eyespot.types import EyespotError
-for judge in ("transformers", "blip_itm", "cross_encoder"):
+for judge in {judges}:
     try:
         rooms.load("judges", judge + ":a/b")
     except EyespotError as error:
         print(error)
 """
 
-    assert child(code, child_env).splitlines() == [
-        f"{judge} needs the extra [torch]: {install_line('torch')}"
-        for judge in ("transformers", "blip_itm", "cross_encoder")
-    ]
+    said = subprocess.run([sys.executable, "-c", code], env=child_env, capture_output=True, text=True, check=True)
+
+    lines = said.stdout.splitlines()
+    assert len(lines) == 3 and all(line.endswith(install_line("torch")) for line in lines)

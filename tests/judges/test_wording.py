@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.judges._prompt import PLAIN, JudgePrompt, described, examples
-from eyespot.judges._wordings import wording
+from eyespot.judges import PLAIN, JudgePrompt, wording
+from eyespot.judges._prompt import described, examples
 from eyespot.types import Query, Term, UsageError
+from tests.wording import raises
 
 MINE = 'question = "Is {query} in it? Say ja or nein."\nyes = "ja"\nno = "nein"\n'
 
@@ -28,6 +29,7 @@ def test_our_wording_names_the_query_and_both_answers() -> None:
     question = PLAIN.ask(Query.words("a heron"))
 
     assert '"a heron"' in question and PLAIN.yes in question and PLAIN.no in question
+    assert wording("plain") is PLAIN
 
 
 @pytest.mark.parametrize(
@@ -44,26 +46,16 @@ def test_our_wording_names_the_query_and_both_answers() -> None:
 )
 def test_a_query_is_said_in_words(terms: list[Term], words: str) -> None:
     assert described(Query("q", tuple(terms))) == words
-
-
-def test_examples_are_the_pictures_in_their_order() -> None:
-    query = Query("q", (Term(1, image=Path("b.jpg")), Term(1, "dusk"), Term(-1, image=Path("a.jpg"))))
-
-    assert examples(query) == [Path("b.jpg"), Path("a.jpg")]
+    assert examples(Query("q", tuple(terms))) == [term.image for term in terms if term.image]
 
 
 @pytest.mark.parametrize("changed", [{"system": "x"}, {"question": "{query}!"}, {"yes": "yes"}, {"no": "Nein"}])
-def test_any_other_text_is_another_wording(changed: dict[str, Any]) -> None:
-    assert replace(PLAIN, **changed).digest != PLAIN.digest
-
-
-def test_a_digest_is_sixteen_hex_digits_and_a_new_name_keeps_it() -> None:
+def test_any_other_text_is_another_wording_and_another_name_is_not(changed: dict[str, Any]) -> None:
+    """Also text that moves from one field to the next; a digest has sixteen hex digits."""
     digest = replace(PLAIN, name="mine").digest
 
-    assert digest == PLAIN.digest and len(digest) == 16 and int(digest, 16)
-
-
-def test_text_that_moves_from_one_field_to_the_next_is_another_wording() -> None:
+    assert replace(PLAIN, **changed).digest != PLAIN.digest == digest
+    assert len(digest) == 16 and int(digest, 16)
     assert JudgePrompt("w", "a", "b{query}").digest != JudgePrompt("w", "ab", "{query}").digest
 
 
@@ -75,28 +67,25 @@ def test_a_file_is_read_and_named_after_itself(tmp_path: Path) -> None:
     )
 
 
-def test_our_own_is_found_by_its_name() -> None:
-    assert wording("plain") is PLAIN
-
-
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ('system = "x"', "has no question"),
-        ('question = "Is it there?"', "never names what is looked for"),
-        (MINE.replace("nein", "Ja"), "two answers that differ"),
-        (MINE + 'temperature = "1"', "temperature is no text of a wording"),
-        (MINE + "system = 3", "system is no text of a wording"),
-        ("question = ", "cannot be read as TOML"),
+        'system = "x"',
+        'question = "Is it there?"',
+        MINE.replace("nein", "Ja"),
+        MINE + 'temperature = "1"',
+        MINE + "system = 3",
+        "question = ",
     ],
+    ids=range(6),
 )
-def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str) -> None:
     (tmp_path / "w.toml").write_text(text)
 
-    with pytest.raises(UsageError, match=message):
+    with raises(UsageError):
         wording(str(tmp_path / "w.toml"))
 
 
 def test_a_name_that_is_none_lists_ours() -> None:
-    with pytest.raises(UsageError, match="one of: plain"):
+    with raises(UsageError):
         wording("inqire")

@@ -10,17 +10,16 @@ from threading import Lock
 from typing import Any
 
 import pytest
-from PIL import Image
 
-from eyespot import llms, rooms
+from eyespot import llms
 from eyespot.judges import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.errors import RetryableError, StatusError
-from eyespot.llms.protocols import DATA_URL
 from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, run
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.types import EyespotError, Judgement, Pair, Query
 from tests.lazy_import import requires
+from tests.worlds.judging import draw_colours, judge_of, number_of, pairs_of
 from tests.worlds.pipelines import source
 from tests.worlds.servers import HANG, YES, Double, Response, Seen, chat, error
 
@@ -29,15 +28,11 @@ pytestmark = requires("openai")
 COUNT = 40
 EMPTY = chat("")._replace(data={})
 DEAD = [error(500, "gone"), error(503), error(429, Retry_After="0"), YES._replace(cut=True), HANG, EMPTY]
-ENDED = r"failed \d+ times in a row \(.*\); check it and run the same line again to go on: .* kept$"
 
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
-    folder = tmp_path_factory.mktemp("photos")
-    for number in range(COUNT):
-        Image.new("RGB", (8, 8), (6 * number, 0, 0)).save(folder / f"{number:02}.png")
-    return [Pair(Query.words("a heron"), path.stem, path) for path in sorted(folder.iterdir())]
+    return pairs_of(draw_colours(tmp_path_factory.mktemp("photos"), COUNT))
 
 
 @pytest.fixture
@@ -46,9 +41,8 @@ def ledger(tmp_path: Path) -> Iterator[Judgements]:
         yield opened
 
 
-def judged(url: str, pairs: list[Pair], ledger: Judgements, **options: Any) -> list[Judgement]:
-    how = {"first_rest": 0.001, "timeout": 5.0, **options}
-    return list(ask(rooms.load("judges", "openai:tiny", url=url, **how), pairs, ledger))
+def judged(server: Double, pairs: list[Pair], ledger: Judgements, **options: Any) -> list[Judgement]:
+    return list(ask(judge_of(server, **options), pairs, ledger))
 
 
 def dies(after: int, dead: Response) -> Callable[[Seen], Response]:
@@ -61,19 +55,18 @@ def dies(after: int, dead: Response) -> Callable[[Seen], Response]:
     return answer
 
 
-@pytest.mark.parametrize("workers", [3, 8])
+@pytest.mark.parametrize(("after", "workers"), [(0, 8), (15, 3)])
 @pytest.mark.parametrize("dead", DEAD, ids=["500", "503", "429", "cut", "silent", "no message"])
-@pytest.mark.parametrize("after", [0, 15])
 def test_a_dead_server_costs_at_most_three_requests_a_worker(
     after: int, dead: Response, workers: int, pairs: list[Pair], ledger: Judgements
 ) -> None:
     with Double(then=dies(after, dead)) as server:
-        with pytest.raises(EyespotError, match=ENDED):
-            judged(server.url, pairs, ledger, workers=workers, timeout=0.3 if dead.hang else 5.0)
+        with pytest.raises(llms.ServerDown, match="in a row"):
+            judged(server, pairs, ledger, workers=workers, timeout=0.1 if dead.hang else 5.0)
         wasted = len(server.seen) - after
         verdicts = sum(row.judgement.verdict is not None for row in ledger.rows())
         server.then = YES
-        judged(server.url, pairs, ledger, workers=workers)
+        judged(server, pairs, ledger, workers=workers)
 
     assert wasted <= 3 * workers and (verdicts == after or dead.hang)  # a slow answer may count as lost
     assert len(server.seen) == wasted + after + COUNT - verdicts  # what was answered before is not asked again
@@ -81,16 +74,16 @@ def test_a_dead_server_costs_at_most_three_requests_a_worker(
 
 def test_a_server_that_goes_away_ends_the_run(pairs: list[Pair], ledger: Judgements) -> None:
     with Double() as server:
-        url = server.url
-    with pytest.raises(EyespotError, match=r"cannot be reached|failed \d+ times in a row"):
-        judged(url, pairs, ledger)
+        pass
+    with pytest.raises(EyespotError):
+        judged(server, pairs, ledger)
 
     assert sum(row.judgement.spent.calls for row in ledger.rows()) <= 24
 
 
 def test_a_server_that_comes_back_is_waited_for(pairs: list[Pair], ledger: Judgements) -> None:
     with Double([*[YES] * 10, *[error(503)] * 12]) as server:
-        judgements = judged(server.url, pairs, ledger)
+        judgements = judged(server, pairs, ledger)
 
     assert all(judgement.verdict is not None for judgement in judgements)
     assert len(server.seen) == COUNT + 12
@@ -103,7 +96,7 @@ def test_a_pair_that_fails_every_time_ends_no_run(pairs: list[Pair], ledger: Jud
         return error(500, "out of memory") if "a stork" in str(seen.body) else YES
 
     with Double(then=broken_for_one) as server:
-        judgements = judged(server.url, [bad, *pairs], ledger, workers=1)
+        judgements = judged(server, [bad, *pairs], ledger, workers=1)
 
     assert [judgement.verdict is None for judgement in judgements] == [True, *[False] * COUNT]
     assert len(server.seen) == 6 + COUNT
@@ -125,37 +118,44 @@ def test_workers_become_as_many_as_the_server_bears(pairs: list[Pair], ledger: J
         return YES if free else error(429)
 
     with Double(then=narrow) as server:
-        judgements = judged(server.url, pairs, ledger, timeout=30.0)
+        judgements = judged(server, pairs, ledger, timeout=30.0)
 
     assert all(judgement.verdict is not None for judgement in judgements)
     assert turned_away[0] < COUNT
 
 
-def test_a_run_that_is_stopped_wakes_those_who_wait() -> None:
-    endpoint = llms.load("openai:tiny", url="http://127.0.0.1:9", attempts=1)
-    endpoint.sleep.cancel()
-    endpoint.breaker._paused_until = float("inf")
+def fails(breaker: llms.CircuitBreaker, reason: BaseException) -> None:
+    with breaker.request("here"):
+        raise reason
 
-    with pytest.raises(llms.Trouble, match="the run was stopped"), endpoint.breaker.request("here"):
-        pass
+
+NO = RetryableError("no")
+
+
+def test_a_run_that_is_stopped_wakes_those_who_wait() -> None:
+    """The clock stands still: after two failures nobody would be let through again."""
+    sleep = llms.CancellableSleep()
+    breaker = llms.CircuitBreaker(llms.RetryPolicy(attempts=1), sleep, lambda: 0.0)
+    for _ in range(2):
+        with pytest.raises(RetryableError):
+            fails(breaker, NO)
+    sleep.cancel()
+
+    with pytest.raises(llms.Trouble):
+        fails(breaker, NO)
 
 
 def test_a_server_that_was_down_is_tried_again_once_after_a_rest() -> None:
     now = [0.0]
     breaker = llms.CircuitBreaker(llms.RetryPolicy(attempts=1), lambda _: None, lambda: now[0])
-
-    def fails() -> None:
-        with breaker.request("here"):
-            raise RetryableError("no")
-
     for _ in range(3):
         now[0] += 1  # more than it rests
         with pytest.raises(RetryableError):
-            fails()
+            fails(breaker, NO)
     for expected, seconds in ((llms.ServerDown, 1), (RetryableError, 100), (llms.ServerDown, 1)):
         now[0] += seconds
         with pytest.raises(expected):
-            fails()
+            fails(breaker, NO)
 
 
 @pytest.mark.parametrize(
@@ -167,21 +167,16 @@ def test_a_server_that_was_down_is_tried_again_once_after_a_rest() -> None:
     ],
 )
 def test_only_an_answer_ends_a_row_of_failures(between: BaseException, last: type[EyespotError]) -> None:
-    now, no = [0.0], RetryableError("no")
+    now = [0.0]
     breaker = llms.CircuitBreaker(llms.RetryPolicy(attempts=1), lambda _: None, lambda: now[0])
 
-    for raised, expected in ((no, type(no)), (no, type(no)), (between, type(between)), (no, type(no)), (no, last)):
+    for raised, expected in ((NO, type(NO)), (NO, type(NO)), (between, type(between)), (NO, type(NO)), (NO, last)):
         now[0] += 1  # more than it rests
-        with pytest.raises(expected), breaker.request("here"):
-            raise raised
-
-
-# -- builders ---------------------------------------------------------------------------------------------------------
+        with pytest.raises(expected):
+            fails(breaker, raised)
 
 
 class Word(AnswerForm):
-    """An answer of one word."""
-
     word: str
 
 
@@ -201,7 +196,7 @@ def test_a_builder_on_a_dead_server_ends_soon_and_leaves_what_was_there(tmp_path
         before = {path: path.read_bytes() for path in first.folder.iterdir()}
         server.seen.clear()
         server.then = dies(0, error(500))
-        with pytest.raises(EyespotError, match="times in a row"):
+        with pytest.raises(llms.ServerDown):
             run(steps(server.url, 2), tmp_path, RunOptions(client=Models()))
 
     assert len(server.seen) <= 3 * 4
@@ -216,17 +211,14 @@ def test_pictures_that_a_server_never_takes_end_no_later_run(
     bad = [3, 4, 20, 30]
 
     def picky(seen: Seen) -> Response:
-        picture = seen.body["messages"][-1]["content"][0]["image_url"]["url"]
-        return error(500, "cannot see") if picture in refused else YES
+        return error(500, "cannot see") if number_of(seen) in bad else YES
 
-    judge = rooms.load("judges", "openai:tiny", url="http://127.0.0.1:1/v1")
-    refused = {DATA_URL + judge.pictures(pairs[number].path) for number in bad}
     with Double(then=picky) as server:
         for _ in range(2 if workers == 1 else 1):
             with suppress(EyespotError):
-                judged(server.url, pairs, ledger, workers=workers)
+                judged(server, pairs, ledger, workers=workers)
         before = len(server.seen)
-        again = judged(server.url, pairs, ledger, workers=workers)
+        again = judged(server, pairs, ledger, workers=workers)
 
     failed = sorted(judgement.image for judgement in again if judgement.verdict is None)
     assert failed == [pairs[number].image for number in bad] and len(again) == COUNT

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eyespot import rooms, sample
-from eyespot.gallery.indexing import index
+from eyespot import rooms
 from eyespot.search.adapted import Adapted, IndexUnder, seen_by
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
@@ -18,16 +17,6 @@ from eyespot.types import Adapter, Query, UsageError
 from tests.worlds.adapters import checkpoint
 
 QUERIES = [Query.words("a windmill", "w"), Query.words("a red tower", "t")]
-
-
-@pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
-    """Forty of the sample photos."""
-    place = tmp_path_factory.mktemp("some")
-    for path in sorted(sample.photos().glob("*.jpg"))[:40]:
-        (place / path.name).write_bytes(path.read_bytes())
-    index(place / "g", [str(place)], [rooms.load("encoders", "starter")])
-    return Collection(place / "g")
 
 
 @pytest.fixture(scope="module")

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
-import pytest
 
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import Budget, BudgetSpent
-from eyespot.search.calibrated import Calibrated, sizes
+from eyespot.search.calibrated import Calibrated
 from eyespot.search.calibration import Accuracy
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import EyespotError, NothingFound, Query, Run, UsageError
-from tests.search.test_judged import Labels
+from tests.wording import raises
+from tests.worlds.judging import HERON, Labels
 
-HERON = Query.words("a heron", "q")
 HITS = 300
 
 
@@ -30,12 +26,6 @@ def judging(relevant: int, hits: int = HITS, name: str = "person:ada", **options
     """Somebody who is right; the first so many are relevant."""
     grades = {f"i{rank}": float(rank <= relevant) for rank in range(1, hits + 1)}
     return Labels({"a heron": grades}, name=name, **options)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Judgements]:
-    with Judgements(tmp_path / "ledger.sqlite") as opened:
-        yield opened
 
 
 def test_as_many_pictures_are_looked_at_as_asked_and_the_rest_is_inferred(ledger: Judgements) -> None:
@@ -55,24 +45,14 @@ def test_all_of_a_short_ranking_is_known_for_sure(ledger: Judgements) -> None:
     assert made.likely(1.0)[:3] == (3, -3.0, 1.0)
 
 
-def test_the_same_again_asks_nothing_and_says_the_same(ledger: Judgements) -> None:
-    judge = judging(relevant=20)
-    stage = Calibrated(JudgeRerank(judge, ledger, depth=HITS), verdicts=40)
-    first = stage(HERON, ranking())
-
-    again = stage(HERON, ranking())
-
-    assert len(judge.asked) == 40 and again.looked.stats[:2] == (40, 0)
-    assert (again.curve.probability == first.curve.probability).all()
-
-
-def test_more_verdicts_begin_with_those_that_are_there(ledger: Judgements) -> None:
+def test_more_verdicts_begin_with_those_that_are_there_and_the_same_again_asks_nothing(ledger: Judgements) -> None:
     judge = judging(relevant=20)
     Calibrated(JudgeRerank(judge, ledger, depth=HITS), verdicts=32)(HERON, ranking())
 
-    Calibrated(JudgeRerank(judge, ledger, depth=HITS), verdicts=64)(HERON, ranking())
+    more, again = (Calibrated(JudgeRerank(judge, ledger, depth=HITS), verdicts=64)(HERON, ranking()) for _ in range(2))
 
-    assert len(judge.asked) == 64
+    assert len(judge.asked) == 64 and again.looked.stats[:2] == (64, 0)
+    assert (again.curve.probability == more.curve.probability).all()
 
 
 def test_verdicts_of_a_re_ranking_count_as_well(ledger: Judgements) -> None:
@@ -103,7 +83,7 @@ def test_a_budget_that_ends_early_leaves_what_was_answered(ledger: Judgements) -
 
     made = Calibrated(JudgeRerank(judge, ledger, depth=HITS), verdicts=40)(HERON, ranking())
 
-    assert len(made.curve.sample.ranks) == 10 and "the budget of 10 calls is spent" in made.looked.stopped
+    assert len(made.curve.sample.ranks) == 10 and "10 calls" in made.looked.stopped
     assert made.run.notes == [made.looked.stopped] and made.run.header["verdicts"]["asked"] == 10
 
 
@@ -111,9 +91,9 @@ def test_without_a_single_verdict_there_is_no_curve(ledger: Judgements) -> None:
     silent = Calibrated(JudgeRerank(Labels({"a heron": {}}), ledger, depth=HITS), verdicts=40)
     poor = Calibrated(JudgeRerank(judging(20, budget=Budget(calls=0)), ledger, depth=HITS), verdicts=40)
 
-    with pytest.raises(EyespotError, match=r"no verdict on any of the pictures chosen for it .*cannot be read"):
+    with raises(EyespotError):
         silent(HERON, ranking())
-    with pytest.raises(BudgetSpent, match="the budget of 0 calls is spent"):
+    with raises(BudgetSpent):
         poor(HERON, ranking())
 
 
@@ -140,9 +120,9 @@ def test_what_a_plan_counts_is_never_less_than_what_is_asked(ledger: Judgements)
 
 
 def test_intervals_hold_the_truth(ledger: Judgements) -> None:
-    """25 rankings whose relevance falls: more than four of the 95 % intervals would miss once in 140 such trials."""
+    """Twelve rankings whose relevance falls."""
     missed = 0
-    for seed in range(25):
+    for seed in range(12):
         labels = np.random.default_rng(seed).random(100) < np.minimum(0.9, 8 / np.arange(1, 101))
         query = Query.words(f"thing {seed}", "q")
         grades = {f"i{rank}": float(relevant) for rank, relevant in enumerate(labels, 1)}
@@ -150,7 +130,7 @@ def test_intervals_hold_the_truth(ledger: Judgements) -> None:
         count = Calibrated(JudgeRerank(judge, ledger, depth=100), verdicts=24)(query, ranking(100)).count
         missed += not count.low <= labels.sum() <= count.high
 
-    assert missed <= 4
+    assert missed <= 2
 
 
 def test_a_judge_that_errs_is_believed_as_far_as_it_is_right(ledger: Judgements) -> None:
@@ -173,7 +153,7 @@ def test_a_model_that_nobody_verified_has_an_opinion_and_counts_nothing(ledger: 
     yes = sum(int(pair.image[1:]) <= 40 for pair in judge.asked)
     assert made.opinion == ("openai:tiny", yes, 30, HITS) and not made.verified
     for number in (lambda: made.count, lambda: made.probability, lambda: made.likely(0.5)):
-        with pytest.raises(UsageError, match="nobody has verified openai:tiny"):
+        with raises(UsageError):
             number()
 
 
@@ -185,17 +165,11 @@ def test_a_model_whose_errors_were_measured_counts(ledger: Judgements) -> None:
     assert made.verified and made.count.low <= 40 <= made.count.high
 
 
-def test_no_cut_is_offered_where_none_is_good_enough(ledger: Judgements) -> None:
-    made = Calibrated(JudgeRerank(judging(relevant=0), ledger, depth=HITS), verdicts=30)(HERON, ranking())
+def test_what_cannot_be_calibrated_is_refused(ledger: Judgements) -> None:
+    """Without verdicts, and where no first hits are good enough."""
+    stage = JudgeRerank(judging(relevant=0), ledger, depth=HITS)
 
-    with pytest.raises(NothingFound, match="no first hits are expected to reach"):
-        made.likely(0.5)
-
-
-def test_rounds_double() -> None:
-    assert [list(sizes(n)) for n in (1, 16, 30, 100)] == [[1], [16], [16, 14], [16, 16, 32, 36]]
-
-
-def test_no_verdicts_are_no_calibration(ledger: Judgements) -> None:
-    with pytest.raises(UsageError, match="at least one verdict"):
-        Calibrated(JudgeRerank(judging(1), ledger), verdicts=0)
+    with raises(UsageError):
+        Calibrated(stage, verdicts=0)
+    with raises(NothingFound):
+        Calibrated(stage, verdicts=30)(HERON, ranking()).likely(0.5)

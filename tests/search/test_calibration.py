@@ -14,6 +14,7 @@ from eyespot.runs import read_qrels, read_run
 from eyespot.search.calibration import Accuracy, Curve, RankSample, _chain, fit, next_ranks, plan, reliability
 from eyespot.types import NothingFound, UsageError
 from tests.examples import examples
+from tests.wording import raises
 
 LABELLED = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "inquire_rerank_hard"
 ERRING = Accuracy(0.9, 0.85)
@@ -47,9 +48,6 @@ def coverage(queries: list[np.ndarray], seeds: int, judge: Accuracy) -> float:
     return float(np.mean(held))
 
 
-# -- the sample -------------------------------------------------------------------------------------------------
-
-
 @settings(max_examples=examples(50), deadline=None)
 @given(hits=st.integers(1, 3000), verdicts=st.integers(1, 80), seed=st.integers(0, 9))
 def test_a_plan_has_as_many_hits_as_asked_from_every_stratum(hits: int, verdicts: int, seed: int) -> None:
@@ -61,12 +59,12 @@ def test_a_plan_has_as_many_hits_as_asked_from_every_stratum(hits: int, verdicts
 
 def test_every_hit_is_drawn_as_often_as_its_inclusion_probability_says() -> None:
     drawn = np.zeros(10)
-    for seed in range(1500):
+    for seed in range(800):
         drawn[plan(10, 4, seed).ranks - 1] += 1
 
     sample = plan(10, 4)
     assert sample.edges.tolist() == [1, 4, 11] and sample.taken.tolist() == [2, 2]
-    assert drawn / 1500 == pytest.approx([2 / 3] * 3 + [2 / 7] * 7, abs=0.045)
+    assert drawn / 800 == pytest.approx([2 / 3] * 3 + [2 / 7] * 7, abs=0.06)
 
 
 def test_the_unbiased_count_is_right_on_average_over_all_samples() -> None:
@@ -85,9 +83,6 @@ def test_a_corrected_verdict_of_an_erring_judge_is_right_on_average() -> None:
     yes, no = Accuracy(0.9, 0.8).corrected(np.array([1.0, 0.0]))
 
     assert (0.9 * yes + 0.1 * no, 0.2 * yes + 0.8 * no) == pytest.approx((1, 0))
-
-
-# -- the curve --------------------------------------------------------------------------------------------------
 
 
 def test_the_posterior_is_that_of_all_paths_summed_up() -> None:
@@ -134,24 +129,17 @@ def test_counts_lie_in_their_intervals_and_grow_with_the_ranking(data: st.DataOb
 
 def test_the_same_seed_gives_the_same_curve() -> None:
     labels = (np.arange(500) < 20).astype(int)
-    one = calibrated(labels, 20, judge=Accuracy(0.9, 0.9, 30, 30))
-    other = calibrated(labels, 20, judge=Accuracy(0.9, 0.9, 30, 30))
+    one, other = (calibrated(labels, 20, judge=Accuracy(0.9, 0.9, 30, 30)) for _ in range(2))
 
     assert (one.count(), one.probability.tolist()) == (other.count(), other.probability.tolist())
 
 
-def test_a_hit_without_an_answer_is_as_if_never_asked() -> None:
-    curve = fit(falling(50), RankSample.of(50, [1, 9, 40]), [1, np.nan, 0])
+def test_a_hit_without_an_answer_is_as_if_never_asked_and_a_verdict_of_one_half_says_nothing() -> None:
     never = fit(falling(50), RankSample.of(50, [1, 40]), [1, 0])
+    silent, half = (fit(falling(50), RankSample.of(50, [1, 9, 40]), [1, verdict, 0]) for verdict in (np.nan, 0.5))
 
-    assert curve.count(20) == never.count(20)
-
-
-def test_a_verdict_of_one_half_says_nothing() -> None:
-    with_it = fit(falling(50), RankSample.of(50, [1, 9, 40]), [1, 0.5, 0])
-    without = fit(falling(50), RankSample.of(50, [1, 40]), [1, 0])
-
-    assert with_it.share == pytest.approx(without.share, abs=0.03)
+    assert silent.count(20) == never.count(20)
+    assert half.share == pytest.approx(never.share, abs=0.03)
 
 
 def test_thousands_of_verdicts_are_not_too_many() -> None:
@@ -179,9 +167,6 @@ def test_an_accuracy_measured_on_few_pictures_says_less() -> None:
     assert widths[1] > 1.2 * widths[0]
 
 
-# -- what to show, and what to judge next -----------------------------------------------------------------------
-
-
 def test_the_cut_is_the_last_rank_with_the_precision_asked_for() -> None:
     curve = calibrated((np.arange(1000) < 40).astype(int), 60)
     cut = curve.likely(0.6)
@@ -192,22 +177,16 @@ def test_the_cut_is_the_last_rank_with_the_precision_asked_for() -> None:
 
 
 def test_where_nothing_is_relevant_nothing_is_likely() -> None:
-    with pytest.raises(NothingFound, match="ask for a lower one"):
+    with raises(NothingFound):
         calibrated(np.zeros(100, int), 50).likely(0.9)
 
 
-def test_next_ranks_are_new_and_as_many_as_there_are() -> None:
-    curve = calibrated((np.arange(40) < 5).astype(int), 10)
+def test_next_ranks_are_new_and_for_the_first_hits_they_stay_near_them() -> None:
+    few = calibrated((np.arange(40) < 5).astype(int), 10)
+    many = calibrated((np.arange(10_000) < 50).astype(int), 40)
 
-    ranks = next_ranks(curve, 100)
-
-    assert sorted([*curve.sample.ranks, *ranks]) == list(range(1, 41))
-
-
-def test_for_the_first_hits_further_verdicts_stay_near_them() -> None:
-    curve = calibrated((np.arange(10_000) < 50).astype(int), 40)
-
-    assert next_ranks(curve, 5, k=100).max() <= 100 < next_ranks(curve, 5).max()
+    assert sorted([*few.sample.ranks, *next_ranks(few, 100)]) == list(range(1, 41))
+    assert next_ranks(many, 5, k=100).max() <= 100 < next_ranks(many, 5).max()
 
 
 def test_verdicts_where_the_curve_is_uncertain_narrow_the_count() -> None:
@@ -218,9 +197,6 @@ def test_verdicts_where_the_curve_is_uncertain_narrow_the_count() -> None:
 
     assert narrowed.high - narrowed.low < 0.6 * (curve.count().high - curve.count().low)
     assert narrowed.low <= 50 <= narrowed.high
-
-
-# -- honesty ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("judge", [Accuracy(), ERRING], ids=["right", "erring"])
@@ -249,9 +225,6 @@ def test_relevant_pictures_far_down_are_not_ruled_out() -> None:
     assert coverage([labels], 12, Accuracy()) >= 0.9
 
 
-# -- reliability ------------------------------------------------------------------------------------------------
-
-
 def test_a_reliability_diagram_by_hand() -> None:
     table = reliability([0.1, 0.15, 0.8, 1.0], [0, 1, 1, 1], bins=2)
 
@@ -263,45 +236,43 @@ def test_a_reliability_diagram_by_hand() -> None:
 def test_probabilities_of_hits_without_a_verdict_come_true() -> None:
     rng = np.random.default_rng(1)
     predicted, labels = [], []
-    for seed in range(30):
+    for seed in range(15):
         truth = (rng.random(300) < np.minimum(0.9, 15 / np.arange(1, 301))).astype(int)
         curve = calibrated(truth, 30, seed)
         hidden = np.setdiff1d(np.arange(300), curve.sample.ranks - 1)
         predicted.append(curve.probability[hidden])
         labels.append(truth[hidden])
 
-    assert reliability(np.concatenate(predicted), np.concatenate(labels)).error < 0.06
-
-
-# -- what cannot be ---------------------------------------------------------------------------------------------
+    assert reliability(np.concatenate(predicted), np.concatenate(labels)).error < 0.08
 
 
 @pytest.mark.parametrize(
-    ("attempt", "message"),
+    "attempt",
     [
-        (lambda: plan(0, 5), "at least one hit"),
-        (lambda: plan(5, 0), "one verdict"),
-        (lambda: RankSample.of(5, [6]), "between 1 and 5"),
-        (lambda: RankSample.of(5, [2, 2]), "judged twice"),
-        (lambda: fit([1, 2], RankSample.of(2, [1]), [1]), "best first"),
-        (lambda: fit([1, np.nan], RankSample.of(2, [1]), [1]), "finite"),
-        (lambda: fit([2, 1, 0], RankSample.of(2, [1]), [1]), "2 hits, not of these 3"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [1, 0]), "2 verdicts do not fit 1"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [1.5]), "a probability"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [np.nan]), "no verdict"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [1]).count(3), "the ranking has 2"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [1]).count(0), "the ranking has 2"),
-        (lambda: fit([2, 1], RankSample.of(2, [1]), [1]).likely(0), "above 0"),
-        (lambda: fit([2, 1], RankSample(np.array([1, 2, 3]), np.array([1])), [1]).unbiased(), "judge more"),
-        (lambda: next_ranks(fit([2, 1], RankSample.of(2, [1]), [1]), -1), "0 or more"),
-        (lambda: Accuracy(0.5, 0.5), "better than chance"),
-        (lambda: Accuracy(1.2, 0.9), "between 0 and 1"),
-        (lambda: Accuracy(0.9, 0.9, relevant=5), "both counts"),
-        (lambda: Accuracy(0.9, 0.9, 0, 5), "at least one"),
-        (lambda: reliability([0.5], []), "one label for each"),
-        (lambda: reliability([1.5], [1]), "between 0 and 1"),
+        lambda: plan(0, 5),
+        lambda: plan(5, 0),
+        lambda: RankSample.of(5, [6]),
+        lambda: RankSample.of(5, [2, 2]),
+        lambda: fit([1, 2], RankSample.of(2, [1]), [1]),
+        lambda: fit([1, np.nan], RankSample.of(2, [1]), [1]),
+        lambda: fit([2, 1, 0], RankSample.of(2, [1]), [1]),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [1, 0]),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [1.5]),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [np.nan]),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [1]).count(3),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [1]).count(0),
+        lambda: fit([2, 1], RankSample.of(2, [1]), [1]).likely(0),
+        lambda: fit([2, 1], RankSample(np.array([1, 2, 3]), np.array([1])), [1]).unbiased(),
+        lambda: next_ranks(fit([2, 1], RankSample.of(2, [1]), [1]), -1),
+        lambda: Accuracy(0.5, 0.5),
+        lambda: Accuracy(1.2, 0.9),
+        lambda: Accuracy(0.9, 0.9, relevant=5),
+        lambda: Accuracy(0.9, 0.9, 0, 5),
+        lambda: reliability([0.5], []),
+        lambda: reliability([1.5], [1]),
     ],
+    ids=range(21),
 )
-def test_what_cannot_be_is_said_in_a_sentence(attempt, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_what_cannot_be_is_said_in_a_sentence(attempt) -> None:
+    with raises(UsageError):
         attempt()

@@ -16,12 +16,12 @@ from eyespot import rooms
 from eyespot.curate.captions import captioned as sentences
 from eyespot.curate.captions import write
 from eyespot.curate.templates import Templates
-from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.view import View
 from eyespot.search.captioned import CaptionRows, captioned, said_in
 from eyespot.search.embedding import embed
 from eyespot.types import NothingFound, Query, UsageError
-from tests.worlds import draw
+from tests.wording import raises
+from tests.worlds import draw, index_gallery
 
 NAMES = ["heron", "osprey", "owl", "", "gone"]
 
@@ -35,10 +35,9 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
         draw(folder / "photos" / file, at)
     rows = "".join(f"{file},{name}\n" for file, name in zip(files, NAMES, strict=True))
     (folder / "photos" / "metadata.csv").write_text("file_name,common_name\n" + rows)
-    encoders = [rooms.load("encoders", "starter")]
-    index(folder / "gallery", [str(folder / "photos")], encoders, Options(shard_rows=2))
+    index_gallery(folder / "gallery", folder / "photos", shard_rows=2)
     (folder / "photos" / "4.jpg").unlink()
-    index(folder / "gallery", [], encoders, Options(shard_rows=2, forget=True))
+    index_gallery(folder / "gallery", shard_rows=2, forget=True)
     return folder / "gallery"
 
 
@@ -76,7 +75,7 @@ def test_captions_as_they_are_built_join_by_id(gallery: Path, view: View, tmp_pa
         "1.jpg": "an osprey",
         "2.jpg": "an owl",
     }
-    assert captions.notes == [f"3 of 3 captions of {tmp_path / name} are of a picture of the gallery, by id"]
+    assert captions.notes[0].startswith("3 of 3")
 
 
 def test_what_is_not_there_is_counted(view: View, tmp_path: Path) -> None:
@@ -85,13 +84,13 @@ def test_what_is_not_there_is_counted(view: View, tmp_path: Path) -> None:
     captions = one(view, table(tmp_path / "c.csv", *rows))
 
     assert (captions.texts, set(paths(view, captions))) == (["an owl", "it sits"], {"2.jpg"})
-    assert "2 of 4 captions" in captions.notes[0] and "2 pictures are not there, 'x.jpg' for one" in captions.notes[0]
+    assert captions.notes[0].startswith("2 of 4") and "'x.jpg'" in captions.notes[0]
 
 
 def test_a_name_of_several_pictures_says_nothing_of_any(view: View, tmp_path: Path) -> None:
     captions = one(view, table(tmp_path / "c.csv", ("file_name", "caption"), ("0", "a heron"), ("1", "which?")))
 
-    assert captions.texts == ["a heron"] and "several pictures have the name '1'" in captions.notes[0]
+    assert captions.texts == ["a heron"] and "'1'" in captions.notes[0]
 
 
 def test_each_file_of_a_folder_joins_in_its_own_way(view: View, tmp_path: Path) -> None:
@@ -119,32 +118,19 @@ def test_captions_of_other_pictures_only_are_no_pairs(view: View, tmp_path: Path
     captions = one(view, table(tmp_path / "c.csv", ("file_name", "caption"), ("x.jpg", "?")))
     none = one(view, table(tmp_path / "none.csv", ("file_name", "caption")))
 
-    assert none.notes == [f"{tmp_path / 'none.csv'} has no captions"]
-    with pytest.raises(NothingFound, match="no caption is of a picture of"):
+    assert none.texts == [] and str(tmp_path / "none.csv") in none.notes[0]
+    with raises(NothingFound):
         captioned(view, rooms.load("encoders", "starter"), [captions])
 
 
-@pytest.mark.parametrize(
-    ("captions", "error", "message"),
-    [
-        ("nowhere.csv", UsageError, "there is no file"),
-        ("no/where", UsageError, "there is no file"),
-        ("colour", UsageError, "the gallery has no column colour; it has: .*common_name"),
-        ("without.csv", UsageError, "line 2: has no column caption"),
-        ("unnamed.csv", UsageError, "line 2: has no column id"),
-        ("empty/", NothingFound, "holds no captions.parquet"),
-    ],
-)
-def test_what_is_wrong_is_told(view: View, tmp_path: Path, captions: str, error: type[Exception], message: str) -> None:
+@pytest.mark.parametrize("captions", ["nowhere.csv", "no/where", "colour", "without.csv", "unnamed.csv", "empty/"])
+def test_what_is_wrong_is_told(view: View, tmp_path: Path, captions: str) -> None:
     (tmp_path / "empty").mkdir()
     table(tmp_path / "without.csv", ("id", "text"), ("1", "x"))
     table(tmp_path / "unnamed.csv", ("key", "caption"), ("1", "x"))
 
-    with pytest.raises(error, match=message):
+    with raises(NothingFound if captions == "empty/" else UsageError):
         list(said_in(view, captions if captions == "colour" else f"{tmp_path}/{captions}"))
-
-
-# -- asked with a picture -----------------------------------------------------------------------------------
 
 
 def test_a_text_may_ask_with_a_picture(view: View, tmp_path: Path) -> None:
@@ -159,4 +145,4 @@ def test_a_text_may_ask_with_a_picture(view: View, tmp_path: Path) -> None:
     wanted = embed([Query.composed(asking, "what next?"), Query.words("a heron")], encoder)
     assert (asking.name, captions.texts, captions.asking[1]) == ("2.jpg", ["what next?", "a heron"], -1)
     assert np.abs(found.texts - wanted).max() < 1e-6
-    assert "1 texts of" in captions.notes[1] and "ask with a picture that is not in the gallery" in captions.notes[1]
+    assert captions.notes[1].startswith("1 texts")

@@ -8,29 +8,25 @@ import numpy as np
 import pytest
 
 import eyespot
-from eyespot import rooms
 from eyespot.gallery import disk
-from eyespot.gallery.indexing import Options, index
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
 from eyespot.search.query_language import parse
 from eyespot.types import EyespotError, Query, Term, UsageError
-from tests.worlds import draw
+from tests.worlds import draw_photos, index_gallery
 
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
     """Thirty drawn photos in shards of four, two of them gone again, with a label on every third."""
     folder = tmp_path_factory.mktemp("collection")
-    for seed in range(30):
-        draw(folder / "photos" / f"{seed:02d}.jpg", seed)
+    photos = draw_photos(folder / "photos", 30, name="{:02}.jpg")
     rows = "".join(f"{seed:02d}.jpg,{seed}\n" for seed in range(0, 30, 3))
-    (folder / "photos" / "metadata.csv").write_text("file_name,third\n" + rows)
-    starter, options = rooms.load("encoders", "starter"), Options(shard_rows=4, forget=True)
-    index(folder / "gallery", [str(folder / "photos")], [starter], options)
+    (photos / "metadata.csv").write_text("file_name,third\n" + rows)
+    index_gallery(folder / "gallery", photos, shard_rows=4)
     for seed in (5, 17):
-        (folder / "photos" / f"{seed:02d}.jpg").unlink()
-    index(folder / "gallery", [str(folder / "photos")], [starter], options)
+        (photos / f"{seed:02d}.jpg").unlink()
+    index_gallery(folder / "gallery", shard_rows=4, forget=True)
     return eyespot.open(folder / "gallery")
 
 
@@ -107,5 +103,5 @@ def test_a_space_of_another_revision_is_refused_with_the_way_out(collection: Col
     disk.write_header(tmp_path, disk.Header(header.roots, {stem: older}, stem, header.rows))
     (tmp_path / "shards").symlink_to(collection.gallery.path / "shards")
 
-    with pytest.raises(EyespotError, match="another revision of starter"):
+    with pytest.raises(EyespotError, match="another revision"):
         eyespot.open(tmp_path).search("stripes")

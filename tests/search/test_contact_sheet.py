@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
@@ -22,26 +22,6 @@ from tests.examples import examples
 RED, GREEN, BLUE = (200, 30, 30), (30, 160, 30), (30, 30, 200)
 HOSTILE = '<script>alert("1")</script> \' onerror=x {style} &lt;'
 EMPTY = {"meta", "img"}
-STRUCTURE = {
-    *(
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "header",
-        "h1",
-        "main",
-        "section",
-        "div",
-        "h2",
-        "p",
-        "ol",
-        "li",
-    ),
-    *("figure", "img", "figcaption", "b", "span", "footer"),
-}
 
 
 def jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (320, 240)) -> bytes:
@@ -84,9 +64,6 @@ def panels() -> list[SheetPanel]:
     return [SheetPanel("a door", "a note", found, jpeg(BLUE)), SheetPanel("a unicorn")]
 
 
-# -- HTML ---------------------------------------------------------------------------------------------------
-
-
 def test_the_page_shows_every_panel_and_tile(panels: list[SheetPanel]) -> None:
     page = Page(as_html("My searches", panels, "eyespot 0.1"))
     assert page.texts["h1"] == ["My searches"]
@@ -115,28 +92,22 @@ def hostile_page(text: str) -> Page:
     return Page(as_html(text, [SheetPanel(text, text, [tile], jpeg(RED, (8, 8)))], text))
 
 
-def test_a_hostile_title_stays_a_title() -> None:
-    page = hostile_page(HOSTILE)
-    assert {tag for tag, _ in page.elements} == STRUCTURE
-    assert page.texts["h1"] == page.texts["h2"] == page.texts["footer"] == [HOSTILE]
-    assert page.all("img")[1]["alt"] == HOSTILE
-
-
 @settings(deadline=None, max_examples=examples(100))
 @given(st.text(st.characters() | st.sampled_from("<>&\"'/={}\udcff\u202e\0\n"), min_size=1))
+@example(HOSTILE)
 def test_no_text_breaks_the_page(text: str) -> None:
     page = hostile_page(text)
     assert page.open == []
-    assert {tag for tag, _ in page.elements} <= STRUCTURE
+    assert {tag for tag, _ in page.elements} <= {tag for tag, _ in hostile_page("a title").elements} - {"script"}
     as_html(text, []).encode()
+    if text == HOSTILE:
+        assert page.texts["h1"] == page.texts["h2"] == page.texts["footer"] == [HOSTILE]
+        assert page.all("img")[1]["alt"] == HOSTILE
 
 
 def test_names_cannot_be_turned_around_and_odd_bytes_show_as_marks() -> None:
     page = Page(as_html("x", [SheetPanel("cat\u202egpj.exe\nand caf\udce9")]))
     assert page.texts["h2"] == ["catgpj.exe and caf?"]
-
-
-# -- PNG ----------------------------------------------------------------------------------------------------
 
 
 def pixels(png: bytes) -> NDArray[np.uint8]:
@@ -181,10 +152,6 @@ def test_a_long_title_takes_two_lines(title: str) -> None:
     assert height("short") < height("two lines of a title that is not so short") == height(title)
 
 
-def test_a_sheet_without_tiles_says_so(panels: list[SheetPanel]) -> None:
-    assert len(pixels(as_png("sheet", [SheetPanel("a unicorn")]))) > len(pixels(as_png("sheet", [])))
-
-
 def test_an_accent_is_drawn_or_left_out_but_never_a_box() -> None:
     private = "\U000f0000"  # no font has it
     assert as_png("č", []) not in (as_png(private, []), as_png("", []))
@@ -196,9 +163,6 @@ def test_an_accent_is_drawn_or_left_out_but_never_a_box() -> None:
 def test_any_title_can_be_drawn(width: int, title: str) -> None:
     sheet = pixels(as_png(title, [SheetPanel(title, title, [Tile(None, 1, 0.5, title, title)])], width))
     assert sheet.shape[1] == max(width, 320)
-
-
-# -- in a browser -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -213,8 +177,8 @@ def browser() -> Iterator[Any]:
         running.close()
 
 
-def opened(browser: Any, page: Path, width: int, scheme: str = "light") -> tuple[Any, list[str]]:
-    view = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme).new_page()
+def opened(browser: Any, page: Path) -> tuple[Any, list[str]]:
+    view = browser.new_context(viewport={"width": 320, "height": 800}).new_page()
     log: list[str] = []
     view.on("console", lambda message: log.append(message.text))
     view.on("request", lambda request: log.append(request.url[:30]))
@@ -222,23 +186,14 @@ def opened(browser: Any, page: Path, width: int, scheme: str = "light") -> tuple
     return view, [line for line in log if not line.startswith(("data:", page.as_uri()[:30]))]
 
 
-@pytest.mark.parametrize("width", [320, 1440])
-def test_a_browser_shows_all_within_the_screen_and_asks_nobody(browser: Any, tmp_path: Path, width: int) -> None:
+def test_a_browser_shows_all_within_the_screen_and_asks_nobody(browser: Any, tmp_path: Path) -> None:
     tiles = [Tile(jpeg(RED), 1, 0.5, HOSTILE, "x" * 200), Tile(jpeg(GREEN, (80, 320)), 2, 0.4, "y" * 300)]
     (tmp_path / "sheet.html").write_text(
         as_html("z" * 300, [SheetPanel("w" * 300, "note", tiles, jpeg(BLUE))], "v" * 300)
     )
-    view, log = opened(browser, tmp_path / "sheet.html", width)
+    view, log = opened(browser, tmp_path / "sheet.html")
     assert log == []
-    assert view.evaluate("document.documentElement.scrollWidth") == width
+    assert view.evaluate("document.documentElement.scrollWidth") == 320
     assert view.evaluate("[...document.images].map(i => i.naturalWidth)") == [320, 320, 80]
     boxes = view.evaluate("[...document.querySelectorAll('figure')].map(f => f.getBoundingClientRect().toJSON())")
     assert boxes[0]["top"] == boxes[1]["top"]  # two tiles side by side even on a small phone
-
-
-@pytest.mark.long
-def test_a_browser_follows_light_and_dark(browser: Any, tmp_path: Path, panels: list[SheetPanel]) -> None:
-    (tmp_path / "sheet.html").write_text(as_html("My searches", panels))
-    colour = "getComputedStyle(document.body).backgroundColor"
-    shades = [opened(browser, tmp_path / "sheet.html", 800, scheme)[0].evaluate(colour) for scheme in ("light", "dark")]
-    assert shades == ["rgb(246, 245, 242)", "rgb(20, 20, 19)"]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -15,7 +12,7 @@ from eyespot.search.calibration import Curve, assisted, fit, plan
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.search.model_covariate import made_ranking, with_covariate
 from eyespot.types import Judgement, Run, Verdict
-from tests.search.test_calibrated import HERON, judging, ranking
+from tests.worlds.judging import HERON, Labels
 
 Reals = NDArray[np.float64]
 HITS = 200
@@ -101,15 +98,6 @@ def test_hits_that_a_model_did_not_look_at_are_left_to_the_verdicts() -> None:
     assert found.curve.probability[unseen].min() > 0.1 and found.curve.probability[unseen].max() < 0.6
 
 
-# -- through the ledger -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Judgements]:
-    with Judgements(tmp_path / "ledger.sqlite") as opened:
-        yield opened
-
-
 def answered(ledger: Judgements, judge: str, relevant: int, hits: int = 300) -> None:
     """A model says 0.9 of the first hits and 0.1 of the others."""
     digest = query_digest(HERON)
@@ -117,9 +105,15 @@ def answered(ledger: Judgements, judge: str, relevant: int, hits: int = 300) -> 
     ledger.record(Judgement(digest, f"i{rank}", judge, "p", word) for rank, word in enumerate(verdicts, 1))
 
 
+def ranking(hits: int = 300) -> Run:
+    return Run.from_orders({"q": [f"i{rank}" for rank in range(1, hits + 1)]})
+
+
 def counted(ledger: Judgements, run: Run, judge: str = "person:ada") -> Calibration:
     """By 30 verdicts on 300 hits, of which the first 20 are relevant."""
-    stage = JudgeRerank(judging(20, name=judge), ledger, depth=300)
+    run.facts = {image: {"id": image, "path": f"{image}.jpg"} for image in run.images.tolist()}
+    grades = {f"i{rank}": float(rank <= 20) for rank in range(1, 301)}
+    stage = JudgeRerank(Labels({"a heron": grades}, name=judge), ledger, depth=300)
     return with_covariate(Calibrated(stage, 30)(HERON, run), HERON, ledger)
 
 

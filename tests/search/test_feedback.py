@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eyespot
-from eyespot.gallery.indexing import index
 from eyespot.judges.person import VERDICTS
 from eyespot.ledger.clicks import Clicks
 from eyespot.ledger.judgements import WITHDRAWN, Judgements
@@ -21,19 +20,15 @@ from eyespot.search.feedback import Feedback, moved, rows_of
 from eyespot.search.recorded import recorded
 from eyespot.search.taught import Contrast
 from eyespot.types import Judgement, NothingFound, Query, Run, UsageError, Verdict
-from tests.worlds import draw
+from tests.wording import raises
+from tests.worlds import make_gallery
 
 QUERY = Query.words("stripes")
 
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
-    """24 drawn photos."""
-    folder = tmp_path_factory.mktemp("feedback")
-    for seed in range(24):
-        draw(folder / "x" / f"{seed:02d}.png", seed)
-    index(folder / "gallery", [str(folder / "x")], [eyespot.load_encoder("starter")])
-    return eyespot.open(folder / "gallery")
+    return eyespot.open(make_gallery(tmp_path_factory.mktemp("feedback"), 24))
 
 
 def images(run: Run) -> list[str]:
@@ -47,9 +42,6 @@ def judge(ledger: Path, image: str, verdict: Verdict | None, who: str = "person:
         judgements.record([Judgement(digest, image, who, prompt, verdict, failure, at=time.time())])
 
 
-# -- the search -------------------------------------------------------------------------------------------------
-
-
 def test_a_yes_comes_first_and_the_header_says_what_moved_the_run(collection: Collection) -> None:
     last = images(collection.search("stripes", k=24))[-1]
 
@@ -58,7 +50,6 @@ def test_a_yes_comes_first_and_the_header_says_what_moved_the_run(collection: Co
     assert images(run)[0] == last
     assert run.header["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "Ada"}
     assert run.header["exact"] is True
-    assert "moved by 1 yes and 0 no of Ada" in run.notes
 
 
 def test_a_moved_search_is_the_exact_ranking_by_the_moved_vector(collection: Collection) -> None:
@@ -86,13 +77,14 @@ def test_a_query_with_only_no_goes_away_from_it(collection: Collection) -> None:
 
 
 def test_photos_that_are_gone_are_counted_and_move_nothing(collection: Collection) -> None:
+    """And neither does a ledger that is not there."""
     plain = collection.search("stripes", k=24)
 
     run = collection.search("stripes", k=24, feedback=Feedback(yes=("gone",), no=("gone too",)))
 
-    assert images(run) == images(plain)
+    assert images(run) == images(plain) == images(collection.search("stripes", k=24, feedback=True))
     assert run.header["moved"] == {"yes": 0, "no": 0, "missing": 2, "by": ""}
-    assert "2 judged photos are not in this space" in run.notes[0]
+    assert "2 judged photos" in run.notes[0]
 
 
 def test_a_photo_that_is_a_yes_and_a_no_counts_as_neither() -> None:
@@ -102,7 +94,7 @@ def test_a_photo_that_is_a_yes_and_a_no_counts_as_neither() -> None:
 
 
 def test_words_alone_are_refused(collection: Collection) -> None:
-    with pytest.raises(UsageError, match="search by look"):
+    with raises(UsageError):
         collection.search("stripes", by="words", feedback=Feedback(("a",)))
 
 
@@ -134,9 +126,6 @@ def test_a_moved_vector_is_of_unit_length_whatever_was_judged(
     assert np.linalg.norm(made) == pytest.approx(1, abs=1e-4)
 
 
-# -- the record -------------------------------------------------------------------------------------------------
-
-
 def test_the_record_of_a_query_is_that_of_its_words(collection: Collection, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     judge(ledger, "a", VERDICTS["y"])
@@ -166,7 +155,7 @@ def test_a_model_counts_where_it_is_named(tmp_path: Path) -> None:
 
     assert recorded(ledger, QUERY) == Feedback(("b",), (), "ada")
     assert recorded(ledger, QUERY, "encoder:starter") == Feedback(("a",), ("b",), "encoder:starter")
-    with pytest.raises(NothingFound, match="those who have: ada, encoder:starter"):
+    with raises(NothingFound):
         recorded(ledger, QUERY, "eve")
 
 
@@ -179,8 +168,3 @@ def test_the_last_click_counts_and_a_verdict_stands_before_it(tmp_path: Path) ->
             clicks.record(digest, "person:ada", images_, likes)
 
     assert recorded(ledger, QUERY) == Feedback((), ("a", "b"), "ada")
-
-
-def test_a_ledger_that_is_not_there_moves_nothing(collection: Collection, tmp_path: Path) -> None:
-    assert recorded(tmp_path / "none.sqlite", QUERY) == Feedback()
-    assert images(collection.search("stripes", feedback=True)) == images(collection.search("stripes"))

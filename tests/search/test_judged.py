@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,59 +15,14 @@ from eyespot.benchmarks import Task
 from eyespot.benchmarks._rescoring import two_stages
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import Budget
-from eyespot.metrics import evaluate, preset
+from eyespot.metrics import preset
 from eyespot.runs import inquire, read_qrels, read_run
 from eyespot.runs.judged import JudgedQueries as Collection
 from eyespot.search.judge_rerank import JudgeRerank, learned_blend
 from eyespot.search.rescored import Rescored
-from eyespot.types import (
-    Answer,
-    AnswerStream,
-    Judgement,
-    Pair,
-    Qrels,
-    Query,
-    Run,
-    SequentialAnswers,
-    UsageError,
-    Verdict,
-)
-from tests.metrics.conftest import conformance
-
-HERON = Query.words("a heron", "q")
-
-
-@dataclass
-class Labels:
-    """A judge that looks the answer up: {words: {image: probability}}; what it does not know has no answer."""
-
-    said: Mapping[str, Mapping[str, float]]
-    budget: Budget = field(default_factory=Budget)
-    name: str = "labels:test"
-    prompt: str = "0123456789abcdef"
-    asked: list[Pair] = field(default_factory=list)
-    fallbacks: Mapping[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    language_model: None = None
-
-    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
-        return SequentialAnswers(self._answers(pairs))
-
-    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
-        for pair in pairs:
-            self.budget.take()
-            self.asked.append(pair)
-            probability = self.said[str(pair.query.terms[0].text)].get(pair.image)
-            if probability is None:
-                yield Answer(pair, None, f"{pair.path.name} cannot be read")
-            else:
-                yield Answer(pair, Verdict(probability))
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Judgements]:
-    with Judgements(tmp_path / "ledger.sqlite") as opened:
-        yield opened
+from eyespot.types import Judgement, Qrels, Query, Run, UsageError, Verdict
+from tests.wording import raises
+from tests.worlds.judging import HERON, Labels
 
 
 def ranked(**rankings: str) -> Run:
@@ -79,9 +34,6 @@ def ranked(**rankings: str) -> Run:
 
 def order(run: Run, query: str = "q") -> str:
     return "".join(hit.image for hit in run[query])
-
-
-# -- order ------------------------------------------------------------------------------------------------------
 
 
 def test_the_first_hits_stand_by_probability_and_the_rest_behind(ledger: Judgements) -> None:
@@ -106,9 +58,8 @@ def test_what_has_no_verdict_keeps_its_order_below_the_judged(ledger: Judgements
     run = JudgeRerank(judge, ledger, 4)([HERON], ranked(q="abcde"))
 
     assert order(run) == "cdabe"
-    assert run.notes == [
-        "2 hits have no verdict (a.jpg cannot be read; b.jpg cannot be read); they go behind the judged"
-    ]
+    (note,) = run.notes
+    assert "a.jpg" in note and "b.jpg" in note and note.startswith("2 hits")
 
 
 def test_hits_without_a_picture_are_counted_and_not_asked_for(ledger: Judgements) -> None:
@@ -118,7 +69,7 @@ def test_hits_without_a_picture_are_counted_and_not_asked_for(ledger: Judgements
     made = JudgeRerank(judge, ledger, 2)([HERON], run)
 
     assert [pair.image for pair in judge.asked] == ["a"] and order(made) == "abc"
-    assert "1 hits have no picture here" in made.notes[0]
+    assert made.notes[0].startswith("1 hits")
 
 
 def test_the_header_says_who_judged_asked_how_and_what_it_took(ledger: Judgements) -> None:
@@ -135,8 +86,7 @@ def test_the_header_says_who_judged_asked_how_and_what_it_took(ledger: Judgement
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    verdicts=st.lists(st.one_of(st.none(), st.sampled_from([0.0, 1e-9, 0.5, 1.0])), max_size=8),
-    depth=st.integers(1, 9),
+    verdicts=st.lists(st.one_of(st.none(), st.sampled_from([0.0, 1e-9, 0.5, 1.0])), max_size=8), depth=st.integers(1, 9)
 )
 def test_re_ranking_moves_nothing_across_the_depth(
     verdicts: list[float | None], depth: int, tmp_path_factory: pytest.TempPathFactory
@@ -151,9 +101,6 @@ def test_re_ranking_moves_nothing_across_the_depth(
     assert scores == sorted(set(scores), reverse=True)
 
 
-# -- once -------------------------------------------------------------------------------------------------------
-
-
 def test_what_was_said_once_is_not_asked_again(ledger: Judgements) -> None:
     judge = Labels({"a heron": {"a": 0.1, "b": 0.9}})
     stage = JudgeRerank(judge, ledger, 2)
@@ -163,14 +110,6 @@ def test_what_was_said_once_is_not_asked_again(ledger: Judgements) -> None:
 
     assert len(judge.asked) == 2 and order(again, "other id") == order(first) == "ba"
     assert again.header["verdicts"]["from_ledger"] == 2 and again.header["verdicts"]["asked"] == 0
-
-
-def test_two_queries_of_the_same_words_are_asked_once(ledger: Judgements) -> None:
-    judge = Labels({"a heron": {"a": 0.1, "b": 0.9}})
-
-    run = JudgeRerank(judge, ledger, 2)([HERON, replace(HERON, id="p")], ranked(q="ab", p="ab"))
-
-    assert len(judge.asked) == 2 and order(run, "q") == order(run, "p") == "ba"
 
 
 def test_one_picture_of_two_names_is_judged_once_for_both(ledger: Judgements) -> None:
@@ -198,11 +137,8 @@ def test_a_spent_budget_ends_it_and_what_was_answered_counts(ledger: Judgements)
     looked = stage.look([HERON], ranked(q="abc"))
 
     assert order(stage.reranked(ranked(q="abc"), looked)) == "bac"
-    assert "the budget of 2 calls is spent" in looked.stopped
+    assert "2 calls" in looked.stopped
     assert replace(stage, judge=Labels(judge.said)).plan([HERON], ranked(q="abc")).to_ask == 1
-
-
-# -- with the first stage ---------------------------------------------------------------------------------------
 
 
 def test_a_blend_adds_the_first_score_from_zero_to_one(ledger: Judgements) -> None:
@@ -215,12 +151,9 @@ def test_a_blend_adds_the_first_score_from_zero_to_one(ledger: Judgements) -> No
 
     assert dict(made["q"]) == pytest.approx({"b": 0.625, "a": 0.5, "c": 0.45}) and order(made) == "bac"
     assert made.header["blend"] == 0.5
-
-
-def test_a_blend_of_nothing_is_the_first_stage(ledger: Judgements) -> None:
-    judge = Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 0.9}})
-
-    assert order(JudgeRerank(judge, ledger, 3, blend=0.0)([HERON], ranked(q="abc"))) == "abc"
+    assert order(JudgeRerank(judge, ledger, 3, blend=0.0)([HERON], run)) == "abc"
+    with raises(UsageError):
+        JudgeRerank(judge, ledger, blend=1.5)
 
 
 @pytest.mark.parametrize(("relevant", "least", "most"), [("c", 0.55, 1.0), ("a", 0.0, 0.5)])
@@ -230,14 +163,6 @@ def test_the_blend_that_is_learned_follows_whoever_is_right(
     stage, run = JudgeRerank(Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 1.0}}), ledger, 3), ranked(q="abc")
 
     assert least <= learned_blend(stage, run, stage.look([HERON], run), Qrels({"q": {relevant: 1}}), "RR") <= most
-
-
-def test_a_judge_counts_between_nothing_and_all(ledger: Judgements) -> None:
-    with pytest.raises(UsageError, match="between 0"):
-        JudgeRerank(Labels({}), ledger, blend=1.5)
-
-
-# -- the bound ----------------------------------------------------------------------------------------------------
 
 
 class Hard(NamedTuple):
@@ -251,7 +176,9 @@ class Hard(NamedTuple):
 
 @pytest.fixture(scope="module")
 def hard() -> Hard:
-    folder = conformance("inquire_rerank_hard")
+    folder = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "inquire_rerank_hard"
+    if not folder.exists():
+        pytest.skip(f"needs {folder}")
     facts, qrels = inquire.read_queries(folder / "queries.csv"), read_qrels(folder / "qrels.txt")
     run, queries = read_run(folder / "run_given_order.txt"), [Query.words(its["text"], q) for q, its in facts.items()]
     run.facts = {image: {"id": image, "path": image} for image in run.images.tolist()}
@@ -272,7 +199,7 @@ def judged_before(hard: Hard, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield ledger
 
 
-@pytest.mark.parametrize("depth", [1, 5, 10, 20, 50, 100])
+@pytest.mark.parametrize("depth", [1, 10, 100])
 def test_a_perfect_judge_reaches_the_best_possible_at_every_depth(
     hard: Hard, judged_before: Judgements, depth: int
 ) -> None:
@@ -283,23 +210,6 @@ def test_a_perfect_judge_reaches_the_best_possible_at_every_depth(
     stages, *_ = two_stages(hard.task, hard.run, Rescored(stage.scores(hard.run, looked), depth))
 
     best, reranked = stages[1], stages[2]
-    assert best.name == f"best possible of the first {depth}" and looked.stats.known == 59 * depth
+    assert looked.stats.known == 59 * depth
     for label, values in best.scores.values.items():
         assert reranked.scores.values[label].tolist() == pytest.approx(values.tolist(), abs=1e-12)
-
-
-def test_a_perfect_judge_of_every_candidate_makes_no_mistake(hard: Hard, judged_before: Judgements) -> None:
-    """At 100 of 100 the first hit of every query is relevant."""
-    run = JudgeRerank(hard.judge, judged_before, 100)(hard.queries, hard.run)
-
-    assert evaluate(run, hard.task.judged.qrels, ["RR"]).means == {"RR": 1.0}
-
-
-@pytest.mark.slow
-def test_the_perfect_judge_is_asked_every_pair_once(hard: Hard, ledger: Judgements) -> None:
-    stage = JudgeRerank(hard.judge, ledger, 100)
-    hard.judge.asked.clear()
-
-    first, again = stage(hard.queries, hard.run), stage(hard.queries, hard.run)
-
-    assert len(hard.judge.asked) == 5900 and dict(first) == dict(again)

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import eyespot
-from eyespot import rooms, sample
 from eyespot.adapters.linear import FILE, Linear, load, save
-from eyespot.cli import app
-from eyespot.gallery.indexing import Options, index
+from eyespot.search.collection import Collection
 from eyespot.search.linear_adapted import LinearIndex, index_of
 from eyespot.types import UsageError
+from tests.command import run_eyespot
+from tests.wording import raises
+from tests.worlds import make_gallery
 
 
 def adapter(dim: int, width: int = 5, seed: int = 0, space: str | None = None) -> Linear:
@@ -54,35 +54,27 @@ def test_rows_come_in_the_order_of_the_formula(seed: int, window: int, k: int, h
 
 @pytest.mark.long
 def test_a_search_finds_the_same_by_folder_and_by_file(tmp_path: Path) -> None:
-    photos = sorted(sample.photos().glob("explore_*.jpg"))[:12]
-    index(tmp_path / "gallery", [str(path) for path in photos], [rooms.load("encoders", "starter")], Options())
-    dim = eyespot.open(tmp_path / "gallery").view.space.dim
+    gallery = make_gallery(tmp_path, 6)
+    dim = eyespot.open(gallery).view.space.dim
     save(tmp_path / "ta", adapter(dim, space="starter"))
-    line = ["search", "a castle", "-g", str(tmp_path / "gallery"), "--json", "--adapt"]
 
-    ways = (tmp_path / "ta", tmp_path / "ta" / FILE)
-    answers = [CliRunner().invoke(app, [*line, f"linear:{way}"]) for way in ways]
-    later = CliRunner().invoke(
-        app, [*line, f"linear:{ways[0]}", "--adapt-depth", "2", "--neighbours", "1", "--alpha", "2"]
-    )
+    def found(way: Path, *more: object) -> list[str]:
+        done = run_eyespot("search", "a ball", "-g", gallery, "--json", "--adapt", f"linear:{way}", *more)
+        return [item["id"] for item in json.loads(done.stdout)["items"]]
 
-    ids = [[item["id"] for item in json.loads(one.stdout)["items"]] for one in (*answers, later)]
-    assert (
-        ids[0] == ids[1] == list(eyespot.open(tmp_path / "gallery").search("a castle", adapt=f"linear:{ways[0]}").image)
-    )
-    assert sorted(ids[2]) == sorted(ids[0]) and ids[2] != ids[0]
-    shown = json.loads(CliRunner().invoke(app, ["doctor", "--adapt", f"linear:{ways[0]}", "--json"]).stdout)
-    assert (shown["adapters"][0]["encoder"], shown["adapters"][0]["dim"]) == ("starter", dim)
+    ids = found(tmp_path / "ta")
+    later = found(tmp_path / "ta", "--adapt-depth", 2, "--neighbours", 1, "--alpha", 2)
+    assert ids == found(tmp_path / "ta" / FILE)
+    assert ids == list(eyespot.open(gallery).search("a ball", adapt=f"linear:{tmp_path / 'ta'}").image)
+    assert sorted(later) == sorted(ids) and later != ids
 
 
-def test_one_of_another_encoder_is_refused(tmp_path: Path) -> None:
-    photo = next(sample.photos().glob("explore_*.jpg"))
-    index(tmp_path / "gallery", [str(photo)], [rooms.load("encoders", "starter")], Options())
-    dim = eyespot.open(tmp_path / "gallery").view.space.dim
+def test_one_of_another_encoder_is_refused(collection: Collection, tmp_path: Path) -> None:
+    dim = collection.view.space.dim
     for name, one in (("space", adapter(dim, space="hf:other")), ("dim", adapter(dim + 1, space="starter"))):
         save(tmp_path / name, one)
-        with pytest.raises(UsageError, match=r"eyespot train linear|the vectors of starter have"):
-            eyespot.open(tmp_path / "gallery").search("a castle", adapt=f"linear:{tmp_path / name}")
+        with raises(UsageError):
+            collection.search("a castle", adapt=f"linear:{tmp_path / name}")
 
 
 def test_arrays_are_searched_with_it(tmp_path: Path) -> None:
@@ -92,9 +84,9 @@ def test_arrays_are_searched_with_it(tmp_path: Path) -> None:
     np.save(tmp_path / "g.npy", rng.normal(size=(30, 6)).astype(np.float32))
     arrays = ("--queries", tmp_path / "q.npy", "--gallery", tmp_path / "g.npy", "-k", 3, "--out", tmp_path / "o.npz")
 
-    ran = CliRunner().invoke(app, ["adapt", f"linear:{tmp_path / 'ta'}", *map(str, arrays)])
+    ran = run_eyespot("adapt", f"linear:{tmp_path / 'ta'}", *arrays)
 
-    assert ran.exit_code == 0, ran.output
+    assert ran.returncode == 0, ran.stderr
     with np.load(tmp_path / "o.npz") as found:
         seen = static.apply(np.load(tmp_path / "g.npy")) @ static.apply(np.load(tmp_path / "q.npy")).T
         assert np.array_equal(found["ids"], np.argsort(-seen.T, axis=1)[:, :3])
@@ -111,15 +103,12 @@ def test_a_layer_that_ilias_publishes_is_read(tmp_path: Path) -> None:
     read = load(tmp_path / "siglip.pth")
 
     assert np.array_equal(read.weight, static.weight) and replace(read, space="x").space == "x"
-    with pytest.raises(UsageError, match="holds no linear layer"):
+    with pytest.raises(UsageError, match="no linear layer"):
         load(tmp_path / "broken.pth")
 
 
-@pytest.mark.long
-def test_an_adapter_that_nobody_uses_frees_its_index(tmp_path: Path) -> None:
-    photos = sorted(sample.photos().glob("explore_*.jpg"))[:2]
-    index(tmp_path / "g", [str(path) for path in photos], [rooms.load("encoders", "starter")], Options())
-    view = eyespot.open(tmp_path / "g").view
+def test_an_adapter_that_nobody_uses_frees_its_index(collection: Collection) -> None:
+    view = collection.view
     static = adapter(view.space.dim)
     held = ref(index_of(view, static))
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +17,6 @@ from PIL import Image
 import eyespot
 from eyespot import rooms, sample
 from eyespot.gallery.describing import Describing, describe
-from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.local import Described
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
@@ -30,18 +26,16 @@ from eyespot.search.local.spatial import Spatial
 from eyespot.search.local_rerank import LocalRerank
 from eyespot.types import EyespotError, LocalFeatures, Query, Run, UsageError
 from tests.lazy_import import requires
-from tests.worlds import draw
+from tests.search.conftest import BRIDGE
+from tests.wording import raises
+from tests.worlds import make_gallery
 
 pytestmark = requires("cv2")
-ASKED = "explore_monuments__france_pontduGard.jpg"
 
 
 def features(descriptors: object, keypoints: object = None) -> LocalFeatures:
     rows = np.array(descriptors, np.float16)
     return LocalFeatures(rows, np.zeros((len(rows), 2), np.float32) if keypoints is None else np.array(keypoints))
-
-
-# -- Chamfer ------------------------------------------------------------------------------------------------
 
 
 def test_chamfer_is_the_mean_of_the_best_cosines() -> None:
@@ -64,9 +58,6 @@ def test_chamfer_of_a_picture_with_itself_is_one(descriptors: np.ndarray) -> Non
     own = LocalFeatures(descriptors, np.zeros((len(descriptors), 2), np.float32))
 
     assert Chamfer().score(own, own) == pytest.approx(1, abs=1e-5)
-
-
-# -- spatial verification -----------------------------------------------------------------------------------
 
 
 def points(count: int, seed: int = 0) -> np.ndarray:
@@ -109,38 +100,12 @@ def test_a_match_must_be_mutual_and_stand_out() -> None:
     assert [rows.tolist() for rows in mutual_matches(query, image, 1)] == [[0, 2], [0, 1]]
 
 
-def test_the_ratio_is_part_of_the_name() -> None:
-    assert rooms.load("search.local", "spatial:0.95") == Spatial(0.95)
-
-
 @pytest.mark.parametrize(
-    ("room", "spec", "way"),
-    [
-        ("search.local", "spatial:2", "as in spatial:0.8"),
-        ("search.local", "chamfer:3", "write chamfer and not chamfer:3"),
-        ("descriptors", "sift:3", "write sift and not sift:3"),
-    ],
+    ("room", "spec"), [("search.local", "spatial:2"), ("search.local", "chamfer:3"), ("descriptors", "sift:3")]
 )
-def test_settings_that_there_are_not_are_refused(room: str, spec: str, way: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(way)):
+def test_settings_that_there_are_not_are_refused(room: str, spec: str) -> None:
+    with raises(UsageError):
         rooms.load(room, spec)
-
-
-# -- the stage, on photos -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
-    """Fifty-one of the sample photos described by SIFT, and a blank one in which nothing stands out."""
-    folder = tmp_path_factory.mktemp("described")
-    (folder / "photos").mkdir()
-    others = [place for place in sorted(sample.photos().glob("*.jpg")) if place.name != ASKED][::4][:50]
-    for place in [*others, sample.photos() / ASKED]:
-        (folder / "photos" / place.name).write_bytes(place.read_bytes())
-    Image.new("RGB", (80, 60), "grey").save(folder / "photos" / "blank.png")
-    index(folder / "gallery", [str(folder / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=20))
-    describe(folder / "gallery", rooms.load("descriptors", "sift"), Describing())
-    return eyespot.open(folder / "gallery")
 
 
 @pytest.fixture
@@ -150,7 +115,7 @@ def another_view(tmp_path: Path) -> Path:
 
 def another_view_of(folder: Path) -> Path:
     """The bridge turned, cut and made smaller."""
-    picture = Image.open(sample.photos() / ASKED).convert("RGB")
+    picture = Image.open(sample.photos() / BRIDGE).convert("RGB")
     picture = picture.rotate(35, Image.Resampling.BICUBIC, expand=True)
     width, height = picture.size
     picture = picture.crop((width // 5, height // 5, width * 4 // 5, height * 4 // 5))
@@ -163,7 +128,6 @@ def name_of(run: Run, rank: int = 0) -> str:
 
 
 def backwards(run: Run) -> Run:
-    """The same hits, worst first."""
     made = Run.from_orders({query: [hit.image for hit in run[query]][::-1] for query in run})
     made.facts = run.facts
     return made
@@ -172,28 +136,28 @@ def backwards(run: Run) -> Run:
 def test_spatial_verification_finds_a_turned_and_cut_photo_from_the_end_of_the_run(
     collection: Collection, another_view: Path
 ) -> None:
-    last = backwards(collection.search(image=sample.photos() / ASKED, k=100))
+    last = backwards(collection.search(image=sample.photos() / BRIDGE, k=100))
 
     run = LocalRerank.by_name(collection.view, "spatial")([Query.picture(another_view)], last)
 
-    assert name_of(last, -1) == ASKED == name_of(run)
+    assert name_of(last, -1) == BRIDGE == name_of(run)
     assert run["q"][0].score > 2 * run["q"][1].score
     assert sorted(run.image) == sorted(last.image)
 
 
 @pytest.mark.parametrize("method", ["chamfer", "spatial"])
 def test_a_photo_finds_itself_and_the_blank_one_stays_behind(collection: Collection, method: str) -> None:
-    last = backwards(collection.search(image=sample.photos() / ASKED, k=100))
+    last = backwards(collection.search(image=sample.photos() / BRIDGE, k=100))
 
-    run = LocalRerank.by_name(collection.view, method)([Query.picture(sample.photos() / ASKED)], last)
+    run = LocalRerank.by_name(collection.view, method)([Query.picture(sample.photos() / BRIDGE)], last)
 
-    assert (name_of(run), name_of(run, -1)) == (ASKED, "blank.png")
-    assert run.notes == ["pictures without local descriptors, left behind the others: 1"]
+    assert (name_of(run), name_of(run, -1)) == (BRIDGE, "blank.png")
+    assert run.notes[0].endswith(": 1")
     assert (np.diff(run.score) <= 0).all()
 
 
 def test_what_lies_beyond_the_depth_keeps_its_place(collection: Collection, another_view: Path) -> None:
-    first = backwards(collection.search(image=sample.photos() / ASKED, k=100))
+    first = backwards(collection.search(image=sample.photos() / BRIDGE, k=100))
 
     run = LocalRerank.by_name(collection.view, "spatial", depth=10)([Query.picture(another_view)], first)
 
@@ -211,20 +175,16 @@ def test_equal_scores_keep_the_order_they_had(collection: Collection, another_vi
     assert all(a.score > b.score or rank[a.image] < rank[b.image] for a, b in pairwise(hits))
 
 
-def test_a_stage_without_a_run_or_a_picture_says_what_it_needs(collection: Collection) -> None:
-    stage = LocalRerank.by_name(collection.view, "chamfer")
+def test_a_stage_without_a_run_or_a_picture_says_what_it_needs(collection: Collection, another_view: Path) -> None:
+    stage, words, picture = (
+        LocalRerank.by_name(collection.view, "chamfer"),
+        Query.words("a"),
+        Query.picture(another_view),
+    )
 
-    with pytest.raises(UsageError, match="put a first stage"):
-        stage([Query.words("a bridge")])
-    with pytest.raises(UsageError, match="--image FILE"):
-        stage([Query.words("a bridge")], collection.search("a bridge"))
-
-
-def test_a_query_that_the_run_lacks_is_refused(collection: Collection, another_view: Path) -> None:
-    stage = LocalRerank.by_name(collection.view, "chamfer")
-
-    with pytest.raises(UsageError, match="no query 'q'"):
-        stage([Query.picture(another_view)], Run({}))
+    for query, run in ((words, None), (words, collection.search("a bridge")), (picture, Run({}))):
+        with raises(UsageError):
+            stage([query], run)
 
 
 def test_a_query_picture_in_which_nothing_stands_out_keeps_its_ranking(collection: Collection, tmp_path: Path) -> None:
@@ -236,8 +196,8 @@ def test_a_query_picture_in_which_nothing_stands_out_keeps_its_ranking(collectio
     run = LocalRerank.by_name(collection.view, "spatial")(queries, both)
 
     assert run["grey"] == first["q"]
-    assert Path(first.facts[run["bridge"][0].image]["path"]).name == ASKED
-    assert run.notes == [f"nothing stands out in {tmp_path / 'grey.png'} to compare by; its ranking is as it was"]
+    assert Path(first.facts[run["bridge"][0].image]["path"]).name == BRIDGE
+    assert str(tmp_path / "grey.png") in run.notes[0]
 
 
 def test_an_older_set_of_another_setting_does_not_stand_in_the_way(collection: Collection, tmp_path: Path) -> None:
@@ -258,7 +218,7 @@ def test_a_ranker_that_gives_no_number_is_told(collection: Collection, another_v
 
     stage = LocalRerank(Described.of(collection.view), Lost(), rooms.load("descriptors", "sift"), "lost")
 
-    with pytest.raises(EyespotError, match=r"lost scores the picture [0-9a-f]+ nan"):
+    with pytest.raises(EyespotError, match="nan"):
         stage([Query.picture(another_view)], collection.search(image=another_view))
 
 
@@ -266,57 +226,25 @@ def test_a_gallery_described_otherwise_is_told_to_describe_again(collection: Col
     sift = rooms.load("descriptors", "sift")
     described = Described.of(collection.view)
 
-    with pytest.raises(EyespotError, match="eyespot describe --with sift -g"):
+    with pytest.raises(EyespotError, match="eyespot describe"):
         LocalRerank(described, Chamfer(), replace(sift, settings={"side": 512}))
 
 
-def test_stages_in_a_row_give_the_k_best(collection: Collection, another_view: Path) -> None:
-    query = collection.query("a bridge", another_view)
+def test_stages_in_a_row_give_the_k_best_and_a_filter_holds_through_all(
+    collection: Collection, another_view: Path
+) -> None:
+    query, allowed = collection.query("a bridge", another_view), collection.allowed("path NOT LIKE '%pontduGard%'")
 
     run = collection.answered(query, chain_of(collection, StageOptions(3, neighbours=2, rerank_local="spatial")))
-
-    assert (name_of(run), len(run["q"])) == (ASKED, 3)
-    assert {"expanded": 2, "rerank_local": "spatial"}.items() <= run.header.items()
-    assert "words counted in the first stage" in " ".join(run.notes)
-
-
-def test_an_expansion_by_none_is_the_plain_search(collection: Collection) -> None:
-    query, allowed = collection.query("a castle"), collection.allowed()
-
-    run = collection.answered(query, chain_of(collection, StageOptions(20, allowed, neighbours=0)))
-
-    assert run["q"] == collection.search("a castle", k=20)["q"]
-
-
-def test_a_filter_holds_through_all_stages(collection: Collection, another_view: Path) -> None:
-    allowed = collection.allowed("path NOT LIKE '%pontduGard%'")
-
-    run = collection.answered(
-        collection.query(None, another_view),
-        chain_of(collection, StageOptions(100, allowed, neighbours=1, rerank_local="chamfer")),
+    others = collection.answered(
+        query, chain_of(collection, StageOptions(100, allowed, neighbours=1, rerank_local="chamfer"))
     )
 
-    assert len(run["q"]) == 51 and ASKED not in [name_of(run, rank) for rank in range(51)]
+    assert (name_of(run), len(run["q"])) == (BRIDGE, 3)
+    assert {"expanded": 2, "rerank_local": "spatial"}.items() <= run.header.items()
+    assert len(others["q"]) == 51 and BRIDGE not in [name_of(others, rank) for rank in range(51)]
 
 
 def test_a_gallery_that_was_not_described_tells_the_way(tmp_path: Path) -> None:
-    draw(tmp_path / "photos" / "a.jpg", 1)
-    index(tmp_path / "gallery", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options())
-
-    with pytest.raises(UsageError, match=r"eyespot describe --with sift -g"):
-        LocalRerank.by_name(eyespot.open(tmp_path / "gallery").view, "chamfer")
-
-
-def test_other_packages_add_a_way_to_compare(tmp_path: Path, child_env: dict[str, str]) -> None:
-    """An entry point in `eyespot.search.local`, as a learned re-ranker would have it."""
-    (tmp_path / "guest_ranker.py").write_text("def load(weights): return 'a network of ' + weights\n")
-    info = tmp_path / "guest-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guest\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[eyespot.search.local]\names = guest_ranker\n")
-    env = {**child_env, "PYTHONPATH": f"{tmp_path}:{child_env['PYTHONPATH']}"}
-    code = "from eyespot import rooms; print(rooms.names('search.local'), rooms.load('search.local', 'ames:w.pt'))"
-
-    output = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout
-
-    assert output == "['ames', 'chamfer', 'onnx', 'spatial'] a network of w.pt\n"
+    with raises(UsageError):
+        LocalRerank.by_name(eyespot.open(make_gallery(tmp_path, 1)).view, "chamfer")

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot import rooms
-from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.view import Gallery, View
+import eyespot
+from eyespot.gallery.view import View
 from eyespot.metrics import evaluate
 from eyespot.search.matching import RowMatching, matched, renamed
 from eyespot.types import Qrels, RankedImage, Run, UsageError
-from tests.worlds import draw
+from tests.wording import raises
+from tests.worlds import draw, index_gallery
 
+FACTS = """file_name,number,mixed,Place
+a/gull.jpg,17,x,3.5
+a/heron.v2.jpg,18,7,2
+b/ibis.jpg,19,7,
+e/gone.jpg,20,z,
+"""
 PATHS = ["a/gull.jpg", "a/heron.v2.jpg", "b/ibis.jpg", "c/gull.jpg", "c/teal.png"]
 
 
@@ -29,32 +34,15 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> View:
         draw(folder / "photos" / path, seed)
     (folder / "photos" / "d").mkdir()
     shutil.copy(folder / "photos" / "c/teal.png", folder / "photos" / "d/copy.jpg")
-    rows = [
-        "file_name,number,mixed,Place",
-        "a/gull.jpg,17,x,3.5",
-        "a/heron.v2.jpg,18,7,2",
-        "b/ibis.jpg,19,7,",
-        "e/gone.jpg,20,z,",
-    ]
-    (folder / "photos" / "metadata.csv").write_text("\n".join(rows))
-    starter, options = rooms.load("encoders", "starter"), Options(workers=1, shard_rows=2, forget=True)
-    index(folder / "gallery", [str(folder / "photos")], [starter], options)
+    (folder / "photos" / "metadata.csv").write_text(FACTS)
+    index_gallery(folder / "gallery", folder / "photos", shard_rows=2)
     (folder / "photos" / "e/gone.jpg").unlink()
-    index(folder / "gallery", [str(folder / "photos")], [starter], options)
-    gallery = Gallery(folder / "gallery")
-    return gallery.view(gallery.stem())
+    index_gallery(folder / "gallery", shard_rows=2, forget=True)
+    return eyespot.open(folder / "gallery").view
 
 
 def rows(matching: RowMatching) -> dict[str, int]:
     return dict(zip(matching.names, matching.rows.tolist(), strict=True))
-
-
-def test_gallery_ids_find_their_rows(view: View) -> None:
-    ids = [facts["id"] for facts in view.facts(range(5))]
-
-    matching = matched(view, reversed(ids))
-
-    assert (matching.way, matching.rows.tolist(), matching.ids) == ("id", [4, 3, 2, 1, 0], ids[::-1])
 
 
 @pytest.mark.parametrize(
@@ -63,12 +51,17 @@ def test_gallery_ids_find_their_rows(view: View) -> None:
         ("path", {"c/gull.jpg": 3, "a/gull.jpg": 0, "b/ibis.jpg": 2}),
         ("file_name", {"heron.v2.jpg": 1, "teal.png": 4, "copy.jpg": 4}),
         ("file_stem", {"heron.v2": 1, "teal": 4, "copy": 4}),
+        ("id", {}),
     ],
 )
 def test_names_are_looked_up_in_the_way_that_finds_most(view: View, way: str, names: dict[str, int]) -> None:
+    names = names or {facts["id"]: row for row, facts in enumerate(view.facts(range(5)))}
+
     matching = matched(view, names)
 
     assert (matching.way, rows(matching), matching.unmatched, matching.ambiguous) == (way, names, [], [])
+    assert matching.ids == [view.facts([row])[0]["id"] for row in names.values()]
+    assert matched(View(view.gallery, view.stem, [], []), names).unmatched == [*names]
 
 
 def test_one_way_holds_for_all_names(view: View) -> None:
@@ -77,19 +70,11 @@ def test_one_way_holds_for_all_names(view: View) -> None:
     assert (matching.way, matching.unmatched) == ("path", ["teal.png"])
 
 
-def test_of_two_ways_that_find_as_many_the_first_is_taken(tmp_path: Path) -> None:
-    draw(tmp_path / "photos" / "heron.jpg", 1)
-    index(tmp_path / "g", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options(workers=1))
-    gallery = Gallery(tmp_path / "g")
-
-    assert matched(gallery.view(gallery.stem()), ["heron.jpg"]).way == "path"
-
-
 def test_of_several_rows_under_one_name_the_first_counts_and_it_is_told(view: View) -> None:
     matching = matched(view, ["gull.jpg", "ibis.jpg"])
 
     assert (rows(matching), matching.ambiguous) == ({"gull.jpg": 0, "ibis.jpg": 2}, ["gull.jpg"])
-    assert "several pictures of the gallery are called by: 1 (such as 'gull.jpg')" in matching.notes[1]
+    assert "1 (such as 'gull.jpg')" in matching.notes[1]
 
 
 def test_a_picture_that_lies_twice_in_the_gallery_has_both_names_and_is_not_ambiguous(view: View) -> None:
@@ -109,13 +94,8 @@ def test_what_is_nowhere_is_listed_in_its_order_and_counted(view: View) -> None:
     matching = matched(view, ["z.jpg", "b/ibis.jpg", "", "half \ud800", "z.jpg", "A/GULL.JPG"])
 
     assert matching.unmatched == ["z.jpg", "", "half \ud800", "A/GULL.JPG"]
-    assert matching.notes == ["judged images found in the gallery by path: 1 of 5 (not there: 'z.jpg', …)"]
-
-
-def test_no_names_match_nothing(view: View) -> None:
-    matching = matched(view, [])
-
-    assert (matching.names, matching.rows.tolist(), matching.unmatched) == ([], [], [])
+    assert "1 of 5" in matching.notes[0] and "'z.jpg'" in matching.notes[0]
+    assert matched(view, []).names == []
 
 
 @pytest.mark.parametrize(
@@ -134,17 +114,8 @@ def test_a_column_is_compared_as_text_and_used_alone(view: View, column: str, na
 
 @pytest.mark.parametrize("column", ["species", "paths", "roots"])
 def test_a_column_that_is_not_there_is_refused_with_those_that_are(view: View, column: str) -> None:
-    with pytest.raises(UsageError, match=f"no column '{column}'.*path, file_name, .*number"):
+    with raises(UsageError):
         matched(view, ["17"], column)
-
-
-def test_an_empty_gallery_matches_nothing(view: View) -> None:
-    empty = View(view.gallery, view.stem, [], [])
-
-    assert matched(empty, ["17"]).unmatched == ["17"]
-
-
-# -- runs ---------------------------------------------------------------------------------------------------
 
 
 def test_hits_are_named_and_those_without_a_name_keep_their_rank(view: View) -> None:

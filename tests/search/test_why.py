@@ -11,6 +11,7 @@ from eyespot import rooms
 from eyespot.search.query_language import parse
 from eyespot.search.why import MOST_WORDS, explain
 from eyespot.types import Query, UsageError
+from tests.wording import raises
 
 
 @pytest.fixture(scope="module")
@@ -25,19 +26,16 @@ def photo(encoder: Any) -> Any:
     return vectors.sum(0) / np.linalg.norm(vectors.sum(0))
 
 
-def test_what_terms_add_sums_up_to_the_score(encoder: Any, photo: Any) -> None:
+def test_what_terms_add_sums_up_to_the_score_and_without_one_is_the_score_of_the_others(
+    encoder: Any, photo: Any
+) -> None:
     report = explain(parse("2:penguin + rocks - people"), photo, encoder)
 
     assert [(one.name, one.weight) for one in report.terms] == [("penguin", 2), ("rocks", 1), ("people", -1)]
     assert sum(one.adds or 0 for one in report.terms) == pytest.approx(report.score, abs=1e-5)
     penguin, rocks, people = report.terms
     assert (penguin.adds or 0) > (rocks.adds or 0) > abs(people.adds or 0)
-
-
-def test_without_a_term_is_the_score_of_the_others(encoder: Any, photo: Any) -> None:
-    report = explain(parse("2:penguin + rocks - people"), photo, encoder)
-
-    assert report.terms[0].without == pytest.approx(explain(parse("rocks - people"), photo, encoder).score, abs=1e-6)
+    assert penguin.without == pytest.approx(explain(parse("rocks - people"), photo, encoder).score, abs=1e-6)
 
 
 def test_without_a_word_is_the_score_of_the_words_that_are_left(encoder: Any, photo: Any) -> None:
@@ -59,5 +57,5 @@ def test_what_cancels_out_without_a_term_has_no_score(encoder: Any, photo: Any) 
     report = explain(parse("penguin - penguin + rocks"), photo, encoder)
 
     assert report.terms[2].without is None and report.terms[0].without is not None
-    with pytest.raises(UsageError, match="cancel out"):
+    with raises(UsageError):
         explain(parse("penguin - penguin"), photo, encoder)

@@ -32,9 +32,6 @@ def test_lines_are_wordings_without_their_bullets() -> None:
     reply = 'Here are some phrases:\n1. a blue frog\n- "a frog without yellow"\n\n* A blue frog\nAxanthism\n• 2 frogs\n'
 
     assert phrases(reply, "axanthism") == ["A blue frog", "a frog without yellow", "2 frogs"]
-
-
-def test_a_sermon_is_no_wording() -> None:
     assert phrases("I cannot help with that. " * 20 + "\na blue frog") == ["a blue frog"]
 
 
@@ -46,13 +43,12 @@ def test_a_model_is_asked_with_the_words_and_gives_so_many() -> None:
     assert "axanthism in a frog" in prompts[0] and "2 other ways" in prompts[0]
 
 
-def test_a_text_is_asked_for_once(tmp_path: Path) -> None:
-    replies = iter(["a blue frog", "an eft"])
+def test_a_text_is_asked_for_once_also_where_nothing_was_told(tmp_path: Path) -> None:
+    replies = iter(["a blue frog", ""])
     remembered = Remembered("chat:x", RewritingModel(lambda _: next(replies)), tmp_path / "ledger.sqlite")
 
-    first, again, other = remembered("axanthism"), remembered("axanthism"), remembered("eft")
-
-    assert first == again == ["a blue frog"] and other == ["an eft"]
+    assert remembered("axanthism") == remembered("axanthism") == ["a blue frog"]
+    assert remembered("eft") == remembered("eft") == []
 
 
 def test_another_model_or_another_prompt_is_asked_anew(tmp_path: Path) -> None:
@@ -64,22 +60,12 @@ def test_another_model_or_another_prompt_is_asked_anew(tmp_path: Path) -> None:
     assert replace(remembered, model=replace(remembered.model, count=9))("axanthism") == ["three"]
 
 
-def test_nothing_told_is_remembered_too(tmp_path: Path) -> None:
-    replies = iter([""])
-    remembered = Remembered("chat:x", RewritingModel(lambda _: next(replies)), tmp_path / "ledger.sqlite")
+def test_a_term_of_a_glossary_is_replaced_where_it_stands_alone(tmp_path: Path) -> None:
+    (tmp_path / "terms.json").write_text(json.dumps({"molt": ["shedding"], "eclipse molt": [r"a \1 duck"]}))
 
-    assert remembered("a frog") == remembered("a frog") == []
-
-
-def test_a_term_of_a_glossary_is_replaced_where_it_stands_alone() -> None:
     assert AXANTHISM("Axanthism by a pond") == ["a blue frog by a pond", "a frog without yellow by a pond"]
     assert AXANTHISM("axanthisms") == []
-
-
-def test_the_longest_term_counts_and_backslashes_are_words() -> None:
-    glossary = Glossary({"molt": ["shedding"], "eclipse molt": [r"a \1 duck"]})
-
-    assert glossary("eclipse molt") == [r"a \1 duck"]
+    assert read_glossary(tmp_path / "terms.json")("eclipse molt") == [r"a \1 duck"]
 
 
 @pytest.mark.parametrize("wrong", ["[]", '{"a": "b"}', '{"a": []}', '{"a": [1]}', '{"": ["b"]}', '{"a": [" "]}'])
@@ -87,15 +73,8 @@ def test_what_is_no_glossary_is_one_sentence(tmp_path: Path, wrong: str) -> None
     path = tmp_path / "terms.json"
     path.write_text(wrong)
 
-    with pytest.raises(UsageError, match=r"terms.json: is no table of terms; write .*axanthism"):
+    with pytest.raises(UsageError, match=r"terms.json: .*axanthism"):
         read_glossary(path)
-
-
-def test_a_glossary_is_read_from_json(tmp_path: Path) -> None:
-    path = tmp_path / "terms.json"
-    path.write_text(json.dumps({"axanthism": ["a blue frog"]}))
-
-    assert read_glossary(path)("axanthism") == ["a blue frog"]
 
 
 def test_in_one_query_wordings_share_the_weight() -> None:
@@ -109,17 +88,12 @@ def test_in_one_query_wordings_share_the_weight() -> None:
 
 
 def test_each_wording_is_a_query_of_the_same_id() -> None:
-    query = Query("q", (Term(2.0, text="axanthism"), Term(1.0, text="a pond")))
+    query, picture = Query("q", (Term(2.0, text="axanthism"), Term(1.0, text="a pond"))), Query.picture("pool.jpg")
 
     texts = [[term.text for term in one.terms] for one in each(query, AXANTHISM)]
 
     assert texts == [["axanthism", "a pond"], ["a blue frog", "a pond"], ["a frog without yellow", "a pond"]]
-
-
-def test_a_query_of_pictures_is_asked_once() -> None:
-    query = Query.picture("pool.jpg")
-
-    assert each(query, AXANTHISM) == [query] and in_one(query, AXANTHISM) == query
+    assert each(picture, AXANTHISM) == [picture] and in_one(picture, AXANTHISM) == picture
 
 
 def test_the_runs_of_all_wordings_are_fused() -> None:

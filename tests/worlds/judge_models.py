@@ -93,7 +93,7 @@ def qwen25_vl(folder: Path) -> Path:
     rope = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}
     sight = {**_eyes(14), "window_size": 56, "fullatt_block_indexes": [1]}
     config = t.Qwen2_5_VLConfig(
-        text_config=text_of(words, rope_parameters=rope), vision_config=sight, **_numbers_of(words)
+        text_config=text_of(words, rope_parameters=rope), vision_config=sight, **numbers_of(words)
     )
     image = t.Qwen2VLImageProcessor(min_pixels=28 * 28, max_pixels=28 * 28 * 16)
     processor = t.Qwen2_5_VLProcessor(image, words, t.Qwen2VLVideoProcessor(), chat_template=CHATML)
@@ -108,7 +108,7 @@ def qwen3_vl(folder: Path, template: str = CHATML) -> Path:
     rope = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1], "mrope_interleaved": True}
     sight = {**_eyes(16), "num_position_embeddings": 64, "deepstack_visual_indexes": [0]}
     text = text_of(words, head_dim=8, rope_parameters=rope)
-    config = t.Qwen3VLConfig(text_config=text, vision_config=sight, **_numbers_of(words))
+    config = t.Qwen3VLConfig(text_config=text, vision_config=sight, **numbers_of(words))
     image = t.Qwen2VLImageProcessor(patch_size=16, size={"shortest_edge": 32 * 32, "longest_edge": 32 * 32 * 16})
     processor = t.Qwen3VLProcessor(image, words, t.Qwen3VLVideoProcessor(), chat_template=template)
     return saved(folder, t.Qwen3VLForConditionalGeneration, config, processor)
@@ -142,7 +142,7 @@ def _eyes(patch: int) -> dict[str, Any]:
     return {**sizes, "patch_size": patch, "spatial_merge_size": 2}
 
 
-def _numbers_of(words: Any) -> dict[str, int]:
+def numbers_of(words: Any) -> dict[str, int]:
     names = {"image": "<|image_pad|>", "video": "<|video_pad|>"}
     names |= {"vision_start": "<|vision_start|>", "vision_end": "<|vision_end|>"}
     return {f"{name}_token_id": words.convert_tokens_to_ids(token) for name, token in names.items()}

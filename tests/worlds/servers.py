@@ -82,6 +82,7 @@ class Double:
     offers: Mapping[str, Act] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
     answered: list[Seen] = field(default_factory=list)
+    closing: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # what ends with the server
     _over: Event = field(default_factory=Event)
     _lock: Lock = field(default_factory=Lock)
 
@@ -94,6 +95,7 @@ class Double:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        self.closing.close()
         self.server.shutdown()
         self.server.server_close()
         self.server.hang_up()
