@@ -11,33 +11,34 @@ import pytest
 
 from eyespot import rooms
 from eyespot.gallery.exporting import ExportOptions, ExportReport, export
-from eyespot.gallery.indexing import index
-from eyespot.gallery.view import Gallery, View
+from eyespot.gallery.view import View
 from eyespot.runs import beir
 from eyespot.runs.judged import JudgedQueries
-from eyespot.types import Encoder, NothingFound, Qrels, UsageError
+from eyespot.types import NothingFound, Qrels, UsageError
 from tests.curate.outside import loaded
 from tests.lazy_import import requires
+from tests.wording import raises
+from tests.worlds import index_gallery
+from tests.worlds.galleries import opened
 
+NAMES = ("file_name", "title", "license", "author", "taken", "latitude", "longitude", "species", "boxes")
 PROFILE = Path(__file__).parent / "camtrap-dp-1.0.2"
 
 
 @pytest.fixture
-def view(photos: Path, tmp_path: Path, starter: Encoder) -> View:
+def view(photos: Path, tmp_path: Path) -> View:
     """Nine photos; the first five have a time and a position, the first two a species, the fifth a box."""
-    names = ("file_name", "title", "license", "author", "taken", "latitude", "longitude", "species", "boxes")
     boxes = json.dumps([["animal", 0.75, 0.5, 0.5, 0.25, 0.25], ["vehicle", 0.5, 0, 0, 1.5, 1]])
     with (photos / "metadata.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(names)
+        writer.writerow(NAMES)
         for at, path in enumerate(sorted(photos.rglob("*.jpg"))):
             where = (f"2024-05-0{at + 1} 10:00:00", 47 + at // 3, 8.5) if at < 5 else ("", "", "")
             seen = ("Vulpes vulpes" if at < 2 else "", boxes if at == 4 else "")
             labels = (path.relative_to(photos).as_posix(), f"Nr {at}", "CC BY 4.0", f"Ann {at}")
             writer.writerow((*labels, *where, *seen))
-    index(tmp_path / "gallery", [str(photos)], [starter])
-    opened = Gallery(tmp_path / "gallery")
-    return opened.view(opened.stem())
+    index_gallery(tmp_path / "gallery", photos)
+    return opened(tmp_path / "gallery")
 
 
 def written(name: str, view: View, out: Path, **options: Any) -> ExportReport:
@@ -58,11 +59,9 @@ def test_a_beir_folder_has_the_corpus_texts_and_judgements(view: View, judged: J
     read = beir.read(tmp_path / "out")
     assert {query: facts["text"] for query, facts in read.queries.items()} == {"fox": "a red fox", "q2": "q2"}
     assert [sorted(read.qrels[query].values()) for query in ("fox", "q2")] == [[0, 2], [0, 1]]
-    facts = {fact["id"]: fact for fact in view.facts(range(9))}
-    assert {id: (one["text"], one["license"], one["author"]) for id, one in read.images.items()} == {
-        id: (fact["title"], fact["license"], fact["author"]) for id, fact in facts.items()
-    }
-    assert report.notes == ["2 judgements are about pictures that are not exported, and are left out"]
+    said = {fact["id"]: [fact["title"], fact["license"], fact["author"]] for fact in view.facts(range(9))}
+    assert {id: [one["text"], one["license"], one["author"]] for id, one in read.images.items()} == said
+    assert len(report.notes) == 1 and report.notes[0].startswith("2 judgements ")
 
 
 @pytest.mark.long
@@ -77,10 +76,11 @@ def test_mtebs_loader_reads_pictures_queries_and_judgements(view: View, judged: 
     assert [sorted(found["qrels"][query].values()) for query in ("fox", "q2")] == [[0, 2], [0, 1]]
 
 
-def test_judgements_of_other_pictures_are_no_set(view: View, tmp_path: Path) -> None:
-    other = JudgedQueries({}, Qrels({"q": {"nobody": 1}}))
-    with pytest.raises(NothingFound, match="no judgement is about a picture that is exported"):
-        written("beir", view, tmp_path / "out", judged=other)
+def test_judgements_of_other_pictures_are_no_set_and_positions_are_not_told_unasked(view: View, tmp_path: Path) -> None:
+    with raises(NothingFound):
+        written("beir", view, tmp_path / "out", judged=JudgedQueries({}, Qrels({"q": {"nobody": 1}})))
+    with raises(UsageError):
+        written("camtrap_dp", view, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -92,7 +92,7 @@ def tables(out: Path) -> dict[str, list[dict[str, str]]]:
     return found
 
 
-def test_a_camera_trap_package_fits_together(view: View, tmp_path: Path) -> None:
+def test_a_camera_trap_package_fits_together_and_has_the_columns_of_the_standard(view: View, tmp_path: Path) -> None:
     report = written("camtrap_dp", view, tmp_path / "out", all_columns=True)
 
     read, about = tables(tmp_path / "out"), json.loads((tmp_path / "out" / "datapackage.json").read_text())
@@ -100,29 +100,14 @@ def test_a_camera_trap_package_fits_together(view: View, tmp_path: Path) -> None
     assert (report.rows, len(report.failed), len(media)) == (5, 4, 5)
     assert {row["deploymentID"] for row in media.values()} == {row["deploymentID"] for row in read["deployments"]}
     assert all((tmp_path / "out" / row["filePath"]).is_file() for row in media.values())
-    seen = [(row["observationType"], row["scientificName"], row["bboxWidth"]) for row in read["observations"]]
-    assert sorted(seen) == sorted(
-        [("animal", "Vulpes vulpes", "")] * 2
-        + [("unclassified", "", "")] * 2
-        + [("animal", "", "0.25"), ("vehicle", "", "1.0")]
-    )
+    seen = sorted((row["observationType"], row["scientificName"], row["bboxWidth"]) for row in read["observations"])
+    foxes, boxes = [("animal", "Vulpes vulpes", "")] * 2, [("animal", "", "0.25"), ("vehicle", "", "1.0")]
+    assert seen == sorted([*foxes, *boxes, *[("unclassified", "", "")] * 2])
     assert len({row["observationID"] for row in read["observations"]}) == 6
     assert [one["title"] for one in about["contributors"]] == ["eyespot", *(f"Ann {at}" for at in range(5))]
     assert about["licenses"] == [{"title": "CC BY 4.0", "scope": "media", "name": "CC-BY-4.0"}]
-
-
-@pytest.mark.parametrize("table", ["deployments", "media", "observations"])
-def test_tables_have_the_columns_of_the_standard(view: View, tmp_path: Path, table: str) -> None:
-    written("camtrap_dp", view, tmp_path / "out", all_columns=True)
-
-    fields = json.loads((PROFILE / f"{table}-table-schema.json").read_text())["fields"]
-    required = [field["name"] for field in fields if field.get("constraints", {}).get("required")]
-    rows = tables(tmp_path / "out")[table]
-    assert [*rows[0]] == [field["name"] for field in fields]
-    assert all(row[name] for row in rows for name in required)
-
-
-def test_positions_are_not_told_unasked(view: View, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="export it with --all-columns"):
-        written("camtrap_dp", view, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    for table in ("deployments", "media", "observations"):
+        fields = json.loads((PROFILE / f"{table}-table-schema.json").read_text())["fields"]
+        required = [field["name"] for field in fields if field.get("constraints", {}).get("required")]
+        assert [*read[table][0]] == [field["name"] for field in fields]
+        assert all(row[name] for row in read[table] for name in required)
