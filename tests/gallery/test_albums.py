@@ -115,9 +115,6 @@ def test_a_table_leaves_out_places_and_owners_unless_all_is_wanted(tmp_path: Pat
     assert (full["latitude"], full["author"]) == ("47.5", "Ada")
 
 
-# -- keywords -----------------------------------------------------------------------------------------------
-
-
 def test_a_keyword_is_added_once_and_the_rest_of_a_sidecar_stays() -> None:
     once = with_keyword(OF_DARKTABLE, "heron")
 

@@ -82,9 +82,6 @@ def test_that_command_heals_a_bucket_too(tmp_path: Path) -> None:
     assert sum(became == "healed" for _, _, became in found) >= 6
 
 
-# -- the ledger ---------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def gallery(tmp_path: Path) -> Path:
     """Six photos and twenty judgements."""
@@ -234,9 +231,6 @@ def test_a_damaged_log_is_noticed(gallery: Path) -> None:
     assert faults(gallery, no_progress) == []
 
 
-# -- indexes ------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(params=[{"kind": "pq", "parts": 4}, {"kind": "rabitq", "bits": 1}], ids=["pq", "rabitq"])
 def indexed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """2,000 vectors of others, and an approximate index of them."""
@@ -280,9 +274,6 @@ def test_an_index_of_changed_vectors_or_without_settings_says_what_is_lost(index
         place.unlink()
     with raises(UsageError):
         rebuild_index(Gallery(other).view(view.stem), "faiss")
-
-
-# -- a glance -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pattern", ["shards/00000/items.parquet", "shards/00000/starter-????????.npy", "gallery.toml"])

@@ -73,9 +73,6 @@ def package(tmp_path: Path, media: str, seen: str, **about: Any) -> Path:
     return write(tmp_path / "export", {"datapackage.json": json.dumps(ABOUT | about), **tables})
 
 
-# -- Camtrap DP -----------------------------------------------------------------------------------------------------
-
-
 def agouti(tmp_path: Path) -> Path:
     """Every address ends in `/file`; a medium has its own observations, or only those of its event."""
     site = "https://multimedia.agouti.eu/assets"
@@ -157,8 +154,6 @@ def test_an_older_package_is_joined_by_sequences_and_its_tables_may_be_packed(tm
     assert [place for place, _ in done.failed] == ["media_1.csv.gz, line 4"]
 
 
-# -- Wildlife Insights ----------------------------------------------------------------------------------------------
-
 IMAGES = """project_id,deployment_id,image_id,sequence_id,filename,location,is_blank,identified_by,wi_taxon_id,class,\
 order,family,genus,species,common_name,uncertainty,timestamp,number_of_objects,age,sex,animal_recognizable,\
 individual_id,individual_animal_notes,behavior,highlighted,markings,cv_confidence,license,fuzzed,bounding_boxes
@@ -232,9 +227,6 @@ def test_cameras_of_two_projects_may_have_one_name(tmp_path: Path, taken: Taken)
     assert where == there  # an image that names no project has its deployment's place
 
 
-# -- Timelapse ------------------------------------------------------------------------------------------------------
-
-
 def test_timelapses_paths_are_windows_and_its_fields_are_columns(tmp_path: Path, taken: Taken) -> None:
     photos(tmp_path, "Station1/Cam2/IMG_0001.JPG", "Station1/Cam3/IMG_0001.JPG", "IMG_0009.JPG")
     table = """\ufeffRootFolder,File,RelativePath,DateTime,DeleteFlag,Species,Count,Comment,
@@ -274,36 +266,16 @@ def test_times_are_the_cameras(tmp_path: Path, head: str, cells: str, time: str 
     assert photo.facts["taken"] == time and photo.elsewhere == ("photos/a.jpg",)
 
 
-# -- what is not so ---------------------------------------------------------------------------------------------------
-
-
-def test_a_name_that_several_photos_have_is_refused(tmp_path: Path, taken: Taken) -> None:
-    photos(tmp_path, "a/x.jpg", "b/x.jpg", "c.jpg")
-    rows = [PhotoFacts("x.jpg", {"kind": 1}, elsewhere=("x.jpg",)), PhotoFacts("c.jpg", {}, elsewhere=("c.jpg",))]
-    done, _ = taken(iter(rows), tmp_path / "away")
-
-    ((file, reason),) = done.failed
-    assert file == "x.jpg" and reason.endswith(f"{tmp_path}/photos/a/x.jpg")
-
-
-def test_of_two_entries_that_mean_one_photo_the_second_is_named(tmp_path: Path, taken: Taken) -> None:
+def test_what_could_mean_several_photos_or_an_earlier_entrys_is_refused_alone(tmp_path: Path, taken: Taken) -> None:
     """A camera begins a new folder and counts from 1 again; the export says neither folder."""
-    photos(tmp_path, "cam1/x.jpg")
-    rows = [PhotoFacts("cam1/x.jpg", {"species": species}, elsewhere=("cam1/x.jpg",)) for species in ("fox", "cat")]
+    odd = os.fsdecode(b"caf\xe9.jpg")  # no UTF-8
+    photos(tmp_path, "a/x.jpg", "b/x.jpg", "c.jpg", odd)
+    names = [("x.jpg", "many"), ("c.jpg", "fox"), ("c.jpg", "cat"), (odd, "odd")]
+    rows = [PhotoFacts(name, {"species": species}, elsewhere=(name,)) for name, species in names]
     done, facts = taken(iter(rows), tmp_path / "away")
 
-    assert [file for file, _ in done.failed] == ["cam1/x.jpg"]
-    assert (done.known, facts["cam1/x.jpg"]["species"]) == (1, "fox")
-
-
-def test_a_name_that_is_not_utf_8_costs_no_other_photo_its_facts(tmp_path: Path, taken: Taken) -> None:
-    odd = os.fsdecode(b"caf\xe9.jpg")
-    photos(tmp_path, "a.jpg", odd)
-
-    done, facts = taken(iter([PhotoFacts(odd, {"note": "x"}), PhotoFacts("a.jpg", {"note": "y"})]), tmp_path / "photos")
-
-    ((file, reason),) = done.failed
-    assert (file, facts["a.jpg"]["note"]) == (odd, "y") and "not UTF-8" in reason
+    assert [file for file, _ in done.failed] == ["x.jpg", "c.jpg", odd] and done.known == 1
+    assert facts["c.jpg"]["species"] == "fox" and facts["a/x.jpg"].get("species") is None
 
 
 def test_a_field_that_is_called_file_name_leads_to_no_other_file(tmp_path: Path, taken: Taken) -> None:

@@ -89,9 +89,6 @@ def test_pictures_lie_where_a_csv_of_the_same_names_would_have_them(photos: Path
     assert (pictures(as_json), problems(as_json)) == (pictures(as_csv), problems(as_csv))
 
 
-# -- what is wrong ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "image",
     [
@@ -166,9 +163,6 @@ def test_a_file_that_is_no_coco_is_told_in_one_sentence(tmp_path: Path, content:
     check_wording(problems(found)["a.json:0"])
 
 
-# -- in a gallery -------------------------------------------------------------------------------------------
-
-
 def test_a_gallery_knows_when_where_and_what_also_when_the_list_was_cut_short(photos: Path, tmp_path: Path) -> None:
     place = coco(tmp_path / "train.json")
     index_gallery(tmp_path / "g", place)
@@ -185,8 +179,6 @@ def test_a_gallery_knows_when_where_and_what_also_when_the_list_was_cut_short(ph
     index_gallery(tmp_path / "g", place)
     assert opened(tmp_path / "g").live.all() and facts_of(tmp_path / "g") == before
 
-
-# -- a piece at a time --------------------------------------------------------------------------------------
 
 PIECE = 1 << 20
 VALUES = st.recursive(

@@ -99,8 +99,6 @@ def test_answers_with_codes_are_those_of_the_stored_half_vectors(tmp_path: Path,
     assert found.rows.tolist() == np.argsort(-true, axis=1, kind="stable")[:, :5].tolist()
 
 
-# -- beyond memory ------------------------------------------------------------------------------------------------
-
 ROWS, WIDTH = 1 << 18, 512  # 256 MiB in float16
 SEARCH = """
 import math, resource, sys

@@ -63,9 +63,6 @@ def written(name: str, view: View, out: Path, **options: Any) -> ExportReport:
     return export(view, rooms.module("gallery.exports", name).write, out, ExportOptions(**options))
 
 
-# -- read by those that they are for ------------------------------------------------------------------------
-
-
 @requires("datasets")
 @pytest.mark.parametrize(("name", "options"), [("imagefolder", {"category": "kind"}), ("parquet", {"pictures": True})])
 def test_datasets_reads_pictures_and_every_fact(view: View, tmp_path: Path, name: str, options: dict[str, Any]) -> None:
@@ -131,9 +128,6 @@ def test_coco_has_categories_licences_and_boxes_in_pixels(photos: Path, tmp_path
     assert pairs.keys() == {"gull", "animal"} and {one["image_id"] for one in pairs.values()} == {image["id"]}
     assert pairs["animal"]["bbox"] == [60, 9, 30, 18]
     assert dataset["licenses"][image["license"] - 1]["name"] == "CC0"
-
-
-# -- what goes out ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "camtrap_dp"])
@@ -205,9 +199,6 @@ def test_pictures_of_a_tar_and_of_one_name_get_names_of_their_own(photos: Path, 
     assert len(set(names)) == report.rows + len(report.failed) == 9
 
 
-# -- names --------------------------------------------------------------------------------------------------
-
-
 @settings(max_examples=examples(200))
 @given(st.lists(st.tuples(st.text(), st.sampled_from([".jpg", ""])), max_size=30))
 def test_names_stay_in_their_folder_and_are_distinct(tmp_path_factory: pytest.TempPathFactory, wanted: Any) -> None:
@@ -227,9 +218,6 @@ def test_names_stay_in_their_folder_and_are_distinct(tmp_path_factory: pytest.Te
 )
 def test_hostile_names_become_harmless(text: str, name: str) -> None:
     assert safe_name(text) == name
-
-
-# -- pictures -----------------------------------------------------------------------------------------------
 
 
 def telling(size: tuple[int, int], orientation: int, **options: Any) -> bytes:
@@ -263,12 +251,17 @@ def test_a_bare_jpeg_has_the_same_pixels_and_nothing_that_tells(
         assert now.info["icc_profile"] == b"a profile"
 
 
-def test_with_all_columns_a_picture_is_copied_byte_for_byte(tmp_path: Path) -> None:
+def test_with_all_columns_a_picture_is_copied_byte_for_byte_and_what_few_programs_read_is_a_jpeg(
+    tmp_path: Path,
+) -> None:
     data = telling((20, 30), 6)
     (tmp_path / "a.jpg").write_bytes(data)
-    got = picture_of([str(tmp_path / "gone.jpg"), str(tmp_path / "a.jpg")], bare=False)
+    Image.new("RGB", (8, 6)).save(tmp_path / "a.tif")
+    whole = picture_of([str(tmp_path / "gone.jpg"), str(tmp_path / "a.jpg")], bare=False)
+    got = picture_of([str(tmp_path / "a.tif")], bare=True)
 
-    assert not isinstance(got, str) and got.data == data
+    assert not isinstance(whole, str) and whole.data == data and not isinstance(got, str)
+    assert (got.converted, got.name, got.suffix, got.size, got.data[:3]) == (True, "a", ".jpg", (8, 6), b"\xff\xd8\xff")
 
 
 @pytest.mark.parametrize("format", ["PNG", "WEBP"])
@@ -286,22 +279,11 @@ def test_a_bare_png_or_webp_loses_only_its_metadata(tmp_path: Path, format: str)
         assert now.getexif().get(ORIENTATION) == 6
 
 
-def test_what_few_programs_read_becomes_a_jpeg(tmp_path: Path) -> None:
-    Image.new("RGB", (8, 6)).save(tmp_path / "a.tif")
-    got = picture_of([str(tmp_path / "a.tif")], bare=True)
-
-    assert not isinstance(got, str)
-    assert (got.converted, got.name, got.suffix, got.size, got.data[:3]) == (True, "a", ".jpg", (8, 6), b"\xff\xd8\xff")
-
-
 def test_all_columns_tell_places_and_owners(view: View, tmp_path: Path) -> None:
     report = written("parquet", view, tmp_path / "out", all_columns=True)
 
     table = pq.read_table(next((tmp_path / "out" / "data").iterdir()))
     assert report.left_out == [] and "latitude" in table.column_names and None not in table["author"].to_pylist()
-
-
-# -- animations -----------------------------------------------------------------------------------------------
 
 
 def animated() -> bytes:

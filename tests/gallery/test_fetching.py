@@ -66,9 +66,6 @@ def spaces_in(copy: Path) -> set[str]:
     return {space.encoder for stem, space in spaces.items() if list(copy.glob(f"shards/*/{stem}.*"))}
 
 
-# -- parts ----------------------------------------------------------------------------------------------------
-
-
 def test_facts_come_alone_and_vectors_with_the_view(gallery: Path, tmp_path: Path) -> None:
     publish(gallery, url_of(tmp_path))
     copy = fetch(url_of(tmp_path), part=FACTS)
@@ -184,9 +181,6 @@ def test_damage_from_before_the_publication_still_shows_in_a_copy(gallery: Path,
     assert [fault.file for fault in faults(fetch(url_of(tmp_path)), no_progress)] == [place.name]
 
 
-# -- large files ----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def large(gallery: Path) -> Path:
     """The same with a file of more than four pieces among the facts."""
@@ -267,9 +261,6 @@ def test_stopped_between_facts_and_vectors_a_copy_ends_in_what_is_published(gall
     assert eyespot.open(copy).search("stripes", k=9)["q"] == eyespot.open(other).search("stripes", k=9)["q"]
     (tmp_path / "away").rename(tmp_path / "store")
     assert contents(fetch(url, copy)) == contents(other)
-
-
-# -- settings and full disks ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", ["1", "64"])

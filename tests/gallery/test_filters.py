@@ -77,8 +77,6 @@ def found(files: list[Path], expression: str) -> list[int]:
     return rows_of(files, checked(expression, list(columns_of(files))))
 
 
-# -- what they find -----------------------------------------------------------------------------------------
-
 GOOD = {
     "true": [0, 1, 2, 3, 4, 5],
     "false": [],
@@ -273,8 +271,6 @@ def test_columns_with_odd_names(tmp_path: Path, name: str) -> None:
     assert rows_of([file], label(name, "Heron")) == [1]
 
 
-# -- the law ------------------------------------------------------------------------------------------------
-
 RELATIONS = (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge)
 SIGNS: dict[str, Callable[[Any, Any], bool]] = dict(zip(("=", "<>", "<", ">", "<=", ">="), RELATIONS, strict=True))
 numbers = st.one_of(st.none(), st.integers(-5, 5))
@@ -335,9 +331,6 @@ def test_label_is_equality_of_any_text(
     flags = mask([file], label("text", rows[0]))
     assert flags[0]
     assert not any(flag for flag, text in zip(flags, rows, strict=True) if len(text) != len(rows[0]) and text.isascii())
-
-
-# -- what goes wrong ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -87,9 +87,6 @@ def written(format: Any, view: View, out: Path, **options: Any) -> ExportReport:
     return export(view, format.write, out, ExportOptions(**options))
 
 
-# -- in place -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("outward", "inward", "head"),
     [(clip_retrieval_export, clip_retrieval, "clip-retrieval:"), (npy_export, npy, "npy:")],
@@ -112,29 +109,21 @@ def test_a_gallery_exported_and_imported_in_place_has_the_same_vectors_and_facts
         assert [fact[name] for fact in now] == [fact[name] for fact in was]
 
 
-def test_nothing_is_copied_and_the_note_names_the_source(gallery: Path, folder: Path) -> None:
+def test_nothing_is_copied_and_rows_keep_their_keys_paths_labels_and_sizes(gallery: Path, folder: Path) -> None:
     take(gallery, folder)
 
     assert not list(gallery.rglob("*.npy"))
     shards, stem = shard_paths(gallery), Gallery(gallery).stem()
-    notes = [read_note(shard, stem) for shard in shards]
-    assert [note and note.source for note in notes] == [
-        str(folder / "img_emb" / f"img_emb_{n}.npy") for n in ("02", "10")
-    ]
+    sources = [str(folder / "img_emb" / f"img_emb_{n}.npy") for n in ("02", "10")]
+    assert [note and note.source for note in (read_note(shard, stem) for shard in shards)] == sources
     np.testing.assert_array_equal(map_vectors(shards[1], stem), unit(4, 2))
     assert map_vectors(shards[1], stem).dtype == np.float16
-
-
-def test_rows_keep_their_keys_paths_labels_and_sizes(gallery: Path, folder: Path) -> None:
-    take(gallery, folder)
-    first, last = opened(gallery).facts([0, 8])
-
+    first, *_, last = facts_of(gallery)
     assert (first["id"], last["id"]) == ("clip-retrieval:000000", "clip-retrieval:000008")
     assert first["path"] == str(folder / "pictures" / "0.jpg")
     assert (first["caption"], last["caption"], first["width"], last["width"]) == ("a heron", "a goose", 640, 800)
     assert (first["size"], first["taken"], first["camera"]) == (None, None, None)
-    assert opened(gallery).live.all()
-    assert Gallery(gallery).header.rows == 9
+    assert opened(gallery).live.all() and Gallery(gallery).header.rows == 9
 
 
 def test_the_same_import_again_adds_nothing_and_a_new_part_is_added(gallery: Path, folder: Path) -> None:
@@ -205,9 +194,6 @@ def test_killed_at_any_moment_and_run_again_it_ends_in_the_same_gallery(folder: 
     assert len(ids(tmp_path / "calm")) == 9
 
 
-# -- ids ----------------------------------------------------------------------------------------------------
-
-
 def test_a_repeated_key_keeps_its_rows_under_ids_of_their_own(gallery: Path, tmp_path: Path) -> None:
     add_part(tmp_path / "a", "0", unit(3), {"key": ["x", "y", "x"]})
     add_part(tmp_path / "b", "0", unit(2, 4), {"key": ["y", "z"]})
@@ -230,6 +216,9 @@ def test_a_row_is_named_by_key_else_path_else_address_else_part_and_row(gallery:
     assert ids(gallery) == ["k", "b.jpg", "http://c/e", "7/3"]
     assert [fact["path"] for fact in facts] == [*pictures, "http://c/e", None]
     assert facts[0]["url"] == "http://c/d"
+    add_part(tmp_path / "b", "3", unit(2), None)
+    assert len(take(tmp_path / "other", tmp_path / "b").notes) == 1  # it has no table
+    assert ids(tmp_path / "other") == ["3/0", "3/1"]
 
 
 @settings(deadline=None, max_examples=examples(40))
@@ -246,9 +235,6 @@ def test_ids_told_apart_are_unique_and_the_first_of_each_keeps_its_own(parts: li
             known.add(hashes)
     assert len(set(names)) == len(names)
     assert {key for key in names if "#" not in key} == {key for part in parts for key in part}
-
-
-# -- what must not pass -------------------------------------------------------------------------------------
 
 
 class Trap:
@@ -342,9 +328,6 @@ def test_a_source_that_vanished_or_changed_is_named_when_it_is_needed(gallery: P
         _ = opened(gallery).blocks
 
 
-# -- odd vectors and tables ---------------------------------------------------------------------------------
-
-
 def test_copied_vectors_are_normalised_in_the_precision_of_the_source(gallery: Path, tmp_path: Path) -> None:
     add_part(tmp_path / "a", "0", np.asfortranarray(unit(5, 1, "float64") * 1e6), keys(5))
     take(gallery, tmp_path / "a", Copied())
@@ -365,13 +348,6 @@ def test_rows_without_a_vector_are_kept_and_never_found(gallery: Path, tmp_path:
     assert opened(gallery).live.tolist() == [True, False, True, False, False, True]
     assert len(ids(gallery)) == 6
     assert len(done.notes) == 1 and done.notes[0].startswith("3 ")
-
-
-def test_without_metadata_rows_are_named_by_part_and_row(gallery: Path, tmp_path: Path) -> None:
-    add_part(tmp_path / "a", "3", unit(2), None)
-    done = take(gallery, tmp_path / "a")
-
-    assert ids(gallery) == ["3/0", "3/1"] and len(done.notes) == 1
 
 
 def test_columns_keep_one_kind_over_all_parts_and_odd_ones_are_named(gallery: Path, tmp_path: Path) -> None:
@@ -418,9 +394,6 @@ def test_rows_read_from_parts_of_a_table_are_those_asked_for(rows: list[int]) ->
     with tempfile.TemporaryDirectory() as place:
         write_items(Path(place), pa.table({"id": np.arange(10_000)}))
         assert read_rows(Path(place), rows)["id"].to_pylist() == rows
-
-
-# -- npy and export -----------------------------------------------------------------------------------------
 
 
 def test_npy_with_a_csv_of_its_own_names(gallery: Path, tmp_path: Path) -> None:
@@ -488,19 +461,13 @@ def test_an_export_over_something_or_of_nothing_is_refused(gallery: Path, folder
     assert contents(tmp_path / "out") == {"mine.txt": b"mine"} and not (tmp_path / "new").exists()
 
 
-# -- the command line ---------------------------------------------------------------------------------------
-
-
 def test_the_verbs_import_and_export_and_say_what_they_did(gallery: Path, folder: Path, tmp_path: Path) -> None:
+    for encoder in ((), ("-e", "ViT-B-32")):
+        refuses("import", "clip-retrieval", folder, "-g", gallery, *encoder)
+    assert not gallery.exists()
     came = run_eyespot("import", "clip-retrieval", folder, "-g", gallery, "-e", NAME, "--json")
     went = run_eyespot("export", "npy", tmp_path / "out", "-g", gallery, "--json")
 
     assert json.loads(came.stdout) == {"gallery": str(gallery), "rows": 9, "added": 9, "shards": 2}
     assert json.loads(went.stdout)["rows"] == 9 and "latitude, longitude" in went.stderr
     assert (came.returncode, went.returncode) == (0, 0)
-
-
-@pytest.mark.parametrize("encoder", [(), ("-e", "ViT-B-32")])
-def test_an_import_needs_an_encoder_that_can_be_asked(gallery: Path, folder: Path, encoder: tuple[str, ...]) -> None:
-    refuses("import", "clip-retrieval", folder, "-g", gallery, *encoder)
-    assert not gallery.exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import shutil
 from datetime import datetime, timedelta
@@ -28,7 +27,6 @@ from tests.examples import examples
 from tests.worlds import index_gallery
 from tests.worlds.galleries import facts_of, opened
 
-HERONS = Path(__file__).parents[3] / "shared" / "data" / "open_wildlife"
 BEGUN = datetime(2024, 5, 1, 6)
 
 
@@ -168,22 +166,6 @@ def test_links_to_a_file_and_files_that_are_gone_never_stay(tmp_path: Path) -> N
     assert [[Path(file.path).name for file in group.files] for group in file_groups(opened(gallery))] == [
         ["real.jpg", "y copy.jpg"]
     ]
-
-
-@pytest.mark.skipif(not HERONS.is_dir(), reason="needs the shared photos")
-def test_the_ten_frames_of_one_heron_are_one_burst(tmp_path: Path) -> None:
-    with (HERONS / "metadata.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if "camera-trap sequence" in row["text"]]
-    for row in rows:
-        when = datetime.fromisoformat(row["text"].split()[-1]).replace(tzinfo=None)
-        save(Image.open(HERONS / row["file"]), tmp_path / "photos" / Path(row["file"]).name, when)
-    index_gallery(tmp_path / "gallery", tmp_path / "photos")
-
-    (group,) = file_groups(opened(tmp_path / "gallery"))
-    assert group.kind == "burst" and len(group.files) == len(rows) == 10
-
-
-# -- laws -------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=examples(25), deadline=None)
