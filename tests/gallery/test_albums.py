@@ -49,10 +49,8 @@ def photos(tmp_path: Path) -> Path:
 
 def test_names_that_are_alike_get_numbers_and_nothing_is_written_twice(photos: Path, tmp_path: Path) -> None:
     found = hits(photos / "a/IMG.jpg", photos / "b/img.JPG", photos / "c/no ending")
-
     first = copy_hits(found, tmp_path / "out")
     times = [file.stat().st_mtime_ns for file in first.files]
-
     texts = {"IMG.jpg": "one", "img-2.JPG": "two", "no ending": "three"}
     assert {file.name: file.read_text() for file in first.files} == texts
     assert copy_hits(found, tmp_path / "out") == first
@@ -64,9 +62,7 @@ def test_a_file_of_the_user_is_left_alone(put: Any, photos: Path, tmp_path: Path
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "IMG.jpg").write_text("mine")
     (tmp_path / "out" / "IMG-2.jpg").symlink_to("nowhere")
-
     (file,) = put(hits(photos / "a/IMG.jpg"), tmp_path / "out").files
-
     assert (file.name, file.read_text()) == ("IMG-3.jpg", "one")
     assert (tmp_path / "out" / "IMG.jpg").read_text() == "mine"
 
@@ -75,9 +71,7 @@ def test_what_lies_in_a_tar_is_copied_and_cannot_be_linked(photos: Path, tmp_pat
     with tarfile.open(tmp_path / "0.tar", "w") as archive:
         archive.add(photos / "a/IMG.jpg", "deep/IMG.jpg")
     found = hits(tmp_path / "0.tar" / "deep" / "IMG.jpg")
-
     copied, linked = copy_hits(found, tmp_path / "copies"), link_hits(found, tmp_path / "links")
-
     assert [file.read_text() for file in copied.files] == ["one"]
     assert linked.files == [] and len(linked.failed) == 1
     check_wording(linked.failed[0].reason)
@@ -86,7 +80,6 @@ def test_what_lies_in_a_tar_is_copied_and_cannot_be_linked(photos: Path, tmp_pat
 @pytest.mark.parametrize("put", [copy_hits, link_hits])
 def test_what_is_gone_is_listed_and_the_rest_goes_on(put: Any, photos: Path, tmp_path: Path) -> None:
     report = put(hits(photos / "gone.jpg", None, photos / "a/IMG.jpg"), tmp_path / "out")
-
     assert len(report.failed) == 2 and [file.name for file in report.files] == ["IMG.jpg"]
     for failure in report.failed:
         check_wording(failure.reason)
@@ -94,9 +87,7 @@ def test_what_is_gone_is_listed_and_the_rest_goes_on(put: Any, photos: Path, tmp
 
 def test_links_lead_to_the_originals(photos: Path, tmp_path: Path) -> None:
     found = hits(photos / "a/IMG.jpg", photos / "b/img.JPG")
-
     files = link_hits(found, tmp_path / "out").files
-
     assert [file.resolve() for file in files] == [Path(hit["path"]).resolve() for hit in found]
     assert link_hits(found, tmp_path / "out").files == files
 
@@ -117,7 +108,6 @@ def test_a_table_leaves_out_places_and_owners_unless_all_is_wanted(tmp_path: Pat
 
 def test_a_keyword_is_added_once_and_the_rest_of_a_sidecar_stays() -> None:
     once = with_keyword(OF_DARKTABLE, "heron")
-
     assert once is not None
     assert keywords_of(once) == ["pond", "heron"]
     assert b'darktable:operation="exposure"' in once
@@ -130,7 +120,6 @@ def test_every_keyword_can_be_read_again(words: list[str]) -> None:
     xmp: bytes | None = None
     for word in words:
         xmp = with_keyword(xmp, word) or xmp
-
     assert (keywords_of(xmp) if xmp else []) == list(dict.fromkeys(words))
 
 
@@ -139,9 +128,7 @@ def test_a_comment_before_the_keywords_takes_none_in(items: str) -> None:
     subject = f'<dc:subject xmlns:dc="http://purl.org/dc/elements/1.1/"><!-- mine -->{items}</dc:subject>'
     rdf = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
     before = f'<rdf:RDF {rdf}><rdf:Description rdf:about="">{subject}</rdf:Description></rdf:RDF>'.encode()
-
     after = with_keyword(before, "heron")
-
     assert after is not None and b"<!-- mine -->" in after
     assert keywords_of(after) == [*keywords_of(before), "heron"]
 
@@ -170,9 +157,7 @@ BOMB = '<?xml version="1.0"{}?><!DOCTYPE a [<!ENTITY b "c">]><x:xmpmeta xmlns:x=
 def test_a_sidecar_that_is_none_stays_and_is_listed(sidecar: bytes, photos: Path) -> None:
     place = photos / "a/IMG.jpg.xmp"
     place.write_bytes(sidecar)
-
     report = add_keyword(hits(photos / "a/IMG.jpg", photos / "b/img.JPG"), "heron")
-
     assert place.read_bytes() == sidecar and [file.name for file in report.files] == ["img.JPG.xmp"]
     check_wording(report.failed[0].reason)
 
@@ -183,8 +168,6 @@ def test_exiftool_reads_the_keywords(before: bytes | None, tmp_path: Path) -> No
     written = with_keyword(before, "a grey heron & <fish>")
     assert written is not None
     (tmp_path / "photo.jpg.xmp").write_bytes(written)
-
     line = ["exiftool", "-s3", "-Subject", str(tmp_path / "photo.jpg.xmp")]
     read = subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip()
-
     assert read == ("a grey heron & <fish>" if before is None else "pond, a grey heron & <fish>")

@@ -56,7 +56,6 @@ def test_every_damage_is_noticed_and_repaired_to_the_bit(
     damage: ModuleType, tmp_path: Path, count: int, seed: int
 ) -> None:
     outcomes = damage.run(tmp_path, count, seed)
-
     assert len(outcomes) == count and len({outcome.file for outcome in outcomes}) > 15
     assert [outcome for outcome in outcomes if not outcome.noticed or outcome.differs or outcome.lost] == []
 
@@ -82,13 +81,19 @@ def test_that_command_heals_a_bucket_too(tmp_path: Path) -> None:
     assert sum(became == "healed" for _, _, became in found) >= 6
 
 
-@pytest.fixture
-def gallery(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six photos and twenty judgements."""
-    made = make_gallery(tmp_path, 6)
+    made = make_gallery(tmp_path_factory.mktemp("sound"), 6)
     with Judgements(made / "ledger.sqlite") as judgements:
         record(judgements, range(20))
     return made
+
+
+@pytest.fixture
+def gallery(sound: Path, tmp_path: Path) -> Path:
+    """A copy to damage."""
+    return Path(shutil.copytree(sound, tmp_path / "gallery"))
 
 
 def record(judgements: Judgements, images: range) -> None:
@@ -139,11 +144,9 @@ def killed_after(gallery: Path, images: range, log: bool = True) -> None:
 def test_judgements_come_back_from_their_copy(gallery: Path) -> None:
     before = judged(gallery)
     overwrite_first_page(gallery, "judgements")
-
     with pytest.raises(DamagedLedger, match=f"index --repair -g {gallery}"):
         judged(gallery)
     summary = repaired(gallery)
-
     assert judged(gallery) == before and summary.embedded == 0
     assert faults(gallery, no_progress) == summary.damaged == []
 
@@ -167,9 +170,7 @@ def test_what_a_killed_run_added_survives(gallery: Path, later: bool) -> None:
     if later:
         index_gallery(gallery)
     overwrite_first_page(gallery, "judgements" if later else "asked")
-
     summary = repaired(gallery)
-
     assert len(judged(gallery)) == 30
     assert not [note for note in summary.notes if "lost" in note]
 
@@ -178,9 +179,7 @@ def test_a_lost_verdict_is_named(gallery: Path) -> None:
     """Its page is damaged, and there was no copy of it yet; the index of the table still knows it."""
     killed_after(gallery, range(20, 23), log=False)
     overwrite_first_page(gallery, "judgements")
-
     (sentence,) = [note for note in repaired(gallery).notes if "lost for good" in note]
-
     for number in (21, 22, 23):
         assert f"judgements {number} (" in sentence and f"image {number - 1:03d}" in sentence
     assert len(judged(gallery)) == 20 and (gallery / "ledger.sqlite.damaged").exists()
@@ -190,9 +189,7 @@ def test_a_lost_verdict_is_named(gallery: Path) -> None:
 def test_a_cut_of_a_closed_ledger_is_called_no_loss(gallery: Path, size: int) -> None:
     before = judged(gallery)
     os.truncate(gallery / "ledger.sqlite", size)
-
     notes = repaired(gallery).notes
-
     assert judged(gallery) == before and faults(gallery, no_progress) == []
     assert not [note for note in notes if "lost" in note]
 
@@ -202,9 +199,7 @@ def test_what_another_program_wrote_before_a_cut_is_told_of(gallery: Path) -> No
     with closing(sqlite3.connect(gallery / "ledger.sqlite")) as sql, sql:
         sql.execute("UPDATE judgements SET reason = 'by hand'")
     os.truncate(gallery / "ledger.sqlite", 20_000)
-
     notes = repaired(gallery).notes
-
     assert len(judged(gallery)) == 20 and [note for note in notes if "another program" in note and ".damaged" in note]
     assert (gallery / "ledger.sqlite.damaged").stat().st_size == 20_000
 
@@ -212,9 +207,7 @@ def test_what_another_program_wrote_before_a_cut_is_told_of(gallery: Path) -> No
 def test_a_cut_of_a_ledger_that_was_never_closed_is_called_a_loss(gallery: Path) -> None:
     killed_after(gallery, range(20, 23), log=False)
     os.truncate(gallery / "ledger.sqlite", 20_000)
-
     notes = repaired(gallery).notes
-
     assert len(judged(gallery)) == 20 and (gallery / "ledger.sqlite.damaged").exists()
     assert [note for note in notes if "lost for good" in note and "last copy" in note]
 
@@ -222,10 +215,8 @@ def test_a_cut_of_a_ledger_that_was_never_closed_is_called_a_loss(gallery: Path)
 def test_a_damaged_log_is_noticed(gallery: Path) -> None:
     killed_after(gallery, range(20, 30))
     flip(gallery / "ledger.sqlite-wal", 32 + 24 + 100)
-
     (fault,) = faults(gallery, no_progress)
     repaired(gallery)
-
     assert fault.file == "ledger.sqlite" and "log" in fault.reason
     assert judged(gallery)[:20] == [f"{image:03d}" for image in range(20)]
     assert faults(gallery, no_progress) == []
@@ -281,7 +272,6 @@ def test_a_flip_that_keeps_the_date_is_seen_by_a_search(gallery: Path, damage: M
     opened(gallery)
     (place,) = gallery.glob(pattern)
     damage.strike(place, "flipped", random.Random(3))
-
     with pytest.raises(EyespotError, match=re.escape(place.name)):
         opened(gallery)
 
@@ -293,5 +283,4 @@ def test_a_copy_is_read_once(gallery: Path, tmp_path: Path) -> None:
     for _ in range(2):
         opened(tmp_path / "copy")
         times.append(digests.stat().st_mtime_ns)
-
     assert times[0] < times[1] == times[2]

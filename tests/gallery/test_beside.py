@@ -46,11 +46,15 @@ def labels(records: list[Record]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_coco_json_beside_a_tar_labels_its_pictures_also_where_their_names_begin_with_a_dot(tmp_path: Path) -> None:
-    place = tar(tmp_path / "train.tar", {"train/04686/a.jpg": b"a", "./train/b.jpg": b"b"})
-    coco(tmp_path / "train.json", ["train/04686/a.jpg", "train/b.jpg"])
+@pytest.mark.parametrize("head", ["", "./"])
+def test_coco_json_beside_a_tar_labels_its_pictures_also_where_their_names_begin_with_a_dot(
+    tmp_path: Path, head: str
+) -> None:
+    names = ["train/04686/a.jpg", "train/04686/b.jpg"]
+    place = tar(tmp_path / "train.tar", {f"{head}{name}": b"a" for name in names})
+    coco(tmp_path / "train.json", names)
     found = {path: facts["category"] for path, facts in labels(met(place)).items()}
-    assert found == {"train/04686/a.jpg": "Mungos mungo", "./train/b.jpg": "Mungos mungo"}
+    assert found == {f"{head}{name}": "Mungos mungo" for name in names}
 
 
 def shard(folder: Path, number: int, sidecars: bool = False) -> Path:

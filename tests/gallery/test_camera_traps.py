@@ -112,7 +112,6 @@ def test_a_package_is_read_from_its_zip(tmp_path: Path, taken: Taken) -> None:
         for path in folder.iterdir():
             packed.write(path, f"agouti-2020/{path.name}")
     done, facts = taken(camtrap_dp.read(tmp_path / "export.zip"), tmp_path)
-
     assert done.known == 1 and facts["2020-RCNX0001.JPG"]["species"] == "Anas crecca"
 
 
@@ -262,7 +261,6 @@ photos,cut
 def test_times_are_the_cameras(tmp_path: Path, head: str, cells: str, time: str | None) -> None:
     (tmp_path / "old.csv").write_text(f"sep=;\nFile;RelativePath;Folder;{head}\na.jpg;;photos;{cells}\n")
     (photo,) = timelapse.read(tmp_path / "old.csv")
-
     assert photo.facts["taken"] == time and photo.elsewhere == ("photos/a.jpg",)
 
 
@@ -283,7 +281,6 @@ def test_a_field_that_is_called_file_name_leads_to_no_other_file(tmp_path: Path,
     table = "File,RelativePath,file_name,Weather\n1.jpg,,2.jpg,rain\n"
     (tmp_path / "photos" / "seen.csv").write_text(table)
     _, facts = taken(timelapse.read(tmp_path / "photos" / "seen.csv"), tmp_path / "photos")
-
     assert (facts["1.jpg"]["weather"], facts["2.jpg"]["weather"]) == ("rain", None)
 
 
@@ -335,7 +332,6 @@ def test_a_number_that_is_no_count_refuses_its_image_alone(tmp_path: Path) -> No
     images = f"deployment_id,image_id,filename,common_name,number_of_objects\n{rows}"
     place = write(tmp_path / "export", {"images.csv": images, "deployments.csv": "deployment_id\nd\n"})
     a, b, c = wildlife_insights.read(place)
-
     assert a.file == "a.jpg" and c.failure == a.failure is not None
     assert (b.failure, b.facts["count"]) == (None, 2)
 

@@ -61,7 +61,6 @@ def test_an_image_has_the_columns_of_its_categories_and_its_own(photos: Path, tm
 
 def test_the_order_of_the_sections_says_nothing(photos: Path, tmp_path: Path) -> None:
     place, as_given = tmp_path / "train.json", walk(coco(tmp_path / "train.json"))
-
     for order in permutations(WORLD):
         place.write_text(json.dumps({key: WORLD[key] for key in order}))
         assert walk(place) == as_given
@@ -71,7 +70,6 @@ def test_images_alone_are_a_list_too_and_a_number_and_its_digits_are_one_id(phot
     (tmp_path / "test.json").write_text('{"images": [{"id": 1, "file_name": "photos/photo1.jpg"}]}')
     found = walk(tmp_path / "test.json")
     assert (labels(found), problems(found)) == ({"photos/photo1.jpg": {"image_id": 1}}, {})
-
     place = coco(tmp_path / "a.json", annotations=[{"image_id": "19", "category_id": "3"}])
     assert labels(walk(place))["photos/photo4.jpg"]["category"] == "Ardea cocoi"
 
@@ -105,9 +103,7 @@ def test_pictures_lie_where_a_csv_of_the_same_names_would_have_them(photos: Path
 )
 def test_a_bad_image_is_named_by_its_place_and_costs_no_other(photos: Path, tmp_path: Path, image: Any) -> None:
     place = coco(tmp_path / "a.json", images=[WORLD["images"][0], image, WORLD["images"][2]], annotations=[])
-
     found = walk(place)
-
     assert problems(found).keys() == {"a.json:2"}
     check_wording(problems(found)["a.json:2"])
     assert pictures(found) == ["photos/photo1.jpg", "photos/photo4.jpg"]
@@ -119,9 +115,7 @@ def test_a_bad_image_is_named_by_its_place_and_costs_no_other(photos: Path, tmp_
 )
 def test_a_place_beyond_the_earth_is_left_out_and_told(photos: Path, tmp_path: Path, name: str, value: Any) -> None:
     image = WORLD["images"][0] | {"latitude": 90, "longitude": "-180", name: value}
-
     found = walk(coco(tmp_path / "a.json", images=[image], annotations=[]))
-
     assert problems(found).keys() == {"a.json:1"}
     check_wording(problems(found)["a.json:1"])
     assert {"latitude", "longitude"} - set(labels(found)["photos/photo1.jpg"]) == {name}
@@ -130,9 +124,7 @@ def test_a_place_beyond_the_earth_is_left_out_and_told(photos: Path, tmp_path: P
 def test_annotations_of_what_is_not_there_are_told_once_with_their_number(photos: Path, tmp_path: Path) -> None:
     pairs = ((17, 3), (18, 99), (1000, 3))
     annotations = [{"image_id": image, "category_id": category} for image, category in pairs]
-
     found = walk(coco(tmp_path / "a.json", annotations=[*annotations, {"category_id": 3}, "no object"]))
-
     assert problems(found).keys() == {"a.json:2", "a.json:3"} and "(3 " in problems(found)["a.json:3"]
     assert labels(found)["photos/photo1.jpg"]["category"] == "Ardea cocoi"
     assert labels(found)["photos/photo2.jpg"]["category_id"] == "99"
@@ -155,9 +147,7 @@ def test_annotations_of_what_is_not_there_are_told_once_with_their_number(photos
 )
 def test_a_file_that_is_no_coco_is_told_in_one_sentence(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
-
     found = walk(tmp_path / "a.json")
-
     assert problems(found).keys() == {"a.json:0"} and pictures(found) == []
     assert problems(found)["a.json:0"].startswith(LABELS_LOST)
     check_wording(problems(found)["a.json:0"])
@@ -201,13 +191,11 @@ def test_lists_are_those_of_the_whole_wherever_a_piece_ends(
     text = json.dumps(value, ensure_ascii=False)
     place = tmp_path_factory.mktemp("json") / "a.json"
     place.write_text(" " * (PIECE - data.draw(st.integers(0, len(text)))) + text, encoding="utf-8")
-
     assert read(place) == {key: inner if isinstance(inner, list) else None for key, inner in value.items()}
 
 
 def test_a_number_that_a_piece_cuts_is_read_whole(tmp_path: Path) -> None:
     text = '{"a": [-12.5e+3, 70]}'
-
     for cut in range(len(text)):
         (tmp_path / "a.json").write_text(" " * (PIECE - cut) + text)
         assert read(tmp_path / "a.json") == {"a": [-12500.0, 70]}
@@ -221,7 +209,6 @@ def test_a_text_that_is_cut_anywhere_is_refused(
     text = json.dumps(value)
     place = tmp_path_factory.mktemp("json") / "a.json"
     place.write_text(text[: data.draw(st.integers(0, len(text) - 1))])
-
     with pytest.raises(ValueError, match="no JSON"):
         read(place)
 
@@ -233,7 +220,6 @@ ENDLESS = f'{{"a": ["{"x" * 2 * LONGEST}"]}}'  # an element that must not fill t
 @pytest.mark.parametrize("text", [*NEARLY, ENDLESS], ids=range(9))
 def test_what_nearly_is_json_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
-
     with raises(ValueError):
         read(tmp_path / "a.json")
 

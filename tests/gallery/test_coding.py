@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.gallery import disk
 from eyespot.gallery.formats import npy
 from eyespot.gallery.formats.registered import InPlace, take_in
 from eyespot.indexes.exact import Exact
-from eyespot.kernels.codes import has_codes
+from eyespot.kernels.codes import Codes, has_codes, write_codes
 from eyespot.search.adapted import seen_by
 from eyespot.types import AdaptedQuery
 from tests.worlds import draw, index_gallery
@@ -100,59 +102,12 @@ def test_answers_with_codes_are_those_of_the_stored_half_vectors(tmp_path: Path,
 
 
 ROWS, WIDTH = 1 << 18, 512  # 256 MiB in float16
-SEARCH = """
-import math, resource, sys
-from pathlib import Path
-import numpy as np
-from eyespot.adapters.quari.scoring import AdaptedIndex
-from eyespot.indexes.exact import Exact
-from eyespot.kernels import compiled
-from eyespot.kernels.codes import Codes, write_codes
-from eyespot.types import AdaptedQuery
-
-folder = Path(sys.argv[1])
-vectors, queries = np.load(folder / "v.npy", mmap_mode="r"), np.load(folder / "queries.npy")
-dim = vectors.shape[1]
-
-def factor(seed):
-    columns = np.random.default_rng(seed).standard_normal((dim, 16))
-    return (columns / np.linalg.norm(columns)).astype(np.float32)
-
-view = AdaptedQuery(queries[0] / np.linalg.norm(queries[0]), factor(1), factor(2), 1.0)
-
-def search(how, block, prefix):
-    if how == "plain":
-        return Exact([block], patience=math.inf).search(queries, 5).rows
-    write_codes(block, prefix)
-    codes = [Codes.load(prefix)]
-    if how == "coded":
-        return Exact([block], codes, small=0).search(queries, 5).rows
-    index = AdaptedIndex([block], codes, small=0)
-    index.window = 1 << 16
-    return index.search([view], 5).rows
-
-if compiled():
-    import eyespot.kernels.halves
-HOWS = ("plain", "coded", "adapted")
-for how in HOWS:
-    search(how, vectors[:20000], folder / "warm")  # loads libraries and starts threads
-status = Path("/proc/self/status").read_text().splitlines()
-now = next(1024 * int(line.split()[1]) for line in status if line.startswith("VmData"))
-limit = now + vectors.nbytes // 4
-resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-try:
-    np.ones(vectors.nbytes // 2, np.uint8)
-except MemoryError:
-    print("limited")
-for how in HOWS:
-    print(search(how, vectors, folder / "v").tolist())
-"""
 
 
-def factor(seed: int) -> np.ndarray:
-    columns = np.random.default_rng(seed).standard_normal((WIDTH, 16))
-    factor: np.ndarray = (columns / np.linalg.norm(columns)).astype(np.float32)
-    return factor
+def adapted(query: np.ndarray) -> AdaptedQuery:
+    columns = [np.random.default_rng(seed).standard_normal((WIDTH, 16)) for seed in (1, 2)]
+    left, right = ((one / np.linalg.norm(one)).astype(np.float32) for one in columns)
+    return AdaptedQuery(query / np.linalg.norm(query), left, right, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -163,23 +118,48 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     some /= np.linalg.norm(some, axis=1, keepdims=True)
     vectors = np.concatenate([np.roll(some, at, axis=1).astype(np.float16) for at in range(16)])
     queries = some[:3] + 0.02 * rng.standard_normal((3, WIDTH), dtype=np.float32)
-    view = AdaptedQuery(queries[0] / np.linalg.norm(queries[0]), factor(1), factor(2), 1.0)
+    view = adapted(queries[0])
     pieces = [vectors[at : at + 8192].astype(np.float32) for at in range(0, ROWS, 8192)]
     plain = [one @ queries.T for one in pieces]
-    adapted = [seen_by(view, one) @ view.query[:, None] for one in pieces]
-    best = [np.argsort(-np.concatenate(one), axis=0, kind="stable")[:5].T.tolist() for one in (plain, plain, adapted)]
+    seen = [seen_by(view, one) @ view.query[:, None] for one in pieces]
+    best = [np.argsort(-np.concatenate(one), axis=0, kind="stable")[:5].T.tolist() for one in (plain, plain, seen)]
     np.save(folder / "v.npy", vectors)
     np.save(folder / "queries.npy", queries)
-    (folder / "best.txt").write_text("\n".join(["limited", *map(str, best)]))
+    (folder / "best.txt").write_text("\n".join(map(str, best)))
     return folder
+
+
+def search(how: str, block: np.ndarray, queries: np.ndarray, prefix: Path) -> list[list[int]]:
+    if how != "plain":
+        write_codes(block, prefix)
+    if how == "adapted":
+        index = AdaptedIndex([block], [Codes.load(prefix)], small=0)
+        index.window = 1 << 16
+        return index.search([adapted(queries[0])], 5).rows.tolist()
+    exact = Exact([block], patience=math.inf) if how == "plain" else Exact([block], [Codes.load(prefix)], small=0)
+    return exact.search(queries, 5).rows.tolist()
+
+
+def search_in_a_quarter(folder: Path) -> None:
+    """Search, and code, with a quarter of the memory that the vectors take, after libraries and threads have theirs."""
+    vectors, queries = np.load(folder / "v.npy", mmap_mode="r"), np.load(folder / "queries.npy")
+    for how in ("plain", "coded", "adapted"):
+        search(how, vectors[:20000], queries, folder / "warm")
+    status = Path("/proc/self/status").read_text().splitlines()
+    now = next(1024 * int(line.split()[1]) for line in status if line.startswith("VmData"))
+    resource.setrlimit(resource.RLIMIT_DATA, (now + vectors.nbytes // 4,) * 2)
+    with pytest.raises(MemoryError):
+        np.ones(vectors.nbytes // 2, np.uint8)
+    for how in ("plain", "coded", "adapted"):
+        print(search(how, vectors, queries, folder / "v"))
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the limit counts what Linux counts")
-@pytest.mark.parametrize("numba", ["", "import sys; sys.modules['numba'] = None"], ids=["compiled", "numpy"])
+@pytest.mark.parametrize("numba", ["", "import sys; sys.modules['numba'] = None; "], ids=["compiled", "numpy"])
 def test_a_gallery_of_four_times_the_memory_is_searched(large: Path, numba: str) -> None:
-    """Coding too. The limit counts anonymous memory: pages of mapped files come and go as there is room."""
-    script = f"{numba}\n{SEARCH}"
-    done = subprocess.run([sys.executable, "-c", script, str(large)], capture_output=True, text=True)
+    """The limit counts anonymous memory: pages of mapped files come and go as there is room."""
+    script = f"{numba}from tests.gallery.test_coding import Path, search_in_a_quarter as go; go(Path({str(large)!r}))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == (large / "best.txt").read_text().splitlines()

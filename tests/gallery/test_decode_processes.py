@@ -81,7 +81,6 @@ def test_what_one_process_has_no_memory_for_is_read_with_all_of_it(
 ) -> None:
     """The large photo takes 192 MB in full; a process has 150 MB."""
     monkeypatch.setenv("EYESPOT_DECODE_MEMORY", "300M")  # half is for processes, and one usual photo takes all of it
-
     assert run(tmp_path / "gallery", photos, clip, apart=True).pictures == 9
 
 
@@ -126,7 +125,6 @@ def test_a_process_that_is_killed_ends_the_run_with_a_sentence_and_the_next_goes
             process.process.wait()
         with pytest.raises(EyespotError, match="was killed"):
             index_gallery(tmp_path / "gallery", photos, encoders=[clip], hands=lambda _: reader)
-
     assert run(tmp_path / "gallery", photos, clip, apart=True).pictures == 9
 
 

@@ -80,7 +80,6 @@ def local_files(gallery: Path) -> dict[str, bytes]:
 
 def test_what_stands_in_the_gallery_is_what_the_extractor_gave(gallery: Path) -> None:
     describe(gallery, Corners(), Describing(count=3))
-
     facts, found = facts_of(gallery), described(gallery)
     for fact, features in zip(facts, found.features([fact["id"] for fact in facts]), strict=True):
         wanted = Corners().describe(Image.open(fact["path"]).convert("RGB"), 3)
@@ -93,9 +92,7 @@ def test_a_new_picture_alone_is_described(gallery: Path, photos: Path) -> None:
     describe(gallery, Corners())
     draw(photos / "new.jpg", 50)
     index_gallery(gallery, photos)
-
     summary = describe(gallery, extractor := Corners())
-
     assert (extractor.seen, summary.described, summary.pictures, summary.failures) == (1, 1, 10, [])
 
 

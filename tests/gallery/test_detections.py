@@ -76,7 +76,6 @@ def test_megadetectors_boxes_are_facts_of_known_photos(tmp_path: Path, photos: P
 
 def test_speciesnets_answer_is_a_species_with_its_taxonomy(tmp_path: Path, photos: Path) -> None:
     _, facts = taken_in(tmp_path, photos, SPECIESNET)
-
     fox, blank = facts["photo1.jpg"], facts["photo2.jpg"]
     assert (fox["species"], fox["common_name"], fox["species_confidence"]) == ("Vulpes vulpes", "red fox", 0.88)
     assert fox["taxonomy"] == "mammalia;carnivora;canidae;vulpes;vulpes"
@@ -116,7 +115,6 @@ def test_speciesnet_5_has_a_class_for_each_box(tmp_path: Path) -> None:
 def test_classes_that_megadetectors_file_describes_have_their_taxonomy(tmp_path: Path) -> None:
     payload = MEGADETECTOR | {"classification_category_descriptions": {"4": "a;mammalia;;;vulpes;vulpes;red fox"}}
     fox = next(iter(found(tmp_path, payload))).facts
-
     named = [fox[name] for name in ("species", "common_name", "taxonomy")]
     assert named == ["Vulpes vulpes", "red fox", "mammalia;vulpes;vulpes"]
 
@@ -125,7 +123,6 @@ def test_nothing_is_written_where_no_photo_is_known_or_the_file_is_cut_short(tmp
     index_gallery(tmp_path / "gallery", photos)
     done = take_in(tmp_path / "gallery", [PhotoFacts("elsewhere.jpg", {}, None)], "found", tmp_path)
     assert done.path is None
-
     (tmp_path / "found.json").write_text(json.dumps(MEGADETECTOR)[:300])
     with raises(UsageError):
         take_in(tmp_path / "gallery", detections.read(tmp_path / "found.json"), "found", photos)
@@ -151,7 +148,6 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, payload: Any) -> None
 )
 def test_an_image_of_another_shape_is_refused_and_the_others_are_read(tmp_path: Path, image: Any) -> None:
     bad, good = found(tmp_path, {"images": [image, MEGADETECTOR["images"][0]]})
-
     check_wording(str(bad.failure))
     assert bad.failure and good.failure is None and good.facts["detections"] == 2
 

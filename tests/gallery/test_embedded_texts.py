@@ -48,7 +48,6 @@ def test_xmp_gives_title_description_and_keywords() -> None:
 def test_exif_gives_a_description_in_utf8_and_the_texts_of_windows() -> None:
     as_pillow_reads = "Café am See".encode().decode("latin-1")
     windows = exif(t40091="Title\0".encode("utf-16-le"), t40094="a;b\0".encode("utf-16-le"))
-
     assert EmbeddedTexts.of(Image.new("RGB", (8, 8)), {270: as_pillow_reads}, {}).description == "Café am See"
     assert texts(jpeg(exif=exif(t270="At the lake")))[1] == "At the lake"
     assert texts(jpeg(exif=windows)) == ("Title", None, "a; b")
@@ -61,7 +60,6 @@ def test_iptc_gives_its_texts() -> None:
     segment = b"Photoshop 3.0\0" + block
     plain = jpeg()
     data = plain[:2] + b"\xff\xed" + (len(segment) + 2).to_bytes(2, "big") + segment + plain[2:]
-
     assert texts(data) == ("A heron", "Cañón", "bird; lake")
 
 
@@ -83,7 +81,6 @@ def test_what_cameras_write_everywhere_is_no_description(description: str) -> No
 def test_damaged_and_hostile_xmp_costs_its_texts_alone(packet: bytes) -> None:
     image = Image.new("RGB", (8, 8))
     image.info["xmp"] = packet
-
     assert EmbeddedTexts.of(image, {}, {}) == EmbeddedTexts()
     assert Exif.of(image).facts((8, 8), "JPEG").width == 8
 

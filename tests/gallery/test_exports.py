@@ -29,22 +29,12 @@ from tests.curate.outside import loaded
 from tests.examples import examples
 from tests.lazy_import import lazy_import, requires
 from tests.wording import raises
-from tests.worlds import index_gallery
+from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.galleries import facts_of, opened
 
 lancedb = lazy_import("lancedb")
 FORMATS = rooms.names("gallery.exports")
 GPS, ARTIST, ORIENTATION, LATITUDE = 0x8825, 0x013B, 0x0112, 2
-
-
-@pytest.fixture
-def licensed(photos: Path) -> Path:
-    """Nine photos: eight with a licence and an author, one with an author alone."""
-    rows = [["file_name", "title", "license", "author", "kind"]]
-    for at, path in enumerate(sorted(photos.rglob("*.jpg"))):
-        name = path.relative_to(photos).as_posix()
-        rows.append([name, f"Nr {at}", "CC BY 4.0" if at else "", f"Ann {at}", "bird" if at % 2 else "a/b: c"])
-    return labelled(photos, rows)
 
 
 def labelled(photos: Path, rows: list[list[str]]) -> Path:
@@ -53,10 +43,16 @@ def labelled(photos: Path, rows: list[list[str]]) -> Path:
     return photos
 
 
-@pytest.fixture
-def view(licensed: Path, tmp_path: Path) -> View:
-    index_gallery(tmp_path / "gallery", licensed)
-    return opened(tmp_path / "gallery")
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> View:
+    """Nine photos: eight with a licence and an author, one with an author alone."""
+    folder = tmp_path_factory.mktemp("licensed")
+    rows = [["file_name", "title", "license", "author", "kind"]]
+    for at in range(9):
+        kind = "bird" if at % 2 else "a/b: c"
+        rows.append([f"{at}.jpg", f"Nr {at}", "CC BY 4.0" if at else "", f"Ann {at}", kind])
+    index_gallery(folder / "gallery", labelled(draw_photos(folder / "photos", 9), rows))
+    return opened(folder / "gallery")
 
 
 def written(name: str, view: View, out: Path, **options: Any) -> ExportReport:
@@ -80,7 +76,6 @@ def test_datasets_reads_pictures_and_every_fact(view: View, tmp_path: Path, name
 
 def test_h5py_reads_vectors_ids_and_facts(view: View, tmp_path: Path) -> None:
     written("hdf5", view, tmp_path / "out", float16=True)
-
     with h5py.File(tmp_path / "out" / "vectors.hdf5") as file:
         ids, titles = file["index"].asstr()[:].tolist(), file["facts/title"].asstr()[:].tolist()
         assert [(fact["id"], fact["title"]) for fact in facts_of(view.gallery.path)] == list(
@@ -92,7 +87,6 @@ def test_h5py_reads_vectors_ids_and_facts(view: View, tmp_path: Path) -> None:
 @requires("lancedb")
 def test_lancedb_finds_a_picture_by_its_own_vector_with_its_facts(view: View, tmp_path: Path) -> None:
     written("lance", view, tmp_path / "out")
-
     table = lancedb.connect(str(tmp_path / "out")).open_table("pictures")
     fact = facts_of(view.gallery.path)[4]
     (nearest,) = table.search(view.vectors([4])[0]).limit(1).to_list()
@@ -104,7 +98,8 @@ def test_shards_are_indexed_again_with_their_facts(view: View, tmp_path: Path) -
     written("webdataset", view, tmp_path / "out", shard_rows=4)
 
     index_gallery(tmp_path / "again", tmp_path / "out")
-    again, before = (sorted(fact["title"] for fact in facts_of(tmp_path / name)) for name in ("again", "gallery"))
+    galleries = (tmp_path / "again", view.gallery.path)
+    again, before = (sorted(fact["title"] for fact in facts_of(gallery)) for gallery in galleries)
     assert again == before
     members = []
     for path in sorted((tmp_path / "out").glob("*.tar")):
@@ -158,28 +153,25 @@ def test_what_an_export_lacks_is_named_before_anything_is_written(
 
 def test_splits_are_those_of_a_column(view: View, tmp_path: Path) -> None:
     written("imagefolder", view, tmp_path / "out", split="KIND")
-
     splits = {path.parent.name: pq.read_table(path) for path in (tmp_path / "out").rglob("metadata.parquet")}
     assert {name: len(table) for name, table in splits.items()} == {"bird": 4, "a_b_c": 5}
     assert "{split: bird, path: bird/**}" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_pictures_that_are_gone_or_damaged_are_named_and_the_rest_is_written(
-    view: View, licensed: Path, tmp_path: Path
-) -> None:
-    (licensed / "photo1.jpg").unlink()
-    (licensed / "photo2.jpg").write_bytes(b"\xff\xd8\xff\xe0 no picture")
-    report = written("imagefolder", view, tmp_path / "out")
-
+def test_pictures_that_are_gone_or_damaged_are_named_and_the_rest_is_written(photos: Path, tmp_path: Path) -> None:
+    index_gallery(tmp_path / "gallery", photos)
+    (photos / "photo1.jpg").unlink()
+    (photos / "photo2.jpg").write_bytes(b"\xff\xd8\xff\xe0 no picture")
+    report = written("imagefolder", opened(tmp_path / "gallery"), tmp_path / "out")
     assert report.rows == 7 == len(list((tmp_path / "out").rglob("*.jpg")))
     assert {Path(one.path).name for one in report.failed} == {"photo1.jpg", "photo2.jpg"}
 
 
-def test_nothing_is_left_where_no_picture_can_be_read(view: View, licensed: Path, tmp_path: Path) -> None:
-    for path in licensed.rglob("*.jpg"):
-        path.unlink()
+def test_nothing_is_left_where_no_picture_can_be_read(view: View, tmp_path: Path) -> None:
+    index_gallery(tmp_path / "gallery", draw(tmp_path / "photos" / "a.jpg", 1).parent)
+    (tmp_path / "photos" / "a.jpg").unlink()
     with raises(NothingFound):
-        written("webdataset", view, tmp_path / "out")
+        written("webdataset", opened(tmp_path / "gallery"), tmp_path / "out")
     (tmp_path / "empty").mkdir()
     index_gallery(tmp_path / "other", tmp_path / "empty")
     with raises(NothingFound):
@@ -207,7 +199,6 @@ def test_names_stay_in_their_folder_and_are_distinct(tmp_path_factory: pytest.Te
     folder = tmp_path_factory.mktemp("names")
     for name in taken:
         (folder / name).touch()
-
     assert len({name.casefold() for name in taken}) == len(taken) == len(list(folder.iterdir()))
     assert not any(name.startswith((".", "-")) for name in taken)
 
@@ -259,7 +250,6 @@ def test_with_all_columns_a_picture_is_copied_byte_for_byte_and_what_few_program
     Image.new("RGB", (8, 6)).save(tmp_path / "a.tif")
     whole = picture_of([str(tmp_path / "gone.jpg"), str(tmp_path / "a.jpg")], bare=False)
     got = picture_of([str(tmp_path / "a.tif")], bare=True)
-
     assert not isinstance(whole, str) and whole.data == data and not isinstance(got, str)
     assert (got.converted, got.name, got.suffix, got.size, got.data[:3]) == (True, "a", ".jpg", (8, 6), b"\xff\xd8\xff")
 
@@ -281,7 +271,6 @@ def test_a_bare_png_or_webp_loses_only_its_metadata(tmp_path: Path, format: str)
 
 def test_all_columns_tell_places_and_owners(view: View, tmp_path: Path) -> None:
     report = written("parquet", view, tmp_path / "out", all_columns=True)
-
     table = pq.read_table(next((tmp_path / "out" / "data").iterdir()))
     assert report.left_out == [] and "latitude" in table.column_names and None not in table["author"].to_pylist()
 

@@ -70,6 +70,7 @@ def test_facts_come_alone_and_vectors_with_the_view(gallery: Path, tmp_path: Pat
     publish(gallery, url_of(tmp_path))
     copy = fetch(url_of(tmp_path), part=FACTS)
     assert spaces_in(copy) == set() and len(list(copy.glob("shards/*/items.parquet"))) == 2
+    assert (copy / ".origin.json").stat().st_mode & 0o777 == 0o600  # the address is for the owner alone
 
     first = eyespot.open(url_of(tmp_path)).search("stripes", k=9)
     assert spaces_in(copy) == {"starter"}
@@ -78,12 +79,6 @@ def test_facts_come_alone_and_vectors_with_the_view(gallery: Path, tmp_path: Pat
     assert spaces_in(copy) == {"starter", CROPS} and contents(copy) == contents(gallery)
     for found, encoder in ((first, None), (second, CROPS)):
         assert found["q"] == eyespot.open(gallery, encoder).search("stripes", k=9)["q"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
-def test_the_address_of_a_copy_is_for_its_owner_alone(gallery: Path, tmp_path: Path) -> None:
-    publish(gallery, url_of(tmp_path))
-    assert (fetch(url_of(tmp_path)) / ".origin.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_copy_whose_folder_is_opened_brings_what_it_lacks_of_its_own_state(gallery: Path, tmp_path: Path) -> None:
@@ -120,9 +115,7 @@ def test_a_copy_of_an_older_eyespot_keeps_what_it_has(gallery: Path, tmp_path: P
     copy = fetch(url_of(tmp_path))
     (copy / ".origin.json").unlink()
     assert len(eyespot.open(copy, CROPS).search("stripes", k=9)["q"]) == 6
-
     fetch(url_of(tmp_path), part=FACTS)
-
     assert contents(copy) == contents(gallery)
 
 
@@ -193,7 +186,6 @@ def test_a_large_file_comes_in_ranges_and_progress_is_in_bytes(large: Path, tmp_
     publish(large, url_of(tmp_path))
     told: list[tuple[int, int]] = []
     copy = fetch(url_of(tmp_path), tmp_path / "copy", lambda _what, done, total: told.append((done, total)))
-
     assert contents(copy) == contents(large)
     total = sum(map(len, contents(large).values()))
     assert told == sorted(told) and told[-1] == (total, total)
@@ -234,8 +226,8 @@ def test_a_large_file_goes_on_where_a_killed_run_left_it(large: Path, tmp_path: 
 
     fetch(url_of(tmp_path), copy, lambda _what, done, _total: told.append(done))
 
-    assert contents(copy) == contents(large) and not part.exists() and told == sorted(told)
-    assert damaged or place.stat().st_ino == inode
+    assert contents(copy) == contents(large) and not part.exists()
+    assert damaged or (place.stat().st_ino == inode and told == sorted(told))
 
 
 def test_stopped_between_facts_and_vectors_a_copy_ends_in_what_is_published(gallery: Path, tmp_path: Path) -> None:
@@ -267,18 +259,13 @@ def test_stopped_between_facts_and_vectors_a_copy_ends_in_what_is_published(gall
 def test_the_number_of_transfers_is_a_setting(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
 ) -> None:
+    for wrong in ("0", "65", "many", "-1", "2.5"):
+        monkeypatch.setenv("EYESPOT_TRANSFERS", wrong)
+        with raises(UsageError):
+            publish(large, url_of(tmp_path))
     monkeypatch.setenv("EYESPOT_TRANSFERS", number)
     publish(large, url_of(tmp_path))
     assert contents(fetch(url_of(tmp_path))) == contents(large)
-
-
-@pytest.mark.parametrize("number", ["0", "65", "many", "-1", "2.5"])
-def test_another_number_of_transfers_is_refused(
-    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
-) -> None:
-    monkeypatch.setenv("EYESPOT_TRANSFERS", number)
-    with raises(UsageError):
-        publish(gallery, url_of(tmp_path))
 
 
 @pytest.mark.long

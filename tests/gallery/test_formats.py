@@ -165,7 +165,6 @@ def test_indexing_afterwards_neither_forgets_nor_overwrites_nor_rescans(
 def test_what_was_imported_is_not_taken_out(gallery: Path, folder: Path) -> None:
     take(gallery, folder)
     (root,) = Gallery(gallery).header.roots.values()
-
     with raises(UsageError):
         index_gallery(gallery, remove=[root.path])
     assert len(ids(gallery)) == 9
@@ -176,7 +175,6 @@ def test_an_import_into_a_gallery_of_photos_leaves_its_default_and_its_photos(
 ) -> None:
     index_gallery(gallery, photos)
     take(gallery, folder)
-
     header = Gallery(gallery).header
     assert (header.spaces[header.default].encoder, header.rows, opened(gallery).pending) == ("starter", 18, 9)
     assert opened(gallery, NAME).facts([0])[0]["caption"] == "a heron"
@@ -188,7 +186,6 @@ def test_killed_at_any_moment_and_run_again_it_ends_in_the_same_gallery(folder: 
     killed = [killed_at(change, *line, tmp_path / "killed") for change in (2, 5, 7, 4)]
     for gallery in ("killed", "calm"):
         assert run_eyespot(*line, tmp_path / gallery).returncode == 0
-
     assert all(killed)
     assert lasting(tmp_path / "killed") == lasting(tmp_path / "calm")
     assert len(ids(tmp_path / "calm")) == 9
@@ -199,7 +196,6 @@ def test_a_repeated_key_keeps_its_rows_under_ids_of_their_own(gallery: Path, tmp
     add_part(tmp_path / "b", "0", unit(2, 4), {"key": ["y", "z"]})
     take(gallery, tmp_path / "a")
     take(gallery, tmp_path / "b")
-
     assert ids(gallery) == ["x", "y", "x#0/2", "y#1/0", "z"]
 
 
@@ -250,7 +246,6 @@ class Trap:
 def test_a_pickle_in_an_array_is_refused_and_not_run(gallery: Path, folder: Path, tmp_path: Path) -> None:
     trap = np.array([Trap(tmp_path / "sprung")] * 5, dtype=object)
     np.save(folder / "img_emb" / "img_emb_02.npy", trap, allow_pickle=True)
-
     with raises(EyespotError):
         take(gallery, folder)
     assert not (tmp_path / "sprung").exists()
@@ -282,7 +277,6 @@ def npy_bytes(array: np.ndarray) -> bytes:
 )
 def test_an_array_that_cannot_be_searched_is_refused_by_name(gallery: Path, folder: Path, content: bytes) -> None:
     (folder / "img_emb" / "img_emb_02.npy").write_bytes(content)
-
     with raises(EyespotError):
         take(gallery, folder)
     assert not (gallery / "gallery.toml").exists()
@@ -293,7 +287,6 @@ def test_a_damaged_table_and_a_lacking_part_are_named(gallery: Path, folder: Pat
     (folder / "metadata" / "metadata_10.parquet").write_bytes(b"PAR1 not really PAR1")
     if damage == "no table":
         (folder / "metadata" / "metadata_10.parquet").unlink()
-
     with raises(EyespotError):
         take(gallery, folder)
 
@@ -332,7 +325,6 @@ def test_copied_vectors_are_normalised_in_the_precision_of_the_source(gallery: P
     add_part(tmp_path / "a", "0", np.asfortranarray(unit(5, 1, "float64") * 1e6), keys(5))
     take(gallery, tmp_path / "a", Copied())
     (tmp_path / "a" / "img_emb" / "img_emb_0.npy").unlink()
-
     (block,) = opened(gallery).blocks
     assert block.dtype == np.float32
     np.testing.assert_allclose(block, unit(5, 1, "float64"), atol=1e-6)
@@ -344,7 +336,6 @@ def test_rows_without_a_vector_are_kept_and_never_found(gallery: Path, tmp_path:
     vectors[1], vectors[3, 0], vectors[4, 2] = 0, np.nan, np.inf
     add_part(tmp_path / "a", "0", vectors, keys(6))
     done = take(gallery, tmp_path / "a", way)
-
     assert opened(gallery).live.tolist() == [True, False, True, False, False, True]
     assert len(ids(gallery)) == 6
     assert len(done.notes) == 1 and done.notes[0].startswith("3 ")
@@ -371,7 +362,6 @@ def test_paths_with_signs_of_every_plane_survive_the_toml(tmp_path: Path) -> Non
     folder = tmp_path / "fotos 🦆 \x7f \\ \" '"
     add_part(folder, "0", unit(2), keys(2))
     take(tmp_path / "g", folder)
-
     assert opened(tmp_path / "g").facts([1])[0]["path"] == str(folder / "pictures" / "1.jpg")
     assert len(opened(tmp_path / "g").blocks[0]) == 2
 

@@ -77,7 +77,6 @@ GROUPED = [["a-small.jpg", "a-turned.jpg", "a.jpg"], ["b-cropped.jpg", "b.jpg"],
 
 def test_copies_and_bursts_are_grouped_and_what_says_other_times_is_not(photos: Path, tmp_path: Path) -> None:
     index_gallery(tmp_path / "gallery", photos, shard_rows=4)
-
     assert grouped(tmp_path / "gallery") == GROUPED
     view = opened(tmp_path / "gallery")
     assert Groups(view).lost(view.live) == 5
@@ -176,7 +175,6 @@ def test_likely_pairs_are_close_and_begin_where_they_are_asked_to(bits: int, see
     hashes ^= np.bitwise_or.reduce(np.uint64(1) << rng.integers(0, 63, (40, 6), np.uint64), axis=1)[:, None]
     pairs = np.concatenate([np.empty((0, 2), np.int64), *likely_pairs(np.repeat(hashes, 8, axis=1), bits, since)])
     apart = np.bitwise_count(hashes[pairs[:, 0], 0] ^ hashes[pairs[:, 1], 0])
-
     assert (apart <= bits).all() and (pairs[:, 0] < pairs[:, 1]).all() and (pairs[:, 1] >= since).all()
 
 

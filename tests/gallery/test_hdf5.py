@@ -50,7 +50,6 @@ def test_vectors_in_one_piece_stay_where_they_are_and_what_changes_there_is_told
     take(tmp_path / "g", place)
     view = opened(tmp_path / "g")
     assert Path(view.blocks[0].filename) == place and np.array_equal(view.blocks[0], unit(30))  # type: ignore[attr-defined]
-
     write(place, unit(5), named(5))
     with raises(EyespotError):
         _ = opened(tmp_path / "g").blocks

@@ -18,27 +18,27 @@ from eyespot.types import NothingFound, Qrels, UsageError
 from tests.curate.outside import loaded
 from tests.lazy_import import requires
 from tests.wording import raises
-from tests.worlds import index_gallery
+from tests.worlds import draw_photos, index_gallery
 from tests.worlds.galleries import opened
 
 NAMES = ("file_name", "title", "license", "author", "taken", "latitude", "longitude", "species", "boxes")
 PROFILE = Path(__file__).parent / "camtrap-dp-1.0.2"
 
 
-@pytest.fixture
-def view(photos: Path, tmp_path: Path) -> View:
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> View:
     """Nine photos; the first five have a time and a position, the first two a species, the fifth a box."""
+    folder = tmp_path_factory.mktemp("judged")
     boxes = json.dumps([["animal", 0.75, 0.5, 0.5, 0.25, 0.25], ["vehicle", 0.5, 0, 0, 1.5, 1]])
-    with (photos / "metadata.csv").open("w", newline="") as file:
+    with (draw_photos(folder / "photos", 9) / "metadata.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(NAMES)
-        for at, path in enumerate(sorted(photos.rglob("*.jpg"))):
+        for at in range(9):
             where = (f"2024-05-0{at + 1} 10:00:00", 47 + at // 3, 8.5) if at < 5 else ("", "", "")
             seen = ("Vulpes vulpes" if at < 2 else "", boxes if at == 4 else "")
-            labels = (path.relative_to(photos).as_posix(), f"Nr {at}", "CC BY 4.0", f"Ann {at}")
-            writer.writerow((*labels, *where, *seen))
-    index_gallery(tmp_path / "gallery", photos)
-    return opened(tmp_path / "gallery")
+            writer.writerow((f"{at}.jpg", f"Nr {at}", "CC BY 4.0", f"Ann {at}", *where, *seen))
+    index_gallery(folder / "gallery", folder / "photos")
+    return opened(folder / "gallery")
 
 
 def written(name: str, view: View, out: Path, **options: Any) -> ExportReport:
@@ -55,7 +55,6 @@ def judged(view: View) -> JudgedQueries:
 
 def test_a_beir_folder_has_the_corpus_texts_and_judgements(view: View, judged: JudgedQueries, tmp_path: Path) -> None:
     report = written("beir", view, tmp_path / "out", judged=judged)
-
     read = beir.read(tmp_path / "out")
     assert {query: facts["text"] for query, facts in read.queries.items()} == {"fox": "a red fox", "q2": "q2"}
     assert [sorted(read.qrels[query].values()) for query in ("fox", "q2")] == [[0, 2], [0, 1]]
@@ -68,7 +67,6 @@ def test_a_beir_folder_has_the_corpus_texts_and_judgements(view: View, judged: J
 @requires("mteb")
 def test_mtebs_loader_reads_pictures_queries_and_judgements(view: View, judged: JudgedQueries, tmp_path: Path) -> None:
     written("mteb", view, tmp_path / "out", judged=judged)
-
     found = loaded("mteb", tmp_path / "out")
     assert set(found["corpus"]["ids"]) == {fact["id"] for fact in view.facts(range(9))}
     assert found["corpus"]["first"]["image"] == [120, 90] and found["queries"]["ids"] == ["fox", "q2"]

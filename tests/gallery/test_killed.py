@@ -50,7 +50,6 @@ def test_a_killed_run_started_again_ends_in_the_same_gallery(tmp_path: Path, cal
     again = line(tmp_path / "gallery", calm / "photos")
     killed = [killed_at(change, *again) for change in changes]
     assert run_eyespot(*again).returncode == 3
-
     assert killed[0] and sum(killed) >= 3
     assert contents(tmp_path / "gallery") == contents(calm / "gallery")
     assert len(contents(calm / "gallery")) > 1 and sum(len(facts) for facts, _ in contents(calm / "gallery")) == 80
@@ -64,7 +63,6 @@ def test_no_room_on_the_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, c
     again = line(tmp_path / "gallery", calm / "photos")
     full = run_process(*again, before=["bash", "-c", f'ulimit -f {kibibytes}; exec "$@"', "-"])
     assert run_eyespot(*again).returncode == 3
-
     (sentence,) = full.stderr.splitlines()
     assert full.returncode == 1 and "make room" in sentence
     assert contents(tmp_path / "gallery") == contents(calm / "gallery")
