@@ -21,6 +21,7 @@ from eyespot.gallery.formats import npy
 from eyespot.gallery.formats.registered import Copied, take_in
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.integrity import faults
+from eyespot.gallery.reading import reading
 from eyespot.gallery.view import Gallery
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.index_choice import Measured, building, open_index, rebuild_index, store_index, stored_of
@@ -29,9 +30,10 @@ from eyespot.types import Encoder, Exchange, EyespotError, Judgement, Query, Ter
 from tests.command import run_eyespot
 from tests.lazy_import import requires
 from tests.wording import raises
-from tests.worlds import STARTER, index_gallery, make_gallery
+from tests.worlds import STARTER, draw_photos, index_gallery
 from tests.worlds.galleries import contents, flip, opened
 
+WAY_OUT = r": eyespot index --repair -g \S+$"
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
@@ -83,11 +85,14 @@ def test_that_command_heals_a_bucket_too(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six photos and twenty judgements."""
-    made = make_gallery(tmp_path_factory.mktemp("sound"), 6)
-    with Judgements(made / "ledger.sqlite") as judgements:
+    """Twenty photos in three shards, a file that is none, and twenty judgements."""
+    folder = tmp_path_factory.mktemp("sound")
+    draw_photos(folder / "photos", 20)
+    (folder / "photos" / "none.jpg").write_bytes(b"none")
+    index_gallery(folder / "gallery", folder / "photos", shard_rows=8)
+    with Judgements(folder / "gallery" / "ledger.sqlite") as judgements:
         record(judgements, range(20))
-    return made
+    return folder / "gallery"
 
 
 @pytest.fixture
@@ -113,13 +118,14 @@ def repaired(gallery: Path, *encoders: Encoder) -> Summary:
     return summary
 
 
-def overwrite_first_page(gallery: Path, table: str) -> None:
-    place = gallery / "ledger.sqlite"
-    with closing(sqlite3.connect(place)) as sql:
-        (page,) = sql.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-    with place.open("r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(b"\xff" * 4096)
+def overwrite_first_page(gallery: Path, *tables: str, name: str = "ledger.sqlite") -> None:
+    with closing(sqlite3.connect(gallery / name)) as sql:
+        (size,) = sql.execute("PRAGMA page_size").fetchone()
+        pages = dict(sql.execute("SELECT name, rootpage FROM sqlite_master"))
+    with (gallery / name).open("r+b") as file:
+        for table in tables:
+            file.seek((pages[table] - 1) * size)
+            file.write(b"\xff" * size)
 
 
 def killed_after(gallery: Path, images: range, log: bool = True) -> None:
@@ -220,6 +226,91 @@ def test_a_damaged_log_is_noticed(gallery: Path) -> None:
     assert fault.file == "ledger.sqlite" and "log" in fault.reason
     assert judged(gallery)[:20] == [f"{image:03d}" for image in range(20)]
     assert faults(gallery, no_progress) == []
+
+
+@pytest.mark.parametrize("table", ["plan", "imported", "pictures", "spans", "paths", "roots", "stale", "labels"])
+def test_repairing_with_a_damaged_table_names_a_way_out_that_works(gallery: Path, table: str) -> None:
+    before = contents(gallery, "*.npy")
+    verdicts = (gallery / "ledger.sqlite").read_bytes()
+    overwrite_first_page(gallery, table, name="index.sqlite")
+
+    with pytest.raises(DamagedLedger, match=f"index.sqlite .*{WAY_OUT}"):
+        index_gallery(gallery)
+    summary = index_gallery(gallery, repair=True)
+
+    assert len(judged(gallery)) == 20 and not [note for note in summary.notes if "lost" in note]
+    assert (gallery / "ledger.sqlite").read_bytes() == verdicts and not [*gallery.glob("*.damaged*")]
+    assert (summary.pictures, summary.embedded, len(summary.failures)) == (20, 0, 1)
+    assert opened(gallery).live.sum() == 20 and contents(gallery, "*.npy") == before
+
+
+@pytest.mark.parametrize("reader", ["failures", "judgements", "import"])
+def test_what_else_reads_it_says_the_same(gallery: Path, tmp_path: Path, reader: str) -> None:
+    np.save(tmp_path / "vectors.npy", np.eye(4, dtype=np.float32))
+    overwrite_first_page(gallery, "paths", "problems", "imported", name="index.sqlite")
+    overwrite_first_page(gallery, "judgements", "asked")
+
+    with pytest.raises(DamagedLedger, match=WAY_OUT):
+        if reader == "failures":
+            with reading(gallery) as ledger:
+                ledger.failures()
+        elif reader == "judgements":
+            with Judgements(gallery / "ledger.sqlite") as known:
+                known.queries()
+        else:
+            take_in(gallery, npy.source([tmp_path]), "other", Copied())
+
+
+def test_a_damaged_ledger_leaves_the_index_as_it_is(gallery: Path) -> None:
+    overwrite_first_page(gallery, "judgements", "asked")
+    index_file = gallery / "index.sqlite"
+    before = index_file.stat().st_ino
+    with reading(gallery) as ledger:
+        seen = [*ledger.sql.execute("SELECT * FROM files ORDER BY root, path")]
+
+    with pytest.raises(DamagedLedger, match=WAY_OUT):
+        index_gallery(gallery)
+    summary = index_gallery(gallery, repair=True)
+
+    with reading(gallery) as ledger:  # recovery would have forgotten when each file was changed, and read all again
+        assert [*ledger.sql.execute("SELECT * FROM files ORDER BY root, path")] == seen
+    assert index_file.stat().st_ino == before and not [note for note in summary.notes if str(index_file) in note]
+    assert len(judged(gallery)) == 20
+
+
+@pytest.mark.parametrize("name", ["ledger.sqlite", "index.sqlite"])
+def test_a_ledger_damaged_anywhere_ends_in_no_other_error(gallery: Path, name: str) -> None:
+    place, rng = gallery / name, random.Random(5)
+    whole = place.read_bytes()
+    for _ in range(15):
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 20, 400])):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        place.write_bytes(data[: rng.choice([len(data), rng.randrange(len(data))])])
+        for log in gallery.glob(f"{name}-*"):
+            log.unlink()
+
+        try:
+            index_gallery(gallery)
+        except EyespotError as error:
+            assert "\n" not in str(error)
+
+
+def test_a_log_that_a_killed_run_left_beside_it_does_no_harm(gallery: Path, tmp_path: Path) -> None:
+    """SQLite must not take up the old log for the new one."""
+    place = gallery / "index.sqlite"
+    with closing(sqlite3.connect(place, isolation_level=None)) as sql:
+        sql.execute("PRAGMA journal_mode=WAL")
+        sql.execute("UPDATE paths SET failed = 'of the old log'")
+        shutil.copy(gallery / "index.sqlite-wal", tmp_path / "log")
+    place.write_bytes(b"\xff" * 9000)
+    shutil.copy(tmp_path / "log", gallery / "index.sqlite-wal")
+
+    with pytest.raises(DamagedLedger, match=WAY_OUT):
+        index_gallery(gallery)
+    summary = index_gallery(gallery, repair=True)
+
+    assert (summary.pictures, summary.embedded, len(summary.failures)) == (20, 0, 1)
 
 
 @pytest.fixture(params=[{"kind": "pq", "parts": 4}, {"kind": "rabitq", "bits": 1}], ids=["pq", "rabitq"])

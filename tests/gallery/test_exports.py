@@ -1,4 +1,7 @@
-"""What is exported: all that was chosen, with its facts and rights, without places and owners, whole or not at all."""
+"""What is exported: all that was chosen, with its facts and rights, without places and owners, whole or not at all.
+
+What the peers ask for is there and fits together: COCO, BEIR, MTEB, packages of camera traps.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ from eyespot.gallery.exports._names import FileNames, safe_name
 from eyespot.gallery.exports._pictures import bare_gif, bare_jpeg, picture_of
 from eyespot.gallery.photos.sources import roots_of
 from eyespot.gallery.view import Gallery, View
+from eyespot.runs import beir
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import NothingFound, Qrels, UsageError
 from tests.curate.outside import loaded
@@ -34,6 +38,8 @@ from tests.worlds.galleries import facts_of, opened
 
 lancedb = lazy_import("lancedb")
 FORMATS = rooms.names("gallery.exports")
+NAMES = ["file_name", "title", "license", "author", "taken", "latitude", "longitude", "species", "boxes"]
+PROFILE = Path(__file__).parent / "camtrap-dp-1.0.2"
 GPS, ARTIST, ORIENTATION, LATITUDE = 0x8825, 0x013B, 0x0112, 2
 
 
@@ -302,3 +308,82 @@ def test_a_bare_gif_has_every_frame_and_nothing_that_tells(tmp_path: Path) -> No
     assert (whole.data, bare.suffix, bare_gif(bare.data)) == (data, ".gif", bare.data)
     for length in range(0, 300, 7):  # cut short, it ends without an error
         assert bare_gif(data[:length]).endswith(b";")
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory: pytest.TempPathFactory) -> View:
+    """Nine photos; the first five have a time and a position, the first two a species, the fifth a box."""
+    folder, rows = tmp_path_factory.mktemp("dated"), [NAMES]
+    boxes = json.dumps([["animal", 0.75, 0.5, 0.5, 0.25, 0.25], ["vehicle", 0.5, 0, 0, 1.5, 1]])
+    for at in range(9):
+        where = (f"2024-05-0{at + 1} 10:00:00", str(47 + at // 3), "8.5") if at < 5 else ("", "", "")
+        seen = ("Vulpes vulpes" if at < 2 else "", boxes if at == 4 else "")
+        rows.append([f"{at}.jpg", f"Nr {at}", "CC BY 4.0", f"Ann {at}", *where, *seen])
+    index_gallery(folder / "gallery", labelled(draw_photos(folder / "photos", 9), rows))
+    return opened(folder / "gallery")
+
+
+@pytest.fixture
+def judged(dated: View) -> JudgedQueries:
+    """Judgements of four photos and of one that nobody has."""
+    ids = [fact["id"] for fact in dated.facts(range(9))]
+    grades = {"fox": {ids[0]: 2, ids[1]: 0, "nobody": 1}, "q2": {ids[7]: 1, ids[8]: 0}, "q3": {"nobody": 1}}
+    return JudgedQueries({"fox": {"text": "a red fox"}}, Qrels(grades))
+
+
+def test_a_beir_folder_has_the_corpus_texts_and_judgements(dated: View, judged: JudgedQueries, tmp_path: Path) -> None:
+    report = written("beir", dated, tmp_path / "out", judged=judged)
+    read = beir.read(tmp_path / "out")
+    assert {query: facts["text"] for query, facts in read.queries.items()} == {"fox": "a red fox", "q2": "q2"}
+    assert [sorted(read.qrels[query].values()) for query in ("fox", "q2")] == [[0, 2], [0, 1]]
+    said = {fact["id"]: [fact["title"], fact["license"], fact["author"]] for fact in dated.facts(range(9))}
+    assert {id: [one["text"], one["license"], one["author"]] for id, one in read.images.items()} == said
+    assert len(report.notes) == 1 and report.notes[0].startswith("2 judgements ")
+
+
+@pytest.mark.long
+@requires("mteb")
+def test_mtebs_loader_reads_pictures_queries_and_judgements(dated: View, judged: JudgedQueries, tmp_path: Path) -> None:
+    written("mteb", dated, tmp_path / "out", judged=judged)
+    found = loaded("mteb", tmp_path / "out")
+    assert set(found["corpus"]["ids"]) == {fact["id"] for fact in dated.facts(range(9))}
+    assert found["corpus"]["first"]["image"] == [120, 90] and found["queries"]["ids"] == ["fox", "q2"]
+    assert found["queries"]["first"]["text"] == "a red fox"
+    assert [sorted(found["qrels"][query].values()) for query in ("fox", "q2")] == [[0, 2], [0, 1]]
+
+
+def test_judgements_of_other_pictures_are_no_set_and_positions_stay_unless_asked(dated: View, tmp_path: Path) -> None:
+    with raises(NothingFound):
+        written("beir", dated, tmp_path / "out", judged=JudgedQueries({}, Qrels({"q": {"nobody": 1}})))
+    with raises(UsageError):
+        written("camtrap_dp", dated, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def tables(out: Path) -> dict[str, list[dict[str, str]]]:
+    found = {}
+    for path in out.glob("*.csv"):
+        with path.open(newline="") as file:
+            found[path.stem] = list(csv.DictReader(file))
+    return found
+
+
+def test_a_camera_trap_package_fits_together_and_has_the_columns_of_the_standard(dated: View, tmp_path: Path) -> None:
+    report = written("camtrap_dp", dated, tmp_path / "out", all_columns=True)
+
+    read, about = tables(tmp_path / "out"), json.loads((tmp_path / "out" / "datapackage.json").read_text())
+    media = {row["mediaID"]: row for row in read["media"]}
+    assert (report.rows, len(report.failed), len(media)) == (5, 4, 5)
+    assert {row["deploymentID"] for row in media.values()} == {row["deploymentID"] for row in read["deployments"]}
+    assert all((tmp_path / "out" / row["filePath"]).is_file() for row in media.values())
+    seen = sorted((row["observationType"], row["scientificName"], row["bboxWidth"]) for row in read["observations"])
+    foxes, boxes = [("animal", "Vulpes vulpes", "")] * 2, [("animal", "", "0.25"), ("vehicle", "", "1.0")]
+    assert seen == sorted([*foxes, *boxes, *[("unclassified", "", "")] * 2])
+    assert len({row["observationID"] for row in read["observations"]}) == 6
+    assert [one["title"] for one in about["contributors"]] == ["eyespot", *(f"Ann {at}" for at in range(5))]
+    assert about["licenses"] == [{"title": "CC BY 4.0", "scope": "media", "name": "CC-BY-4.0"}]
+    for table in ("deployments", "media", "observations"):
+        fields = json.loads((PROFILE / f"{table}-table-schema.json").read_text())["fields"]
+        required = [field["name"] for field in fields if field.get("constraints", {}).get("required")]
+        assert [*read[table][0]] == [field["name"] for field in fields]
+        assert all(row[name] for row in read[table] for name in required)
