@@ -106,7 +106,7 @@ def test_what_a_copy_has_is_kept_up_to_date_and_nothing_else_comes(gallery: Path
     assert spaces_in(copy) == {"starter"}
     (tmp_path / "store").rename(tmp_path / "away")
     assert len(eyespot.open(copy).search("stripes", k=9)["q"]) == 7
-    with raises(EyespotError):
+    with pytest.raises(EyespotError, match="is missing"):
         eyespot.open(copy, CROPS)
 
 
