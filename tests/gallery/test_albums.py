@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from eyespot.gallery.albums import copy_hits, link_hits, write_table
 from eyespot.gallery.sidecars import add_keyword, keywords_of, sidecar_of, with_keyword
+from tests.wording import check_wording
 
 OF_DARKTABLE = b"""<?xml version="1.0" encoding="UTF-8"?>
 <x:xmpmeta xmlns:x="adobe:ns:meta/" x:xmptk="XMP Core 4.4.0-Exiv2">
@@ -46,20 +47,14 @@ def photos(tmp_path: Path) -> Path:
     return folder
 
 
-# -- copies and links ---------------------------------------------------------------------------------------
-
-
 def test_names_that_are_alike_get_numbers_and_nothing_is_written_twice(photos: Path, tmp_path: Path) -> None:
     found = hits(photos / "a/IMG.jpg", photos / "b/img.JPG", photos / "c/no ending")
-
     first = copy_hits(found, tmp_path / "out")
     times = [file.stat().st_mtime_ns for file in first.files]
-    second = copy_hits(found, tmp_path / "out")
-
-    assert [file.name for file in first.files] == ["IMG.jpg", "img-2.JPG", "no ending"]
-    assert [file.read_text() for file in first.files] == ["one", "two", "three"]
-    assert second == first
-    assert [file.stat().st_mtime_ns for file in second.files] == times
+    texts = {"IMG.jpg": "one", "img-2.JPG": "two", "no ending": "three"}
+    assert {file.name: file.read_text() for file in first.files} == texts
+    assert copy_hits(found, tmp_path / "out") == first
+    assert [file.stat().st_mtime_ns for file in first.files] == times
 
 
 @pytest.mark.parametrize("put", [copy_hits, link_hits])
@@ -67,9 +62,7 @@ def test_a_file_of_the_user_is_left_alone(put: Any, photos: Path, tmp_path: Path
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "IMG.jpg").write_text("mine")
     (tmp_path / "out" / "IMG-2.jpg").symlink_to("nowhere")
-
     (file,) = put(hits(photos / "a/IMG.jpg"), tmp_path / "out").files
-
     assert (file.name, file.read_text()) == ("IMG-3.jpg", "one")
     assert (tmp_path / "out" / "IMG.jpg").read_text() == "mine"
 
@@ -78,62 +71,43 @@ def test_what_lies_in_a_tar_is_copied_and_cannot_be_linked(photos: Path, tmp_pat
     with tarfile.open(tmp_path / "0.tar", "w") as archive:
         archive.add(photos / "a/IMG.jpg", "deep/IMG.jpg")
     found = hits(tmp_path / "0.tar" / "deep" / "IMG.jpg")
-
-    assert [file.read_text() for file in copy_hits(found, tmp_path / "copies").files] == ["one"]
-    linked = link_hits(found, tmp_path / "links")
-
-    assert linked.files == []
-    assert linked.failed[0].reason == "lies in an archive, where nothing can link to it; copy it"
+    copied, linked = copy_hits(found, tmp_path / "copies"), link_hits(found, tmp_path / "links")
+    assert [file.read_text() for file in copied.files] == ["one"]
+    assert linked.files == [] and len(linked.failed) == 1
+    check_wording(linked.failed[0].reason)
 
 
 @pytest.mark.parametrize("put", [copy_hits, link_hits])
 def test_what_is_gone_is_listed_and_the_rest_goes_on(put: Any, photos: Path, tmp_path: Path) -> None:
     report = put(hits(photos / "gone.jpg", None, photos / "a/IMG.jpg"), tmp_path / "out")
-
-    assert [failure.reason for failure in report.failed] == [
-        "no such file or directory", "only its vector is known, and no place where it lies"]  # fmt: skip
-    assert [file.name for file in report.files] == ["IMG.jpg"]
+    assert len(report.failed) == 2 and [file.name for file in report.files] == ["IMG.jpg"]
+    for failure in report.failed:
+        check_wording(failure.reason)
 
 
 def test_links_lead_to_the_originals(photos: Path, tmp_path: Path) -> None:
     found = hits(photos / "a/IMG.jpg", photos / "b/img.JPG")
-
     files = link_hits(found, tmp_path / "out").files
-
     assert [file.resolve() for file in files] == [Path(hit["path"]).resolve() for hit in found]
     assert link_hits(found, tmp_path / "out").files == files
 
 
-# -- the table ----------------------------------------------------------------------------------------------
-
-
 def test_a_table_leaves_out_places_and_owners_unless_all_is_wanted(tmp_path: Path) -> None:
-    found = hits("/p/1.jpg", score=0.5, title="=1+1", latitude=47.5, author="Ada")
+    """It names the reasons for a hit as the terminal does."""
+    why = [{"code": "label bird", "sentence": "words stand there"}, {"code": "look", "sentence": "it looks so"}]
+    found = hits("/p/1.jpg", score=0.5, title="=1+1", latitude=47.5, author="Ada", why=why)
 
     assert write_table(found, tmp_path / "few.csv") == ["latitude", "author"]
     assert write_table(found, tmp_path / "all.csv", all_columns=True) == []
 
-    (row,) = csv.DictReader((tmp_path / "few.csv").read_text().splitlines())
-    assert row == {"rank": "1", "id": "i1", "path": "/p/1.jpg", "score": "0.5", "title": "'=1+1"}
-    (row,) = csv.DictReader((tmp_path / "all.csv").read_text().splitlines())
-    assert (row["latitude"], row["author"]) == ("47.5", "Ada")
-
-
-# -- keywords -----------------------------------------------------------------------------------------------
-
-
-def test_a_table_names_the_reasons_for_a_hit_as_the_terminal_does(tmp_path: Path) -> None:
-    why = [{"code": "label bird", "sentence": "words stand there"}, {"code": "look", "sentence": "it looks so"}]
-
-    write_table(hits("/p/1.jpg", why=why), tmp_path / "hits.csv")
-
-    (row,) = csv.DictReader((tmp_path / "hits.csv").read_text().splitlines())
-    assert row["why"] == "label bird, look"
+    few, full = (dict(*csv.DictReader((tmp_path / name).read_text().splitlines())) for name in ("few.csv", "all.csv"))
+    assert [few[name] for name in ("rank", "id", "path", "score")] == ["1", "i1", "/p/1.jpg", "0.5"]
+    assert (few["title"], few["why"], len(few)) == ("'=1+1", "label bird, look", 6)
+    assert (full["latitude"], full["author"]) == ("47.5", "Ada")
 
 
 def test_a_keyword_is_added_once_and_the_rest_of_a_sidecar_stays() -> None:
     once = with_keyword(OF_DARKTABLE, "heron")
-
     assert once is not None
     assert keywords_of(once) == ["pond", "heron"]
     assert b'darktable:operation="exposure"' in once
@@ -146,7 +120,6 @@ def test_every_keyword_can_be_read_again(words: list[str]) -> None:
     xmp: bytes | None = None
     for word in words:
         xmp = with_keyword(xmp, word) or xmp
-
     assert (keywords_of(xmp) if xmp else []) == list(dict.fromkeys(words))
 
 
@@ -155,9 +128,7 @@ def test_a_comment_before_the_keywords_takes_none_in(items: str) -> None:
     subject = f'<dc:subject xmlns:dc="http://purl.org/dc/elements/1.1/"><!-- mine -->{items}</dc:subject>'
     rdf = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
     before = f'<rdf:RDF {rdf}><rdf:Description rdf:about="">{subject}</rdf:Description></rdf:RDF>'.encode()
-
     after = with_keyword(before, "heron")
-
     assert after is not None and b"<!-- mine -->" in after
     assert keywords_of(after) == [*keywords_of(before), "heron"]
 
@@ -179,25 +150,16 @@ BOMB = '<?xml version="1.0"{}?><!DOCTYPE a [<!ENTITY b "c">]><x:xmpmeta xmlns:x=
 
 
 @pytest.mark.parametrize(
-    ("sidecar", "sentence"),
-    [
-        (b"mine", r"is no XML \(.*\); move it away"),
-        (b"<a/>", "is no XMP sidecar; move it away"),
-        (BOMB.format("").encode(), "declares a document type, which no XMP does; move it away"),
-        (BOMB.format(' encoding="utf-16"').encode("utf-16"), "declares a document type, which no XMP does"),
-    ],
+    "sidecar",
+    [b"mine", b"<a/>", BOMB.format("").encode(), BOMB.format(' encoding="utf-16"').encode("utf-16")],
+    ids=["text", "other", "bomb", "utf-16"],
 )
-def test_a_sidecar_that_is_none_stays_and_is_listed(sidecar: bytes, sentence: str, photos: Path) -> None:
+def test_a_sidecar_that_is_none_stays_and_is_listed(sidecar: bytes, photos: Path) -> None:
     place = photos / "a/IMG.jpg.xmp"
     place.write_bytes(sidecar)
-
     report = add_keyword(hits(photos / "a/IMG.jpg", photos / "b/img.JPG"), "heron")
-
-    assert place.read_bytes() == sidecar
-    assert [file.name for file in report.files] == ["img.JPG.xmp"]
-    with pytest.raises(ValueError, match=sentence):
-        with_keyword(sidecar, "heron")
-    assert report.failed[0].reason.startswith("IMG.jpg.xmp ")
+    assert place.read_bytes() == sidecar and [file.name for file in report.files] == ["img.JPG.xmp"]
+    check_wording(report.failed[0].reason)
 
 
 @pytest.mark.skipif(shutil.which("exiftool") is None, reason="exiftool is not installed")
@@ -206,8 +168,6 @@ def test_exiftool_reads_the_keywords(before: bytes | None, tmp_path: Path) -> No
     written = with_keyword(before, "a grey heron & <fish>")
     assert written is not None
     (tmp_path / "photo.jpg.xmp").write_bytes(written)
-
     line = ["exiftool", "-s3", "-Subject", str(tmp_path / "photo.jpg.xmp")]
     read = subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip()
-
     assert read == ("a grey heron & <fish>" if before is None else "pond, a grey heron & <fish>")

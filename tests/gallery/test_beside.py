@@ -12,11 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.gallery.indexing import index
 from eyespot.gallery.photos.sources import Labels, Record, Root, Seen, Unreadable, roots_of, scan
-from eyespot.gallery.view import Gallery
-from eyespot.types import Encoder
-from tests.worlds import draw
+from tests.worlds import draw, index_gallery
+from tests.worlds.galleries import facts_of
 
 
 def tar(place: Path, members: dict[str, bytes]) -> Path:
@@ -30,7 +28,7 @@ def tar(place: Path, members: dict[str, bytes]) -> Path:
 
 
 def coco(place: Path, names: list[str]) -> None:
-    images = [{"id": at, "file_name": name, "rights_holder": f"owner {at}"} for at, name in enumerate(names)]
+    images = [{"id": at, "file_name": name} for at, name in enumerate(names)]
     annotations = [{"image_id": at, "category_id": 7} for at in range(len(names))]
     payload = {"images": images, "annotations": annotations, "categories": [{"id": 7, "name": "Mungos mungo"}]}
     place.write_text(json.dumps(payload))
@@ -48,20 +46,15 @@ def labels(records: list[Record]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_coco_json_beside_a_tar_labels_its_pictures(tmp_path: Path) -> None:
-    place = tar(tmp_path / "train.tar", {"train/04686/a.jpg": b"a", "train/04686/b.jpg": b"b"})
-    coco(tmp_path / "train.json", ["train/04686/a.jpg", "train/04686/b.jpg"])
-    found = labels(met(place))
-    assert {path: facts["category"] for path, facts in found.items()} == {
-        "train/04686/a.jpg": "Mungos mungo",
-        "train/04686/b.jpg": "Mungos mungo",
-    }
-
-
-def test_a_tar_whose_members_begin_with_a_dot_is_labelled_too(tmp_path: Path) -> None:
-    place = tar(tmp_path / "train.tar", {"./train/a.jpg": b"a"})
-    coco(tmp_path / "train.json", ["train/a.jpg"])
-    assert list(labels(met(place))) == ["./train/a.jpg"]
+@pytest.mark.parametrize("head", ["", "./"])
+def test_coco_json_beside_a_tar_labels_its_pictures_also_where_their_names_begin_with_a_dot(
+    tmp_path: Path, head: str
+) -> None:
+    names = ["train/04686/a.jpg", "train/04686/b.jpg"]
+    place = tar(tmp_path / "train.tar", {f"{head}{name}": b"a" for name in names})
+    coco(tmp_path / "train.json", names)
+    found = {path: facts["category"] for path, facts in labels(met(place)).items()}
+    assert found == {f"{head}{name}": "Mungos mungo" for name in names}
 
 
 def shard(folder: Path, number: int, sidecars: bool = False) -> Path:
@@ -104,18 +97,13 @@ def test_a_folder_of_shards_means_each_of_them(tmp_path: Path) -> None:
     for number in (1, 0):
         shard(tmp_path / "out", number)
     tar(tmp_path / "out" / "2019.tar", {"a.jpg": b"a"})  # somebody's archive, and no shard
-    roots = roots_of(str(tmp_path / "out"))
-    assert [(Path(root.path).name, root.kind) for root in roots] == [
-        ("out", "folder"),
-        ("00000.tar", "tar"),
-        ("00001.tar", "tar"),
-    ]
+    roots = [(Path(root.path).name, root.kind) for root in roots_of(str(tmp_path / "out"))]
+    assert roots == [("out", "folder"), ("00000.tar", "tar"), ("00001.tar", "tar")]
 
 
-def test_indexing_what_img2dataset_wrote(tmp_path: Path, starter: Encoder) -> None:
+def test_indexing_what_img2dataset_wrote(tmp_path: Path) -> None:
     for number in range(2):
         shard(tmp_path / "out", number, sidecars=True)
-    done = index(tmp_path / "g", [str(tmp_path / "out")], [starter])
-    gallery = Gallery(tmp_path / "g")
-    facts = gallery.view(gallery.stem()).facts(range(4))
-    assert [fact["caption"] for fact in facts] == ["one", "two", "one", "two"] and not done.failures
+    done = index_gallery(tmp_path / "g", tmp_path / "out")
+    captions = [fact["caption"] for fact in facts_of(tmp_path / "g")]
+    assert captions == ["one", "two", "one", "two"] and not done.failures

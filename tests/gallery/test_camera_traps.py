@@ -11,17 +11,16 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from random import Random
-from time import process_time
 from typing import Any
 
 import pytest
 
 from eyespot.gallery.formats import camtrap_dp, timelapse, wildlife_insights
 from eyespot.gallery.formats.photo_facts import ImportedFacts, PhotoFacts, take_in
-from eyespot.gallery.indexing import index
-from eyespot.gallery.view import Gallery
-from eyespot.types import Encoder, UsageError
-from tests.worlds import draw
+from eyespot.types import UsageError
+from tests.wording import raises
+from tests.worlds import draw, index_gallery
+from tests.worlds.galleries import facts_of
 
 Taken = Callable[[Iterator[PhotoFacts], Path], tuple[ImportedFacts, dict[str, dict[str, Any]]]]
 
@@ -43,18 +42,15 @@ ABOUT = {
 
 
 @pytest.fixture
-def taken(tmp_path: Path, starter: Encoder) -> Taken:
+def taken(tmp_path: Path) -> Taken:
     """What an import of facts did, and the facts that the gallery of `photos` then has, by a photo's path."""
 
     def take(read: Iterator[PhotoFacts], folder: Path) -> tuple[ImportedFacts, dict[str, dict[str, Any]]]:
         gallery = tmp_path / "gallery"
-        index(gallery, [str(tmp_path / "photos")], [starter])
+        index_gallery(gallery, tmp_path / "photos")
         done = take_in(gallery, read, "export", folder)
-        index(gallery, [str(done.path)], [])
-        opened = Gallery(gallery)
-        view = opened.view(opened.stem())
-        rows = view.facts(range(int(view.starts[-1])))
-        return done, {str(Path(row["path"]).relative_to(tmp_path / "photos")): row for row in rows}
+        index_gallery(gallery, done.path, encoders=())
+        return done, {str(Path(row["path"]).relative_to(tmp_path / "photos")): row for row in facts_of(gallery)}
 
     return take
 
@@ -75,9 +71,6 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
 def package(tmp_path: Path, media: str, seen: str, **about: Any) -> Path:
     tables = {"deployments.csv": DEPLOYMENTS, "media.csv": MEDIA_HEAD + media, "observations.csv": SEEN_HEAD + seen}
     return write(tmp_path / "export", {"datapackage.json": json.dumps(ABOUT | about), **tables})
-
-
-# -- Camtrap DP -----------------------------------------------------------------------------------------------------
 
 
 def agouti(tmp_path: Path) -> Path:
@@ -119,7 +112,6 @@ def test_a_package_is_read_from_its_zip(tmp_path: Path, taken: Taken) -> None:
         for path in folder.iterdir():
             packed.write(path, f"agouti-2020/{path.name}")
     done, facts = taken(camtrap_dp.read(tmp_path / "export.zip"), tmp_path)
-
     assert done.known == 1 and facts["2020-RCNX0001.JPG"]["species"] == "Anas crecca"
 
 
@@ -149,18 +141,17 @@ def test_an_older_package_is_joined_by_sequences_and_its_tables_may_be_packed(tm
         "media_1.csv.gz": "mediaID,deploymentID,sequenceID,timestamp,filePath,fileName\n"
         "m1,d,s1,2019-01-02T03:04:05Z,a/1.jpg,1.jpg\nm2,d,s2,2019-01-02T03:05:05Z,a\\2.jpg,2.jpg\nm3,d\n",
         "observations.csv.gz": "observationID,deploymentID,sequenceID,mediaID,timestamp,observationType,"
-        "scientificName,count,behaviour\no1,d,s1,,2019-01-02T03:04:05Z,animal,Meles meles,1,digging\n",
+        "scientificName,vernacularName,count,behaviour\n"
+        "o1,d,s1,,2019-01-02T03:04:05Z,animal,Meles meles,Badger,1,digging\n",
     }
     place = write(tmp_path / "export", files)
     done, facts = taken(camtrap_dp.read(place), tmp_path / "photos")
 
-    assert (facts["a/1.jpg"]["species"], facts["a/1.jpg"]["behavior"]) == ("Meles meles", "digging")
+    badger = [facts["a/1.jpg"][name] for name in ("species", "common_name", "behavior", "longitude")]
+    assert badger == ["Meles meles", "Badger", "digging", None]  # a comma is no decimal point
     assert (facts["a/2.jpg"]["species"], facts["a/2.jpg"]["latitude"]) == (None, 51.2)
-    assert facts["a/1.jpg"]["longitude"] is None  # a comma is no decimal point
-    assert done.failed == [("media_1.csv.gz, line 4", "has 2 fields where the header has 6")]
+    assert [place for place, _ in done.failed] == ["media_1.csv.gz, line 4"]
 
-
-# -- Wildlife Insights ----------------------------------------------------------------------------------------------
 
 IMAGES = """project_id,deployment_id,image_id,sequence_id,filename,location,is_blank,identified_by,wi_taxon_id,class,\
 order,family,genus,species,common_name,uncertainty,timestamp,number_of_objects,age,sex,animal_recognizable,\
@@ -221,30 +212,18 @@ def test_the_species_of_a_sequence_are_those_of_its_images(tmp_path: Path, taken
 
 
 def test_cameras_of_two_projects_may_have_one_name(tmp_path: Path, taken: Taken) -> None:
-    photos(tmp_path, "1.jpg", "2.jpg", "3.jpg")
-    heads = "project_id,deployment_id,image_id,filename,common_name\n", "project_id,deployment_id,placename,latitude\n"
+    photos(tmp_path, "1.jpg", "2.jpg", "3.jpg", "4.jpg")
+    rows = ["north,cam1,i1,1.jpg", "south,cam1,i2,2.jpg", "east,cam1,i3,3.jpg", ",cam2,i4,4.jpg"]
+    places = ["north,cam1,Fjord,60", "south,cam1,Cape,-30", "north,cam2,Bay,61"]
     files = {
-        "images.csv": f"{heads[0]}north,cam1,i1,1.jpg,Fox\nsouth,cam1,i2,2.jpg,Fox\neast,cam1,i3,3.jpg,Fox\n",
-        "deployments.csv": f"{heads[1]}north,cam1,Fjord,60\nsouth,cam1,Cape,-30\n",
+        "images.csv": "\n".join(["project_id,deployment_id,image_id,filename", *rows]),
+        "deployments.csv": "\n".join(["project_id,deployment_id,placename,latitude", *places]),
     }
     _, facts = taken(wildlife_insights.read(write(tmp_path / "export", files)), tmp_path / "photos")
 
     where = {name: (its["location_name"], its["latitude"]) for name, its in facts.items()}
-    assert where == {"1.jpg": ("Fjord", 60.0), "2.jpg": ("Cape", -30.0), "3.jpg": (None, None)}
-
-
-def test_images_that_name_no_project_have_their_deployments_place(tmp_path: Path, taken: Taken) -> None:
-    photos(tmp_path, "1.jpg")
-    files = {
-        "images.csv": "deployment_id,image_id,filename\ncam1,i1,1.jpg\n",
-        "deployments.csv": "project_id,deployment_id,placename\nnorth,cam1,Fjord\n",
-    }
-    _, facts = taken(wildlife_insights.read(write(tmp_path / "export", files)), tmp_path / "photos")
-
-    assert facts["1.jpg"]["location_name"] == "Fjord"
-
-
-# -- Timelapse ------------------------------------------------------------------------------------------------------
+    there = {"1.jpg": ("Fjord", 60.0), "2.jpg": ("Cape", -30.0), "3.jpg": (None, None), "4.jpg": ("Bay", 61.0)}
+    assert where == there  # an image that names no project has its deployment's place
 
 
 def test_timelapses_paths_are_windows_and_its_fields_are_columns(tmp_path: Path, taken: Taken) -> None:
@@ -261,7 +240,7 @@ photos,cut
 
     deer, other = facts["Station1/Cam2/IMG_0001.JPG"], facts["Station1/Cam3/IMG_0001.JPG"]
     assert (done.photos, done.known, done.unknown) == (5, 3, ["Station1/Cam4/IMG_0001.JPG"])
-    assert done.failed == [("line 6", "has 2 fields where the header has 9")]
+    assert [place for place, _ in done.failed] == ["line 6"]
     assert (deer["species"], deer["count"], deer["comment"]) == ("deer", 2, "near, the camera")
     assert (deer["deployment"], str(deer["taken"])) == ("Station1/Cam2", "2017-06-26 11:18:29")
     assert (other["species"], other["count"], other["deleteflag"]) == (None, 0, "true")
@@ -282,39 +261,19 @@ photos,cut
 def test_times_are_the_cameras(tmp_path: Path, head: str, cells: str, time: str | None) -> None:
     (tmp_path / "old.csv").write_text(f"sep=;\nFile;RelativePath;Folder;{head}\na.jpg;;photos;{cells}\n")
     (photo,) = timelapse.read(tmp_path / "old.csv")
-
     assert photo.facts["taken"] == time and photo.elsewhere == ("photos/a.jpg",)
 
 
-# -- what is not so ---------------------------------------------------------------------------------------------------
-
-
-def test_a_name_that_several_photos_have_is_refused(tmp_path: Path, taken: Taken) -> None:
-    photos(tmp_path, "a/x.jpg", "b/x.jpg", "c.jpg")
-    rows = [PhotoFacts("x.jpg", {"kind": 1}, elsewhere=("x.jpg",)), PhotoFacts("c.jpg", {}, elsewhere=("c.jpg",))]
-    done, _ = taken(iter(rows), tmp_path / "away")
-
-    assert done.failed == [("x.jpg", f"2 photos of the gallery may be meant, such as {tmp_path}/photos/a/x.jpg")]
-
-
-def test_of_two_entries_that_mean_one_photo_the_second_is_named(tmp_path: Path, taken: Taken) -> None:
+def test_what_could_mean_several_photos_or_an_earlier_entrys_is_refused_alone(tmp_path: Path, taken: Taken) -> None:
     """A camera begins a new folder and counts from 1 again; the export says neither folder."""
-    photos(tmp_path, "cam1/x.jpg")
-    rows = [PhotoFacts("cam1/x.jpg", {"species": species}, elsewhere=("cam1/x.jpg",)) for species in ("fox", "cat")]
+    odd = os.fsdecode(b"caf\xe9.jpg")  # no UTF-8
+    photos(tmp_path, "a/x.jpg", "b/x.jpg", "c.jpg", odd)
+    names = [("x.jpg", "many"), ("c.jpg", "fox"), ("c.jpg", "cat"), (odd, "odd")]
+    rows = [PhotoFacts(name, {"species": species}, elsewhere=(name,)) for name, species in names]
     done, facts = taken(iter(rows), tmp_path / "away")
 
-    assert done.failed == [("cam1/x.jpg", f"{tmp_path}/photos/cam1/x.jpg has the facts of an earlier entry")]
-    assert (done.known, facts["cam1/x.jpg"]["species"]) == (1, "fox")
-
-
-def test_a_name_that_is_not_utf_8_costs_no_other_photo_its_facts(tmp_path: Path, taken: Taken) -> None:
-    odd = os.fsdecode(b"caf\xe9.jpg")
-    photos(tmp_path, "a.jpg", odd)
-
-    done, facts = taken(iter([PhotoFacts(odd, {"note": "x"}), PhotoFacts("a.jpg", {"note": "y"})]), tmp_path / "photos")
-
-    ((file, reason),) = done.failed
-    assert (file, facts["a.jpg"]["note"]) == (odd, "y") and "not UTF-8" in reason
+    assert [file for file, _ in done.failed] == ["x.jpg", "c.jpg", odd] and done.known == 1
+    assert facts["c.jpg"]["species"] == "fox" and facts["a/x.jpg"].get("species") is None
 
 
 def test_a_field_that_is_called_file_name_leads_to_no_other_file(tmp_path: Path, taken: Taken) -> None:
@@ -322,34 +281,32 @@ def test_a_field_that_is_called_file_name_leads_to_no_other_file(tmp_path: Path,
     table = "File,RelativePath,file_name,Weather\n1.jpg,,2.jpg,rain\n"
     (tmp_path / "photos" / "seen.csv").write_text(table)
     _, facts = taken(timelapse.read(tmp_path / "photos" / "seen.csv"), tmp_path / "photos")
-
     assert (facts["1.jpg"]["weather"], facts["2.jpg"]["weather"]) == ("rain", None)
 
 
 @pytest.mark.parametrize(
-    ("read", "files", "sentence"),
+    ("read", "files"),
     [
-        (camtrap_dp.read, {"media.csv": ""}, "has no datapackage.json"),
-        (camtrap_dp.read, {"datapackage.json": "{"}, "is no JSON"),
-        (camtrap_dp.read, {"datapackage.json": "[]"}, "is not a package"),
-        (camtrap_dp.read, {"datapackage.json": "{}"}, "has no deployments.csv"),
-        (wildlife_insights.read, {"deployments.csv": ""}, "has no images.csv"),
-        (wildlife_insights.read, {"images.csv": ""}, "has no deployments.csv"),
+        (camtrap_dp.read, {"media.csv": ""}),
+        (camtrap_dp.read, {"datapackage.json": "{"}),
+        (camtrap_dp.read, {"datapackage.json": "[]"}),
+        (camtrap_dp.read, {"datapackage.json": "{}"}),
+        (wildlife_insights.read, {"deployments.csv": ""}),
+        (wildlife_insights.read, {"images.csv": ""}),
     ],
 )
-def test_what_is_no_export_is_named(tmp_path: Path, read: Any, files: dict[str, str], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
+def test_what_is_no_export_is_named(tmp_path: Path, read: Any, files: dict[str, str]) -> None:
+    with raises(UsageError):
         list(read(write(tmp_path / "export", files)))
 
 
-def test_a_table_that_is_not_utf_8_and_a_zip_that_is_none_are_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("read", "name"), [(timelapse.read, "old"), (camtrap_dp.read, "old"), (timelapse.read, "none")]
+)
+def test_a_table_that_is_not_utf_8_and_a_zip_that_is_none_are_named(tmp_path: Path, read: Any, name: str) -> None:
     (tmp_path / "old.csv").write_bytes("File,Species\na.jpg,café\n".encode("cp1252"))
-    with pytest.raises(UsageError, match=r"old\.csv: is not UTF-8"):
-        list(timelapse.read(tmp_path / "old.csv"))
-    with pytest.raises(UsageError, match="neither a folder nor a zip"):
-        list(camtrap_dp.read(tmp_path / "old.csv"))
-    with pytest.raises(UsageError, match="there is no file"):
-        list(timelapse.read(tmp_path / "none.csv"))
+    with raises(UsageError):
+        list(read(tmp_path / f"{name}.csv"))
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, "gzip"])
@@ -363,11 +320,10 @@ def test_damaged_data_in_a_download_is_named(tmp_path: Path, packing: Any) -> No
         with zipfile.ZipFile(place, "w", packing) as packed:
             packed.writestr("images.csv", text)
             packed.writestr("deployments.csv", "")
-    data = bytearray(damaged.read_bytes())
-    data[60:500] = b"\xff" * 440
-    damaged.write_bytes(data)
+    data = damaged.read_bytes()
+    damaged.write_bytes(data[:60] + b"\xff" * 440 + data[500:])
 
-    with pytest.raises(UsageError, match=r"images\.csv(\.gz)? cannot be read \(.*\); fetch the export again"):
+    with pytest.raises(UsageError, match=r"images\.csv(\.gz)? "):
         list(wildlife_insights.read(place))
 
 
@@ -376,8 +332,7 @@ def test_a_number_that_is_no_count_refuses_its_image_alone(tmp_path: Path) -> No
     images = f"deployment_id,image_id,filename,common_name,number_of_objects\n{rows}"
     place = write(tmp_path / "export", {"images.csv": images, "deployments.csv": "deployment_id\nd\n"})
     a, b, c = wildlife_insights.read(place)
-
-    assert (a.file, a.failure) == ("a.jpg", "has a number of objects that no photo shows") and c.failure == a.failure
+    assert a.file == "a.jpg" and c.failure == a.failure is not None
     assert (b.failure, b.facts["count"]) == (None, 2)
 
 
@@ -394,16 +349,3 @@ def test_events_that_overlap_count_as_long_as_they_last(tmp_path: Path) -> None:
     for at, photo in zip(range(0, 3601, 7), camtrap_dp.read(package(tmp_path, media, seen)), strict=True):
         wanted = "; ".join(f"e{number:02}" for number, (start, end) in enumerate(spans) if start <= at <= end)
         assert photo.facts["event"] == (wanted or None)
-
-
-def test_many_events_of_a_deployment_take_no_longer_for_each_photo(tmp_path: Path) -> None:
-    hours = [
-        f"2020-{day // 28 + 1:02}-{day % 28 + 1:02}T00:00:{second:02}Z" for day in range(300) for second in range(50)
-    ]
-    seen = "".join(f"o,d1,,e{at},{hour},{hour},event,animal,,1,,,,,,,,\n" for at, hour in enumerate(hours))
-    media = "".join(f"m{at},d1,,{hour},{at}.jpg,true,{at}.jpg,image/jpeg,\n" for at, hour in enumerate(hours))
-    place = package(tmp_path, media, seen)
-    started = process_time()
-
-    assert [photo.facts["event"] for photo in camtrap_dp.read(place)] == [f"e{at}" for at in range(15_000)]
-    assert process_time() - started < 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,19 @@ import pytest
 
 from eyespot.gallery.formats import detections
 from eyespot.gallery.formats.photo_facts import ImportedFacts, PhotoFacts, take_in
-from eyespot.gallery.indexing import index
-from eyespot.gallery.view import Gallery
-from eyespot.types import Encoder, UsageError
+from eyespot.types import UsageError
+from tests.wording import check_wording, raises
+from tests.worlds import index_gallery
+from tests.worlds.galleries import facts_by_name, facts_of, opened
 
+FOX = [
+    {"category": "1", "conf": 0.91, "bbox": [0.1, 0.2, 0.3, 0.4], "classifications": [["4", 0.8]]},
+    {"category": "2", "conf": 0.6, "bbox": [0, 0, 0.5, 0.5]},
+    {"category": "3", "conf": 0.1, "bbox": [0, 0, 1, 1]},
+]
 MEGADETECTOR = {
     "images": [
-        {
-            "file": "photo1.jpg",
-            "detections": [
-                {"category": "1", "conf": 0.91, "bbox": [0.1, 0.2, 0.3, 0.4], "classifications": [["4", 0.8]]},
-                {"category": "2", "conf": 0.6, "bbox": [0, 0, 0.5, 0.5]},
-                {"category": "3", "conf": 0.1, "bbox": [0, 0, 1, 1]},
-            ],
-        },
+        {"file": "photo1.jpg", "detections": FOX},
         {"file": "deep/er/photo0.jpg", "detections": []},
         {"file": "photo2.jpg", "failure": "Failure image access"},
         {"file": "elsewhere.jpg", "detections": []},
@@ -45,25 +45,28 @@ SPECIESNET = {
 }
 
 
-def taken_in(tmp_path: Path, photos: Path, starter: Encoder, payload: Any) -> tuple[ImportedFacts, dict[str, Any]]:
+def found(tmp_path: Path, payload: Any) -> Iterator[PhotoFacts]:
+    (tmp_path / "found.json").write_text(json.dumps(payload))
+    return detections.read(tmp_path / "found.json")
+
+
+def taken_in(tmp_path: Path, photos: Path, payload: Any) -> tuple[ImportedFacts, dict[str, Any]]:
     """What the import did, and the facts that the gallery then has, by the name of a photo."""
     gallery = tmp_path / "gallery"
-    index(gallery, [str(photos)], [starter])
-    (tmp_path / "found.json").write_text(json.dumps(payload))
-    done = take_in(gallery, detections.read(tmp_path / "found.json"), "found", tmp_path)
-    index(gallery, [str(done.path)], [])
-    opened = Gallery(gallery)
-    view = opened.view(opened.stem())
-    assert int(view.starts[-1]) == 9 and not view.pending
-    return done, {Path(fact["path"]).name: fact for fact in view.facts(range(9))}
+    index_gallery(gallery, photos)
+    done = take_in(gallery, found(tmp_path, payload), "found", tmp_path)
+    index_gallery(gallery, done.path, encoders=())
+    assert len(facts_of(gallery)) == 9 and not opened(gallery).pending
+    return done, facts_by_name(gallery)
 
 
-def test_megadetectors_boxes_are_facts_of_known_photos(tmp_path: Path, photos: Path, starter: Encoder) -> None:
-    done, facts = taken_in(tmp_path, photos, starter, MEGADETECTOR)
+def test_megadetectors_boxes_are_facts_of_known_photos(tmp_path: Path, photos: Path) -> None:
+    done, facts = taken_in(tmp_path, photos, MEGADETECTOR)
 
     fox, empty = facts["photo1.jpg"], facts["photo0.jpg"]
     assert (done.photos, done.known, done.unknown) == (4, 2, ["elsewhere.jpg"])
-    assert done.failed == [("photo2.jpg", "the detector failed: Failure image access")]
+    ((failed, reason),) = done.failed
+    assert failed == "photo2.jpg" and reason.endswith("Failure image access")
     assert (fox["detected"], fox["detections"], fox["detection_confidence"]) == ("animal; person", 2, 0.91)
     assert json.loads(fox["boxes"]) == [["animal", 0.91, 0.1, 0.2, 0.3, 0.4], ["person", 0.6, 0, 0, 0.5, 0.5]]
     assert (fox["species"], fox["species_confidence"]) == ("Vulpes vulpes", 0.8)
@@ -71,9 +74,8 @@ def test_megadetectors_boxes_are_facts_of_known_photos(tmp_path: Path, photos: P
     assert facts["photo2.jpg"]["detected"] is None
 
 
-def test_speciesnets_answer_is_a_species_with_its_taxonomy(tmp_path: Path, photos: Path, starter: Encoder) -> None:
-    _, facts = taken_in(tmp_path, photos, starter, SPECIESNET)
-
+def test_speciesnets_answer_is_a_species_with_its_taxonomy(tmp_path: Path, photos: Path) -> None:
+    _, facts = taken_in(tmp_path, photos, SPECIESNET)
     fox, blank = facts["photo1.jpg"], facts["photo2.jpg"]
     assert (fox["species"], fox["common_name"], fox["species_confidence"]) == ("Vulpes vulpes", "red fox", 0.88)
     assert fox["taxonomy"] == "mammalia;carnivora;canidae;vulpes;vulpes"
@@ -90,97 +92,72 @@ def classified(conf: float, label: str, taxon: str, score: float) -> dict[str, A
 
 
 def test_speciesnet_5_has_a_class_for_each_box(tmp_path: Path) -> None:
-    fox, deer = (
-        "a;mammalia;carnivora;canidae;vulpes;vulpes;red fox",
-        "b;mammalia;cetartiodactyla;cervidae;;;deer family",
-    )
+    fox = "a;mammalia;carnivora;canidae;vulpes;vulpes;red fox"
+    deer = "b;mammalia;cetartiodactyla;cervidae;;;deer family"
     human = "c;mammalia;primates;hominidae;homo;sapiens;human"
-    found = [classified(0.9, "animal", fox, 0.88), classified(0.8, "animal", deer, 0.7)]
+    both = [classified(0.9, "animal", fox, 0.88), classified(0.8, "animal", deer, 0.7)]
     weak = [classified(0.05, "human", human, 0.9)]
     whole = [classified(1.0, "whole_image_classification", deer, 0.6)]
     predictions = [
-        {"filepath": "a.jpg", "failures": ["GEOLOCATION"], "detections": [*found, *weak], "model_version": "4.0.3a"},
+        {"filepath": "a.jpg", "failures": ["GEOLOCATION"], "detections": [*both, *weak], "model_version": "4.0.3a"},
         {"filepath": "b.jpg", "detections": whole},
         {"filepath": "c.jpg", "failures": ["DETECTOR"]},
     ]
-    payload = {"info": {"format_version": "20261015"}, "predictions": predictions}
-    (tmp_path / "found.json").write_text(json.dumps(payload))
-    two, one, none = detections.read(tmp_path / "found.json")
+    two, one, none = found(tmp_path, {"info": {"format_version": "20261015"}, "predictions": predictions})
 
     assert (two.facts["species"], two.facts["common_name"]) == ("Vulpes vulpes", "deer family; red fox")
     assert two.facts["taxonomy"] == "mammalia;carnivora;canidae;vulpes;vulpes | mammalia;cetartiodactyla;cervidae"
     assert (two.facts["detected"], two.facts["detections"], two.facts["species_confidence"]) == ("animal", 2, 0.88)
     assert (one.facts["detected"], one.facts["boxes"], one.facts["common_name"]) == ("blank", None, "deer family")
-    assert none.failure == "the detector failed: ['DETECTOR']"
+    assert none.failure and "DETECTOR" in none.failure
 
 
 def test_classes_that_megadetectors_file_describes_have_their_taxonomy(tmp_path: Path) -> None:
     payload = MEGADETECTOR | {"classification_category_descriptions": {"4": "a;mammalia;;;vulpes;vulpes;red fox"}}
-    (tmp_path / "found.json").write_text(json.dumps(payload))
-    fox = next(iter(detections.read(tmp_path / "found.json"))).facts
-
-    assert (fox["species"], fox["common_name"], fox["taxonomy"]) == (
-        *("Vulpes vulpes", "red fox"),
-        "mammalia;vulpes;vulpes",
-    )
+    fox = next(iter(found(tmp_path, payload))).facts
+    named = [fox[name] for name in ("species", "common_name", "taxonomy")]
+    assert named == ["Vulpes vulpes", "red fox", "mammalia;vulpes;vulpes"]
 
 
-def test_nothing_is_written_where_no_photo_is_known(tmp_path: Path, photos: Path, starter: Encoder) -> None:
-    index(tmp_path / "gallery", [str(photos)], [starter])
-    found = [PhotoFacts("elsewhere.jpg", {}, None)]
-    done = take_in(tmp_path / "gallery", found, "found", tmp_path)
-
-    assert done.path is None and not (tmp_path / "gallery" / "facts").exists()
-
-
-@pytest.mark.parametrize(
-    ("payload", "sentence"),
-    [
-        ([], "is not the JSON of MegaDetector or SpeciesNet"),
-        ({"info": {}}, "has no photos in a list `images`"),
-        ({"images": {"a.jpg": []}}, "has no list `images`"),
-    ],
-)
-def test_a_file_of_another_kind_is_refused(tmp_path: Path, payload: Any, sentence: str) -> None:
-    (tmp_path / "found.json").write_text(json.dumps(payload))
-    with pytest.raises(UsageError, match=sentence):
-        list(detections.read(tmp_path / "found.json"))
-
-
-def test_a_file_that_is_cut_short_leaves_nothing(tmp_path: Path, photos: Path, starter: Encoder) -> None:
-    index(tmp_path / "gallery", [str(photos)], [starter])
+def test_nothing_is_written_where_no_photo_is_known_or_the_file_is_cut_short(tmp_path: Path, photos: Path) -> None:
+    index_gallery(tmp_path / "gallery", photos)
+    done = take_in(tmp_path / "gallery", [PhotoFacts("elsewhere.jpg", {}, None)], "found", tmp_path)
+    assert done.path is None
     (tmp_path / "found.json").write_text(json.dumps(MEGADETECTOR)[:300])
-    with pytest.raises(UsageError, match="cut short"):
+    with raises(UsageError):
         take_in(tmp_path / "gallery", detections.read(tmp_path / "found.json"), "found", photos)
-
     assert not list((tmp_path / "gallery").glob("facts/*"))
 
 
+@pytest.mark.parametrize("payload", [[], {"info": {}}, {"images": {"a.jpg": []}}])
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, payload: Any) -> None:
+    with raises(UsageError):
+        list(found(tmp_path, payload))
+
+
 @pytest.mark.parametrize(
-    ("image", "reason"),
+    "image",
     [
-        ({"detections": []}, "has no file or filepath"),
-        ("a.jpg", "has no file or filepath"),
-        ({"file": "a.jpg", "detections": [{"category": "1"}]}, "has detections of another shape"),
-        ({"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [1]}]}, "bbox of four"),
-        ({"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [0, 0, 1, float("nan")]}]}, "of four"),
-        ({"file": "a.jpg", "detections": [{"category": "1", "conf": 10**400, "bbox": [0, 0, 1, 1]}]}, "of four"),
+        {"detections": []},
+        "a.jpg",
+        {"file": "a.jpg", "detections": [{"category": "1"}]},
+        {"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [1]}]},
+        {"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [0, 0, 1, float("nan")]}]},
+        {"file": "a.jpg", "detections": [{"category": "1", "conf": 10**400, "bbox": [0, 0, 1, 1]}]},
     ],
 )
-def test_an_image_of_another_shape_is_refused_and_the_others_are_read(tmp_path: Path, image: Any, reason: str) -> None:
-    (tmp_path / "found.json").write_text(json.dumps({"images": [image, MEGADETECTOR["images"][0]]}))
-    bad, good = detections.read(tmp_path / "found.json")
+def test_an_image_of_another_shape_is_refused_and_the_others_are_read(tmp_path: Path, image: Any) -> None:
+    bad, good = found(tmp_path, {"images": [image, MEGADETECTOR["images"][0]]})
+    check_wording(str(bad.failure))
+    assert bad.failure and good.failure is None and good.facts["detections"] == 2
 
-    assert reason in str(bad.failure) and good.failure is None and good.facts["detections"] == 2
 
-
-@pytest.mark.long
 def test_a_large_file_is_read_a_photo_at_a_time(tmp_path: Path) -> None:
-    """8 MB of JSON take less than 7 MB, as a larger file would, though the categories stand below the photos."""
+    """As a larger file would be, though the categories stand below the photos."""
     box = {"category": "1", "conf": 0.5, "bbox": [0.1, 0.2, 0.3, 0.4], "classifications": [["4", 0.8]]}
-    line = json.dumps({"file": "x" * 100 + ".jpg", "detections": [box] * 10})
+    line = json.dumps({"file": "x" * 4_000 + ".jpg", "detections": [box]})
     with (tmp_path / "found.json").open("w") as file:
-        file.write('{"images": [' + ",\n".join([line] * 8_000) + '], "classification_categories": {"4": "Ardea"}}')
+        file.write('{"images": [' + ",\n".join([line] * 2_000) + '], "classification_categories": {"4": "Ardea"}}')
     tracemalloc.start()
     species = {photo.facts["species"] for photo in detections.read(tmp_path / "found.json")}
     peak = tracemalloc.get_traced_memory()[1]

@@ -9,12 +9,10 @@ import pytest
 from PIL import Image
 
 from eyespot.gallery import disk
-from eyespot.gallery.indexing import index
 from eyespot.gallery.photos.embedded_texts import EmbeddedTexts
 from eyespot.gallery.photos.exif import Exif
 from eyespot.gallery.photos.pictures import open_picture
-from eyespot.types import Encoder
-from tests.worlds import draw
+from tests.worlds import draw_photos, index_gallery
 
 XMP = """<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
 <rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/">
@@ -42,31 +40,26 @@ def exif(**blocks: object) -> Image.Exif:
     return made
 
 
-def test_a_file_without_texts_has_none() -> None:
-    assert texts(jpeg()) == (None, None, None)
-
-
 def test_xmp_gives_title_description_and_keywords() -> None:
+    assert texts(jpeg()) == (None, None, None)
     assert texts(jpeg(xmp=XMP.encode())) == ("Garza cuca", "At the lake", "heron; Ñuble")
 
 
 def test_exif_gives_a_description_in_utf8_and_the_texts_of_windows() -> None:
     as_pillow_reads = "Café am See".encode().decode("latin-1")
     windows = exif(t40091="Title\0".encode("utf-16-le"), t40094="a;b\0".encode("utf-16-le"))
-
     assert EmbeddedTexts.of(Image.new("RGB", (8, 8)), {270: as_pillow_reads}, {}).description == "Café am See"
     assert texts(jpeg(exif=exif(t270="At the lake")))[1] == "At the lake"
     assert texts(jpeg(exif=windows)) == ("Title", None, "a; b")
 
 
-def test_iptc_gives_its_texts(tmp_path: Path) -> None:
+def test_iptc_gives_its_texts() -> None:
     fields = [(5, b"A heron"), (120, "Ca\u00f1\u00f3n".encode()), (25, b"bird"), (25, b"lake")]
     iptc = b"".join(b"\x1c\x02" + bytes([number]) + len(text).to_bytes(2, "big") + text for number, text in fields)
     block = b"8BIM\x04\x04\x00\x00" + len(iptc).to_bytes(4, "big") + iptc + b"\0" * (len(iptc) % 2)
     segment = b"Photoshop 3.0\0" + block
     plain = jpeg()
     data = plain[:2] + b"\xff\xed" + (len(segment) + 2).to_bytes(2, "big") + segment + plain[2:]
-
     assert texts(data) == ("A heron", "Cañón", "bird; lake")
 
 
@@ -88,30 +81,20 @@ def test_what_cameras_write_everywhere_is_no_description(description: str) -> No
 def test_damaged_and_hostile_xmp_costs_its_texts_alone(packet: bytes) -> None:
     image = Image.new("RGB", (8, 8))
     image.info["xmp"] = packet
-
     assert EmbeddedTexts.of(image, {}, {}) == EmbeddedTexts()
     assert Exif.of(image).facts((8, 8), "JPEG").width == 8
 
 
-def test_index_keeps_them_as_columns_of_shards_that_have_some(tmp_path: Path, starter: Encoder) -> None:
-    draw(tmp_path / "plain" / "a.jpg", 1)
-    index(tmp_path / "without", [str(tmp_path / "plain")], [starter])
-    (tmp_path / "plain" / "b.jpg").write_bytes(jpeg(xmp=XMP.encode()))
-    index(tmp_path / "with", [str(tmp_path / "plain")], [starter])
-
-    (without,), (shard,) = (disk.shard_paths(tmp_path / name) for name in ("without", "with"))
-    assert "embedded_title" not in disk.read_items(without).column_names
-    assert disk.read_items(shard)["embedded_keywords"].to_pylist() == [None, "heron; Ñuble"]
-
-
-def test_a_lost_index_gets_them_back_from_the_shards(tmp_path: Path, starter: Encoder) -> None:
-    draw(tmp_path / "photos" / "a.jpg", 1)
-    (tmp_path / "photos" / "b.jpg").write_bytes(jpeg(xmp=XMP.encode()))
-    index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
+def test_index_keeps_them_as_columns_of_shards_that_have_some_also_when_it_is_lost(tmp_path: Path) -> None:
+    photos = draw_photos(tmp_path / "photos", 1)
+    index_gallery(tmp_path / "gallery", photos)
+    (photos / "b.jpg").write_bytes(jpeg(xmp=XMP.encode()))
+    index_gallery(tmp_path / "gallery", photos)
     for file in tmp_path.glob("gallery/index.sqlite*"):
         file.unlink()
+    index_gallery(tmp_path / "gallery", photos)
 
-    index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
-
-    (shard,) = disk.shard_paths(tmp_path / "gallery")
-    assert disk.read_items(shard)["embedded_title"].to_pylist() == [None, "Garza cuca"]
+    without, shard = (disk.read_items(shard) for shard in disk.shard_paths(tmp_path / "gallery"))
+    assert "embedded_title" not in without.column_names
+    (fact,) = shard.select(["embedded_title", "embedded_keywords"]).to_pylist()
+    assert fact == {"embedded_title": "Garza cuca", "embedded_keywords": "heron; Ñuble"}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import random
 import shutil
-import signal
-import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +14,7 @@ import pytest
 pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
 
 import eyespot
-from eyespot import rooms
 from eyespot.gallery import disk
-from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.remote import FACTS, OURS, complete, fetch, publish
 from eyespot.gallery.remote.stores import PIECE
@@ -28,18 +23,17 @@ from eyespot.gallery.view import Gallery
 from eyespot.search.index_choice import read_stored
 from eyespot.storage.digests import DIGESTS, damaged_at_a_glance
 from eyespot.types import EyespotError, UsageError, no_progress
+from tests.command import run_eyespot, run_process
 from tests.made_once import made_once
-from tests.worlds import draw
+from tests.wording import raises
+from tests.worlds import draw, galleries, index_gallery, make_gallery
+from tests.worlds.galleries import flip
 
-ROOT = Path(__file__).resolve().parents[2]
-CROPS = "crops:5:starter"
+BOTH = ("starter", CROPS := "crops:5:starter")
 
 
 def make(folder: Path) -> None:
-    for seed in range(6):
-        draw(folder / "photos" / f"{seed}.png", seed)
-    encoders = [rooms.load("encoders", name) for name in ("starter", CROPS)]
-    index(folder / "gallery", [str(folder / "photos")], encoders, Options(shard_rows=3, codes=True))
+    make_gallery(folder, 6, encoders=BOTH, shard_rows=3, codes=True)
 
 
 @pytest.fixture
@@ -57,8 +51,13 @@ def url_of(tmp_path: Path) -> str:
 
 def contents(gallery: Path) -> dict[str, bytes]:
     """The files of a gallery by their names, without those that only a copy has."""
-    files = {place.relative_to(gallery).as_posix(): place for place in gallery.rglob("*") if place.is_file()}
-    return {name: place.read_bytes() for name, place in files.items() if OURS.fullmatch(name)}
+    return {name: data for name, data in galleries.contents(gallery).items() if OURS.fullmatch(name)}
+
+
+def grow(gallery: Path, tmp_path: Path, *encoders: str) -> None:
+    """A seventh photo, for some of the encoders."""
+    draw(tmp_path / "photos" / "new.png", 99)
+    index_gallery(gallery, tmp_path / "photos", encoders=encoders or BOTH, shard_rows=3)
 
 
 def spaces_in(copy: Path) -> set[str]:
@@ -67,13 +66,11 @@ def spaces_in(copy: Path) -> set[str]:
     return {space.encoder for stem, space in spaces.items() if list(copy.glob(f"shards/*/{stem}.*"))}
 
 
-# -- parts ----------------------------------------------------------------------------------------------------
-
-
 def test_facts_come_alone_and_vectors_with_the_view(gallery: Path, tmp_path: Path) -> None:
     publish(gallery, url_of(tmp_path))
     copy = fetch(url_of(tmp_path), part=FACTS)
     assert spaces_in(copy) == set() and len(list(copy.glob("shards/*/items.parquet"))) == 2
+    assert (copy / ".origin.json").stat().st_mode & 0o777 == 0o600  # the address is for the owner alone
 
     first = eyespot.open(url_of(tmp_path)).search("stripes", k=9)
     assert spaces_in(copy) == {"starter"}
@@ -84,19 +81,12 @@ def test_facts_come_alone_and_vectors_with_the_view(gallery: Path, tmp_path: Pat
         assert found["q"] == eyespot.open(gallery, encoder).search("stripes", k=9)["q"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
-def test_the_address_of_a_copy_is_for_its_owner_alone(gallery: Path, tmp_path: Path) -> None:
-    publish(gallery, url_of(tmp_path))
-    assert (fetch(url_of(tmp_path)) / ".origin.json").stat().st_mode & 0o777 == 0o600
-
-
 def test_a_copy_whose_folder_is_opened_brings_what_it_lacks_of_its_own_state(gallery: Path, tmp_path: Path) -> None:
     """Though another state is published by then."""
     publish(gallery, url_of(tmp_path))
     copy = fetch(url_of(tmp_path), part=FACTS)
     before = contents(gallery)
-    draw(tmp_path / "photos" / "new.png", 99)
-    index(gallery, [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=3))
+    grow(gallery, tmp_path, "starter")
     publish(gallery, url_of(tmp_path))
 
     assert len(eyespot.open(copy, CROPS).search("stripes", k=9)["q"]) == 6
@@ -108,13 +98,7 @@ def test_a_copy_whose_folder_is_opened_brings_what_it_lacks_of_its_own_state(gal
 def test_what_a_copy_has_is_kept_up_to_date_and_nothing_else_comes(gallery: Path, tmp_path: Path) -> None:
     publish(gallery, url_of(tmp_path))
     copy = eyespot.open(url_of(tmp_path)).gallery.path
-    draw(tmp_path / "photos" / "new.png", 99)
-    index(
-        gallery,
-        [str(tmp_path / "photos")],
-        [rooms.load("encoders", name) for name in ("starter", CROPS)],
-        Options(shard_rows=3),
-    )
+    grow(gallery, tmp_path)
     publish(gallery, url_of(tmp_path))
 
     fetch(url_of(tmp_path), part=FACTS)
@@ -131,9 +115,7 @@ def test_a_copy_of_an_older_eyespot_keeps_what_it_has(gallery: Path, tmp_path: P
     copy = fetch(url_of(tmp_path))
     (copy / ".origin.json").unlink()
     assert len(eyespot.open(copy, CROPS).search("stripes", k=9)["q"]) == 6
-
     fetch(url_of(tmp_path), part=FACTS)
-
     assert contents(copy) == contents(gallery)
 
 
@@ -148,7 +130,7 @@ def test_a_copy_that_has_lost_what_was_published_is_mended_by_its_address(
     if damage == "gone":
         place.unlink()
 
-    with pytest.raises(EyespotError, match=f"name its address, as in: -g {url_of(tmp_path)}"):
+    with pytest.raises(EyespotError, match=f"-g {url_of(tmp_path)}"):
         eyespot.open(copy)
     assert len(eyespot.open(url_of(tmp_path)).search("stripes", k=9)["q"]) == 6
     assert len(eyespot.open(copy, CROPS).search("stripes", k=9)["q"]) == 6
@@ -164,7 +146,7 @@ def test_a_stored_index_comes_with_the_search_that_uses_it(gallery: Path, tmp_pa
     view = eyespot.open(url_of(tmp_path)).view
     assert not (view.gallery.path / "indexes").exists()
 
-    with pytest.raises(EyespotError, match="damaged"):  # these settings are none
+    with pytest.raises(EyespotError):  # these settings are none
         read_stored(view, "flat")
 
     assert (view.gallery.path / "indexes" / stem / "flat" / "lists.bin").read_bytes() == b"lists"
@@ -175,31 +157,27 @@ def test_a_new_copy_is_not_read_again_when_it_is_opened(gallery: Path, tmp_path:
     publish(gallery, url_of(tmp_path))
     copy = eyespot.open(url_of(tmp_path)).gallery.path
     shard = disk.shard_paths(copy)[0]
+    read = (shard / DIGESTS).stat().st_mtime_ns
     files = [file for file in shard.iterdir() if file.name != DIGESTS]
-    assert all(
-        max(file.stat().st_mtime_ns, file.stat().st_ctime_ns) <= (shard / DIGESTS).stat().st_mtime_ns for file in files
-    )
+    assert all(max(file.stat().st_mtime_ns, file.stat().st_ctime_ns) <= read for file in files)
 
-    files[0].write_bytes(files[0].read_bytes()[:-1] + b"x")
+    flip(files[0])
     assert list(damaged_at_a_glance(shard, [files[0].name])) == [files[0].name]
 
 
 def test_damage_from_before_the_publication_still_shows_in_a_copy(gallery: Path, tmp_path: Path) -> None:
     place = disk.shard_path(gallery, 1) / f"{Gallery(gallery).stem()}.npy"
-    place.write_bytes(place.read_bytes()[:-1] + b"x")
+    flip(place)
     publish(gallery, url_of(tmp_path))
-    with pytest.raises(EyespotError, match=f"{place.name} is missing or damaged"):
+    with pytest.raises(EyespotError, match=place.name):
         eyespot.open(url_of(tmp_path))
     assert [fault.file for fault in faults(fetch(url_of(tmp_path)), no_progress)] == [place.name]
 
 
-# -- large files ----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def large(gallery: Path) -> Path:
-    """The same with a file of 50 MB, twelve pieces, among the facts."""
-    data = np.random.default_rng(0).bytes(12 * PIECE + 12345)
+    """The same with a file of more than four pieces among the facts."""
+    data = np.random.default_rng(0).bytes(4 * PIECE + 12345)
     (gallery / "shards" / "00001" / "large.bin").write_bytes(data)
     return gallery
 
@@ -208,11 +186,10 @@ def test_a_large_file_comes_in_ranges_and_progress_is_in_bytes(large: Path, tmp_
     publish(large, url_of(tmp_path))
     told: list[tuple[int, int]] = []
     copy = fetch(url_of(tmp_path), tmp_path / "copy", lambda _what, done, total: told.append((done, total)))
-
     assert contents(copy) == contents(large)
     total = sum(map(len, contents(large).values()))
     assert told == sorted(told) and told[-1] == (total, total)
-    assert sum(done > total - 12 * PIECE for done, _ in told) >= 11
+    assert sum(done > total - 4 * PIECE for done, _ in told) >= 3
 
 
 @pytest.mark.long
@@ -221,12 +198,10 @@ def test_a_large_file_that_is_not_what_was_published_is_refused(large: Path, tmp
     publish(large, url_of(tmp_path))
     (sent,) = (tmp_path / "store").glob("shards/00001/large.*")
     data = sent.read_bytes()
-    damage: dict[str, Callable[[], object]] = {
-        "changed": lambda: sent.write_bytes(data[:-1] + bytes([data[-1] ^ 1])),
-        "cut": lambda: sent.write_bytes(data[: -PIECE // 2]),
-        "gone": sent.unlink,
-    }
-    damage[fault]()
+    if fault == "gone":
+        sent.unlink()
+    else:
+        sent.write_bytes(data[: -PIECE // 2] if fault == "cut" else data[:-1] + bytes([data[-1] ^ 1]))
 
     with pytest.raises(EyespotError, match=r"eyespot publish .* --check"):
         fetch(url_of(tmp_path), tmp_path / "copy")
@@ -236,120 +211,73 @@ def test_a_large_file_that_is_not_what_was_published_is_refused(large: Path, tmp
     assert not list((tmp_path / "copy").rglob("*.part"))
 
 
-KILLED = """
-import sys
-from pathlib import Path
-from eyespot.gallery.remote import FACTS, complete, fetch
-from eyespot.gallery.view import Gallery
-url, copy = sys.argv[1], Path(sys.argv[2])
-def tell(*_):
-    print("on", flush=True)
-fetch(url, copy, tell, FACTS)
-complete(copy, Gallery(copy).stem(), tell)
-"""
-
-
-def killed(url: str, copy: Path, steps: int) -> int:
-    """Bring facts and vectors, killed after so many steps; the return code."""
-    line = [sys.executable, "-c", KILLED, url, str(copy)]
-    process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
-    assert process.stdout is not None
-    for _ in range(steps):
-        process.stdout.readline()
-    if steps:
-        process.send_signal(signal.SIGKILL)
-    process.communicate()
-    return process.returncode
-
-
-@pytest.mark.long
-def test_a_large_file_goes_on_where_it_was_killed(large: Path, tmp_path: Path) -> None:
-    publish(large, url_of(tmp_path))
-    parts: list[Path] = []
-    for _ in range(9):
-        if not parts or parts[0].stat().st_size < 3 * PIECE:
-            killed(url_of(tmp_path), tmp_path / "copy", 5)
-            parts = list((tmp_path / "copy").glob("shards/00001/.large.bin.*.part"))
-    assert len(parts) == 1
-    with parts[0].open("r+b") as file:  # as a kill can leave it, in the middle of a piece
-        file.truncate(parts[0].stat().st_size // PIECE * PIECE + 99)
-    inode, told = parts[0].stat().st_ino, list[int]()
-
-    fetch(url_of(tmp_path), tmp_path / "copy", lambda _what, done, _total: told.append(done))
-
-    assert contents(tmp_path / "copy") == contents(large)
-    assert (tmp_path / "copy" / "shards" / "00001" / "large.bin").stat().st_ino == inode
-    assert told == sorted(told)
-
-
-def test_what_came_of_a_large_file_and_was_damaged_here_comes_again(large: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_large_file_goes_on_where_a_killed_run_left_it(large: Path, tmp_path: Path, damaged: bool) -> None:
+    """In the middle of a piece; if what came was damaged since, the file comes again."""
     publish(large, url_of(tmp_path))
     copy = fetch(url_of(tmp_path), tmp_path / "copy")
     (sent,) = (tmp_path / "store").glob("shards/00001/large.*")
     place = copy / "shards" / "00001" / "large.bin"
-    place.unlink()
     part = place.with_name(f".large.bin.{sent.name.split('.')[1]}.part")
-    part.write_bytes(bytes(5 * PIECE))
+    came = place.read_bytes()[: 3 * PIECE + 99]
+    part.write_bytes(bytes(len(came)) if damaged else came)
+    place.unlink()
+    inode, told = part.stat().st_ino, list[int]()
 
-    fetch(url_of(tmp_path), copy)
+    fetch(url_of(tmp_path), copy, lambda _what, done, _total: told.append(done))
 
     assert contents(copy) == contents(large) and not part.exists()
+    assert damaged or (place.stat().st_ino == inode and told == sorted(told))
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_killed_between_facts_and_vectors_a_copy_ends_in_what_is_published(
-    gallery: Path, tmp_path: Path, seed: int
-) -> None:
-    chance, url, copy = random.Random(seed), url_of(tmp_path), tmp_path / "copy"
+def test_stopped_between_facts_and_vectors_a_copy_ends_in_what_is_published(gallery: Path, tmp_path: Path) -> None:
+    url, copy = url_of(tmp_path), tmp_path / "copy"
     other = Path(shutil.copytree(gallery, tmp_path / "other"))
-    draw(tmp_path / "photos" / "new.png", 99)
-    index(other, [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=3))
+    grow(other, tmp_path, "starter")
     compact(other, grace=0)
-    for turn in range(4):
-        last = [gallery, other][turn % 2]
-        publish(last, url)
-        killed(url, copy, chance.randrange(1, 24))
-    assert killed(url, copy, 0) == 0
+    for steps, state in ((3, gallery), (9, other), (15, gallery), (12, other)):
+        publish(state, url)
+        left = iter(range(steps))
 
-    assert len(eyespot.open(copy).search("stripes", k=9)["q"]) == 7
+        def stop(*_: object, left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+
+        with suppress(KeyboardInterrupt):
+            fetch(url, copy, stop, FACTS)
+            complete(copy, Gallery(copy).stem(), stop)
+    fetch(url, copy, part=FACTS)
+    complete(copy, Gallery(copy).stem())
+
     (tmp_path / "store").rename(tmp_path / "away")
-    assert eyespot.open(copy).search("stripes", k=9)["q"] == eyespot.open(last).search("stripes", k=9)["q"]
+    assert eyespot.open(copy).search("stripes", k=9)["q"] == eyespot.open(other).search("stripes", k=9)["q"]
     (tmp_path / "away").rename(tmp_path / "store")
-    assert contents(fetch(url, copy)) == contents(last)
+    assert contents(fetch(url, copy)) == contents(other)
 
 
-# -- settings and full disks ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("number", ["1", "3", "64"])
+@pytest.mark.parametrize("number", ["1", "64"])
 def test_the_number_of_transfers_is_a_setting(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
 ) -> None:
+    for wrong in ("0", "65", "many", "-1", "2.5"):
+        monkeypatch.setenv("EYESPOT_TRANSFERS", wrong)
+        with raises(UsageError):
+            publish(large, url_of(tmp_path))
     monkeypatch.setenv("EYESPOT_TRANSFERS", number)
     publish(large, url_of(tmp_path))
     assert contents(fetch(url_of(tmp_path))) == contents(large)
-
-
-@pytest.mark.parametrize("number", ["0", "65", "many", "-1", "2.5"])
-def test_another_number_of_transfers_is_refused(
-    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
-) -> None:
-    monkeypatch.setenv("EYESPOT_TRANSFERS", number)
-    with pytest.raises(UsageError, match=r"EYESPOT_TRANSFERS is .* from 1 to 64 or unset it"):
-        publish(gallery, url_of(tmp_path))
 
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on the size of files stands in for a full disk")
 def test_a_full_disk_is_one_sentence_and_the_same_line_goes_on(large: Path, tmp_path: Path) -> None:
     publish(large, url_of(tmp_path))
-    line = f"{sys.executable} -m eyespot.cli search stripes -g {url_of(tmp_path)}"
-    full = subprocess.run(["bash", "-c", f"ulimit -f 20000; exec {line}"], cwd=ROOT, capture_output=True, text=True)
+    line, home = ("search", "stripes", "-g", url_of(tmp_path)), {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    full = run_process(*line, before=["bash", "-c", 'ulimit -f 10000; exec "$@"', "-"], **home)
     (copy,) = (tmp_path / "cache" / "eyespot" / "galleries").iterdir()
     came = {path: path.stat().st_ino for path in copy.rglob("*.parquet")}
 
     assert full.returncode == 1 and len(full.stderr.splitlines()) == 1, full.stderr
-    assert "there is no room for the copy" in full.stderr and "make room" in full.stderr and len(came) == 2
-    again = subprocess.run(line.split(), cwd=ROOT, capture_output=True, text=True)
-    assert again.returncode == 0, again.stderr
+    assert "make room" in full.stderr and len(came) == 2
+    assert run_eyespot(*line, **home).returncode == 0
     assert {path: path.stat().st_ino for path in came} == came and (copy / "shards" / "00001" / "large.bin").is_file()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,45 +24,34 @@ from eyespot.gallery.filters import Condition, after, all_of, before, checked, c
 from eyespot.gallery.filters.parsing import sealed
 from eyespot.types import EyespotError, UsageError
 from tests.examples import examples
+from tests.wording import raises
 
-ROWS: list[dict[str, Any]] = [
-    {
-        "path": "chile/heron1.jpg",
-        "width": 4000,
-        "taken": datetime(2020, 1, 1),
-        "place": (-33.45, -70.67),
-        "label": "Heron",
-    },
-    {"path": "chile/o'gull.jpg", "width": 3000, "taken": datetime(2020, 12, 31, 23, 59, 59), "place": (-33.0, -71.6)},
-    {
-        "path": "fiji/reef 100%.png",
-        "width": 0,
-        "taken": datetime(2021, 5, 31, 18, 2),
-        "place": (-17.0, 179.9),
-        "label": "reef",
-    },
-    {"path": "fiji/reef_2.png", "width": 800, "taken": None, "place": (-17.0, -179.9), "label": "REEF"},
-    {"path": "alps/ibex.jpg", "width": 4000, "taken": datetime(2022, 7, 1), "place": (None, None), "label": None},
-    {"path": "pole.jpg", "width": 1, "taken": datetime(2022, 7, 2), "place": (90.0, 12.0), "label": "42"},
+ROWS: list[tuple[str, int, datetime | None, tuple[float | None, float | None], str | None]] = [
+    ("chile/heron1.jpg", 4000, datetime(2020, 1, 1), (-33.45, -70.67), "Heron"),
+    ("chile/o'gull.jpg", 3000, datetime(2020, 12, 31, 23, 59, 59), (-33.0, -71.6), None),
+    ("fiji/reef 100%.png", 0, datetime(2021, 5, 31, 18, 2), (-17.0, 179.9), "reef"),
+    ("fiji/reef_2.png", 800, None, (-17.0, -179.9), "REEF"),
+    ("alps/ibex.jpg", 4000, datetime(2022, 7, 1), (None, None), None),
+    ("pole.jpg", 1, datetime(2022, 7, 2), (90.0, 12.0), "42"),
 ]
 
 
-def table(rows: list[dict[str, Any]], **labels: list[Any]) -> pa.Table:
-    """Rows as the gallery writes them; `labels` are more columns."""
+def table(first: int, end: int, **more: Any) -> pa.Table:
+    """Some of the rows as the gallery writes them; `more` are further columns."""
+    paths, widths, times, places, labels = zip(*ROWS[first:end], strict=True)
     columns: dict[str, Any] = {
-        "id": pa.array([f"{number:032x}" for number in range(len(rows))]),
-        "live": pa.array([True] * len(rows)),
-        "roots": pa.array([[0]] * len(rows), pa.list_(pa.int32())),
-        "paths": pa.array([[row["path"], "copy.jpg"] for row in rows], pa.list_(pa.string())),
-        "size": pa.array([1000] * len(rows), pa.int64()),
-        "width": pa.array([row["width"] for row in rows], pa.int32()),
-        "taken": pa.array([row["taken"] for row in rows], pa.timestamp("us")),
-        "latitude": pa.array([row["place"][0] for row in rows], pa.float64()),
-        "longitude": pa.array([row["place"][1] for row in rows], pa.float64()),
+        "id": pa.array([f"{number:032x}" for number in range(end - first)]),
+        "live": pa.array([True] * len(paths)),
+        "roots": pa.array([[0]] * len(paths), pa.list_(pa.int32())),
+        "paths": pa.array([[path, "copy.jpg"] for path in paths], pa.list_(pa.string())),
+        "size": pa.array([1000] * len(paths), pa.int64()),
+        "width": pa.array(widths, pa.int32()),
+        "taken": pa.array(times, pa.timestamp("us")),
+        "latitude": pa.array([place[0] for place in places], pa.float64()),
+        "longitude": pa.array([place[1] for place in places], pa.float64()),
+        "label": pa.array(labels, pa.string()),
     }
-    if any("label" in row for row in rows):
-        columns["label"] = pa.array([row.get("label") for row in rows], pa.string())
-    return pa.table(columns | labels)
+    return pa.table(columns | more)
 
 
 def written(file: Path, contents: pa.Table) -> Path:
@@ -73,14 +62,11 @@ def written(file: Path, contents: pa.Table) -> Path:
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three shards in a folder with an awkward name; the last has no label column of its own kind."""
+    """Three shards in a folder with an awkward name; the last has columns that the others lack."""
     folder = tmp_path_factory.mktemp("gallery") / "it's [1] *?"
-    count = pa.array([1, 2], pa.int64())
-    return [
-        written(folder / "00000" / "items.parquet", table(ROWS[:3])),
-        written(folder / "00001" / "items.parquet", table(ROWS[3:4])),
-        written(folder / "00002" / "items.parquet", table(ROWS[4:], count=count, ratio=pa.array([0.5, 2.0]))),
-    ]
+    more = {"count": pa.array([1, 2], pa.int64()), "ratio": pa.array([0.5, 2.0])}
+    parts = [table(0, 3), table(3, 4), table(4, 6, **more)]
+    return [written(folder / f"{number:05d}" / "items.parquet", part) for number, part in enumerate(parts)]
 
 
 def rows_of(files: list[Path], condition: Condition) -> list[int]:
@@ -90,8 +76,6 @@ def rows_of(files: list[Path], condition: Condition) -> list[int]:
 def found(files: list[Path], expression: str) -> list[int]:
     return rows_of(files, checked(expression, list(columns_of(files))))
 
-
-# -- what they find -----------------------------------------------------------------------------------------
 
 GOOD = {
     "true": [0, 1, 2, 3, 4, 5],
@@ -158,18 +142,10 @@ def test_a_filter_finds(shards: list[Path], expression: str) -> None:
     assert found(shards, expression) == GOOD[expression]
 
 
-def test_the_mask_has_a_flag_for_every_row(shards: list[Path]) -> None:
-    flags = mask(shards, checked("label = 'Heron'", ["label"]))
-    assert (flags.dtype, flags.shape) == (np.bool_, (6,))
-
-
-def test_no_files_no_rows() -> None:
-    assert (mask([], all_of()).shape, columns_of([])) == ((0,), {})
-
-
 def test_rows_come_in_the_order_of_the_files(shards: list[Path]) -> None:
     assert rows_of(shards[::-1], label("label", "Heron")) == [3]
     assert rows_of([shards[2], shards[0], shards[2]], label("label", "42")) == [1, 6]
+    assert (mask([], all_of()).shape, columns_of([])) == ((0,), {})
 
 
 def test_many_shards_keep_their_order_in_many_threads(tmp_path: Path) -> None:
@@ -178,28 +154,18 @@ def test_many_shards_keep_their_order_in_many_threads(tmp_path: Path) -> None:
     files = [tmp_path / f"{number}.parquet" for number in range(8)]
     for file, part in zip(files, np.array_split(values, 8), strict=True):
         pq.write_table(pa.table({"id": part.astype(str), "value": part}), file, row_group_size=5000)
-    assert np.array_equal(
-        mask(files, checked("value % 7 = 3 AND id LIKE '%1%'", ["id", "value"])), seven_and_one(values)
-    )
+    with_1 = np.char.count(values.astype(str), "1").astype(bool)
+    found = mask(files, checked("value % 7 = 3 AND id LIKE '%1%'", ["id", "value"]))
+    assert np.array_equal(found, (values % 7 == 3) & with_1)
 
 
-def seven_and_one(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return (values % 7 == 3) & np.char.count(values.astype(str), "1").astype(bool)
-
-
-def test_columns_and_their_types(shards: list[Path]) -> None:
+def test_columns_and_their_types(shards: list[Path], tmp_path: Path) -> None:
     kinds = columns_of(shards)
-    assert list(kinds)[:2] == ["path", "id"]
-    assert (kinds["taken"], kinds["width"], kinds["count"], kinds["label"]) == (
-        "TIMESTAMP",
-        "INTEGER",
-        "BIGINT",
-        "VARCHAR",
-    )
-    assert not {"live", "roots", "paths"} & set(kinds)
-
-
-# -- plain forms --------------------------------------------------------------------------------------------
+    assert list(kinds)[:2] == ["path", "id"] and not {"live", "roots", "paths"} & set(kinds)
+    seen = {name: kinds[name] for name in ("taken", "width", "count", "label")}
+    assert seen == {"taken": "TIMESTAMP", "width": "INTEGER", "count": "BIGINT", "label": "VARCHAR"}
+    file = written(tmp_path / "items.parquet", table(0, 2, Path=["a", "b"]))  # it gives way to the path
+    assert found([file], "path = 'chile/heron1.jpg'") == [0] and "Path" not in columns_of([file])
 
 
 @pytest.mark.parametrize(
@@ -214,36 +180,54 @@ def test_columns_and_their_types(shards: list[Path]) -> None:
         (before("2020"), []),
         (all_of(after("2020"), before("2021")), [0, 1]),
         (all_of(), [0, 1, 2, 3, 4, 5]),
+        (near(-33.45, -70.67, 1), [0]),
+        (near(-33.45, -70.67, 110), [0, 1]),
+        (near(-17.0, 180.0, 11), [2, 3]),  # on both sides of the 180th meridian
+        (near(-17.0, -180.0, 11), [2, 3]),
+        (near(-17.0, 179.9, 21), [2]),
+        (near(-17.0, 179.9, 22), [2, 3]),
+        (near(90.0, -168.0, 1), [5]),  # at the pole every longitude is one place
+        (near(0, 0, 20016), [0, 1, 2, 3, 5]),
+        (near(-33.45, -70.67, 0), [0]),
+        (label("label", "REEF"), [2, 3]),
+        (label("Label", "heron"), [0]),
+        (label("label", "42"), [5]),
+        (label("label", "42.0"), []),  # a text is a text
+        (label("label", "' OR true --"), []),
+        (label("count", "2"), [5]),
+        (label("count", "2.0"), [5]),
+        (label("count", "+2"), [5]),
+        (label("count", "two"), []),
+        (label("ratio", "0.50"), [4]),
+        (label("ratio", "5e-1"), [4]),
+        (label("ratio", "1"), []),
+        (label("width", "4000"), [0, 4]),
+        (label("taken", "2022-07-01 00:00:00"), [4]),
+        (label("path", "chile/o'gull.jpg"), [1]),
     ],
 )
-def test_dates(shards: list[Path], condition: Condition, rows: list[int]) -> None:
+def test_plain_forms_find(shards: list[Path], condition: Condition, rows: list[int]) -> None:
     assert rows_of(shards, condition) == rows
 
 
-@pytest.mark.parametrize(
-    "date", ["", "21", "2021-13", "2021-02-30", "yesterday", "2021-05-31T18:02+02:00", "0000", "٢٠٢١", "2021'"]
-)
-def test_what_is_no_date(date: str) -> None:
-    with pytest.raises(UsageError, match="is no date; write 2021"):
-        after(date)
+DATES = ["", "21", "2021-13", "2021-02-30", "yesterday", "2021-05-31T18:02+02:00", "0000", "٢٠٢١", "2021'"]
+PLACES = [(91, 0, 1), (0, 181, 1), (0, 0, -1), (math.nan, 0, 1), (0, 0, math.inf), (0, 0, math.nan)]
 
 
 @pytest.mark.parametrize(
-    ("place", "rows"),
-    [
-        ((-33.45, -70.67, 1), [0]),
-        ((-33.45, -70.67, 110), [0, 1]),
-        ((-17.0, 180.0, 11), [2, 3]),  # on both sides of the 180th meridian
-        ((-17.0, -180.0, 11), [2, 3]),
-        ((-17.0, 179.9, 21), [2]),
-        ((-17.0, 179.9, 22), [2, 3]),
-        ((90.0, -168.0, 1), [5]),  # at the pole every longitude is one place
-        ((0, 0, 20016), [0, 1, 2, 3, 5]),
-        ((-33.45, -70.67, 0), [0]),
-    ],
+    "make",
+    [*(partial(after, date) for date in DATES), *(partial(near, *place) for place in PLACES)],
+    ids=[*DATES, *map(str, PLACES)],
 )
-def test_places(shards: list[Path], place: tuple[float, float, float], rows: list[int]) -> None:
-    assert rows_of(shards, near(*place)) == rows
+def test_what_is_no_date_or_place(make: Callable[[], Condition]) -> None:
+    with raises(UsageError):
+        make()
+
+
+@pytest.mark.parametrize("column", ["labl", "live", "roots", "paths"])
+def test_an_unknown_label_names_the_columns_that_are_not_hidden(shards: list[Path], column: str) -> None:
+    with raises(UsageError):
+        mask(shards, label(column, "heron"))
 
 
 def test_a_place_against_the_formula_of_vectors(tmp_path: Path) -> None:
@@ -260,50 +244,14 @@ def unit(latitude: np.ndarray[Any, Any], longitude: np.ndarray[Any, Any]) -> np.
     return np.stack([np.cos(a) * np.cos(b), np.cos(a) * np.sin(b), np.sin(a)], axis=1)
 
 
-def test_the_other_side_of_the_earth(tmp_path: Path) -> None:
-    """Rounding takes the haversine of these two antipodes a little above 1."""
-    file = written(tmp_path / "items.parquet", pa.table({"latitude": [1.83], "longitude": [33.3]}))
-    assert mask([file], near(-1.83, -146.7, 20_016)).tolist() == [True]
-    assert mask([file], near(-1.83, -146.7, 20_015)).tolist() == [False]
-
-
-def test_infinite_and_missing_places_are_nowhere(tmp_path: Path) -> None:
+def test_infinite_and_missing_places_are_nowhere_and_the_antipode_is(tmp_path: Path) -> None:
     wrong = [math.inf, -math.inf, math.nan, 1000.0, None]
     columns = {"latitude": wrong + [0.0] * 5, "longitude": [0.0] * 5 + wrong}
     file = written(tmp_path / "items.parquet", pa.table(columns))
     assert not mask([file], near(0, 0, 30_000)).any()
-
-
-@pytest.mark.parametrize(
-    "place", [(91, 0, 1), (0, 181, 1), (0, 0, -1), (math.nan, 0, 1), (0, 0, math.inf), (0, 0, math.nan)]
-)
-def test_what_is_no_place(place: tuple[float, float, float]) -> None:
-    with pytest.raises(UsageError, match="LATITUDE,LONGITUDE,KM"):
-        near(*place)
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "rows"),
-    [
-        ("label", "REEF", [2, 3]),
-        ("Label", "heron", [0]),
-        ("label", "42", [5]),
-        ("label", "42.0", []),  # a text is a text
-        ("label", "' OR true --", []),
-        ("count", "2", [5]),
-        ("count", "2.0", [5]),
-        ("count", "+2", [5]),
-        ("count", "two", []),
-        ("ratio", "0.50", [4]),
-        ("ratio", "5e-1", [4]),
-        ("ratio", "1", []),
-        ("width", "4000", [0, 4]),
-        ("taken", "2022-07-01 00:00:00", [4]),
-        ("path", "chile/o'gull.jpg", [1]),
-    ],
-)
-def test_labels(shards: list[Path], column: str, value: str, rows: list[int]) -> None:
-    assert rows_of(shards, label(column, value)) == rows
+    # Rounding takes the haversine of these two a little above 1
+    file = written(tmp_path / "items.parquet", pa.table({"latitude": [1.83], "longitude": [33.3]}))
+    assert [mask([file], near(-1.83, -146.7, km)).tolist() for km in (20_016, 20_015)] == [[True], [False]]
 
 
 def test_whole_numbers_beyond_double_precision_are_told_apart(tmp_path: Path) -> None:
@@ -311,60 +259,20 @@ def test_whole_numbers_beyond_double_precision_are_told_apart(tmp_path: Path) ->
     assert rows_of([file], label("taxon", str(2**53 + 1))) == [1]
 
 
-ODD_NAMES = [
-    "order",
-    "group",
-    "SELECT",
-    "my label",
-    'a "quoted" one',
-    "it's",
-    "🦆",
-    "Größe",
-    "a.b",
-    "hit",
-    "42",
-    "%s",
-    "{0}",
-]
+ODD_NAMES = ["order", "group", "SELECT", "my label", 'a "quoted" one', "it's", "🦆", "Größe", "a.b", "42", "%s", "{0}"]
+OF_DUCKDB = ["filename", "file_row_number", "file_index", "items", "_row", "current_user", "hit"]
 
 
-@pytest.mark.parametrize(
-    "name", [*ODD_NAMES, "filename", "file_row_number", "file_index", "items", "_row", "current_user"]
-)
+@pytest.mark.parametrize("name", [*ODD_NAMES, *OF_DUCKDB])
 def test_columns_with_odd_names(tmp_path: Path, name: str) -> None:
-    file = written(tmp_path / "items.parquet", table(ROWS[:2], **{name: ["gull", "heron"]}))
+    file = written(tmp_path / "items.parquet", table(0, 2, **{name: ["gull", "heron"]}))
     quoted = '"' + name.replace('"', '""') + '"'
     assert found([file], f"{quoted} = 'heron'") == [1]
     assert rows_of([file], label(name, "Heron")) == [1]
 
 
-def test_a_label_called_path_gives_way_to_the_path(tmp_path: Path) -> None:
-    file = written(tmp_path / "items.parquet", table(ROWS[:2], Path=["a", "b"]))
-    assert found([file], "path = 'chile/heron1.jpg'") == [0]
-    assert "Path" not in columns_of([file])
-
-
-def test_an_unknown_label_names_the_columns(shards: list[Path]) -> None:
-    with pytest.raises(UsageError, match="no column 'labl'; did you mean 'label'\\? there are: path, id, "):
-        mask(shards, label("labl", "heron"))
-
-
-@pytest.mark.parametrize("hidden", ["live", "roots", "paths"])
-def test_the_gallerys_own_columns_are_hidden(shards: list[Path], hidden: str) -> None:
-    with pytest.raises(UsageError, match="no column"):
-        mask(shards, label(hidden, "true"))
-
-
-# -- the law ------------------------------------------------------------------------------------------------
-
-SIGNS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-}
+RELATIONS = (operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge)
+SIGNS: dict[str, Callable[[Any, Any], bool]] = dict(zip(("=", "<>", "<", ">", "<=", ">="), RELATIONS, strict=True))
 numbers = st.one_of(st.none(), st.integers(-5, 5))
 texts = st.one_of(st.none(), st.text("ab'\\\"é%_-;\n", max_size=3))
 comparisons = st.one_of(
@@ -425,50 +333,31 @@ def test_label_is_equality_of_any_text(
     assert not any(flag for flag, text in zip(flags, rows, strict=True) if len(text) != len(rows[0]) and text.isascii())
 
 
-# -- what goes wrong ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
-    ("expression", "message"),
+    "expression",
     [
-        ("label > 3", "Cannot compare values of type VARCHAR and type INTEGER"),
-        ("taken > 'yesterday'", "invalid timestamp field format"),
-        ("taken > '2020'", "invalid timestamp field format"),
-        ("width LIKE '4%'", "No function matches"),
-        ("year(label) = 2020", "No function matches"),
-        ("regexp_matches(path, '(')", "missing )"),
-        ("date_part('era of birds', taken) = 1", "not recognized"),
-        ("label", "Could not convert string"),
-        ("path LIKE 'a!' ESCAPE '!'", "must not end with escape character"),
+        "label > 3",
+        "taken > 'yesterday'",
+        "taken > '2020'",
+        "width LIKE '4%'",
+        "year(label) = 2020",
+        "regexp_matches(path, '(')",
+        "date_part('era of birds', taken) = 1",
+        "label",
+        "path LIKE 'a!' ESCAPE '!'",
     ],
 )
-def test_a_filter_that_does_not_fit_the_data(shards: list[Path], expression: str, message: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+def test_a_filter_that_does_not_fit_the_data(shards: list[Path], expression: str) -> None:
+    with raises(UsageError):
         found(shards, expression)
-    assert str(caught.value).startswith("the filter does not fit the data: ")
-    assert "\n" not in str(caught.value) and "LINE 1" not in str(caught.value)
 
 
 @pytest.mark.long
 def test_a_slow_filter_is_stopped(tmp_path: Path) -> None:
-    texts = np.array(["ab" * 40] * 400_000)
-    file = written(tmp_path / "items.parquet", pa.table({"text": [f"{n}{t}" for n, t in enumerate(texts)]}))
+    file = written(tmp_path / "items.parquet", pa.table({"text": [f"{n}{'ab' * 40}" for n in range(100_000)]}))
     slow = checked(" OR ".join(f"regexp_matches(text, '(a|b){{{n}}}c')" for n in range(2, 40)), ["text"])
-    with pytest.raises(UsageError, match=r"the filter took longer than 0\.05 seconds; make it simpler"):
+    with raises(UsageError):
         mask([file], slow, seconds=0.05)
-
-
-@pytest.mark.long
-def test_without_a_limit_a_slow_filter_runs_to_its_end_and_says_how_far_it_is(tmp_path: Path) -> None:
-    texts = [f"{n}{'ab' * 40}" for n in range(400_000)]
-    file = written(tmp_path / "items.parquet", pa.table({"text": texts}))
-    slow = checked(" OR ".join(f"regexp_matches(text, '(a|b){{{n}}}c')" for n in range(2, 12)), ["text"])
-    shown: list[tuple[str, int]] = []
-
-    found = mask([file], slow, progress=lambda what, done, total: shown.append((what, done * 100 // total)))
-
-    assert not found.any() and len(found) == 400_000
-    assert shown and all(what == "filtering" and 0 <= done <= 100 for what, done in shown)
 
 
 ENDLESS = """
@@ -477,7 +366,7 @@ from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 from eyespot.gallery.filters import checked, mask
 slow = checked(" OR ".join(f"regexp_matches(text, '(a|b){{{n}}}c')" for n in range(2, 40)), ["text"])
-mask([Path(sys.argv[1])], slow, progress=lambda *_: print("at work", flush=True))
+mask([Path(sys.argv[1])], slow, progress=lambda what, *_: print(what, flush=True))
 print("ended by itself")
 """
 
@@ -487,7 +376,7 @@ def test_ctrl_c_ends_a_slow_filter(tmp_path: Path) -> None:
     file = written(tmp_path / "items.parquet", pa.table({"text": [f"{n}{'ab' * 40}" for n in range(1_000_000)]}))
     line = [sys.executable, "-c", ENDLESS, str(file)]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None and child.stdout.readline() == "at work\n"
+        assert child.stdout is not None and child.stdout.readline() == "filtering\n"
         child.send_signal(signal.SIGINT)
         out, complaints = child.communicate(timeout=120)
     assert "KeyboardInterrupt" in complaints and "ended by itself" not in out
@@ -500,12 +389,10 @@ def test_a_column_may_have_the_name_of_a_number_of_rows(tmp_path: Path, name: st
 
 
 def test_a_missing_or_broken_file_is_not_the_filters_fault(tmp_path: Path) -> None:
-    broken = tmp_path / "broken.parquet"
-    broken.write_bytes(b"no parquet")
-    for file in (broken, tmp_path / "missing.parquet"):
-        with pytest.raises(EyespotError, match="the gallery's facts cannot be read: ") as caught:
-            mask([file], all_of())
-        assert not isinstance(caught.value, UsageError)
+    (tmp_path / "broken.parquet").write_bytes(b"no parquet")
+    for name in ("broken", "missing"):
+        with raises(EyespotError):
+            mask([tmp_path / f"{name}.parquet"], all_of())
 
 
 def test_whoever_got_past_the_parser_cannot_open_the_connection_again() -> None:

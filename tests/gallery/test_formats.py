@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-import random
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot import rooms
 from eyespot.gallery.disk import map_vectors, read_note, read_rows, shard_paths, write_items
 from eyespot.gallery.exporting import ExportOptions, ExportReport, ExportRows, export
 from eyespot.gallery.exports import clip_retrieval as clip_retrieval_export
@@ -32,17 +28,18 @@ from eyespot.gallery.formats.exported import tells_too_much
 from eyespot.gallery.formats.items import KnownHashes, Naming, key_hashes, repeated
 from eyespot.gallery.formats.registered import Copied, Imported, InPlace, VectorImport, take_in
 from eyespot.gallery.formats.tables import CsvFacts, ParquetFacts
-from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.photos.labels import kind_of, wider
 from eyespot.gallery.view import Gallery, View
-from eyespot.types import Encoder, EyespotError, NothingFound, UsageError
+from eyespot.types import EyespotError, NothingFound, UsageError
+from tests.command import refuses, run_eyespot
 from tests.examples import examples
+from tests.wording import raises
+from tests.worlds import index_gallery
+from tests.worlds.galleries import contents, facts_of, opened
+from tests.worlds.kills import killed_at
 
 DIM = 8
 NAME = "open_clip:ViT-B-32/openai"
-
-# With every run that finds photos
-CHANGING = ("gallery.toml", "digests.txt", "index.sqlite", "ledger.sqlite", "ledger/digests.txt")
 
 
 def unit(rows: int, seed: int = 0, dtype: str = "float16") -> np.ndarray:
@@ -68,20 +65,8 @@ def take(gallery: Path, folder: Path, way: VectorImport | None = None, encoder: 
     return take_in(gallery, clip_retrieval.source([folder]), encoder, way or InPlace())
 
 
-def opened(gallery: Path) -> View:
-    found = Gallery(gallery)
-    return found.view(found.stem())
-
-
 def ids(gallery: Path) -> list[str]:
-    view = opened(gallery)
-    return [fact["id"] for fact in view.facts(range(int(view.starts[-1])))]
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """Every file of a gallery but the ledger, bit for bit."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and "ledger" not in path.name)
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+    return [fact["id"].removeprefix("clip-retrieval:") for fact in facts_of(gallery)]
 
 
 @pytest.fixture
@@ -102,149 +87,108 @@ def written(format: Any, view: View, out: Path, **options: Any) -> ExportReport:
     return export(view, format.write, out, ExportOptions(**options))
 
 
-# -- in place -----------------------------------------------------------------------------------------------
-
-
+@pytest.mark.parametrize(
+    ("outward", "inward", "head"),
+    [(clip_retrieval_export, clip_retrieval, "clip-retrieval:"), (npy_export, npy, "npy:")],
+    ids=["clip-retrieval", "npy"],
+)
 def test_a_gallery_exported_and_imported_in_place_has_the_same_vectors_and_facts(
-    tmp_path: Path, photos: Path, starter: Encoder
+    tmp_path: Path, photos: Path, outward: Any, inward: Any, head: str
 ) -> None:
-    index(tmp_path / "first", [str(photos)], [starter])
+    index_gallery(tmp_path / "first", photos)
     before = opened(tmp_path / "first")
-    exported = written(clip_retrieval_export, before, tmp_path / "out")
-    imported = take(tmp_path / "second", tmp_path / "out", encoder="starter")
+    exported = written(outward, before, tmp_path / "out")
+    imported = take_in(tmp_path / "second", inward.source([tmp_path / "out"]), "starter", InPlace())
     after = opened(tmp_path / "second")
 
     assert (exported.rows, imported.rows, imported.added) == (9, 9, 9)
     np.testing.assert_array_equal(np.concatenate(after.blocks), np.concatenate(before.blocks))
-    was, now = before.facts(range(9)), after.facts(range(9))
-    assert [fact["id"] for fact in now] == ["clip-retrieval:" + fact["id"] for fact in was]
+    was, now = facts_of(tmp_path / "first"), facts_of(tmp_path / "second")
+    assert [fact["id"] for fact in now] == [head + fact["id"] for fact in was]
     for name in ("path", "width", "height", "size", "mtime", "taken", "camera"):
         assert [fact[name] for fact in now] == [fact[name] for fact in was]
 
 
-def test_nothing_is_copied_and_the_note_names_the_source(gallery: Path, folder: Path) -> None:
+def test_nothing_is_copied_and_rows_keep_their_keys_paths_labels_and_sizes(gallery: Path, folder: Path) -> None:
     take(gallery, folder)
 
     assert not list(gallery.rglob("*.npy"))
     shards, stem = shard_paths(gallery), Gallery(gallery).stem()
-    notes = [read_note(shard, stem) for shard in shards]
-    assert [note and note.source for note in notes] == [
-        str(folder / "img_emb" / f"img_emb_{n}.npy") for n in ("02", "10")
-    ]
+    sources = [str(folder / "img_emb" / f"img_emb_{n}.npy") for n in ("02", "10")]
+    assert [note and note.source for note in (read_note(shard, stem) for shard in shards)] == sources
     np.testing.assert_array_equal(map_vectors(shards[1], stem), unit(4, 2))
     assert map_vectors(shards[1], stem).dtype == np.float16
-
-
-def test_rows_keep_their_keys_paths_labels_and_sizes(gallery: Path, folder: Path) -> None:
-    take(gallery, folder)
-    first, last = opened(gallery).facts([0, 8])
-
+    first, *_, last = facts_of(gallery)
     assert (first["id"], last["id"]) == ("clip-retrieval:000000", "clip-retrieval:000008")
     assert first["path"] == str(folder / "pictures" / "0.jpg")
     assert (first["caption"], last["caption"], first["width"], last["width"]) == ("a heron", "a goose", 640, 800)
     assert (first["size"], first["taken"], first["camera"]) == (None, None, None)
-    assert opened(gallery).live.all()
-    assert Gallery(gallery).header.rows == 9
-
-
-def test_imported_vectors_are_searched_exactly(gallery: Path, folder: Path) -> None:
-    take(gallery, folder)
-    view = opened(gallery)
-    found = rooms.load("indexes", "exact", view.blocks).search(unit(4, 2).astype(np.float32), 1, view.live)
-
-    assert found.rows[:, 0].tolist() == [5, 6, 7, 8]
+    assert opened(gallery).live.all() and Gallery(gallery).header.rows == 9
 
 
 def test_the_same_import_again_adds_nothing_and_a_new_part_is_added(gallery: Path, folder: Path) -> None:
     take(gallery, folder)
-    before = files(gallery)
+    before = lasting(gallery)
     again = take(gallery, folder)
-    same = files(gallery)
+    same = lasting(gallery)
     add_part(folder, "11", unit(3, 3), keys(3, 9))
     more = take(gallery, folder)
 
-    assert (again.added, again.rows) == (0, 9)
-    assert same == before
-    assert (more.added, more.rows) == (3, 12)
-    assert len(ids(gallery)) == 12
+    assert (again.added, again.rows, more.added, more.rows) == (0, 9, 3, 12)
+    assert same == before and len(ids(gallery)) == 12
+
+
+def lasting(gallery: Path) -> dict[str, bytes]:
+    """The files of a gallery that a run without new photos leaves as they are."""
+    return {name: data for name, data in contents(gallery).items() if "ledger" not in name}
 
 
 def test_indexing_afterwards_neither_forgets_nor_overwrites_nor_rescans(
-    gallery: Path, folder: Path, photos: Path, starter: Encoder
+    gallery: Path, folder: Path, photos: Path
 ) -> None:
     take(gallery, folder)
-    before = files(gallery)
-    index(gallery, [str(photos)], [starter])
-    summary = index(gallery, [], [starter])
-    after = files(gallery)
+    before = lasting(gallery)
+    index_gallery(gallery, photos)
+    summary = index_gallery(gallery)
+    after = lasting(gallery)
 
     # Links to copies come to each shard, and their digests into its list
-    lasting = [name for name in before if name not in CHANGING and not name.endswith("digests.txt")]
-    assert {name: after[name] for name in lasting} == {name: before[name] for name in lasting}
+    changed = {Path(name).name for name in before if after[name] != before[name]}
+    assert changed <= {"gallery.toml", "digests.txt", "index.sqlite"}
     assert [shard.name for shard in shard_paths(gallery)] == ["00000", "00001", "00002"]
     assert (summary.pictures, summary.embedded, summary.notes) == (18, 0, [])
     header = Gallery(gallery).header
-    assert header.rows == 18
-    assert header.spaces[header.default].encoder == NAME
-    assert len(ids(gallery)) == 9
-    assert len(Gallery(gallery).view(Gallery(gallery).stem("starter")).shards) == 1
+    assert (header.rows, header.spaces[header.default].encoder) == (18, NAME)
+    assert (len(ids(gallery)), len(opened(gallery, "starter").shards)) == (9, 1)
 
 
-def test_what_was_imported_is_not_taken_out(gallery: Path, folder: Path, starter: Encoder) -> None:
+def test_what_was_imported_is_not_taken_out(gallery: Path, folder: Path) -> None:
     take(gallery, folder)
     (root,) = Gallery(gallery).header.roots.values()
-
-    with pytest.raises(UsageError, match="was imported"):
-        index(gallery, [], [starter], Options(remove=[root.path]))
-
+    with raises(UsageError):
+        index_gallery(gallery, remove=[root.path])
     assert len(ids(gallery)) == 9
 
 
-@pytest.mark.long
 def test_an_import_into_a_gallery_of_photos_leaves_its_default_and_its_photos(
-    gallery: Path, folder: Path, photos: Path, starter: Encoder
+    gallery: Path, folder: Path, photos: Path
 ) -> None:
-    index(gallery, [str(photos)], [starter])
+    index_gallery(gallery, photos)
     take(gallery, folder)
-
     header = Gallery(gallery).header
-    assert (header.spaces[header.default].encoder, header.rows) == ("starter", 18)
-    assert opened(gallery).pending == 9
-    assert Gallery(gallery).view(Gallery(gallery).stem(NAME)).facts([0])[0]["caption"] == "a heron"
-
-
-def kill_at_shard(line: list[str], gallery: Path, shard: int, delay: float) -> bool:
-    """Start an import and kill it a moment after it began to write a shard; whether it was still running."""
-    process = subprocess.Popen(line, stderr=subprocess.PIPE)
-    begun = [gallery / "shards" / name for name in (f".{shard:05d}.part", f"{shard:05d}")]
-    while process.poll() is None and not any(place.exists() for place in begun):
-        time.sleep(0.001)
-    time.sleep(delay)
-    running = process.poll() is None
-    process.kill()
-    process.communicate()
-    return running
+    assert (header.spaces[header.default].encoder, header.rows, opened(gallery).pending) == ("starter", 18, 9)
+    assert opened(gallery, NAME).facts([0])[0]["caption"] == "a heron"
 
 
 @pytest.mark.long
-def test_killed_at_any_moment_and_run_again_it_ends_in_the_same_gallery(tmp_path: Path) -> None:
-    for part in range(8):
-        add_part(tmp_path / "big", str(part), unit(20_000, part), keys(20_000, part * 10_000))
-    line = [sys.executable, "-m", "eyespot.cli", "import", "clip-retrieval", str(tmp_path / "big"), "-e", NAME, "-g"]
-    moment = random.Random(5)
-    hits = [
-        kill_at_shard([*line, str(tmp_path / "killed")], tmp_path / "killed", shard, moment.uniform(0, 0.06))
-        for shard in (0, 1, 3, 4, 6)
-    ]
+def test_killed_at_any_moment_and_run_again_it_ends_in_the_same_gallery(folder: Path, tmp_path: Path) -> None:
+    line = ("import", "clip-retrieval", folder, "-e", NAME, "-g")
+    killed = [killed_at(change, *line, tmp_path / "killed") for change in (2, 5, 7, 4)]
     for gallery in ("killed", "calm"):
-        subprocess.run([*line, str(tmp_path / gallery)], check=True, capture_output=True)
-
-    assert sum(hits) >= 4
-    assert files(tmp_path / "killed") == files(tmp_path / "calm")
-    assert len(set(ids(tmp_path / "calm"))) == 160_000
-
-
-# -- ids ----------------------------------------------------------------------------------------------------
+        assert run_eyespot(*line, tmp_path / gallery).returncode == 0
+    assert all(killed)
+    assert lasting(tmp_path / "killed") == lasting(tmp_path / "calm")
+    assert len(ids(tmp_path / "calm")) == 9
 
 
 def test_a_repeated_key_keeps_its_rows_under_ids_of_their_own(gallery: Path, tmp_path: Path) -> None:
@@ -252,9 +196,7 @@ def test_a_repeated_key_keeps_its_rows_under_ids_of_their_own(gallery: Path, tmp
     add_part(tmp_path / "b", "0", unit(2, 4), {"key": ["y", "z"]})
     take(gallery, tmp_path / "a")
     take(gallery, tmp_path / "b")
-
-    heads = ["x", "y", "x#0/2", "y#1/0", "z"]
-    assert ids(gallery) == ["clip-retrieval:" + head for head in heads]
+    assert ids(gallery) == ["x", "y", "x#0/2", "y#1/0", "z"]
 
 
 def test_a_row_is_named_by_key_else_path_else_address_else_part_and_row(gallery: Path, tmp_path: Path) -> None:
@@ -265,19 +207,16 @@ def test_a_row_is_named_by_key_else_path_else_address_else_part_and_row(gallery:
     }
     add_part(tmp_path / "a", "7", unit(4), columns)
     take(gallery, tmp_path / "a")
-    facts = opened(gallery).facts(range(4))
+    facts, pictures = facts_of(gallery), [str(tmp_path / "a" / name) for name in ("a.jpg", "b.jpg")]
 
-    assert [fact["id"].removeprefix("clip-retrieval:") for fact in facts] == ["k", "b.jpg", "http://c/e", "7/3"]
-    assert [fact["path"] for fact in facts] == [
-        str(tmp_path / "a" / "a.jpg"),
-        str(tmp_path / "a" / "b.jpg"),
-        "http://c/e",
-        None,
-    ]
+    assert ids(gallery) == ["k", "b.jpg", "http://c/e", "7/3"]
+    assert [fact["path"] for fact in facts] == [*pictures, "http://c/e", None]
     assert facts[0]["url"] == "http://c/d"
+    add_part(tmp_path / "b", "3", unit(2), None)
+    assert len(take(tmp_path / "other", tmp_path / "b").notes) == 1  # it has no table
+    assert ids(tmp_path / "other") == ["3/0", "3/1"]
 
 
-@pytest.mark.long
 @settings(deadline=None, max_examples=examples(40))
 @given(parts=st.lists(st.lists(st.sampled_from("abc"), min_size=1), min_size=1, max_size=4))
 def test_ids_told_apart_are_unique_and_the_first_of_each_keeps_its_own(parts: list[list[str]]) -> None:
@@ -294,9 +233,6 @@ def test_ids_told_apart_are_unique_and_the_first_of_each_keeps_its_own(parts: li
     assert {key for key in names if "#" not in key} == {key for part in parts for key in part}
 
 
-# -- what must not pass -------------------------------------------------------------------------------------
-
-
 class Trap:
     """A pickle that would leave a file behind if anything loaded it."""
 
@@ -310,101 +246,85 @@ class Trap:
 def test_a_pickle_in_an_array_is_refused_and_not_run(gallery: Path, folder: Path, tmp_path: Path) -> None:
     trap = np.array([Trap(tmp_path / "sprung")] * 5, dtype=object)
     np.save(folder / "img_emb" / "img_emb_02.npy", trap, allow_pickle=True)
-
-    with pytest.raises(EyespotError, match=r"img_emb_02\.npy is no \.npy file of numbers"):
+    with raises(EyespotError):
         take(gallery, folder)
     assert not (tmp_path / "sprung").exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        (b"", "is no .npy file"),
-        (b"PK\x03\x04 a zip", "is no .npy file"),
-        (
-            b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (" + b"(" * 60,
-            "is no .npy file",
-        ),
-        (np.zeros((5, 2, 3), np.float32), "not rows of float vectors"),
-        (np.zeros((5, 8), np.int8), "not rows of float vectors"),
-        (np.zeros((0, 8), np.float32), "not rows of float vectors"),
-        (unit(5, dtype="float64"), "import it with --copy"),
-        (np.asfortranarray(unit(5)), "import it with --copy"),
-        (unit(5) * 3, "not of unit length (row 0: 3.0"),
-        (unit(6), "has 6 rows and"),
-        (unit(5)[:, :4] * 2, "vectors of 8 components and"),
-    ],
-)
-def test_an_array_that_cannot_be_searched_is_refused_by_name(
-    gallery: Path, folder: Path, content: Any, complaint: str
-) -> None:
-    place = folder / "img_emb" / "img_emb_02.npy"
-    if isinstance(content, bytes):
-        place.write_bytes(content)
-    else:
-        np.save(place, content)
+def npy_bytes(array: np.ndarray) -> bytes:
+    file = BytesIO()
+    np.save(file, array)
+    return file.getvalue()
 
-    with pytest.raises(EyespotError) as refused:
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK\x03\x04 a zip",
+        b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (" + b"(" * 60,
+        npy_bytes(unit(5))[:-1],
+        npy_bytes(np.zeros((5, 2, 3), np.float32)),
+        npy_bytes(np.zeros((5, 8), np.int8)),
+        npy_bytes(np.zeros((0, 8), np.float32)),
+        npy_bytes(unit(5, dtype="float64")),
+        npy_bytes(np.asfortranarray(unit(5))),
+        npy_bytes(unit(5) * 3),
+        npy_bytes(unit(6)),
+        npy_bytes(unit(5)[:, :4] * 2),
+    ],
+    ids=["empty", "zip", "nested", "cut", "cube", "int8", "no rows", "float64", "fortran", "long", "rows", "width"],
+)
+def test_an_array_that_cannot_be_searched_is_refused_by_name(gallery: Path, folder: Path, content: bytes) -> None:
+    (folder / "img_emb" / "img_emb_02.npy").write_bytes(content)
+    with raises(EyespotError):
         take(gallery, folder)
-    assert complaint in str(refused.value)
-    assert "img_emb_02.npy" in str(refused.value)
     assert not (gallery / "gallery.toml").exists()
 
 
-def test_an_array_cut_short_is_refused(gallery: Path, folder: Path) -> None:
-    place = folder / "img_emb" / "img_emb_10.npy"
-    place.write_bytes(place.read_bytes()[:-1])
-
-    with pytest.raises(EyespotError, match=r"img_emb_10\.npy is no \.npy file"):
-        take(gallery, folder)
-
-
-def test_a_damaged_table_and_a_lacking_part_are_named(gallery: Path, folder: Path) -> None:
+@pytest.mark.parametrize("damage", ["table", "no table"])
+def test_a_damaged_table_and_a_lacking_part_are_named(gallery: Path, folder: Path, damage: str) -> None:
     (folder / "metadata" / "metadata_10.parquet").write_bytes(b"PAR1 not really PAR1")
-    with pytest.raises(EyespotError, match=r"metadata_10\.parquet cannot be read"):
+    if damage == "no table":
+        (folder / "metadata" / "metadata_10.parquet").unlink()
+    with raises(EyespotError):
         take(gallery, folder)
-    (folder / "metadata" / "metadata_10.parquet").unlink()
-    with pytest.raises(EyespotError, match="part 10 in img_emb and not in metadata"):
-        take(gallery, folder)
-    with pytest.raises(UsageError, match="holds no img_emb"):
-        take(gallery, folder / "metadata")
-    with pytest.raises(UsageError, match="is no folder"):
-        take(gallery, folder / "nowhere")
+
+
+def test_places_without_vectors_and_a_second_encoder_are_refused(gallery: Path, folder: Path, tmp_path: Path) -> None:
+    take(gallery, folder)
+    np.save(tmp_path / "vectors.npy", unit(2))
+    (tmp_path / "items.csv").write_text("id,year\na,2020\nb\n")
+
+    for place in (folder / "metadata", folder / "nowhere"):
+        with raises(UsageError):
+            clip_retrieval.source([place])
+    for places in ([Path("/photos/caf\udce9/vectors.npy")], [tmp_path / "vectors.npy"] * 2):
+        with raises(UsageError):
+            npy.source(places)
+    with raises(UsageError):
+        take(gallery, folder, encoder="open_clip:ViT-L-14/openai")
+    with raises(EyespotError):
+        take_in(gallery, npy.source([tmp_path]), NAME, InPlace())
 
 
 def test_a_source_that_vanished_or_changed_is_named_when_it_is_needed(gallery: Path, folder: Path) -> None:
     take(gallery, folder)
     place = folder / "img_emb" / "img_emb_02.npy"
     np.save(place, unit(4))
-    with pytest.raises(EyespotError, match=r"img_emb_02\.npy has changed since it was imported"):
+    with raises(EyespotError):
         _ = opened(gallery).blocks
-    with pytest.raises(EyespotError, match="has 4 rows"):
+    with raises(EyespotError):
         take(gallery, folder)
     place.unlink()
-    with pytest.raises(EyespotError, match=r"img_emb_02\.npy is gone"):
+    with raises(EyespotError):
         _ = opened(gallery).blocks
-
-
-def test_vectors_of_another_encoder_from_the_same_files_are_refused(gallery: Path, folder: Path) -> None:
-    take(gallery, folder)
-
-    with pytest.raises(UsageError, match=f"already, as vectors of {NAME}"):
-        take(gallery, folder, encoder="open_clip:ViT-L-14/openai")
-
-
-def test_a_folder_whose_name_is_not_utf8_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"the name of /photos/caf\\xe9 is not valid UTF-8"):
-        npy.source([Path("/photos/caf\udce9/vectors.npy")])
-
-
-# -- odd vectors and tables ---------------------------------------------------------------------------------
 
 
 def test_copied_vectors_are_normalised_in_the_precision_of_the_source(gallery: Path, tmp_path: Path) -> None:
     add_part(tmp_path / "a", "0", np.asfortranarray(unit(5, 1, "float64") * 1e6), keys(5))
     take(gallery, tmp_path / "a", Copied())
     (tmp_path / "a" / "img_emb" / "img_emb_0.npy").unlink()
-
     (block,) = opened(gallery).blocks
     assert block.dtype == np.float32
     np.testing.assert_allclose(block, unit(5, 1, "float64"), atol=1e-6)
@@ -416,18 +336,9 @@ def test_rows_without_a_vector_are_kept_and_never_found(gallery: Path, tmp_path:
     vectors[1], vectors[3, 0], vectors[4, 2] = 0, np.nan, np.inf
     add_part(tmp_path / "a", "0", vectors, keys(6))
     done = take(gallery, tmp_path / "a", way)
-
     assert opened(gallery).live.tolist() == [True, False, True, False, False, True]
     assert len(ids(gallery)) == 6
-    assert done.notes == ["3 rows hold no vector (zeros, or numbers that are not finite) and will not be found"]
-
-
-def test_without_metadata_rows_are_named_by_part_and_row(gallery: Path, tmp_path: Path) -> None:
-    add_part(tmp_path / "a", "3", unit(2), None)
-    done = take(gallery, tmp_path / "a")
-
-    assert ids(gallery) == ["clip-retrieval:3/0", "clip-retrieval:3/1"]
-    assert "has no metadata" in done.notes[0]
+    assert len(done.notes) == 1 and done.notes[0].startswith("3 ")
 
 
 def test_columns_keep_one_kind_over_all_parts_and_odd_ones_are_named(gallery: Path, tmp_path: Path) -> None:
@@ -437,23 +348,20 @@ def test_columns_keep_one_kind_over_all_parts_and_odd_ones_are_named(gallery: Pa
     add_part(tmp_path / "a", "1", unit(1, 1), {"key": [2], "year": [None], "width": ["12.5"], **far})
     add_part(tmp_path / "a", "2", unit(1, 2), {"key": [3], "year": ["circa 1900"], "width": [2**40]})
     done = take(gallery, tmp_path / "a")
-    facts = opened(gallery).facts(range(3))
+    facts = facts_of(gallery)
 
     assert [fact["year"] for fact in facts] == ["2021", None, "circa 1900"]
     assert [fact["width"] for fact in facts] == [640, None, None]
     assert [fact["latitude"] for fact in facts] == [-33.4, None, None]
     assert [str(fact["taken"]) for fact in facts] == ["None", "2021-05-31 18:02:11", "None"]
     assert (facts[0]["exif.Make"], facts[0]["empty"]) == ("Canon", None)
-    assert done.notes == [
-        "columns left out, for they hold no plain values or have a taken name: live, boxes",
-    ]
+    assert [note.endswith(": live, boxes") for note in done.notes] == [True]
 
 
 def test_paths_with_signs_of_every_plane_survive_the_toml(tmp_path: Path) -> None:
     folder = tmp_path / "fotos 🦆 \x7f \\ \" '"
     add_part(folder, "0", unit(2), keys(2))
     take(tmp_path / "g", folder)
-
     assert opened(tmp_path / "g").facts([1])[0]["path"] == str(folder / "pictures" / "1.jpg")
     assert len(opened(tmp_path / "g").blocks[0]) == 2
 
@@ -478,46 +386,16 @@ def test_rows_read_from_parts_of_a_table_are_those_asked_for(rows: list[int]) ->
         assert read_rows(Path(place), rows)["id"].to_pylist() == rows
 
 
-# -- npy and export -----------------------------------------------------------------------------------------
-
-
-def test_npy_goes_out_and_comes_in_again(tmp_path: Path, photos: Path, starter: Encoder) -> None:
-    index(tmp_path / "first", [str(photos)], [starter])
-    before = opened(tmp_path / "first")
-    written(npy_export, before, tmp_path / "out")
-    take_in(tmp_path / "second", npy.source([tmp_path / "out"]), "starter", InPlace())
-    after = opened(tmp_path / "second")
-
-    np.testing.assert_array_equal(np.load(tmp_path / "out" / "vectors.npy"), np.concatenate(before.blocks))
-    np.testing.assert_array_equal(np.concatenate(after.blocks), np.concatenate(before.blocks))
-    was, now = before.facts(range(9)), after.facts(range(9))
-    assert [fact["id"] for fact in now] == ["npy:" + fact["id"] for fact in was]
-    assert [fact["paths"] for fact in now] == [fact["paths"] for fact in was]
-
-
 def test_npy_with_a_csv_of_its_own_names(gallery: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", unit(2))
     (tmp_path / "t.csv").write_text('file_name,year,code,"a note"\nx/a.jpg,2020,007,"two\nlines"\nb.jpg,,008,\n')
     take_in(gallery, npy.source([tmp_path / "v.npy", tmp_path / "t.csv"]), NAME, InPlace())
-    facts = opened(gallery).facts([0, 1])
 
-    assert [(fact["id"], fact["path"]) for fact in facts] == [
-        ("npy:x/a.jpg", str(tmp_path / "x" / "a.jpg")),
-        ("npy:b.jpg", str(tmp_path / "b.jpg")),
+    names = ("id", "path", "year", "code", "a note")
+    assert [tuple(fact[name] for name in names) for fact in facts_of(gallery)] == [
+        ("npy:x/a.jpg", str(tmp_path / "x" / "a.jpg"), 2020, "007", "two\nlines"),
+        ("npy:b.jpg", str(tmp_path / "b.jpg"), None, "008", None),
     ]
-    assert [(fact["year"], fact["code"], fact["a note"]) for fact in facts] == [
-        (2020, "007", "two\nlines"),
-        (None, "008", None),
-    ]
-
-
-def test_csv_of_another_width_and_two_arrays_are_refused(gallery: Path, tmp_path: Path) -> None:
-    np.save(tmp_path / "vectors.npy", unit(2))
-    (tmp_path / "items.csv").write_text("id,year\na,2020\nb\n")
-    with pytest.raises(EyespotError, match=r"items\.csv cannot be read"):
-        take_in(gallery, npy.source([tmp_path]), NAME, InPlace())
-    with pytest.raises(UsageError, match="not one array and its table"):
-        npy.source([tmp_path / "vectors.npy", tmp_path / "vectors.npy"])
 
 
 def test_an_export_tells_neither_where_nor_who_unless_asked(gallery: Path, tmp_path: Path) -> None:
@@ -564,42 +442,22 @@ def test_an_export_over_something_or_of_nothing_is_refused(gallery: Path, folder
     take(gallery, folder)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="not empty"):
+    with raises(UsageError):
         written(npy_export, opened(gallery), tmp_path / "out")
     add_part(tmp_path / "zeros", "0", np.zeros((2, DIM), np.float32), keys(2))
     take(tmp_path / "dead", tmp_path / "zeros")
-    with pytest.raises(NothingFound):
+    with raises(NothingFound):
         written(npy_export, opened(tmp_path / "dead"), tmp_path / "new")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
-    assert not (tmp_path / "new").exists()
+    assert contents(tmp_path / "out") == {"mine.txt": b"mine"} and not (tmp_path / "new").exists()
 
 
-# -- the command line ---------------------------------------------------------------------------------------
-
-
-def eyespot(*words: object) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "eyespot.cli", *map(str, words)]
-    return subprocess.run(line, capture_output=True, text=True)
-
-
-@pytest.mark.long
 def test_the_verbs_import_and_export_and_say_what_they_did(gallery: Path, folder: Path, tmp_path: Path) -> None:
-    came = eyespot("import", "clip-retrieval", folder, "-g", gallery, "-e", NAME, "--json")
-    went = eyespot("export", "npy", tmp_path / "out", "-g", gallery, "--json")
+    for encoder in ((), ("-e", "ViT-B-32")):
+        refuses("import", "clip-retrieval", folder, "-g", gallery, *encoder)
+    assert not gallery.exists()
+    came = run_eyespot("import", "clip-retrieval", folder, "-g", gallery, "-e", NAME, "--json")
+    went = run_eyespot("export", "npy", tmp_path / "out", "-g", gallery, "--json")
 
     assert json.loads(came.stdout) == {"gallery": str(gallery), "rows": 9, "added": 9, "shards": 2}
-    assert json.loads(went.stdout)["rows"] == 9
-    assert went.stderr.startswith("eyespot: left out: latitude, longitude")
+    assert json.loads(went.stdout)["rows"] == 9 and "latitude, longitude" in went.stderr
     assert (came.returncode, went.returncode) == (0, 0)
-
-
-@pytest.mark.parametrize(("encoder", "complaint"), [((), "say which encoder"), (("-e", "ViT-B-32"), "is no encoder")])
-def test_an_import_needs_an_encoder_that_can_be_asked(
-    gallery: Path, folder: Path, encoder: tuple[str, ...], complaint: str
-) -> None:
-    done = eyespot("import", "clip-retrieval", folder, "-g", gallery, *encoder)
-
-    assert done.returncode == 2
-    (sentence,) = done.stderr.splitlines()
-    assert complaint in sentence
-    assert not gallery.exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import shutil
 from datetime import datetime, timedelta
@@ -16,18 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import ExifTags, Image
 
-from eyespot import rooms, sample
+from eyespot import sample
+from eyespot.gallery.formats import npy
+from eyespot.gallery.formats.registered import InPlace, take_in
 from eyespot.gallery.groups.listing import file_groups
 from eyespot.gallery.groups.near_duplicates import Families, likely_pairs
 from eyespot.gallery.groups.stored import LINKS, Groups
-from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.integrity import faults
-from eyespot.gallery.view import Gallery, View
-from eyespot.types import Encoder, no_progress
-from tests.command import run_eyespot
+from eyespot.types import no_progress
 from tests.examples import examples
+from tests.worlds import index_gallery
+from tests.worlds.galleries import facts_of, opened
 
-HERONS = Path(__file__).parents[3] / "shared" / "data" / "open_wildlife"
 BEGUN = datetime(2024, 5, 1, 6)
 
 
@@ -45,15 +44,9 @@ def originals(count: int) -> list[Image.Image]:
     return [Image.open(place).convert("RGB") for place in places]
 
 
-def opened(gallery: Path) -> View:
-    return Gallery(gallery).view(Gallery(gallery).stem())
-
-
 def grouped(gallery: Path) -> list[list[str]]:
-    view = opened(gallery)
-    numbers = Groups(view).numbers.tolist()
     names: dict[int, list[str]] = {}
-    for number, facts in zip(numbers, view.facts(range(len(numbers))), strict=True):
+    for number, facts in zip(Groups(opened(gallery)).numbers.tolist(), facts_of(gallery), strict=True):
         if number >= 0:
             names.setdefault(number, []).append(Path(facts["path"]).name)
     return sorted(sorted(some) for some in names.values())
@@ -82,68 +75,51 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 GROUPED = [["a-small.jpg", "a-turned.jpg", "a.jpg"], ["b-cropped.jpg", "b.jpg"], ["c0.jpg", "c1.jpg", "c2.jpg"]]
 
 
-def test_copies_and_bursts_are_grouped_and_what_says_other_times_is_not(
-    photos: Path, starter: Encoder, tmp_path: Path
-) -> None:
-    index(tmp_path / "gallery", [str(photos)], [starter], Options(shard_rows=4))
+@pytest.fixture(scope="module")
+def made(photos: Path) -> Path:
+    index_gallery(photos.parent / "gallery", photos, shard_rows=4)
+    return photos.parent / "gallery"
 
-    assert grouped(tmp_path / "gallery") == GROUPED
-    view = opened(tmp_path / "gallery")
-    assert Groups(view).lost(view.live) == 5
+
+def test_copies_and_bursts_are_grouped_and_what_says_other_times_is_not(made: Path) -> None:
+    view = opened(made)
+    assert grouped(made) == GROUPED and Groups(view).lost(view.live) == 5
 
 
 @pytest.mark.long
 def test_a_gallery_that_grew_has_the_groups_of_one_made_at_once_and_old_shards_stay(
-    photos: Path, starter: Encoder, tmp_path: Path
+    photos: Path, tmp_path: Path
 ) -> None:
     gallery, folder = tmp_path / "gallery", tmp_path / "photos"
     shutil.copytree(photos, folder, ignore=lambda _, names: [name for name in names if name == "late"])
-    index(gallery, [str(folder)], [starter])
+    index_gallery(gallery, folder)
     before = {place: place.read_bytes() for place in gallery.glob("shards/*/*.?64")}
     shutil.copytree(photos / "late", folder / "late")
-    index(gallery, [], [starter])
+    index_gallery(gallery)
 
     assert grouped(gallery) == GROUPED
     assert len(before) == 2 and {place: place.read_bytes() for place in before} == before
 
 
-def test_links_and_hashes_that_are_lost_or_changed_are_noticed_and_made_again(
-    photos: Path, starter: Encoder, tmp_path: Path
-) -> None:
-    gallery = tmp_path / "gallery"
-    index(gallery, [str(photos)], [starter])
+def test_links_and_hashes_that_are_lost_or_changed_are_noticed_and_made_again(made: Path, tmp_path: Path) -> None:
+    gallery = Path(shutil.copytree(made, tmp_path / "gallery"))
     files = sorted(gallery.glob("shards/*/*.?64"))
     before = [place.read_bytes() for place in files]
     os.truncate(files[0], 8)
     files[1].unlink()
 
     assert {fault.file for fault in faults(gallery, no_progress)} == {place.name for place in files}
-    index(gallery, [], [starter])
+    index_gallery(gallery)
 
     assert [place.read_bytes() for place in files] == before
     assert faults(gallery, no_progress) == []
 
 
-def test_an_older_gallery_gets_its_groups_by_a_repair(photos: Path, starter: Encoder, tmp_path: Path) -> None:
-    gallery = tmp_path / "gallery"
-    index(gallery, [str(photos)], [starter])
-    for place in gallery.glob("shards/*/*.?64"):
-        place.unlink()
-    for place in gallery.glob("shards/*/digests.txt"):
-        place.unlink()
-    index(gallery, [], [starter])
-    assert ["a-small.jpg", "a-turned.jpg", "a.jpg"] not in grouped(gallery)
-
-    index(gallery, [], [starter], Options(repair=True))
-
-    assert grouped(gallery) == GROUPED and all(place.exists() for place in gallery.glob(f"shards/*/{LINKS}"))
-
-
-def test_the_largest_stays_and_the_others_bytes_are_counted(photos: Path, starter: Encoder, tmp_path: Path) -> None:
+def test_the_largest_stays_and_the_others_bytes_are_counted(photos: Path, tmp_path: Path) -> None:
     folder = tmp_path / "photos"
     shutil.copytree(photos, folder)
     shutil.copy(folder / "other0.jpg", folder / "same bytes.jpg")
-    index(tmp_path / "gallery", [str(folder)], [starter])
+    index_gallery(tmp_path / "gallery", folder)
     groups = {Path(group.files[0].path).name: group for group in file_groups(opened(tmp_path / "gallery"))}
 
     assert {name: group.kind for name, group in groups.items()} == {
@@ -157,23 +133,23 @@ def test_the_largest_stays_and_the_others_bytes_are_counted(photos: Path, starte
     assert groups["other0.jpg"].freed == (folder / "other0.jpg").stat().st_size
 
 
-def test_copies_in_new_shards_of_photos_that_a_repair_gave_hashes_are_found(starter: Encoder, tmp_path: Path) -> None:
+def test_copies_in_new_shards_of_photos_that_a_repair_gave_hashes_are_found(tmp_path: Path) -> None:
     folder, gallery = tmp_path / "photos", tmp_path / "gallery"
     for at, photo in enumerate(originals(3)):
         save(photo, folder / f"{at}.jpg")
-    index(gallery, [str(folder)], [starter])
+    index_gallery(gallery, folder)
     for name in ("hashes.u64", LINKS, "digests.txt"):  # as an older eyespot left it
         (gallery / "shards" / "00000" / name).unlink()
     save(originals(1)[0].transpose(Image.Transpose.ROTATE_90), folder / "turned.jpg")
-    index(gallery, [], [starter])
+    index_gallery(gallery)
     assert grouped(gallery) == []
 
-    index(gallery, [], [starter], Options(repair=True))
+    index_gallery(gallery, repair=True)
 
-    assert grouped(gallery) == [["0.jpg", "turned.jpg"]]
+    assert grouped(gallery) == [["0.jpg", "turned.jpg"]] and (gallery / "shards" / "00000" / LINKS).exists()
 
 
-def test_links_to_a_file_and_files_that_are_gone_never_stay(starter: Encoder, tmp_path: Path) -> None:
+def test_links_to_a_file_and_files_that_are_gone_never_stay(tmp_path: Path) -> None:
     folder, gallery = tmp_path / "photos", tmp_path / "gallery"
     first, second, *_ = originals(2)
     save(first, folder / "real.jpg")
@@ -181,33 +157,17 @@ def test_links_to_a_file_and_files_that_are_gone_never_stay(starter: Encoder, tm
     os.link(folder / "real.jpg", folder / "z same file.jpg")
     save(second, folder / "large.jpg")
     save(second.resize((second.width // 2, second.height // 2)), folder / "small.jpg")
-    index(gallery, [str(folder)], [starter])
+    index_gallery(gallery, folder)
     (group,) = file_groups(opened(gallery))
     assert Path(group.files[0].path).name == "large.jpg"
 
     shutil.copy(folder / "real.jpg", folder / "y copy.jpg")
     (folder / "large.jpg").unlink()
-    index(gallery, [], [starter], Options(forget=False))
+    index_gallery(gallery)
 
     assert [[Path(file.path).name for file in group.files] for group in file_groups(opened(gallery))] == [
         ["real.jpg", "y copy.jpg"]
     ]
-
-
-@pytest.mark.skipif(not HERONS.is_dir(), reason="needs the shared photos")
-def test_the_ten_frames_of_one_heron_are_one_burst(starter: Encoder, tmp_path: Path) -> None:
-    with (HERONS / "metadata.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if "camera-trap sequence" in row["text"]]
-    for row in rows:
-        when = datetime.fromisoformat(row["text"].split()[-1]).replace(tzinfo=None)
-        save(Image.open(HERONS / row["file"]), tmp_path / "photos" / Path(row["file"]).name, when)
-    index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
-
-    (group,) = file_groups(opened(tmp_path / "gallery"))
-    assert group.kind == "burst" and len(group.files) == len(rows) == 10
-
-
-# -- laws -------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=examples(25), deadline=None)
@@ -218,7 +178,6 @@ def test_likely_pairs_are_close_and_begin_where_they_are_asked_to(bits: int, see
     hashes ^= np.bitwise_or.reduce(np.uint64(1) << rng.integers(0, 63, (40, 6), np.uint64), axis=1)[:, None]
     pairs = np.concatenate([np.empty((0, 2), np.int64), *likely_pairs(np.repeat(hashes, 8, axis=1), bits, since)])
     apart = np.bitwise_count(hashes[pairs[:, 0], 0] ^ hashes[pairs[:, 1], 0])
-
     assert (apart <= bits).all() and (pairs[:, 0] < pairs[:, 1]).all() and (pairs[:, 1] >= since).all()
 
 
@@ -242,23 +201,19 @@ def test_families_are_the_same_however_their_pairs_come(pairs: list[tuple[int, i
 
 def test_imported_photos_without_their_pictures_are_bursts_by_time_and_camera(tmp_path: Path) -> None:
     """Of eight rows two were taken by one camera in one second, and look alike."""
-    clip = tmp_path / "clip"
-    for name in ("img_emb", "metadata"):
-        (clip / name).mkdir(parents=True)
     vectors = np.eye(8, 512, dtype=np.float32)
     vectors[4] = vectors[2]
-    np.save(clip / "img_emb" / "img_emb_0.npy", vectors)
+    np.save(tmp_path / "vectors.npy", vectors)
     second = [None, 5, 70, 70, 71, None, 500, 900]
     table = {
         "image_path": [f"{row}.jpg" for row in range(8)],
         "taken": pa.array([None if at is None else BEGUN + timedelta(seconds=at) for at in second], pa.timestamp("s")),
         "camera": ["trap", "", "trap", "other", "trap", "trap", None, None],
     }
-    pq.write_table(pa.table(table), clip / "metadata" / "metadata_0.parquet")
-    line = ("import", "clip-retrieval", clip, "-g", tmp_path / "gallery", "-e", "starter")
-    assert run_eyespot(*line).returncode == 0
+    pq.write_table(pa.table(table), tmp_path / "items.parquet")
+    take_in(tmp_path / "gallery", npy.source([tmp_path]), "starter", InPlace())
 
-    index(tmp_path / "gallery", [], [rooms.load("encoders", "starter")], Options())
+    index_gallery(tmp_path / "gallery")
 
     numbers = Groups(opened(tmp_path / "gallery")).numbers
     assert numbers.tolist() == [-1, -1, 2, -1, 2, -1, -1, -1]
