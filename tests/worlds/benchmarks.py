@@ -124,7 +124,7 @@ def fine_grained(data: Path, name: str = "MSCOCO_FG_ann.json") -> Path:
 def circo(data: Path) -> Path:
     """Two queries of the validation split and two of the test split."""
     asking = {"shared_concept": "a dog", "relative_caption": "is black"}
-    aspects = [["addition", "negation"], ["Addition"]]
+    aspects = [["addition", "negation"], ["Addition", "addition"]]
     rows = [
         {**asking, "id": at, "reference_img_id": 100 + at, "target_img_id": 200 + at, "gt_img_ids": [200 + at, 300]}
         for at in range(2)
