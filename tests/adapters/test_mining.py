@@ -12,6 +12,7 @@ import pytest
 from eyespot.adapters.quari.mining import Inverted, Mining, NeighbourSearch, mine, mine_into, read
 from eyespot.indexes import exact
 from eyespot.types import NothingFound, UsageError
+from tests.wording import raises
 
 
 def quiet(_what: str, _done: int, _total: int) -> None:
@@ -54,12 +55,7 @@ def test_weights_are_a_softmax_over_all_neighbours_and_the_nearest_are_kept() ->
     powers = [math.exp(math.cos(math.radians(angle)) / 0.5) for angle in (10, 40, 90)]
     assert found.rows.tolist() == [[1, 2], [0, 2], [1, 0], [2, 1]]
     assert found.weights[0] == pytest.approx([powers[0] / sum(powers), powers[1] / sum(powers)], rel=1e-5)
-
-
-def test_only_so_many_neighbours_share_the_softmax() -> None:
-    found = mine(circle(0, 10, 40, 90), None, exact.load, Mining(neighbours=1, keep=1))
-
-    assert found.weights.tolist() == [[1.0]] * 4
+    assert mine(images, None, exact.load, Mining(neighbours=1, keep=1)).weights.tolist() == [[1.0]] * 4
 
 
 @pytest.mark.parametrize("ids", [None, ["a", "b", "a", "c"]])
@@ -108,13 +104,19 @@ def test_an_interrupted_mining_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["semi.npz"]
 
 
-def test_pieces_of_other_vectors_are_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
     out, how = tmp_path / "semi.npz", Mining(piece=20)
     with pytest.raises(KeyboardInterrupt):
         mine_into(out, vectors(), None, NeighbourSearch("exact", Counted(patience=20), how), quiet)
 
-    with pytest.raises(UsageError, match="other vectors or settings"):
+    with raises(UsageError):  # pieces of other vectors
         mine_into(out, vectors()[:50], None, NeighbourSearch("exact", exact.load, how), quiet)
+    for content in (b"", b"no archive"):
+        (tmp_path / "other.npz").write_bytes(content)
+        with raises(UsageError):
+            read(tmp_path / "other.npz")
+    with raises(NothingFound):
+        mine(circle(0, 0), None, exact.load, Mining())
 
 
 def test_cells_find_nearly_what_an_exact_search_finds() -> None:
@@ -126,20 +128,6 @@ def test_cells_find_nearly_what_an_exact_search_finds() -> None:
     cells, certain = (mine(images, None, make, Mining(keep=2)) for make in (Inverted, exact.load))
 
     assert np.mean(cells.rows == certain.rows) > 0.95
-
-
-@pytest.mark.parametrize("content", [b"", b"no archive"])
-def test_a_file_of_something_else_is_told(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "semi.npz"
-    path.write_bytes(content)
-
-    with pytest.raises(UsageError, match="mine them again"):
-        read(path)
-
-
-def test_one_image_has_no_neighbours() -> None:
-    with pytest.raises(NothingFound):
-        mine(circle(0, 0), None, exact.load, Mining())
 
 
 def test_images_that_are_held_out_are_taken_away() -> None:

@@ -25,14 +25,6 @@ FORMS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def queries_of(dim: int, count: int = 3) -> Any:
     drawn = np.random.default_rng(1).normal(size=(count, dim))
     return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)

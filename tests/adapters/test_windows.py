@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from eyespot.adapters.quari.scoring import AdaptedIndex
-from eyespot.kernels.codes import quantise
 from eyespot.types import AdaptedQuery, Mask
 
 ROWS, DIM = 3000, 32
@@ -41,10 +40,3 @@ def test_a_window_changes_no_answer(window: int, let: str, patience: float) -> N
     rows, scores = answers(window, masks[let], patience)
     whole_rows, whole_scores = answers(ROWS, masks[let], patience)
     assert rows == whole_rows and np.allclose(scores, whole_scores, rtol=0, atol=1e-7)
-
-
-def test_lengths_that_come_with_codes_are_used_as_they_are() -> None:
-    codes = quantise(vectors())
-    index = AdaptedIndex(vectors(), [codes], small=0)
-    index.prepare()
-    assert np.array_equal(index._lengths, codes.lengths)
