@@ -69,9 +69,6 @@ def changed(before: dict[str, Any], encoder: Any) -> set[str]:
     return {name for name, value in weights(encoder).items() if not torch.equal(value, before[name])}
 
 
-# -- the loss -----------------------------------------------------------------------------------------------
-
-
 def test_the_loss_of_orthogonal_pairs_by_hand() -> None:
     none = torch.zeros(3, 3, dtype=torch.bool)
 
@@ -91,9 +88,6 @@ def test_another_caption_of_the_same_picture_is_no_negative() -> None:
     assert math.isclose(
         float(loss), (2 * math.log(1 + math.exp(-2)) + math.log(1 + 2 * math.exp(-2))) / 3, rel_tol=1e-6
     )
-
-
-# -- training -----------------------------------------------------------------------------------------------
 
 
 def test_it_learns_which_picture_each_text_means(encoder: Any, tmp_path: Path) -> None:
@@ -198,9 +192,6 @@ def test_what_cannot_be_trained_is_told(hf: Any, tmp_path: Path) -> None:
 def test_a_recipe_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with raises(UsageError):
         FineTuneRecipe(**wrong)
-
-
-# -- what is saved ------------------------------------------------------------------------------------------
 
 
 def test_what_is_saved_loads_by_its_name_and_gives_the_same_vectors(encoder: Any, tmp_path: Path) -> None:

@@ -97,9 +97,6 @@ def test_every_preset_trains_and_serves(name: str, tmp_path: Path) -> None:
     assert np.linalg.norm(view.left) > 0 and np.linalg.norm(view.right) > 0  # also away from the identity
 
 
-# -- the identity start ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dim", [96, 512, 1152])  # of encoders
 def test_an_untrained_identity_start_ranks_as_the_frozen_space(dim: int, tmp_path: Path) -> None:
     _, form = preset("identity")

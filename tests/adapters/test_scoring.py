@@ -126,9 +126,6 @@ def world(data: st.DataObject, rows: int, widest: int = 40) -> World:
 SOUND = view([1, 0], np.eye(2), np.eye(2), 1.0)
 
 
-# -- the answers ------------------------------------------------------------------------------------------------
-
-
 @settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_any_small_world_is_ranked_as_by_the_matrix(data: st.DataObject) -> None:
@@ -308,9 +305,6 @@ def test_the_authors_own_scores(form: str) -> None:
     assert np.abs(found.scores - scores).max() < 1e-5
 
 
-# -- candidates of another index ------------------------------------------------------------------------------------
-
-
 def test_candidates_find_what_their_pool_holds() -> None:
     rng = np.random.default_rng(14)
     vectors = clustered(rng, 3000, 32)
@@ -322,9 +316,6 @@ def test_candidates_find_what_their_pool_holds() -> None:
     assert 0 < recalls[0] <= recalls[1] <= recalls[2] == 1
     found, true = CandidatePool(index, scan, 3000).search(views, 20), scan.search(views, 20)
     assert np.array_equal(found.rows, true.rows) and np.array_equal(found.scores, true.scores)
-
-
-# -- the bounds ---------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -391,9 +382,6 @@ def test_directions_bound_the_length_from_below(data: st.DataObject) -> None:
             parts = [np.square(exact @ columns.T).sum(axis=1) for columns in (one.gains, one.debts)]
             own = one.own * np.square(exact @ one.direction)
             assert (squares >= own + one.floor * lengths + parts[0] - parts[1] - one.slack * lengths).all()
-
-
-# -- what is refused, and what it costs -----------------------------------------------------------------------------
 
 
 def test_nothing_to_search() -> None:

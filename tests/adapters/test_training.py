@@ -65,9 +65,6 @@ def views_of(count: int, dim: int, identity: float, seed: int = 0) -> Any:
     return torch_network.AdaptedBatch(queries, left, right, identity)
 
 
-# -- the loss -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("identity", [1.0, 0.0])
 def test_cosines_in_factors_are_those_of_dense_maps(identity: float) -> None:
     views = views_of(5, 16, identity)
@@ -136,9 +133,6 @@ def test_image_to_query_never_leaves_the_map_of_its_query() -> None:
     assert torch.isfinite(loss.symmetric(torch_network.AdaptedBatch(torch.eye(4)[:2], bent, bent, 1.0), targets, 0.07))
 
 
-# -- noise, schedules, recipes ------------------------------------------------------------------------------
-
-
 def test_noise_has_one_strength_a_query_and_is_not_made_unit_again() -> None:
     queries = torch.nn.functional.normalize(torch.ones(4000, 64), dim=1)
 
@@ -194,9 +188,6 @@ def test_memory_at_full_size_is_under_six_gigabytes_and_grows_with_the_batch() -
     assert memory.recomputes(full, TrainingSettings()) and found.total < 6e9
     assert memory.needed(full, TrainingSettings(activations="kept")).total > 5 * found.total
     assert memory.needed(full, TrainingSettings(batch=640)).total > 1.5 * found.total
-
-
-# -- pairs and batches --------------------------------------------------------------------------------------
 
 
 @given(st.integers(2, 40), st.integers(2, 9), st.integers(0, 5))
@@ -271,9 +262,6 @@ def test_pairs_without_direction_are_left_out() -> None:
     assert len(pairs.with_direction()) == 1
     with pytest.raises(NothingFound):
         pairs.only(np.array([1, 2])).with_direction()
-
-
-# -- trainings ----------------------------------------------------------------------------------------------
 
 
 class Cut(Exception):

@@ -32,9 +32,6 @@ def cpu() -> Any:
     return torch.device("cpu")
 
 
-# -- ranks ----------------------------------------------------------------------------------------------------
-
-
 @given(st.integers(4, 30), st.integers(0, 50))
 @settings(max_examples=examples(20), deadline=None)
 def test_frozen_ranks_are_those_of_a_sort_over_all_images(images: int, seed: int) -> None:
@@ -109,8 +106,6 @@ def test_held_out_texts_are_not_trained_on() -> None:
         Pairs(pairs.texts[:1], pairs.images[:1], np.arange(1)).split(0.2, 100, 0)
 
 
-# -- the gate -------------------------------------------------------------------------------------------------
-
 RECIPE, FORM = preset("identity")
 SHORT = replace(RECIPE, batch=32, epochs=12, rate=3e-3, noise=0.0, device="cpu", semi_positives=0)
 SHAPE = Config(16, low_rank_dim=4, hidden_dim=32, num_steps=2, nhead=2, num_layers=1, dropout=0.0, **FORM)
@@ -162,9 +157,6 @@ def test_a_model_without_a_validation_says_so(tmp_path: Path) -> None:
     loop.train(TrainingData(world()), SMALL, replace(recipe, keep_anyway=True), tmp_path)
 
     assert "without a validation" in load(tmp_path / "model").caution
-
-
-# -- the card -------------------------------------------------------------------------------------------------
 
 
 def compared(model: float, low: float, high: float, p: float) -> FrozenComparison:

@@ -71,9 +71,6 @@ def scores(**rankings: str) -> Run:
     return Run(made)
 
 
-# -- equal scores -------------------------------------------------------------------------------------------------
-
-
 def test_equal_scores_spread_as_counted_by_hand() -> None:
     """q1 has a among the first two equals, q2 has it alone on top, q3 behind the cut with an equal before it."""
     run = scores(q1="b=ac", q2="abc", q3="bc=a")
@@ -118,9 +115,6 @@ def test_a_number_that_equal_scores_decide_is_not_compared() -> None:
     assert reasons(decided) == {} and "CLIP | 34.2 (+65.8)" in text(decided)
 
 
-# -- the cut ------------------------------------------------------------------------------------------------------
-
-
 def test_rankings_that_end_before_the_cut_are_not_compared() -> None:
     printed = [Printed(PAPER, "CLIP", "t2i", "Hit@3", 0.5)]
 
@@ -135,9 +129,6 @@ def test_queries_without_a_ranking_keep_all_numbers_away() -> None:
     found = papers(evaluated(scores(q1="abc"), task()))
 
     assert found.rows == [] and [why.code for why in found.without[PAPER]] == ["queries"]
-
-
-# -- what re-ranks ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -190,9 +181,6 @@ def test_inquire_s_tables_say_what_answers_a_prompt_and_what_is_re_ranked() -> N
     assert {row.method for row in rerank if not row.wording} >= {"Random", "CLIP ViT-H-14", "SigLIP SO400M-14"}
 
 
-# -- cells --------------------------------------------------------------------------------------------------------
-
-
 def test_cells_that_contradict_each_other_are_marked_and_not_compared() -> None:
     cells = {"Hit@1": 0.7, "Hit@2": 0.898, "Hit@3": 0.89}
     printed = [Printed(PAPER, "X2-VLM", "t2i", measure, value) for measure, value in cells.items()]
@@ -211,9 +199,6 @@ def test_the_papers_impossible_cells_are_those_that_were_found_by_reading() -> N
     assert recos == {("ReCoS, table 2 (ReCoS v1)", "X2-VLM", "i2t", measure) for measure in ("Hit@5", "Hit@10")}
     assert {method for _, method, _, _ in flickr} == {"ALBEF"} and len(flickr) == 6
     assert every == set()
-
-
-# -- JSON ---------------------------------------------------------------------------------------------------------
 
 
 def test_json_has_the_code_beside_the_sentence() -> None:

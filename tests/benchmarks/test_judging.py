@@ -156,8 +156,6 @@ def test_queries_whose_pictures_are_not_here_are_not_asked(tmp_path: Path, ledge
     assert any(note.startswith("1 queries ") for note in result.notes)
 
 
-# -- the same verdicts, by the judge and as a file ----------------------------------------------------------------
-
 NAMES = "abcdefghij"
 VERDICTS = {"a": 0.0, "b": 1.0, "c": 0.0, "d": None, "e": 1.0, "f": 1 / 3, "g": 1 / 3, "h": None, "i": 1.0, "j": 0.0}
 

@@ -125,9 +125,6 @@ def test_captions_without_a_text_are_no_question(tmp_path: Path, ledger: Judgeme
         jury.look(task, Run.from_orders({"1": ["1"]}))
 
 
-# -- a matching head, from the command line ------------------------------------------------------------------------
-
-
 def scenes(data: Path) -> dict[str, str]:
     """Three pictures with two captions each, in a gallery beside them; the captions by id."""
     for seed, name in enumerate("abc"):

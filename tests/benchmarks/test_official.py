@@ -42,9 +42,6 @@ def codes(found: Beside) -> set[str]:
     return {why.code for notes in found.without.values() for why in notes}
 
 
-# -- sets of the official size ------------------------------------------------------------------------------------
-
-
 def captioned(images: int) -> dict[str, list[str]]:
     return {f"colour/{image}.jpg": [f"caption {at} of {image}" for at in range(5)] for image in range(images)}
 
@@ -154,9 +151,6 @@ def test_numbers_stand_beside_the_official_set_and_beside_no_part_of_it(name: st
         assert {row.source for row in whole.rows} <= set(fewer.without)
         if name == "recos":  # table 3 prints CLIP on v0, v1 and v2; the data are v1
             assert {row.method for row in whole.rows if row.source == "ReCoS, table 3"} == {"CLIP on v1"}
-
-
-# -- single differences -------------------------------------------------------------------------------------------
 
 
 def test_another_split_has_no_numbers(tmp_path: Path) -> None:

@@ -123,9 +123,6 @@ def test_a_file_of_something_else_is_no_ranking_of_anything(coco: list[Task], tm
         runs_of(coco, [str(tmp_path / "run.txt")])
 
 
-# -- names ------------------------------------------------------------------------------------------------------
-
-
 def test_short_names_that_two_images_share_are_no_names() -> None:
     assert aliases(["a/1.jpg", "b/2.jpg"], {})[1:] == [["1.jpg", "2.jpg"], ["1", "2"]]
     assert aliases(["a/1.jpg", "b/1.jpg"], {}) == [["a/1.jpg", "b/1.jpg"]]
@@ -135,9 +132,6 @@ def test_short_names_that_two_images_share_are_no_names() -> None:
 @drawn_from(st.lists(st.text("ab/.", min_size=1, max_size=6), min_size=1, max_size=5, unique=True))
 def test_every_way_of_naming_keeps_images_apart(names: list[str]) -> None:
     assert all(len(set(way)) == len(names) for way in aliases(names, {}))
-
-
-# -- what is there ----------------------------------------------------------------------------------------------
 
 
 def needing(**more: int | str | bool | None) -> Benchmark:

@@ -21,9 +21,6 @@ def by(result: Result, name: str, label: str) -> dict[str, float]:
     return {group.value: group.means[label] for group in result.groups[name]}
 
 
-# -- INQUIRE ----------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def fullrank(tmp_path: Path) -> Result:
     """AP@50: q1 finds a at 1 and b at 3, q2 finds c at 2, q3 finds only d of d, e, f."""
@@ -82,9 +79,6 @@ def test_images_may_be_named_by_path(tmp_path: Path) -> None:
     assert task.judged.qrels.relevant("q2") == {"train/x/c.jpg"}
 
 
-# -- two stages -------------------------------------------------------------------------------------------------
-
-
 def test_two_stages_stand_beside_the_best_that_re_ranking_can_do(tmp_path: Path) -> None:
     task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
     first = orders(q1="xab", q2="xyc", q3="xyz")
@@ -121,9 +115,6 @@ def test_equals_below_the_depth_stay_equals(tmp_path: Path) -> None:
     result = scored(task, first, Rescored(Run.from_rankings({"q2": [("y", 1.0)]}), 1))
 
     assert [stage.scores.take([1]).mean("AP@50") for stage in result.stages] == [1 / 3, 1 / 3, 1 / 3]
-
-
-# -- INQUIRE-Rerank ---------------------------------------------------------------------------------------------
 
 
 def candidates(**ranked: list[int]) -> Run:
@@ -197,9 +188,6 @@ def test_the_other_split_and_the_older_release_are_no_test_split(tmp_path: Path)
     assert len(tasks_of("inquire-rerank", tmp_path, "val")["t2i"].judged.queries) == 2
 
 
-# -- ILIAS ------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def instances(tmp_path: Path) -> dict[str, Result]:
     """i2i: Q0 of o1 finds P0 first and P1 third, Q1 of o1 nothing, Q0 of o2 its positive second."""
@@ -244,9 +232,6 @@ def test_ilias_by_clutter_has_groups_from_low_up_to_but_without_high(instances: 
     assert counts == {"0 to 18": 1, "18 to 33": 0, "33 to 53": 1, "53 to inf": 0}
 
 
-# -- captions ---------------------------------------------------------------------------------------------------
-
-
 def test_eccv_scores_six_tasks_of_one_ranking(tmp_path: Path) -> None:
     """Caption 1 fits images 1 and 2: R is 2 by ECCV's truths and 1 by COCO's."""
     tasks = tasks_of("eccv", worlds.eccv(tmp_path))
@@ -279,9 +264,6 @@ def test_recos_has_both_ways_but_in_v2_whose_further_images_have_no_captions(tmp
     assert sizes == {"v0": {"i2t": 1, "t2i": 1}, "v1": {"i2t": 2, "t2i": 2}, "v2": {"t2i": 3}}
     result = scored(tasks_of("recos", data, "v1")["i2t"], Run.from_orders({"a": ["ta"], "b": ["ta", "tb"]}))
     assert by(result, "subtask", "Hit@1") == {"colour": 1, "count": 0}
-
-
-# -- composed ---------------------------------------------------------------------------------------------------
 
 
 def test_circo_s_aspects_count_a_query_in_each_and_its_recall_is_of_the_target_alone(tmp_path: Path) -> None:
@@ -317,9 +299,6 @@ def test_a_query_s_own_picture_leaves_its_ranking_and_its_pool(tmp_path: Path) -
     assert result.floors["Hit@1"].mean == pytest.approx((2 / 5 + 1 / 5 + 1 / 5 + 1 / 5) / 4)
 
 
-# -- own --------------------------------------------------------------------------------------------------------
-
-
 def test_own_breaks_down_by_what_recurs_and_says_what_is_not_judged(tmp_path: Path) -> None:
     result = scored(tasks_of("own", worlds.own(tmp_path))["own"], orders(q1="ba", q2="b", q3="c", q4="a"))
 
@@ -344,9 +323,6 @@ def test_own_pictures_that_are_judged_relevant_stay(tmp_path: Path) -> None:
     result = scored(tasks_of("own", data)["own"], orders(q1="ab", q2="ab"))
 
     assert {query: [hit.image for hit in result.run[query]] for query in result.run} == {"q1": ["a", "b"], "q2": ["b"]}
-
-
-# -- samples ----------------------------------------------------------------------------------------------------
 
 
 def test_a_sample_is_drawn_by_the_seed_of_what_is_judged_and_keeps_the_pool(tmp_path: Path) -> None:

@@ -76,9 +76,6 @@ def own(data: Path, way: str = "name", **more: dict[str, str]) -> Path:
     return data
 
 
-# -- words and pictures -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("way", ["name", "stem", "path"])
 def test_words_rank_the_gallery_as_plain_products_do(
     collection: Collection, vectors: dict[str, Any], tmp_path: Path, way: str
@@ -140,9 +137,6 @@ def test_pictures_that_are_nowhere_stop_the_search_or_leave_their_query_out(
     assert scored(task, run).scores.missing == ["q4"]
 
 
-# -- who is who -------------------------------------------------------------------------------------------------
-
-
 def test_a_column_may_hold_the_ids(collection: Collection, tmp_path: Path) -> None:
     task = tasks_of("own", own(tmp_path))["own"]
 
@@ -174,9 +168,6 @@ def test_two_images_of_one_file_name_are_not_taken_for_one_picture(collection: C
 
     with raises(UsageError):
         GallerySearcher(collection, data)(tasks_of("own", data)["own"])
-
-
-# -- captions ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -230,9 +221,6 @@ def test_captions_without_their_text_cannot_be_searched(collection: Collection, 
     for name in ("eccv-t2i", "eccv-i2t"):
         with raises(UsageError):
             GallerySearcher(collection, tmp_path)(tasks[name])
-
-
-# -- candidates, and what is no part of the collection --------------------------------------------------------------
 
 
 def candidates(folder: Path, *rows: tuple[str, int, bool]) -> Task:
@@ -305,9 +293,6 @@ def test_a_gallery_of_other_photos_has_nothing_of_a_pool(collection: Collection,
 
     with raises(NothingFound):
         GallerySearcher(collection, data, allow_missing=True)(task)
-
-
-# -- depth, and the map -----------------------------------------------------------------------------------------
 
 
 def test_around_a_query_lie_its_relevant_images_and_the_rest(

@@ -105,9 +105,6 @@ def test_queries_with_their_own_k_and_mask_are_one_question(holding: RayBackend,
         assert_same(found, AdaptedIndex(blocks).search([request.query], request.k, request.mask))
 
 
-# -- a gallery that changes ----------------------------------------------------------------------------------------
-
-
 def held_by(shares: Any) -> list[dict[str, int]]:
     """How many rows of each file each worker holds."""
     return [{Path(piece.source.path).name: len(piece) for piece, _ in share} for share in shares]
@@ -191,9 +188,6 @@ def test_approximate_indexes_of_each_run_find_most_and_never_fewer_answers() -> 
     assert_same(few, Exact([vectors]).search(queries, 10, mask))  # so few rows are searched exactly
 
 
-# -- codes ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def coded_block(tmp_path: Path) -> tuple[np.ndarray, Codes]:
     block = mapped(tmp_path / "v.npy", unit(900, DIM))
@@ -232,9 +226,6 @@ def test_a_worker_without_codes_yet_scores_as_one_that_has_made_some(tmp_path: P
 
     assert not new.index("exact").codes
     assert_same(merged(rankings, 9, rank), Exact(blocks).search(queries[:1], 9))
-
-
-# -- where rows lie -----------------------------------------------------------------------------------------------
 
 
 def test_a_mapped_file_is_named_and_not_copied_and_a_part_of_it_not_taken_for_the_whole(tmp_path: Path) -> None:

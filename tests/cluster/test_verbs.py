@@ -126,9 +126,6 @@ def test_all_workers_find_room_on_the_machines_there_are(machines: list[float], 
     assert sum(int(cpus) // shared.cpus for cpus in machines) >= shared.workers
 
 
-# -- the cluster -------------------------------------------------------------------------------------------------
-
-
 def test_a_program_that_uses_ray_already_stays_in_its_own() -> None:
     import ray
 

@@ -134,9 +134,6 @@ def test_rankings_are_joined_with_grades_alike(seed: int, queries: int) -> None:
     assert outs[0].tolist() == outs[1].tolist()
 
 
-# -- vectors ----------------------------------------------------------------------------------------------------
-
-
 @RUNS
 @given(SEEDS, st.integers(1, 30), st.integers(1, 130), st.sampled_from([1.0, 1e-30, 1e30, 0.0]))
 def test_codes_are_the_same_and_their_bounds_proven(seed: int, rows: int, dim: int, size: float) -> None:

@@ -16,8 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eyespot.ledger.judgements import WITHDRAWN, Judgements, query_digest
+from eyespot.storage.sqlite import DamagedLedger
 from eyespot.types import EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
 from tests.examples import examples
+from tests.wording import raises
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = """
@@ -62,9 +64,6 @@ def verdicts(ledger: Judgements, judge: str = "model") -> dict[str, float | None
     return {image: one.verdict and one.verdict.probability for image, one in known.items()}
 
 
-# -- what a query is ------------------------------------------------------------------------------------------
-
-
 def test_the_digest_of_a_query_forgets_its_id_and_knows_its_terms() -> None:
     terms = [(Term(1, "a"),), (Term(2, "a"),), (Term(1, "b"),), (Term(1, "a"), Term(1, "b"))]
     digests = {query_digest(Query(id, one)) for id in "xy" for one in terms}
@@ -77,17 +76,8 @@ def test_a_picture_counts_by_its_bytes_wherever_it_lies(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
     a, b, c = (query_digest(Query.picture(tmp_path / name)) for name in ("a.jpg", "b.jpg", "c.jpg"))
 
-    assert a == b != c
-
-
-def test_words_that_spell_a_picture_are_no_picture(tmp_path: Path) -> None:
-    (tmp_path / "a.jpg").write_bytes(b"1")
-
-    assert query_digest(Query.words(str(tmp_path / "a.jpg"))) != query_digest(Query.picture(tmp_path / "a.jpg"))
-
-
-def test_a_query_whose_picture_is_gone_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"gone\.jpg cannot be read"):
+    assert a == b != c and query_digest(Query.words(str(tmp_path / "a.jpg"))) != a
+    with raises(UsageError):
         query_digest(Query.picture(tmp_path / "gone.jpg"))
 
 
@@ -100,9 +90,6 @@ def test_what_was_asked_can_be_read_again(ledger: Judgements) -> None:
 
     assert queries[digests[query]] == Query(digests[query], query.terms)
     assert queries["q"] is None and len(queries) == 3
-
-
-# -- what is kept ---------------------------------------------------------------------------------------------
 
 
 @given(
@@ -148,20 +135,13 @@ def test_half_a_character_in_a_reason_costs_only_itself(ledger: Judgements) -> N
 
 
 def test_a_model_has_one_verdict_on_a_pair_and_what_two_cost_is_added_up(ledger: Judgements) -> None:
-    ledger.record(
-        [entry("a", 0.25, at=1.0, spent=Spent(1, 10, 1, 0.5)), entry("a", 0.75, at=2.0, spent=Spent(2, 20, 2, 1))]
-    )
+    first = entry("a", 0.25, at=1.0, spent=Spent(1, 10, 1, 0.5))
+    ledger.record([first, entry("a", 0.75, at=2.0, spent=Spent(2, 20, 2, 1))])
+    ledger.record([first])  # the same answer again
 
     (row,) = ledger.rows()
 
     assert row.judgement == entry("a", 0.25, at=1.0, spent=Spent(3, 30, 3, 1.5))
-
-
-def test_the_same_answer_recorded_again_changes_nothing(ledger: Judgements) -> None:
-    for _ in range(2):
-        ledger.record([entry("a", at=1.0, spent=Spent(1, 10, 1, 0.5))])
-
-    assert [row.judgement.spent.calls for row in ledger.rows()] == [1]
 
 
 def test_another_wording_judge_query_or_turn_has_a_verdict_of_its_own(ledger: Judgements) -> None:
@@ -181,36 +161,25 @@ def test_a_person_may_change_their_mind_and_the_ledger_remembers_both(ledger: Ju
     assert [row.judgement.verdict.probability for row in ledger.rows()] == [1.0, 0.0]  # type: ignore[union-attr]
 
 
-def test_a_failure_is_kept_and_not_known(ledger: Judgements) -> None:
-    ledger.record([Judgement("q", "a", "model", "p", None, "the server hung up", spent=Spent(3))])
-
+def test_a_failure_is_kept_and_stands_in_no_verdicts_way(ledger: Judgements) -> None:
+    failed = Judgement("q", "a", "model", "p", None, "the server hung up", spent=Spent(3))
+    ledger.record([failed])
     assert verdicts(ledger) == {}
     assert [(row.judgement.failure, row.judgement.spent.calls) for row in ledger.rows()] == [("the server hung up", 3)]
 
-
-def test_a_failure_stands_in_no_verdicts_way(ledger: Judgements) -> None:
-    failed = Judgement("q", "a", "model", "p", None, "the server hung up")
-    ledger.record([failed, failed, entry("a", 0.5), failed])
+    ledger.record([failed, entry("a", 0.5), failed])
 
     assert verdicts(ledger) == {"a": 0.5}
 
 
-def test_a_refusal_is_known(ledger: Judgements) -> None:
-    ledger.record([entry("a", 0.0, refused=True)])
-
-    assert ledger.known("q", ["a"], "model", "p")["a"].refused
-
-
 def test_only_the_images_asked_about_are_told(ledger: Judgements) -> None:
-    ledger.record([entry("a"), entry("b"), entry("it's")])
-
-    assert set(ledger.known("q", ["it's", "b", "c"], "model", "p")) == {"it's", "b"}
-
-
-def test_an_empty_record_and_an_empty_question_are_fine(ledger: Judgements) -> None:
     ledger.record([])
+    assert ledger.known("q", [], "model", "p") == {} == ledger.queries() and ledger.voices("q") == []
 
-    assert ledger.known("q", [], "model", "p") == {} == ledger.queries()
+    ledger.record([entry("a"), entry("b"), entry("it's", 0.0, refused=True)])
+
+    known = ledger.known("q", ["it's", "b", "c"], "model", "p")
+    assert set(known) == {"it's", "b"} and known["it's"].refused
 
 
 def test_judges_are_named_in_the_order_in_which_they_came(ledger: Judgements) -> None:
@@ -218,9 +187,6 @@ def test_judges_are_named_in_the_order_in_which_they_came(ledger: Judgements) ->
     ledger.record([entry(judge="m")._replace(prompt="other")])
 
     assert ledger.judges() == ["m", "a"]
-
-
-# -- many at once -----------------------------------------------------------------------------------------------
 
 
 def test_threads_that_record_at_once_lose_nothing_and_share_commits(ledger: Judgements) -> None:
@@ -322,33 +288,6 @@ def test_a_long_reader_sees_one_moment_and_holds_nobody_up(ledger: Judgements) -
     assert [first.judgement.image, *(row.judgement.image for row in rows)] == ["a", "b"]
 
 
-# -- what goes wrong --------------------------------------------------------------------------------------------
-
-
-def test_a_full_disk_is_one_sentence_and_keeps_what_was(ledger: Judgements) -> None:
-    ledger.record([entry("a")])
-    pages = ledger._writing.execute("PRAGMA page_count").fetchone()[0]
-    ledger._writing.execute(f"PRAGMA max_page_count={pages + 1}")
-
-    with pytest.raises(EyespotError, match=r"cannot write judgements to .*full.*; make room") as excinfo:
-        ledger.record([entry(str(number)) for number in range(1000)])
-
-    assert "\n" not in str(excinfo.value)
-    assert set(verdicts(ledger)) == {"a"}
-
-
-def test_after_room_was_made_recording_goes_on(ledger: Judgements) -> None:
-    pages = ledger._writing.execute("PRAGMA page_count").fetchone()[0]
-    ledger._writing.execute(f"PRAGMA max_page_count={pages}")
-    with pytest.raises(EyespotError):
-        ledger.record([entry(str(number)) for number in range(1000)])
-    ledger._writing.execute("PRAGMA max_page_count=100000")
-
-    ledger.record([entry("a")])
-
-    assert set(verdicts(ledger)) == {"a"}
-
-
 def test_a_limit_on_file_sizes_is_one_sentence_and_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     cramped = ["bash", "-c", 'ulimit -f 200; exec "$@"', "-", sys.executable, "-c", RECORD, str(path), "x", "0"]
@@ -356,20 +295,18 @@ def test_a_limit_on_file_sizes_is_one_sentence_and_keeps_what_was_acknowledged(t
 
     with Judgements(path) as ledger:
         images = set(verdicts(ledger))
+        ledger.record([entry("after")])  # where there is room, recording goes on
 
-    assert ".EyespotError: cannot write judgements to" in full.stderr.splitlines()[-1]
+    assert ".EyespotError: " in full.stderr.splitlines()[-1]
     assert {f"x{number}" for number in full.stdout.split()} <= images and images
 
 
-def test_a_file_that_is_no_ledger_is_said(tmp_path: Path) -> None:
+def test_a_place_that_is_no_ledger_is_said(tmp_path: Path) -> None:
     (tmp_path / "ledger.sqlite").write_text("no database at all, only words " * 100)
 
-    with pytest.raises(EyespotError, match="cannot be used as a ledger"):
+    with raises(DamagedLedger):
         Judgements(tmp_path / "ledger.sqlite")
-
-
-def test_a_place_that_is_a_folder_is_said(tmp_path: Path) -> None:
-    with pytest.raises(EyespotError, match="cannot write judgements to"):
+    with raises(EyespotError):
         Judgements(tmp_path)
 
 
@@ -398,8 +335,3 @@ def test_an_image_whose_verdict_was_taken_back_counts_for_no_voice(tmp_path: Pat
             ledger.record([Judgement("q", image, "person:ada", "p", verdict, failure)])
 
         assert [voice.images for voice in ledger.voices("q")] == [2]
-
-
-def test_a_query_that_nobody_judged_for_has_no_voices(tmp_path: Path) -> None:
-    with Judgements(tmp_path / "ledger.sqlite") as ledger:
-        assert ledger.voices("nothing") == []

@@ -88,9 +88,6 @@ def twelve(parents: int = 1) -> dict[str, list[Bar]]:
     return {f"method {method}": [bar(method, at) for at in range(16)] for method in range(12)}
 
 
-# -- bars ---------------------------------------------------------------------------------------------------
-
-
 def test_bars_are_as_long_as_their_values_the_hardest_first() -> None:
     """The means over methods are 0.2 and 0.6; rows run from top to bottom."""
     figure = grouped_bars(SCORES, AP)
@@ -195,9 +192,6 @@ def test_what_cannot_be_drawn_is_refused(draw: Callable[[], object]) -> None:
         draw()
 
 
-# -- looks --------------------------------------------------------------------------------------------------
-
-
 def luminance(colour: str) -> float:
     """Relative luminance of sRGB, as WCAG 2 defines it."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
@@ -216,9 +210,6 @@ def test_methods_differ_in_hatch_and_marker_as_well_as_in_colour() -> None:
     looks = [look(at) for at in range(DISTINCT)]
 
     assert all(len({each[part] for each in looks}) == DISTINCT for part in range(4))
-
-
-# -- distributions ------------------------------------------------------------------------------------------
 
 
 def test_categories_stand_under_their_supercategories_largest_first() -> None:
@@ -250,8 +241,6 @@ def test_a_histogram_counts_its_values_and_its_band() -> None:
     assert axes.get_title("left") == "v0: 4 queries, median 0.35, 75% in the band, 1 without a value"
     assert sum(bar.get_height() for bar in axes.patches[:-1]) == 4 and edges[0] == edges[1]
 
-
-# -- time and accuracy --------------------------------------------------------------------------------------
 
 SOME = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, math.nan])
 POINTS = st.lists(st.builds(MethodPoint, st.just("p"), SOME, SOME), max_size=12)
@@ -332,9 +321,6 @@ def test_there_is_a_place_for_every_label(anchors: list[tuple[float, float]]) ->
     assert (centres >= sizes / 2 - 1e-6).all() and (centres <= area[2:] - sizes / 2 + 1e-6).all()
 
 
-# -- the map ------------------------------------------------------------------------------------------------
-
-
 def world(images: int = 60, dim: int = 8) -> tuple[np.ndarray, MapSide, MapSide]:
     """Ten relevant images of sixty; before they lie anywhere, after right at the query."""
     rng = np.random.default_rng(3)
@@ -395,8 +381,6 @@ def test_vectors_that_do_not_fit_are_refused(relevant: list[bool], vectors: np.n
     with raises(UsageError):
         embedding_map(relevant, MapSide(vectors, query))
 
-
-# -- files and pages ----------------------------------------------------------------------------------------
 
 FIGURES = {
     "bars": lambda: grouped_bars(SCORES, AP, "The same title", published=["theirs"]),

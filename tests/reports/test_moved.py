@@ -51,9 +51,6 @@ def picture(place: Path, colour: str = "red") -> Path:
     return place
 
 
-# -- which queries ------------------------------------------------------------------------------------------
-
-
 def test_losses_come_first_then_gains_under_what_they_ask() -> None:
     chosen = compared_by_rr()
 
@@ -68,9 +65,6 @@ def test_the_summary_holds_means_and_wins() -> None:
 
     assert text.startswith("RR of adapted: 0.7778 → 0.7778 (+0.0000")
     assert text.endswith("corrected p = 1); 1 queries won, 1 lost, 1 tied")
-
-
-# -- what the page shows ------------------------------------------------------------------------------------
 
 
 def test_the_baseline_stands_above_the_other_run_with_ranks_and_their_changes() -> None:
@@ -181,9 +175,6 @@ def test_a_page_is_written_whole_or_refused(tmp_path: Path) -> None:
         write_html(tmp_path / "none" / "page.html", "up", [])
     with raises(UsageError):
         from_folder(tmp_path / "none", ["a"])
-
-
-# -- where images lie ---------------------------------------------------------------------------------------
 
 
 def test_a_folder_tells_images_by_path_name_and_stem(tmp_path: Path) -> None:

@@ -48,9 +48,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-# -- the folder -------------------------------------------------------------------------------------------------
-
-
 def test_everything_is_written(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "report"
 
@@ -122,9 +119,6 @@ def test_what_is_no_summary_is_refused(tmp_path: Path, text: str) -> None:
         read_summary(tmp_path)
 
 
-# -- other systems ----------------------------------------------------------------------------------------------
-
-
 def test_two_systems_of_one_name_stay_two(tmp_path: Path) -> None:
     write(evaluation(), tmp_path, [summary_of(evaluation(POOR)), summary_of(evaluation(POOR))])
 
@@ -140,9 +134,6 @@ def test_a_report_on_other_queries_cannot_stand_beside(tmp_path: Path) -> None:
         write(evaluation(), tmp_path / "out", [other])
 
     assert not (tmp_path / "out").exists()
-
-
-# -- figures ----------------------------------------------------------------------------------------------------
 
 
 def test_a_breakdown_is_drawn_in_percent_with_the_published_numbers_that_are_compared() -> None:
@@ -248,9 +239,6 @@ def test_without_matplotlib_all_else_is_written(tmp_path: Path) -> None:
     assert child.returncode == 0, child.stderr
     assert {path.name for path in (tmp_path / "report").rglob("*")} == FILES
     assert escape(install_line("plots")) in (tmp_path / "report" / "report.html").read_text()
-
-
-# -- the page ---------------------------------------------------------------------------------------------------
 
 
 def test_what_users_name_cannot_become_a_tag_and_the_page_needs_nothing_beside_it() -> None:

@@ -44,9 +44,6 @@ def named(tables: list[ReportTable], title: str) -> ReportTable:
     return found
 
 
-# -- what they hold ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("label", "value", "text"),
     [("AP@50", 0.12345, "12.35"), ("RR@50", 0.12345, "0.123"), ("Rprec", 1.0, "100.00"), ("AP", math.nan, "–")],
@@ -138,9 +135,6 @@ def test_a_name_cannot_act_on_the_terminal_or_break_a_line() -> None:
     made = evaluation(system="red\x1b[31m\nsystem\u202e")
 
     assert results_of(made).title == "Heron, test: red[31m system"
-
-
-# -- how they look ----------------------------------------------------------------------------------------------
 
 
 def test_text_puts_numbers_under_numbers() -> None:

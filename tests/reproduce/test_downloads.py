@@ -81,9 +81,6 @@ def test_what_the_hub_refuses_is_one_sentence_with_the_way_out(source: str, tmp_
     check_wording(line)
 
 
-# -- other hosts --------------------------------------------------------------------------------------------------
-
-
 def blob(mirror: HubMirror) -> str:
     return f"{mirror.url}/blobs/{hashlib.sha256(WEIGHTS).hexdigest()}"
 

@@ -137,9 +137,6 @@ def test_a_new_table_is_one_file(tmp_path: Path) -> None:
     ]
 
 
-# -- the verb -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_the_verb_lists_checks_and_prints(tmp_path: Path) -> None:
     listed = run_eyespot("reproduce", "list", cwd=tmp_path)

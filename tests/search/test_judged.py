@@ -32,7 +32,7 @@ from eyespot.types import (
     UsageError,
     Verdict,
 )
-from tests.metrics.conftest import conformance
+from tests.worlds.rankings import conformance
 
 HERON = Query.words("a heron", "q")
 

@@ -9,7 +9,6 @@ import sys
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from eyespot.storage import systems
@@ -72,24 +71,6 @@ def test_threads_write_at_their_places(tmp_path: Path) -> None:
             thread.join()
 
     assert (tmp_path / "file").read_bytes() == b"".join(parts)
-
-
-@pytest.mark.long
-def test_codes_are_the_same_bits_without_positioned_writes(tmp_path: Path) -> None:
-    vectors = np.random.default_rng(3).standard_normal((3000, 32)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    np.save(tmp_path / "vectors.npy", vectors)
-    code = "import numpy as np\nfrom eyespot.kernels.codes import write_codes\n"
-    code += "write_codes(np.load('vectors.npy'), PREFIX)\n"
-    for name in ("here", "there"):
-        text = code.replace("PREFIX", repr(name))
-        if name == "there":
-            run_without(text, tmp_path)
-        else:
-            subprocess.run([sys.executable, "-c", text], cwd=tmp_path, check=True)
-    here, there = (sorted(tmp_path.glob(f"{name}.*")) for name in ("here", "there"))
-
-    assert [path.read_bytes() for path in here] == [path.read_bytes() for path in there] != []
 
 
 @pytest.mark.long
