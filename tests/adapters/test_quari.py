@@ -12,7 +12,6 @@ import yaml
 
 from eyespot.adapters.quari import Config, Hypernetwork, load
 from eyespot.adapters.quari.files import export, read, save
-from eyespot.adapters.quari.forward import gelu
 from eyespot.types import AdaptedQuery, UsageError
 from tests.wording import raises
 from tests.worlds.adapters import weights_of
@@ -65,12 +64,6 @@ def test_a_released_checkpoint_through_our_format_and_back(official: Path, tmp_p
     )
     assert weights.keys() == back.keys()
     assert all(weights[name].tobytes() == back[name].tobytes() for name in weights)
-
-
-def test_gelu_is_the_exact_one() -> None:
-    values = np.array([-3.0, -0.5, 0.0, 0.5, 3.0])
-
-    assert gelu(values) == pytest.approx([-0.00404969, -0.15426877, 0, 0.34573123, 2.99595031], abs=1e-8)
 
 
 def test_the_paper_s_form_has_no_identity_and_keeps_nothing_of_the_query() -> None:

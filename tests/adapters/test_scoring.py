@@ -15,15 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.adapters.quari import Config, load
+from eyespot.adapters.quari import load
 from eyespot.adapters.quari._ceilings import CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import NormTerms, Outside, ways
 from eyespot.adapters.quari._formula import Formula
 from eyespot.adapters.quari.candidates import CandidatePool
-from eyespot.adapters.quari.files import save, shapes
-from eyespot.adapters.quari.scoring import AdaptedIndex, dense, factored_scores
-from eyespot.cli import adapt
+from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, quantise
 from eyespot.kernels.rows import RowBlocks
@@ -185,24 +183,6 @@ def test_blocks_without_codes_are_looked_at_by_their_vectors(coded: int) -> None
         assert np.array_equal(one.rows, true.rows) and np.array_equal(one.scores, true.scores)
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_torch_changes_no_answer(device: str) -> None:
-    torch = pytest.importorskip("torch")
-    if device == "cuda" and not torch.cuda.is_available():
-        pytest.skip("needs CUDA")
-    rng = np.random.default_rng(13)
-    vectors = clustered(rng, 20_000, 96)
-    views = [bent(kind, rng, vectors, 24) for kind in ("gaussian", "principal", "anchored")]
-    allowed = rng.random(20_000) < 0.7
-    index = AdaptedIndex([vectors[:8000], vectors[8000:]], patience=0).on(torch.device(device))
-
-    found = index.search(views, 50, allowed)
-
-    plain = AdaptedIndex([vectors[:8000], vectors[8000:]]).search(views, 50, allowed)
-    assert np.array_equal(found.rows, plain.rows) and np.array_equal(found.scores, plain.scores)
-    assert not index.codes
-
-
 def test_a_card_that_runs_out_of_memory_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(13)
@@ -256,18 +236,6 @@ def test_a_score_by_hand() -> None:
 
     half = math.sqrt(0.5)
     assert scores.tolist() == pytest.approx([half, 4 / math.sqrt(17), half, half], abs=1e-12)
-
-
-def test_the_references_agree() -> None:
-    rng = np.random.default_rng(6)
-    vectors = clustered(rng, 200, 30)
-    adapted = bent("anchored", rng, vectors, 5)
-
-    mapped = vectors.astype(np.float64) @ dense(adapted)
-
-    assert np.abs(mapped @ adapted.query / np.linalg.norm(mapped, axis=1) - factored_scores(adapted, vectors)).max() < (
-        1e-7  # the query's length in float32
-    )
 
 
 def test_scores_below_zero_are_ranked_too() -> None:
@@ -446,23 +414,6 @@ def test_codes_can_be_brought_along() -> None:
     assert index.codes[0] is codes[0]
     with raises(UsageError):
         AdaptedIndex([others], codes)
-
-
-def test_adapt_on_the_command_line(tmp_path: Path) -> None:
-    rng = np.random.default_rng(13)
-    config = Config(12, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=4, num_layers=2)
-    (tmp_path / "model").mkdir()
-    save(tmp_path / "model", config, {n: rng.normal(0, 0.2, s).astype(np.float32) for n, s in shapes(config).items()})
-    vectors, queries = clustered(rng, 100, 12), clustered(rng, 3, 12)
-    for name, array in (("gallery", vectors), ("queries", queries)):
-        np.save(tmp_path / f"{name}.npy", array)
-
-    adapt.run(str(tmp_path / "model"), tmp_path / "queries.npy", tmp_path / "gallery.npy", 7, tmp_path / "found.npz")
-
-    found = np.load(tmp_path / "found.npz", allow_pickle=False)
-    for j, adapted in enumerate(load(tmp_path / "model").adapt(queries)):
-        assert_best(NearestRows(found["ids"], found["scores"]), j, by_the_matrix(adapted, vectors), 7)
-        assert np.array_equal(found["refined_query"][j], adapted.query)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from eyespot.adapters.quari import scoring
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.kernels.codes import quantise
-from eyespot.types import AdaptedQuery, Mask, ScanRequest, UsageError
+from eyespot.types import AdaptedQuery, Mask, ScanRequest
 from tests.examples import examples
 
 pytest.importorskip("numba", reason="codes need the extra [fast]")
@@ -59,9 +59,3 @@ def test_each_answer_is_that_of_a_scan_of_its_own(seed: int, coded: str, asked: 
         own_rows, own_scores = index.ranked([one.query], one.k, one.mask)
         assert rows.tolist() == own_rows.tolist()
         assert scores.tobytes() == own_scores.tobytes()
-
-
-def test_what_a_search_refuses_is_refused() -> None:
-    view = AdaptedQuery(np.full(DIM, np.nan, np.float32), *np.zeros((2, DIM, 1), np.float32), 1.0)
-    with pytest.raises(UsageError):
-        AdaptedIndex(world(0)).search_each([ScanRequest(view, 5)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +15,6 @@ from eyespot.reports.summary import summary_of
 from eyespot.reports.tables import comparisons_of
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, RankedImage, Run
-from tests.wording import check_wording
-from tests.worlds import benchmarks as worlds
 from tests.worlds.evaluations import PAPER, PRINTED
 from tests.worlds.evaluations import benchmark as heron
 
@@ -214,16 +211,6 @@ def test_json_has_the_code_beside_the_sentence() -> None:
 
     (away,) = summary_of(evaluated(scores(q1="ab"), task()))["tasks"]
     assert away["published"] == [] and [reason["code"] for reason in away["not_beside"][PAPER]] == ["queries"]
-
-
-def test_three_queries_under_official_names_are_refused_with_every_reason(tmp_path: Path) -> None:
-    made = worlds.tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
-    result = scored(made, worlds.orders(q1="ab", q2="c", q3="d"))
-
-    found = beside(Evaluation(benchmark("inquire-fullrank"), "test", "ours", [result]), result)
-
-    assert [why.code for why in found.without["INQUIRE, table 2"]] == ["queries", "judgements", "queries"]
-    check_wording(found.sentences[0])
 
 
 def test_a_note_on_every_task_stands_once_and_one_on_a_task_names_it() -> None:

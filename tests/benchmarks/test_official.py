@@ -153,14 +153,6 @@ def test_numbers_stand_beside_the_official_set_and_beside_no_part_of_it(name: st
             assert {row.method for row in whole.rows if row.source == "ReCoS, table 3"} == {"CLIP on v1"}
 
 
-def test_another_split_has_no_numbers(tmp_path: Path) -> None:
-    task = worlds.tasks_of("inquire-rerank", inquire_rerank(tmp_path))["t2i"]
-
-    found = papers("inquire-rerank", task, split="val")
-
-    assert found.rows == [] and set(found.without) == {"INQUIRE, table 4", "INQUIRE, table 5"}
-
-
 @pytest.mark.parametrize(
     ("split", "pool", "shown"),
     [
@@ -200,12 +192,6 @@ def test_queries_under_the_official_file_s_name_are_not_the_official_ones(tmp_pa
 
     (why,) = whys(found)
     assert found.rows == [] and why.startswith("inquire_queries_test.csv ")
-
-
-def test_fewer_candidates_are_another_task(tmp_path: Path) -> None:
-    task = worlds.tasks_of("inquire-rerank", inquire_rerank(tmp_path, 50))["t2i"]
-
-    assert codes(papers("inquire-rerank", task)) == {"images"}
 
 
 def test_a_set_of_one_s_own_has_no_published_numbers_beside_it(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from eyespot.benchmarks import Task, check, files_of, runs_of, scored
 from eyespot.benchmarks._benchmark import Benchmark, Needed
 from eyespot.benchmarks._ranking import aliases
 from eyespot.runs import write_run
-from eyespot.types import NothingFound, Run, UsageError
+from eyespot.types import Run, UsageError
 from tests.wording import raises
 from tests.worlds import benchmarks as worlds
 from tests.worlds.benchmarks import tasks_of
@@ -74,16 +74,6 @@ def test_captions_and_images_of_one_number_are_not_taken_for_each_other(coco: li
     assert files_of(coco, [str(file)]) == files_of(coco, [f"t2i={file}"]) == [file]
 
 
-def test_each_way_may_have_a_file_of_its_own(coco: list[Task], tmp_path: Path) -> None:
-    t2i, i2t = tmp_path / "t2i.txt", tmp_path / "i2t.parquet"
-    write_run(Run.from_orders({caption: ["0", "1"] for caption in CAPTIONS}), t2i)
-    write_run(Run.from_orders({image: ["0", "5", "9"] for image in IMAGES}), i2t)
-
-    means = hits(coco, runs_of(coco, [f"t2i={t2i}", f"i2t={i2t}"]))
-
-    assert means == {"t2i": 1 / 3, "i2t": 1 / 3}
-
-
 def test_one_file_serves_every_task_whose_queries_it_has(tmp_path: Path) -> None:
     tasks = list(tasks_of("ilias", worlds.ilias(tmp_path)).values())
     file = tmp_path / "run.json"
@@ -114,13 +104,6 @@ def test_what_is_not_clear_is_asked_back(
 
     with raises(UsageError):
         runs_of(coco, given)
-
-
-def test_a_file_of_something_else_is_no_ranking_of_anything(coco: list[Task], tmp_path: Path) -> None:
-    write_run(Run.from_orders({"0": ["val2014/COCO_0.jpg"]}), tmp_path / "run.txt")
-
-    with raises(NothingFound):
-        runs_of(coco, [str(tmp_path / "run.txt")])
 
 
 def test_short_names_that_two_images_share_are_no_names() -> None:

@@ -54,13 +54,6 @@ def test_queries_that_the_run_lacks_score_zero_and_are_said(tmp_path: Path) -> N
     assert "'q9'" in unknown([task], {"t2i": run})[0]
 
 
-def test_a_run_without_any_known_query_is_no_result(tmp_path: Path) -> None:
-    task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
-
-    with raises(NothingFound):
-        scored(task, Run.from_orders({"a heron": ["a"]}))
-
-
 def test_the_floor_is_that_of_all_scored_queries_in_the_pool(tmp_path: Path) -> None:
     task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
     everyone = aligned(orders(q1="", q2="", q3=""), task.judged.qrels)

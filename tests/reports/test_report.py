@@ -11,15 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from markupsafe import escape
 
-from eyespot.benchmarks import Around, Evaluation, Printed
-from eyespot.benchmarks.rmir import ByKind
+from eyespot.benchmarks import Evaluation, Printed
 from eyespot.extras import install_line
-from eyespot.reports.drawing import ReportFigure, Summary, figures_of, map_of
+from eyespot.reports.drawing import ReportFigure, Summary, figures_of
 from eyespot.reports.folder import write
 from eyespot.reports.page import Pictured, page_of
 from eyespot.reports.summary import read_summary, summary_of
@@ -104,13 +102,6 @@ def test_the_summary_is_json_without_nan(tmp_path: Path) -> None:
     assert (found["made"], found["tasks"][0]["measures"]["RR"]["mean"]) == ({"loss": None, "most": [None]}, 0.4375)
 
 
-def test_the_summary_has_published_numbers_with_ours() -> None:
-    (first, *_) = summary_of(evaluation())["tasks"][0]["published"]
-
-    assert (first["method"], first["value"], first["measured"]) == ("CLIP", 0.342, 0.25)
-    assert first["difference"] == pytest.approx(-0.092)
-
-
 @pytest.mark.parametrize("text", ["{", "[]", '{"benchmark": 1}', "\xff"])
 def test_what_is_no_summary_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "summary.json").write_bytes(text.encode("latin-1"))
@@ -173,19 +164,6 @@ def test_sub_tasks_are_drawn_both_ways() -> None:
     assert {"image → text", "text → image", "functional"} <= set(texts(figures["subtasks-Hit-1"]))
 
 
-def test_kinds_are_drawn_with_both_means() -> None:
-    printed = [
-        Printed(PAPER, "CLIP", "it2i", "Hit@1", 0.3, column="kind", group="functional"),
-        Printed(PAPER, "CLIP", "it2i", "Hit@1", 0.1, column="kind", group="causal"),
-        Printed(PAPER, "CLIP", "it2i", "Hit@1", 0.25),
-    ]
-    kinds = replace(task("it2i", "kind"), by=(ByKind(),))
-
-    words = texts(drawn(evaluation(tasks=[kinds], printed=printed))["by-kind"])
-
-    assert {"mean over queries", "mean over kinds", "functional", "CLIP (published)", "Hit@1"} <= set(words)
-
-
 def test_two_systems_that_were_timed_are_drawn_by_time() -> None:
     other = summary_of(timed(evaluation(POOR, "theirs"), 0.2))
 
@@ -193,16 +171,6 @@ def test_two_systems_that_were_timed_are_drawn_by_time() -> None:
 
     assert {"ours", "theirs"} <= set(texts(figures["time"])) & set(texts(figures["by-category"]))
     assert "time" not in drawn(timed(evaluation(), 0.1))
-
-
-def test_a_map_has_the_query_and_its_images() -> None:
-    pytest.importorskip("sklearn")
-    vectors = np.eye(8, dtype=np.float32)
-    around = Around(np.arange(8) < 2, vectors, vectors[0])
-
-    one = map_of("a/heron", around)
-
-    assert (one.name, "relevant images (2)" in texts(one)) == ("map-a-heron", True)
 
 
 def test_a_map_that_cannot_be_drawn_costs_nothing_else(tmp_path: Path) -> None:

@@ -89,9 +89,6 @@ def test_a_run_that_fails_to_be_written_leaves_the_old_one(tmp_path: Path) -> No
         write_run(Run.from_rankings({"q": [("x", 1.0)], "p": []}), tmp_path / "run.npz")
     assert plain(read_run(tmp_path / "run.npz")) == {"q": [("x", 1.0)]}
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
-
-
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with raises(UsageError):
         write_run(Run.from_rankings({"q": [("x", 1.0)]}), tmp_path / "nowhere" / "run.txt")
 
