@@ -21,26 +21,22 @@ def by(result: Result, name: str, label: str) -> dict[str, float]:
     return {group.value: group.means[label] for group in result.groups[name]}
 
 
-@pytest.fixture
-def fullrank(tmp_path: Path) -> Result:
-    """AP@50: q1 finds a at 1 and b at 3, q2 finds c at 2, q3 finds only d of d, e, f."""
+def test_inquire_fullrank_divides_by_all_that_is_relevant(tmp_path: Path) -> None:
+    """AP@50: q1 finds a at 1 and b at 3, q2 finds c at 2, q3 finds only d of d, e, f.
+
+    Names of groups do not differ in case, and queries without one have a row.
+    """
     task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
-    return scored(task, orders(q1="axb", q2="xc", q3="dx"))
 
+    found = scored(task, orders(q1="axb", q2="xc", q3="dx"))
 
-def test_inquire_fullrank_divides_by_all_that_is_relevant(fullrank: Result) -> None:
-    values = dict(zip(fullrank.scores.queries, fullrank.scores.values["AP@50"], strict=True))
-
+    values = dict(zip(found.scores.queries, found.scores.values["AP@50"], strict=True))
     assert values == pytest.approx({"q1": (1 + 2 / 3) / 2, "q2": 1 / 2, "q3": 1 / 3})
-    assert fullrank.scores.mean("RR@50") == pytest.approx((1 + 1 / 2 + 1) / 3)
-    assert fullrank.pool == 4_813_543
-
-
-def test_names_of_groups_do_not_differ_in_case_and_empty_ones_have_a_row(fullrank: Result) -> None:
-    assert by(fullrank, "supercategory", "AP@50") == pytest.approx({"Behavior": (5 / 6 + 1 / 2) / 2, "Species": 1 / 3})
-    assert by(fullrank, "iconic_group", "AP@50") == pytest.approx({"Birds": 5 / 6, "(none)": (1 / 2 + 1 / 3) / 2})
-    assert {group.value: group.queries for group in fullrank.groups["category"]} == {"Feeding": 2, "Combo": 1}
-    assert "lingo" not in fullrank.groups
+    assert found.scores.mean("RR@50") == pytest.approx((1 + 1 / 2 + 1) / 3)
+    assert found.pool == 4_813_543
+    assert by(found, "supercategory", "AP@50") == pytest.approx({"Behavior": (5 / 6 + 1 / 2) / 2, "Species": 1 / 3})
+    assert by(found, "iconic_group", "AP@50") == pytest.approx({"Birds": 5 / 6, "(none)": (1 / 2 + 1 / 3) / 2})
+    assert {group.value: group.queries for group in found.groups["category"]} == {"Feeding": 2, "Combo": 1}
 
 
 def test_queries_that_the_run_lacks_score_zero_and_are_said(tmp_path: Path) -> None:
@@ -181,47 +177,31 @@ def test_the_other_split_and_the_older_release_are_no_test_split(tmp_path: Path)
     assert len(tasks_of("inquire-rerank", tmp_path, "val")["t2i"].judged.queries) == 2
 
 
-@pytest.fixture
-def instances(tmp_path: Path) -> dict[str, Result]:
+def test_ilias_scores_pictures_and_texts_apart_and_only_what_was_asked(tmp_path: Path) -> None:
     """i2i: Q0 of o1 finds P0 first and P1 third, Q1 of o1 nothing, Q0 of o2 its positive second."""
     tasks = tasks_of("ilias", worlds.ilias(tmp_path))
     o1, o2 = "o1/pos/P0.jpg", "o2/pos/P0.jpg"
-    run = Run.from_orders(
-        {
-            "o1/query/Q0.jpg": [o1, "x", "o1/pos/P1.jpg"],
-            "o1/query/Q1.jpg": ["x"],
-            "o2/query/Q0.jpg": ["x", o2],
-            "o1/query/T.txt": [o1, "o1/pos/P1.jpg"],
-        }
-    )
-    return {name: scored(task, run) for name, task in tasks.items()}
+    orders = {
+        "o1/query/Q0.jpg": [o1, "x", "o1/pos/P1.jpg"],
+        "o1/query/Q1.jpg": ["x"],
+        "o2/query/Q0.jpg": ["x", o2],
+        "o1/query/T.txt": [o1, "o1/pos/P1.jpg"],
+    }
 
-
-def test_ilias_scores_pictures_and_texts_apart_and_only_what_was_asked(instances: dict[str, Result]) -> None:
-    pictures, texts = instances["i2i"], instances["t2i"]
+    pictures, texts = (scored(tasks[name], Run.from_orders(orders)) for name in ("i2i", "t2i"))
 
     assert pictures.scores.mean("AP@1000") == pytest.approx(((1 + 2 / 3) / 2 + 0 + 1 / 2) / 3)
     assert texts.scores.queries == ["o1/query/T.txt"] and texts.scores.mean("AP@1000") == 1
-
-
-def test_ilias_by_category_is_a_mean_over_instances(instances: dict[str, Result]) -> None:
-    assert by(instances["i2i"], "category", "AP@1000") == pytest.approx({"toy": ((5 / 6 + 0) / 2 + 1 / 2) / 2})
-    assert by(instances["i2i"], "subcategory", "AP@1000") == pytest.approx({"toy-hard": 1 / 2, "toy-soft": 5 / 12})
-    assert {group.value: group.queries for group in instances["i2i"].groups["category"]} == {"toy": 2}
-
-
-def test_ilias_by_scale_takes_the_positives_of_other_groups_out_first(instances: dict[str, Result]) -> None:
-    """P1 (scale 0.5) is third for Q0, and second once P0 (scale 0.05) is away; o2 has no small positive."""
-    scale = {group.value: group for group in instances["i2i"].groups["scale"]}
-    first, *_, last = scale.values()
-
+    # by category: a mean over instances
+    assert by(pictures, "category", "AP@1000") == pytest.approx({"toy": ((5 / 6 + 0) / 2 + 1 / 2) / 2})
+    assert by(pictures, "subcategory", "AP@1000") == pytest.approx({"toy-hard": 1 / 2, "toy-soft": 5 / 12})
+    assert {group.value: group.queries for group in pictures.groups["category"]} == {"toy": 2}
+    # by scale: P1 (0.5) is third for Q0, and second once P0 (0.05) is away; o2 has no small positive
+    first, *_, last = pictures.groups["scale"]
     assert first.queries == 2 and first.means["AP@1000"] == pytest.approx((1 + 0) / 2)
     assert last.queries == 3 and last.means["AP@1000"] == pytest.approx((1 / 2 + 0 + 1 / 2) / 3)
-
-
-def test_ilias_by_clutter_has_groups_from_low_up_to_but_without_high(instances: dict[str, Result]) -> None:
-    counts = {group.value: group.queries for group in instances["t2i"].groups["clutter"]}
-
+    # by clutter: from low up to but without high
+    counts = {group.value: group.queries for group in texts.groups["clutter"]}
     assert counts == {"0 to 18": 1, "18 to 33": 0, "33 to 53": 1, "53 to inf": 0}
 
 

@@ -80,6 +80,9 @@ def test_shapes_order_and_scores(index: Index, vectors: np.ndarray) -> None:
     assert (np.diff(found.scores, axis=1) <= 0).all()
     assert all(len(set(rows)) == 30 for rows in found.rows.tolist())
     assert np.allclose(found.scores, np.einsum("md,mkd->mk", vectors[:7], vectors[found.rows]), atol=1e-5)
+    assert found.exact == index.exact and index.search(vectors[:2], 10, some(30)).exact
+    more = index.search(vectors[:2], 5000)  # than there is
+    assert more.rows.shape == (2, 2000) and sorted(more.rows[0].tolist()) == list(range(2000))
 
 
 @pytest.mark.parametrize("left", [2000, 1999, 1300])
@@ -91,11 +94,6 @@ def test_nearest_are_found(index: Index, vectors: np.ndarray, left: int) -> None
         for rows, q in zip(found.rows, vectors[100:150], strict=True)
     ]
     assert sum(right) >= (500 if index.exact else 450)
-
-
-def test_an_answer_is_as_exact_as_its_index_or_more(index: Index, vectors: np.ndarray) -> None:
-    assert index.search(vectors[:2], 10).exact == index.exact
-    assert index.search(vectors[:2], 10, some(30)).exact
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 40, 1300, 1999])
@@ -110,11 +108,6 @@ def test_under_a_narrow_filter_every_answer_is_the_right_one(index: Index, vecto
     mask = some(count)
     found = index.search(vectors[:5], 50, mask)
     assert found.rows.tolist() == [best(vectors, query, count, mask) for query in vectors[:5]]
-
-
-def test_more_than_there_is(index: Index, vectors: np.ndarray) -> None:
-    found = index.search(vectors[:2], 5000)
-    assert found.rows.shape == (2, 2000) and sorted(found.rows[0].tolist()) == list(range(2000))
 
 
 def test_copies_of_a_row_are_all_there(load: Load, vectors: np.ndarray) -> None:

@@ -64,18 +64,14 @@ def verdicts(ledger: Judgements, judge: str = "model") -> dict[str, float | None
     return {image: one.verdict and one.verdict.probability for image, one in known.items()}
 
 
-def test_the_digest_of_a_query_forgets_its_id_and_knows_its_terms() -> None:
+def test_the_digest_of_a_query_forgets_its_id_and_knows_its_terms(tmp_path: Path) -> None:
+    """A picture counts by its bytes, wherever it lies, and is not the words that spell its path."""
     terms = [(Term(1, "a"),), (Term(2, "a"),), (Term(1, "b"),), (Term(1, "a"), Term(1, "b"))]
-    digests = {query_digest(Query(id, one)) for id in "xy" for one in terms}
+    assert len({query_digest(Query(id, one)) for id in "xy" for one in terms}) == len(terms)
 
-    assert len(digests) == len(terms)
-
-
-def test_a_picture_counts_by_its_bytes_wherever_it_lies(tmp_path: Path) -> None:
     for name, data in {"a.jpg": b"1", "b.jpg": b"1", "c.jpg": b"2"}.items():
         (tmp_path / name).write_bytes(data)
     a, b, c = (query_digest(Query.picture(tmp_path / name)) for name in ("a.jpg", "b.jpg", "c.jpg"))
-
     assert a == b != c and query_digest(Query.words(str(tmp_path / "a.jpg"))) != a
     with raises(UsageError):
         query_digest(Query.picture(tmp_path / "gone.jpg"))
@@ -310,28 +306,20 @@ def test_a_place_that_is_no_ledger_is_said(tmp_path: Path) -> None:
         Judgements(tmp_path)
 
 
-def test_it_says_who_judged_for_a_query_and_on_how_many_images(tmp_path: Path) -> None:
-    """Ada changes her mind on b; the model failed on b; nobody else's query counts."""
+def test_it_says_who_judged_for_a_query_and_on_how_many_images(ledger: Judgements) -> None:
+    """Ada changes her mind on b, takes d and e back, and says no to e; the model failed on b."""
     yes, no = Verdict(1.0, 1), Verdict(0.0, 0)
     votes = [("q", "b", "person:ada", yes), ("q", "b", "person:ada", no), ("q", "c", "person:ada", yes)]
+    votes += [("q", image, "person:ada", verdict) for verdict in (yes, None) for image in "de"]
+    votes += [("q", "e", "person:ada", no)]
     votes += [("q", "a", "model:x", yes), ("q", "b", "model:x", None), ("other", "a", "person:bob", yes)]
-    with Judgements(tmp_path / "ledger.sqlite") as ledger:
-        ledger.record([Judgement(*who, "p", verdict, "" if verdict else "no answer") for *who, verdict in votes])
-        voices = ledger.voices("q")
-        ledger.record([Judgement("q", "b", "person:ada", "p", yes)])
-        after = ledger.voices("q")
+    for *who, verdict in votes:
+        failure = "" if verdict else WITHDRAWN if who[2] == "person:ada" else "no answer"
+        ledger.record([Judgement(*who, "p", verdict, failure)])
+    voices = ledger.voices("q")
+    ledger.record([Judgement("q", "b", "person:ada", "p", yes)])
+    after = ledger.voices("q")
 
-    assert [voice[:3] for voice in voices] == [("person:ada", "p", 2), ("model:x", "p", 1)]
-    assert after[0].images == 2 and after[0].last > voices[0].last
-
-
-def test_an_image_whose_verdict_was_taken_back_counts_for_no_voice(tmp_path: Path) -> None:
-    """Ada takes b back, and c too, of which she then says no."""
-    yes, no = Verdict(1.0, 1), Verdict(0.0, 0)
-    votes = [("a", yes), ("b", yes), ("c", yes), ("b", None), ("c", None), ("c", no)]
-    with Judgements(tmp_path / "ledger.sqlite") as ledger:
-        for image, verdict in votes:
-            failure = "" if verdict else WITHDRAWN
-            ledger.record([Judgement("q", image, "person:ada", "p", verdict, failure)])
-
-        assert [voice.images for voice in ledger.voices("q")] == [2]
+    assert sorted(voice[:3] for voice in voices) == [("model:x", "p", 1), ("person:ada", "p", 3)]
+    last = {voice[0]: voice.last for voice in voices}
+    assert [(voice.images, voice.last > last[voice[0]]) for voice in after if voice[0] == "person:ada"] == [(3, True)]

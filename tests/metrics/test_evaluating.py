@@ -41,6 +41,11 @@ def test_rows_are_the_judged_queries_in_the_order_of_the_qrels() -> None:
     assert found.scores.tolist() == [-1, -2, -3, -1, -2]
     assert (found.ideal_offsets.tolist(), found.ideal.tolist()) == ([0, 2, 2], [2, 1])
     assert (found.missing, found.unjudged) == (["gone"], ["other"])
+    assert found.take([1]).grades.tolist() == [-1, 0] and list(found.take([False, True]).queries) == ["b"]
+    assert found.cut(2).grades.tolist() == [-1, 2, -1, 0]
+    assert found.judged_only().grades.tolist() == [2, 0, 0]
+    assert found.best_possible(2).grades.tolist() == [2, -1, 0, -1]
+    assert parse("AP")(found.best_possible(2)).tolist() == [0.5, 0]
 
 
 IMAGES = [f"i{number}" for number in range(150)]  # more than share one word of marks
@@ -116,16 +121,6 @@ def test_json_has_means_definitions_and_on_demand_queries_and_mteb_keys() -> Non
     assert report["queries"]["a"]["map_at_50"] == pytest.approx(0.25)
     assert "queries" not in scores.as_json()
     assert scores.take([0]).as_json()["measures"]["AP@50"]["mean"] == pytest.approx(0.25)
-
-
-def test_taking_cutting_and_the_best_possible_order() -> None:
-    found = aligned(RUN, QRELS)
-
-    assert found.take([1]).grades.tolist() == [-1, 0] and list(found.take([False, True]).queries) == ["b"]
-    assert found.cut(2).grades.tolist() == [-1, 2, -1, 0]
-    assert found.judged_only().grades.tolist() == [2, 0, 0]
-    assert found.best_possible(2).grades.tolist() == [2, -1, 0, -1]
-    assert parse("AP")(found.best_possible(2)).tolist() == [0.5, 0]
 
 
 def test_a_matrix_is_ranked_by_similarity_and_then_column() -> None:

@@ -40,17 +40,14 @@ def queries(group: object) -> list[str]:
 
 
 def test_the_best_the_worst_and_of_the_rest_the_most_uncertain_are_shown_once() -> None:
+    """Uncertainty is how far the number moves if the unjudged are relevant."""
     best, worst, uncertain = examples_of(made(ORDERS))
 
     assert (queries(best), queries(worst)) == (["good", "fair"], ["lost", "bad"])
     assert queries(uncertain) == ["open"]  # of `middle` everything is judged
     assert uncertain.sections[0].note == "open · AP 33.33, uncertain by 66.67"
     assert best.title == "The best queries of t2i" and best.about == "by AP"
-
-
-def test_uncertainty_is_how_far_the_number_moves_if_the_unjudged_are_relevant() -> None:
     widths = dict(zip(QRELS, uncertainty(made(ORDERS).results[0]).tolist(), strict=True))
-
     assert widths["open"] == pytest.approx(1 - 1 / 3)
     assert widths["fair"] == widths["middle"] == widths["lost"] == 0
 

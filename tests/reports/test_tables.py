@@ -50,12 +50,8 @@ def named(tables: list[ReportTable], title: str) -> ReportTable:
 )
 def test_means_are_shown_as_papers_print_them(label: str, value: float, text: str) -> None:
     assert format_mean(label, value) == text
-
-
-def test_the_main_table_has_means_and_how_many_queries() -> None:
-    table = results_of(evaluation())
-
-    assert [(row[1], row[2], row[5]) for row in table.rows] == [("Hit@1", "25.00", "4"), ("RR", "0.438", "4")]
+    rows = results_of(evaluation()).rows
+    assert [(row[1], row[2], row[5]) for row in rows] == [("Hit@1", "25.00", "4"), ("RR", "0.438", "4")]
 
 
 @pytest.mark.parametrize(("size", "chance"), [(8, "12.50"), (1_000_000, "0.0001")])
@@ -137,7 +133,7 @@ def test_a_name_cannot_act_on_the_terminal_or_break_a_line() -> None:
     assert results_of(made).title == "Heron, test: red[31m system"
 
 
-def test_text_puts_numbers_under_numbers() -> None:
+def test_text_and_markdown_put_numbers_under_numbers() -> None:
     assert as_text(TABLE).splitlines() == [
         "Birds",
         "method     AP         said",
@@ -145,14 +141,7 @@ def test_text_puts_numbers_under_numbers() -> None:
         "wasp    10.25         no",
         "Percent.",
     ]
-
-
-def test_markdown_aligns_numbers_to_the_right() -> None:
-    lines = as_markdown([TABLE]).splitlines()
-
-    assert lines[:6] == [
-        "## Birds",
-        "",
+    assert as_markdown([TABLE]).splitlines()[2:6] == [
         "| method | AP | said |",
         "| --- | ---: | --- |",
         "| heron | 9.5 (+1.0) | yes |",

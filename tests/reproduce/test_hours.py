@@ -42,7 +42,7 @@ def counted(shape: TransformerShape) -> float:
     return float(counter.get_total_flops())
 
 
-@pytest.mark.parametrize("name", shapes())
+@pytest.mark.parametrize("name", ["clip-b-32", "eva-g-14", "siglip-b-16-512"])
 def test_torch_counts_the_same_operations(name: str) -> None:
     shape = shapes()[name]
 

@@ -85,7 +85,7 @@ def test_local_descriptors_that_re_rank_are_those_of_the_paper_and_a_step_makes_
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_printed_cell_is_accounted_for(name: str, tmp_path: Path) -> None:
+def test_every_printed_cell_is_accounted_for_and_needs_say_what_is_known(name: str, tmp_path: Path) -> None:
     """Without a report no cell is comparable, and each says why; no row is left without a step or a reason."""
     recipe = reproduce.recipe(name)
 
@@ -95,12 +95,6 @@ def test_every_printed_cell_is_accounted_for(name: str, tmp_path: Path) -> None:
     assert len(found) == len(printed) > 0
     assert all(cell.measured is None and cell.verdict != COMPARABLE for cell in found)
     assert not [cell.method for cell in found if "no step" in cell.verdict]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_needs_say_what_is_known(name: str, tmp_path: Path) -> None:
-    recipe = reproduce.recipe(name)
-
     assert {"machine", "hours", "disk", "money"} <= recipe.needs.keys() and recipe.world in WORLDS
     needs = presences(recipe, tmp_path)
     assert {need.kind for need in needs} >= {"data", "weights", "disk"}
@@ -119,22 +113,18 @@ def test_what_is_there_is_seen(tmp_path: Path) -> None:
     assert here["the relevant photos of each query"] and not here["200 queries"]
 
 
-def test_a_recipe_with_a_strange_key_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "new.toml").write_text('title = "x"\nbenchmarks = []\nsources = []\ncolour = "red"\n')
-
-    with raises(UsageError):
-        read_table(tmp_path / "new.toml")
-
-
-def test_a_new_table_is_one_file(tmp_path: Path) -> None:
+def test_a_new_table_is_one_file_of_known_keys(tmp_path: Path) -> None:
     text = 'title = "Mine"\nbenchmarks = ["rmir"]\nsources = []\n'
-    text += '[[systems]]\nmethod = "a"\nname = "a"\nencoder = "starter"\n'
-    text += '[[steps]]\nname = "index"\nrun = "eyespot index photos -g g -e {encoder}"\neach = true\n'
-    (tmp_path / "mine.toml").write_text(text)
+    steps = '[[systems]]\nmethod = "a"\nname = "a"\nencoder = "starter"\n'
+    steps += '[[steps]]\nname = "index"\nrun = "eyespot index photos -g g -e {encoder}"\neach = true\n'
+    (tmp_path / "mine.toml").write_text(text + steps)
+    (tmp_path / "odd.toml").write_text(text + 'colour = "red"\n')
 
     assert read_table(tmp_path / "mine.toml").commands(sample=False) == [
         TableCommand("index a", "eyespot index photos -g g -e starter", "", "", "a")
     ]
+    with raises(UsageError):
+        read_table(tmp_path / "odd.toml")
 
 
 @pytest.mark.long

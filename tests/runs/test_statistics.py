@@ -18,16 +18,12 @@ from tests.worlds.runs import CONFORMANCE, judgements
 QRELS = Qrels({"p": {"a": 1, "b": 0, "c": 2}, "q": {"a": 1, "d": -1}, "r": {"b": 0}})
 
 
-def test_pairs_images_and_grades_by_hand() -> None:
+def test_pairs_images_grades_and_matches_by_hand() -> None:
     found = statistics(QRELS, pool=9)
     assert (found.queries, found.judged, found.relevant) == (3, 5, 3)
     assert (found.images_judged, found.images_relevant, found.pool) == (3, 2, 9)
     assert (found.barren, found.grades) == (["r"], {-1: 1, 0: 2, 1: 2, 2: 1})
-
-
-def test_matches_per_query_by_hand() -> None:
-    found = statistics(QRELS).matches
-    assert found == (1.0, 1.0, 0.5, 1.5, 0.0, 2.0)
+    assert found.matches == (1.0, 1.0, 0.5, 1.5, 0.0, 2.0)
 
 
 def test_of_some_queries_of_one_that_nobody_judged_and_of_none() -> None:

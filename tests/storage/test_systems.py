@@ -102,13 +102,10 @@ def test_limits_that_python_cannot_tell_are_none(tmp_path: Path) -> None:
     assert (systems.physical_memory() or 0) > 1 << 28 and not systems.allow_open_files(10**9, 1, 1)
 
 
-def test_paths_are_stored_with_slashes_and_a_backslash_elsewhere_is_a_letter() -> None:
+def test_paths_are_stored_with_slashes_and_a_place_on_another_drive_is_not_inside() -> None:
+    """A backslash elsewhere is a letter. A relative path has as little in common with an absolute one as drives."""
     assert systems.with_slashes("deep\\er/photo.jpg", "nt") == "deep/er/photo.jpg"
     assert systems.with_slashes("odd\\name.jpg", "posix") == "odd\\name.jpg"
-
-
-def test_a_place_on_another_drive_is_not_inside() -> None:
-    """A relative path has nothing in common with an absolute one, as drives have not on Windows."""
     assert systems.is_inside("/photos/deep/a.jpg", "/photos") and systems.is_inside("/photos", "/photos")
     assert not systems.is_inside("/photos2/a.jpg", "/photos") and not systems.is_inside("d/a.jpg", "/photos")
 
