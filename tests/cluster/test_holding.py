@@ -166,7 +166,7 @@ def test_a_killed_worker_costs_a_retry_and_no_answer(blocks: list[np.ndarray], k
 
 def test_a_worker_that_stays_away_is_said_and_never_fewer_answers(blocks: list[np.ndarray]) -> None:
     others = set(workers_of(RangeActor))
-    with RayBackend(Cluster(2, patience=0.5)) as holding:
+    with RayBackend(Cluster(2, patience=3)) as holding:
         index = holding.index(blocks)
         still = min(set(workers_of(RangeActor)) - others)
         os.kill(still, signal.SIGSTOP)
