@@ -58,27 +58,23 @@ def test_weights_are_a_softmax_over_all_neighbours_and_the_nearest_are_kept() ->
     assert mine(images, None, exact.load, Mining(neighbours=1, keep=1)).weights.tolist() == [[1.0]] * 4
 
 
-@pytest.mark.parametrize("ids", [None, ["a", "b", "a", "c"]])
-def test_a_copy_is_no_semi_positive_by_content_or_id(ids: list[str] | None) -> None:
-    images = circle(0, 30, 0 if ids is None else 2, 90)
+@pytest.mark.parametrize(
+    ("images", "ids", "neighbours", "rows"),
+    [
+        (circle(0, 30, 0, 90), None, 3, [[1, 3], [0, 3], [1, 3], [1, 0]]),  # a copy is no semi-positive
+        (circle(0, 30, 2, 90), ["a", "b", "a", "c"], 3, [[1, 3], [0, 3], [1, 3], [1, 0]]),
+        (circle(0, 30), None, 20, [[1, -1], [0, -1]]),  # there are not enough others
+        (np.r_[circle(0, 180), [[0, 0], [np.nan, 1]]].astype(np.float32), None, 20, [[1, -1], [0, -1]]),
+    ],
+    ids=["content", "id", "few", "no direction"],
+)
+def test_semi_positives_are_the_nearest_others(
+    images: Any, ids: list[str] | None, neighbours: int, rows: list[list[int]]
+) -> None:
+    found = mine(images, ids, exact.load, Mining(neighbours=neighbours, keep=2))
 
-    found = mine(images, ids, exact.load, Mining(neighbours=3, keep=2))
-
-    assert found.rows.tolist() == [[1, 3], [0, 3], [1, 3], [1, 0]]
-
-
-def test_where_there_are_not_enough_others_a_row_is_minus_one() -> None:
-    found = mine(circle(0, 30), None, exact.load, Mining(keep=2))
-
-    assert found.rows.tolist() == [[1, -1], [0, -1]] and found.weights.tolist() == [[1, 0], [1, 0]]
-
-
-def test_a_vector_without_direction_is_nobody_s_neighbour() -> None:
-    images = np.concatenate([circle(0, 180), np.zeros((1, 2)), [[np.nan, 1]]]).astype(np.float32)
-
-    found = mine(images, None, exact.load, Mining(keep=2))
-
-    assert found.rows[:2].tolist() == [[1, -1], [0, -1]]
+    assert found.rows[: len(rows)].tolist() == rows
+    assert not found.weights[found.rows == -1].any()
 
 
 def test_lengths_do_not_matter() -> None:

@@ -139,15 +139,18 @@ def test_any_small_world_is_ranked_as_by_the_matrix(data: st.DataObject) -> None
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.data())
-def test_pruning_changes_no_answer(data: st.DataObject) -> None:
+def test_neither_pruning_nor_windows_change_an_answer(data: st.DataObject) -> None:
     vectors, adapted = world(data, 1500, widest=70)
     k = data.draw(st.sampled_from([1, 10, 100]), "k")
     options = data.draw(st.sampled_from([CODED, {}]), "passes")
     allowed = np.random.default_rng(0).random(1500) < data.draw(st.sampled_from([0.5, 1.0, 2.0]), "share")
+    index = AdaptedIndex([vectors[:700], vectors[700:]], **options)
+    index.window = data.draw(st.sampled_from([index.window, 300, 1111]), "window")  # rows at a time
 
-    found = AdaptedIndex([vectors[:700], vectors[700:]], **options).search([adapted], k, allowed)
+    found = index.search([adapted, adapted], k, allowed)
 
-    assert_best(found, 0, by_the_matrix(adapted, vectors), k, allowed)
+    for at in range(2):
+        assert_best(found, at, by_the_matrix(adapted, vectors), k, allowed)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "anchored"])

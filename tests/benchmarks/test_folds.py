@@ -27,17 +27,6 @@ def world(data: Path, images: int = 10) -> dict[str, Task]:
     return worlds.tasks_of("eccv", data)
 
 
-def test_what_other_folds_have_ahead_does_not_count(tmp_path: Path) -> None:
-    """Every caption ranks image 9, then 8 down to 0; its image is first of its fold where its number is odd."""
-    tasks = world(tmp_path)
-    run = Run.from_orders({str(caption): [str(image) for image in range(9, -1, -1)] for caption in range(20)})
-
-    whole, folded = (scored(tasks[name], run).scores.means for name in ("coco-t2i", "coco1k-t2i"))
-
-    assert whole["Hit@1"] == 2 / 20 and folded["Hit@1"] == 1 / 2
-    assert folded["Hit@5"] == 1
-
-
 @pytest.mark.parametrize("way", ["t2i", "i2t"])
 def test_the_mean_over_folds_is_that_of_five_sets_scored_alone(way: str, tmp_path: Path) -> None:
     tasks = world(tmp_path)

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from eyespot.benchmarks import Beside, Evaluation, Task, benchmark, beside, names, sampled, scored
@@ -46,19 +44,6 @@ def captioned(images: int) -> dict[str, list[str]]:
     return {f"colour/{image}.jpg": [f"caption {at} of {image}" for at in range(5)] for image in range(images)}
 
 
-def karpathy(data: Path, name: str, images: int) -> Path:
-    rows = [
-        {
-            "filename": f"{image}.jpg",
-            "cocoid": image,
-            "split": "test",
-            "sentences": [{"sentid": 5 * image + at, "raw": f"caption {at} of {image}"} for at in range(5)],
-        }
-        for image in range(images)
-    ]
-    return worlds.write(data / name, {"images": rows}).parent
-
-
 def ilias(data: Path) -> Path:
     pictures = [f"o{at % 1000}/query/Q{at // 1000}.jpg,1" for at in range(1232)]
     worlds.write(data / "image_ids/image_query_ids.txt", "\n".join(pictures))
@@ -83,24 +68,6 @@ def inquire(data: Path) -> Path:
     return data
 
 
-def inquire_rerank(data: Path, candidates: int = 100) -> Path:
-    rows = [
-        {
-            "query": f"q{query}",
-            "relevant": int(at == 3),
-            "clip_score": 1 - at / 200,
-            "inat24_image_id": 1000 * query + at,
-        }
-        for query in range(160)
-        for at in range(candidates)
-    ]
-    data.mkdir(exist_ok=True)
-    pq.write_table(
-        pa.Table.from_pylist([{**row, "inat24_file_name": "x.jpg"} for row in rows]), data / "test-0.parquet"
-    )
-    return data
-
-
 def rmir(data: Path) -> Path:
     queries = [{"id": f"q{at}", "image": "f", "question": "why?", "kind": "causal"} for at in range(1634)]
     worlds.write(data / "queries.jsonl", "\n".join(map(json.dumps, queries)))
@@ -110,13 +77,13 @@ def rmir(data: Path) -> Path:
 
 
 OFFICIAL: dict[str, Callable[[Path], Path]] = {
-    "coco5k": lambda data: karpathy(data, "dataset_coco.json", 5000),
+    "coco5k": lambda data: worlds.karpathy(data, count=5000),
     "coco5k-fg": lambda data: worlds.write(data / "MSCOCO_FG_ann.json", captioned(5000)).parent,
-    "flickr30k": lambda data: karpathy(data, "dataset_flickr30k.json", 1000),
+    "flickr30k": lambda data: worlds.karpathy(data, "dataset_flickr30k.json", count=1000),
     "flickr30k-fg": lambda data: worlds.write(data / "Flickr30K_FG.json", captioned(1000)).parent,
     "ilias": ilias,
     "inquire-fullrank": inquire,
-    "inquire-rerank": inquire_rerank,
+    "inquire-rerank": worlds.official_rerank,
     "recos": lambda data: worlds.write(data / "recos_v1.json", captioned(1000)).parent,
     "rmir": rmir,
 }

@@ -113,28 +113,21 @@ def test_picture_and_words_together_and_the_picture_alone(
     assert ranked(scored(task, run).run)["alone"][0] != PHOTOS[6].name == expected["alone"][0]
 
 
-def test_a_picture_that_only_the_data_folder_has_is_encoded(collection: Collection, tmp_path: Path) -> None:
+def test_pictures_of_the_data_folder_are_encoded_and_those_that_are_nowhere_stop_the_search_or_leave_their_query_out(
+    collection: Collection, tmp_path: Path
+) -> None:
     other = next(path for path in sorted(sample.photos().iterdir()) if path.suffix == ".jpg" and path not in PHOTOS)
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "mine.jpg").write_bytes(other.read_bytes())
-    data = own(tmp_path, x={"id": "q4", "text": "", "image": "mine.jpg"})
-
-    run = GallerySearcher(collection, data)(tasks_of("own", data)["own"])
-
-    assert len(run["q4"]) == 12
-
-
-def test_pictures_that_are_nowhere_stop_the_search_or_leave_their_query_out(
-    collection: Collection, tmp_path: Path
-) -> None:
-    data = own(tmp_path, x={"id": "q4", "text": "", "image": "lost.jpg"})
+    pictures = {name: {"id": id, "text": "", "image": f"{name}.jpg"} for id, name in (("q4", "mine"), ("q5", "lost"))}
+    data = own(tmp_path, **pictures)
     task = tasks_of("own", data)["own"]
 
     with raises(UsageError):
         GallerySearcher(collection, data)(task)
     run = GallerySearcher(collection, data, allow_missing=True)(task)
-    assert "q4" not in run and run.notes
-    assert scored(task, run).scores.missing == ["q4"]
+    assert len(run["q4"]) == 12 and "q5" not in run and run.notes
+    assert scored(task, run).scores.missing == ["q5"]
 
 
 def test_a_column_may_hold_the_ids(collection: Collection, tmp_path: Path) -> None:
@@ -150,8 +143,8 @@ def test_a_column_may_hold_the_ids(collection: Collection, tmp_path: Path) -> No
 
 
 def test_missing_images_are_refused_or_said_and_still_count_as_relevant(collection: Collection, tmp_path: Path) -> None:
-    data = own(tmp_path)
-    worlds.write(data / "qrels.txt", f"q0 0 {PHOTOS[0].name} 1\nq0 0 lost.jpg 1\n")
+    data, name = own(tmp_path), PHOTOS[0].name
+    worlds.write(data / "qrels.txt", f"q0 0 {name} 1\nq0 0 lost.jpg 1\n")
     task = tasks_of("own", data)["own"]
 
     with raises(UsageError):
@@ -159,13 +152,7 @@ def test_missing_images_are_refused_or_said_and_still_count_as_relevant(collecti
     result = scored(task, GallerySearcher(collection, data, allow_missing=True)(task))
     assert result.scores.values["R@20"].tolist() == [0.5]
     assert result.notes
-
-
-def test_two_images_of_one_file_name_are_not_taken_for_one_picture(collection: Collection, tmp_path: Path) -> None:
-    data = own(tmp_path)
-    name = PHOTOS[0].name
-    worlds.write(data / "qrels.txt", f"q0 0 a/{name} 1\nq1 0 b/{name} 1\n")
-
+    worlds.write(data / "qrels.txt", f"q0 0 a/{name} 1\nq1 0 b/{name} 1\n")  # two of one name are not one picture
     with raises(UsageError):
         GallerySearcher(collection, data)(tasks_of("own", data)["own"])
 

@@ -66,18 +66,6 @@ def test_each_answer_is_that_of_a_scan_of_its_own(
         assert scores.tobytes() == own_scores.tobytes()
 
 
-@pytest.mark.parametrize("single", [0, 8])
-def test_both_ways_to_scan_codes_see_each_mask(single: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eyespot.indexes._coded.single_queries", lambda: single)
-    rng = np.random.default_rng(1)
-    index = index_of(world(0), [True] * 3)
-    asked = [ScanRequest(rng.standard_normal(DIM).astype(np.float32), 9, rng.random(ROWS) < 0.6) for _ in range(8)]
-    for one, found in zip(asked, index.search_each(asked), strict=True):
-        alone = index.search(one.query[None], one.k, one.mask)
-        assert one.mask is not None and one.mask[found.rows[0]].all()
-        assert (found.rows.tolist(), found.scores.tobytes()) == (alone.rows.tolist(), alone.scores.tobytes())
-
-
 @pytest.mark.parametrize(("k", "value", "mask"), [(0, 1, None), (5, np.nan, None), (5, 1, np.ones(3, bool))])
 def test_what_a_search_refuses_is_refused(k: int, value: float, mask: Mask | None) -> None:
     index, good = index_of(world(0), [True] * 3), np.ones(DIM, np.float32)

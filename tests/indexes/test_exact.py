@@ -159,13 +159,6 @@ def test_codes_hold_what_they_promise(world: tuple[list[np.ndarray], np.ndarray]
         assert quantise(block, threads=1).proven(block)
 
 
-def test_a_bound_that_promises_too_much_is_seen() -> None:
-    vectors = unit(np.random.default_rng(0), 50, 64)
-    codes = quantise(vectors)
-    codes.bounds[7, 1] *= 0.5
-    assert not codes.proven(vectors)
-
-
 @pytest.mark.parametrize("how", PASSES)
 @pytest.mark.parametrize("k", [1, 700])
 def test_a_larger_clustered_gallery(how: str, k: int) -> None:
@@ -316,20 +309,17 @@ def test_saved_codes_answer_alike(tmp_path: Path, vectors: np.ndarray) -> None:
 
 def test_codes_of_other_vectors_are_refused(tmp_path: Path, vectors: np.ndarray) -> None:
     codes = quantise(vectors)
+    codes.save(tmp_path / "v")
     other = vectors + np.float32(0.001)
     for block in (other, vectors[:-1], vectors[:, :-1], vectors.astype(np.float16), vectors[::-1]):
-        with raises(UsageError):
+        with pytest.raises(UsageError, match="not of these vectors"):
             Exact([np.ascontiguousarray(block)], [codes])
-    with raises(UsageError):
+    with pytest.raises(UsageError, match="not of these vectors"):
         Exact([vectors], [codes, codes])
-
-
-def test_vectors_changed_after_their_codes_are_proven_again(tmp_path: Path, vectors: np.ndarray) -> None:
-    quantise(vectors).save(tmp_path / "v")
     changed = np.load(tmp_path / "v.npy")
     changed[3] = -changed[3]  # none of the rows the digest looks at
     np.save(tmp_path / "v.npy", changed)
-    with raises(UsageError):
+    with pytest.raises(UsageError, match="not of these vectors"):
         Exact([np.load(tmp_path / "v.npy", mmap_mode="r")], [Codes.load(tmp_path / "v")])
 
 

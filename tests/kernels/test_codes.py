@@ -101,11 +101,12 @@ def test_codes_are_used_only_whole_and_of_the_vectors_as_they_are(
     assert [place.name for place in tmp_path.iterdir()] == ["v.npy"]
 
 
-def test_a_length_that_is_too_short_is_not_proven() -> None:
-    vectors = np.random.default_rng(1).standard_normal((20, 8)).astype(np.float32)
-    codes = quantise(vectors)
-    codes.lengths[7] *= 0.99
-    assert not codes.proven(vectors)
+def test_a_length_that_is_too_short_and_a_bound_that_promises_too_much_are_not_proven() -> None:
+    vectors = np.random.default_rng(1).standard_normal((50, 64)).astype(np.float32)
+    short, tight = quantise(vectors), quantise(vectors)
+    short.lengths[7] *= 0.99
+    tight.bounds[7, 1] *= 0.5
+    assert not short.proven(vectors) and not tight.proven(vectors)
 
 
 @settings(deadline=None)

@@ -34,20 +34,6 @@ with Judgements(Path(path)) as ledger:
         print(number, flush=True)
 """
 
-BEGIN = """
-import sys, time
-from pathlib import Path
-from eyespot.ledger.judgements import Judgements
-from eyespot.types import Judgement, Spent, Verdict
-folder, who, start = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
-for number in range(12):
-    while time.time() < start + number / 10:
-        pass
-    with Judgements(folder / f"{number}.sqlite") as ledger:
-        same = Judgement("q", "same", "model", "p", Verdict(0.5), at=float(who), spent=Spent(1))
-        ledger.record([Judgement("q", who, "model", "p", Verdict(0.5)), same])
-"""
-
 
 def entry(image: str = "a", probability: float = 0.75, judge: str = "model", **more: object) -> Judgement:
     return Judgement("q", image, judge, "p", Verdict(probability), **more)  # type: ignore[arg-type]
@@ -246,20 +232,6 @@ def test_two_programs_that_begin_a_ledger_at_once_record_all_and_a_third_can_rea
 
     assert {f"{who}{number}" for who in "ab" for number in range(20)} <= set(meanwhile)
     assert promised <= set(images) and len(images) == len(set(images))
-
-
-@pytest.mark.long
-def test_many_may_begin_the_same_ledger_at_the_same_moment(tmp_path: Path) -> None:
-    """SQLite turns some away without waiting; how many depends on the moment, so there are several ledgers."""
-    start = str(time.time() + 1.0)
-    lines = [[sys.executable, "-c", BEGIN, str(tmp_path), str(who), start] for who in range(6)]
-    others = [subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE, text=True) for line in lines]
-    complaints = [other.communicate(timeout=60)[1] for other in others]
-    with Judgements(tmp_path / "0.sqlite") as ledger:
-        calls = {row.judgement.image: row.judgement.spent.calls for row in ledger.rows()}
-
-    assert complaints == [""] * 6
-    assert calls == {**{str(who): 0 for who in range(6)}, "same": 6}
 
 
 def test_reading_goes_on_while_another_program_is_in_the_middle_of_writing(ledger: Judgements) -> None:

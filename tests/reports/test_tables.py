@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.benchmarks import Printed
-from eyespot.benchmarks.rmir import ByKind
 from eyespot.reports.summary import summary_of
 from eyespot.reports.tables import (
     ReportTable,
@@ -95,15 +93,6 @@ def test_a_breakdown_has_a_row_for_each_group() -> None:
     assert [row[:2] for row in table.rows] == [["causal", "1"], ["functional", "3"]]
     assert cell(table, "causal", "Hit@1") == "0.00"  # one query has no interval
     assert cell(table, "functional", "Hit@1").startswith("33.33 [")
-
-
-def test_the_mean_over_kinds_counts_each_kind_the_same() -> None:
-    made = evaluation(tasks=[replace(task("it2i", "kind"), by=(ByKind(),))], printed=[])
-
-    table = named(breakdowns_of(made), "Heron, by kind")
-
-    assert [row[0] for row in table.rows] == ["functional", "causal", "mean over kinds"]
-    assert cell(table, "mean over kinds", "Hit@1").split()[0] == "16.67"  # of 1/3 and 0; over queries it is 25
 
 
 def test_systems_stand_side_by_side_ours_first() -> None:

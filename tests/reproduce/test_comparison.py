@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from eyespot import reproduce
@@ -16,32 +14,14 @@ from eyespot.benchmarks import BenchmarkRequest, Evaluation, benchmark, scored
 from eyespot.reports.folder import write
 from eyespot.reproduce.comparison import COMPARABLE, TableCell, cells, sample_cells
 from eyespot.types import RankedImage, Run
+from tests.worlds.benchmarks import official_rerank
 
 QUERIES, CANDIDATES = 160, 100
-GROUPS = ("Appearance", "Behavior", "Context", "Species")
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """INQUIRE-Rerank in its official layout and size, with queries and images that are made up."""
-    folder = tmp_path_factory.mktemp("rerank")
-    (folder / "data").mkdir()
-    rows = [
-        {
-            "query": f"bird number {query}",
-            "relevant": int(at % 10 == query % 10),
-            "clip_score": 1 - at / CANDIDATES,
-            "inat24_image_id": f"{query}-{at}",
-            "inat24_file_name": f"train/{query}-{at}.jpg",
-            "supercategory": GROUPS[query % 4],
-            "category": "Things",
-            "iconic_group": "Birds",
-        }
-        for query in range(QUERIES)
-        for at in range(CANDIDATES)
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), folder / "data" / "test-00000-of-00001.parquet")
-    return folder
+    return official_rerank(tmp_path_factory.mktemp("rerank"))
 
 
 def cells_of(data: Path, work: Path, queries: int, images: int) -> list[TableCell]:
@@ -71,7 +51,7 @@ def test_a_set_of_the_official_size_is_comparable(data: Path, tmp_path: Path) ->
     lingo = [one for one in found if one.what in ("t2i, yes", "t2i, no")]  # the released files have no such column
     of_kind = [one for one in found if one not in lingo]
     assert len(lingo) == 2 and all(one.verdict != COMPARABLE for one in lingo)
-    assert len(of_kind) == len(GROUPS) and {one.verdict for one in of_kind} == {COMPARABLE}
+    assert len(of_kind) == 4 and {one.verdict for one in of_kind} == {COMPARABLE}
     for one in of_kind:
         assert one.printed is not None and one.measured is not None and one.interval is not None
         assert one.interval[0] <= one.measured <= one.interval[1]

@@ -50,17 +50,6 @@ def test_columns_in_any_order_make_the_run(drawn: dict[str, dict[str, float]]) -
     assert plain(made) == plain(expected)
 
 
-@given(rankings, judgements)
-def test_grades_of_hits_are_those_of_the_judgements(
-    drawn: dict[str, dict[str, float]], judged: dict[str, dict[str, int]]
-) -> None:
-    run, qrels = run_of(drawn), Qrels({**judged, **{query: dict.fromkeys(hits, 3) for query, hits in drawn.items()}})
-    other = Qrels(judged)
-    assert run.graded(qrels).tolist() == [3] * len(run.score)
-    expected = [judged.get(query, {}).get(image, -1) for query, image in zip(run.query, run.image, strict=True)]
-    assert run.graded(other).tolist() == expected
-
-
 def test_parquet_keeps_how_the_run_was_made_and_queries_without_hits(tmp_path: Path) -> None:
     run = Run.from_rankings({"b": [], "a": [("x y", 0.5)], "c": []})
     run.header, run.notes = {"encoder": "starter", "depth": 10}, ["exact"]
