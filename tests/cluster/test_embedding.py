@@ -78,7 +78,9 @@ def test_killed_workers_leave_the_same_gallery(
         assert contents(tmp_path / str(job)) == shards
 
 
-def test_new_photos_join_a_gallery_that_was_made_without_workers(tmp_path: Path, plain: Path, starter: Encoder) -> None:
+def test_new_photos_join_a_gallery_that_was_made_without_workers(
+    tmp_path: Path, plain: Path, photos: Path, starter: Encoder
+) -> None:
     gallery, more = tmp_path / "gallery", tmp_path / "more"
     shutil.copytree(plain, gallery)
     draw(more / "a" / "new.jpg", 1000)
@@ -87,4 +89,4 @@ def test_new_photos_join_a_gallery_that_was_made_without_workers(tmp_path: Path,
 
     assert (summary.embedded, summary.pictures) == (1, COUNT + 1)
     with pytest.raises(EyespotError, match="--workers"), WorkerPool(Cluster(4, cpus=2)) as crew:
-        made(tmp_path / "none", more, starter, Options(hands=crew))  # more than there is room for
+        made(tmp_path / "none", photos, starter, Options(hands=crew))  # more than there is room for

@@ -102,7 +102,7 @@ def test_patterns_mean_the_files_that_are_there(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_killed_at_any_moment_the_next_run_goes_on(tmp_path: Path) -> None:
     """The step that was at work ends by itself, and until then a second run stays away."""
-    slow = note("slow") + "; import os, time\nwhile not os.path.exists('enough'): time.sleep(0.01)"
+    slow = note("slow") + "; import os, time; [time.sleep(0.01) for _ in iter(lambda: os.path.exists('enough'), True)]"
     lines = [command("quick", note("quick")), command("slow", slow), command("last", note("last"))]
     fields = json.dumps([list(line) for line in lines])
     code = "import json, sys; from pathlib import Path; from eyespot.reproduce.recipes import TableCommand as C; "
