@@ -23,12 +23,12 @@ from eyespot.adapters.quari._formula import Formula
 from eyespot.adapters.quari.candidates import CandidatePool
 from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores
 from eyespot.indexes.exact import Exact
-from eyespot.kernels.codes import Codes, quantise
+from eyespot.kernels.codes import Codes, NotFiniteVectors, quantise
 from eyespot.kernels.rows import RowBlocks
 from eyespot.types import AdaptedQuery, NearestRows, UsageError
 from tests.examples import examples
 from tests.processors import compiled_for
-from tests.wording import raises
+from tests.wording import check_wording, raises
 
 CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
 CODED = {"small": 0, "patience": 0}
@@ -386,8 +386,9 @@ FOUR = np.ones((4, 2), np.float32)
     ],
 )
 def test_what_cannot_be_asked_is_told_in_a_sentence(ask: Callable[[], object]) -> None:
-    with raises(UsageError):
+    with pytest.raises(UsageError) as caught:
         ask()
+    check_wording(str(caught.value))
 
 
 @pytest.mark.parametrize("options", [{"patience": math.inf}, CODED], ids=["plain", "coded"])
@@ -402,7 +403,7 @@ def test_rows_that_are_not_finite_spoil_no_search_that_leaves_them_out(options: 
 
     found = index.search([adapted], 20, allowed)
     assert found.rows.tolist() == expected.rows.tolist()
-    with raises(UsageError):
+    with pytest.raises(NotFiniteVectors):
         index.search([adapted], 20)
 
 
