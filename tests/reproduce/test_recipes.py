@@ -45,8 +45,9 @@ def test_every_line_is_one_that_eyespot_takes(name: str, sample: bool) -> None:
     for command in commands:
         words = shlex.split(command.line)
         assert words[0] in (("eyespot",) if sample else ("eyespot", "tar", "git", "python")), command.line
-        if words[0] == "eyespot":
-            parse(words[1:])
+        if words[0] != "eyespot":
+            continue
+        parse(words[1:])
         for option, room in (("-e", "encoders"), ("--rerank", "judges")):
             for one in (words[at + 1] for at, word in enumerate(words) if word == option):
                 assert one.partition(":")[0] in rooms.names(room) or "@" in one, one
