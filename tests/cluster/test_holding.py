@@ -24,7 +24,6 @@ from eyespot.kernels.codes import Codes, write_codes
 from eyespot.kernels.rows import rank
 from eyespot.types import AdaptedQuery, EyespotError, ScanRequest, UsageError
 from tests.cluster.conftest import killing, mapped, unit, workers_of
-from tests.wording import raises
 
 DIM = 24
 
@@ -240,7 +239,7 @@ def test_a_file_that_holds_other_vectors_is_refused(tmp_path: Path) -> None:
     piece = whole(mapped(tmp_path / "v.npy", unit(50, 4)))
     (tmp_path / "v.npy").unlink()
     np.save(tmp_path / "v.npy", unit(50, 4, seed=9))
-    with raises(EyespotError):
+    with pytest.raises(EyespotError, match="other vectors"):
         opened(piece)
 
 

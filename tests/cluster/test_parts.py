@@ -19,7 +19,6 @@ from eyespot.indexes.faiss import load
 from eyespot.types import EyespotError, UsageError
 from tests.cluster.conftest import unit
 from tests.cluster.test_holding import assert_same
-from tests.wording import raises
 
 DIM, ROWS = 24, 12_000
 KINDS = {"pq": {}, "ivf": {"lists": 32, "probes": 8}, "rabitq": {"bits": 2}, "hnsw": {"probes": 100}}
@@ -89,7 +88,7 @@ def test_an_index_that_is_not_the_one_that_was_opened_is_said_and_never_searched
     there = load([vectors], folder=place, held=holding.parts)
     change(place)
 
-    with raises(EyespotError):
+    with pytest.raises(EyespotError, match=why):
         there.search(unit(1, DIM), 3)
     with pytest.raises(UsageError, match="--ray"):  # workers that hold parts hold no rows beside them
         holding.scan([vectors])
