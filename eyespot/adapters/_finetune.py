@@ -132,7 +132,7 @@ def finetune(
     settings = {name: value for name, value in asdict(recipe).items() if name != "checkpoint_every"}
     checkpoints.begin(out, {**settings, "pairs": material.fingerprint, "model": digest(towers.model)})
     with torch.random.fork_rng():
-        tuning = _Tuning(towers, material, recipe, out, total)
+        tuning = Tuning(towers, material, recipe, out, total)
         log = checkpoints.Log(out, tuning.step)
         try:
             for point in tuning.points():
@@ -182,7 +182,7 @@ def _follows(name: str, stacks: dict[str, Any], blocks: int) -> bool:
     return not any(word in name for word in BEFORE)
 
 
-class _Tuning:
+class Tuning:
     """Where a fine-tuning stands; what is drawn at a step hangs on the seed and the step's number alone."""
 
     def __init__(
@@ -259,14 +259,14 @@ class _Tuning:
                 )
         scale = getattr(self.towers.model, "logit_scale", None)
         steep = torch.tensor(1 / 0.07) if scale is None else scale.exp().clamp(max=SCALE)
-        loss = info_nce(texts.float(), images.float(), self._others(batch.rows), steep)
+        loss = info_nce(texts.float(), images.float(), self.others(batch.rows), steep)
         if not torch.isfinite(loss):
             raise EyespotError(
                 f"the loss of step {self.step + 1} is no number; train into a new folder with a lower --rate"
             )
         return loss
 
-    def _others(self, rows: Ids) -> torch.Tensor:
+    def others(self, rows: Ids) -> torch.Tensor:
         """Which pictures of a batch are also right for which of its queries, (n, n): they are no negatives."""
         import torch
 

@@ -190,7 +190,7 @@ class RayIndex:
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         """The same for queries (dim,) with their own k and mask, by one question to each worker."""
         found = self._rows.ask("search", (self._name,), requests)
-        return [_merged(parts, one.k, rank) for parts, one in zip(found, requests, strict=True)]
+        return [merged(parts, one.k, rank) for parts, one in zip(found, requests, strict=True)]
 
 
 class RayScan:
@@ -211,7 +211,7 @@ class RayScan:
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         """The same for queries with their own k and mask, by one question to each worker."""
         found = self._rows.ask("scan", (), requests)
-        return [_merged(parts, one.k, scoring.best_of) for parts, one in zip(found, requests, strict=True)]
+        return [merged(parts, one.k, scoring.best_of) for parts, one in zip(found, requests, strict=True)]
 
     def rescore(self, adapted: AdaptedQuery, rows: Sequence[int] | Ids) -> Reals:
         """The scores of these rows, (rows,)."""
@@ -239,7 +239,7 @@ def _put(request: RayRequest) -> Any:
     return ray.put(request) if size > _INLINE else request
 
 
-def _merged(parts: Sequence[Told], k: int, best: Callable[[Ids, Reals, int], Ranked]) -> NearestRows:
+def merged(parts: Sequence[Told], k: int, best: Callable[[Ids, Reals, int], Ranked]) -> NearestRows:
     """The k best of what the workers found for one query, (1, k'), k' = k or all that they found."""
     rows = np.concatenate([np.empty((1, 0), np.int64), *(part[0] for part in parts)], axis=1)
     scores = np.concatenate([np.empty((1, 0)), *(part[1] for part in parts)], axis=1)

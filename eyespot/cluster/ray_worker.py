@@ -72,7 +72,7 @@ class RangeActor:
     """
 
     def __init__(self) -> None:
-        self._opened: OrderedDict[str, _OpenRange] = OrderedDict()
+        self._opened: OrderedDict[str, OpenRange] = OrderedDict()
 
     def pulse(self) -> str:
         """A sign of life."""
@@ -101,11 +101,11 @@ class RangeActor:
         opened = self._open(where)
         return opened.scan.rescore(adapted, opened.own(rows))
 
-    def _open(self, where: SharePlace) -> _OpenRange:
+    def _open(self, where: SharePlace) -> OpenRange:
         if where.name not in self._opened:
             held: Any = ray.get(where.reference[0])
             known = {piece: its for opened in self._opened.values() for piece, its in opened.pieces().items()}
-            self._opened[where.name] = _OpenRange(held, known)
+            self._opened[where.name] = OpenRange(held, known)
             while len(self._opened) > GALLERIES:
                 self._opened.popitem(last=False)
         self._opened.move_to_end(where.name)
@@ -119,7 +119,7 @@ class _OpenPiece(NamedTuple):
     codes: Codes | None
 
 
-class _OpenRange:
+class OpenRange:
     """A share with its vectors and their codes mapped, and what searches them; `known` are pieces that are open."""
 
     def __init__(self, run: RowRange, known: Mapping[Piece, _OpenPiece] | None = None) -> None:

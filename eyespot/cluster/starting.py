@@ -54,7 +54,7 @@ def connected(address: str, workers: int = 0, store: int | None = None) -> Itera
     """
     ray = _imported()
     if ray.is_initialized():
-        yield _shared_out(ray.nodes(), workers)
+        yield room_for(ray.nodes(), workers)
         return
     quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     try:
@@ -73,7 +73,7 @@ def connected(address: str, workers: int = 0, store: int | None = None) -> Itera
 
         worker._worker_logs_enabled = False  # Ray tells of dead workers on stdout, which is for data; it has no option
     try:
-        yield _shared_out(ray.nodes(), workers)
+        yield room_for(ray.nodes(), workers)
     finally:
         ray.shutdown()
 
@@ -118,7 +118,7 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def _shared_out(nodes: Sequence[dict[str, Any]], workers: int) -> Cluster:
+def room_for(nodes: Sequence[dict[str, Any]], workers: int) -> Cluster:
     """Processors and GPUs in equal parts, as large as leave room on the machines for all workers."""
     there = [node["Resources"] for node in nodes if node["Alive"] and node["Resources"].get("CPU")]
     room, gpus = sum(int(its["CPU"]) for its in there), sum(its.get("GPU", 0) for its in there)

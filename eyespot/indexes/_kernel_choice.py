@@ -33,7 +33,7 @@ def stored_or(measure: Callable[[], int]) -> int:
     """
     if (wanted := os.environ.get(VARIABLE, "")).isdecimal():
         return min(int(wanted), MOST)
-    place, key = _place(), _key()
+    place, key = _place(), machine_key()
     known = _stored(place)
     if key not in known:
         known[key] = measure()
@@ -67,7 +67,7 @@ def _place() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "eyespot" / "kernels.json"
 
 
-def _key() -> str:
+def machine_key() -> str:
     """The machine and what compiles for it: another processor or compiler is measured anew."""
     return f"{processor_name()}; numba {version('numba')}; numpy {version('numpy')}; eyespot {version('eyespot')}"
 

@@ -45,7 +45,7 @@ def prefetch_bytes(first: Addresses, stop: Addresses) -> None:
     if len(first) > len(some) and all(_in_memory(calls.mincore, at // _PAGE) for at in some):
         return
     order = np.argsort(first, kind="stable")
-    for start, end in _stretches(first[order] // _PAGE, (stop[order] - 1) // _PAGE + 1):
+    for start, end in stretches_of(first[order] // _PAGE, (stop[order] - 1) // _PAGE + 1):
         calls.madvise(start * _PAGE, (end - start) * _PAGE, mmap.MADV_WILLNEED)  # a refusal costs time, nothing else
 
 
@@ -80,7 +80,7 @@ def _is_mapped(block: Any) -> bool:
     return isinstance(block, mmap.mmap)
 
 
-def _stretches(first: NDArray[np.int64], stop: NDArray[np.int64]) -> list[tuple[int, int]]:
+def stretches_of(first: NDArray[np.int64], stop: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Ascending spans of pages, those that touch put together."""
     stop = np.maximum.accumulate(stop)
     begins = np.concatenate([[True], first[1:] > stop[:-1]])

@@ -136,6 +136,7 @@ def _opened(request: Request, source: str, files: tuple[Path, Path]) -> Iterator
         with urlopen(request, timeout=TIMEOUT) as answer:
             yield answer
     except HTTPError as error:
+        error.close()
         if error.code == 416:  # nothing to come: If-Range lets another file come whole, so the size decides
             if part.exists() and error.headers.get("Content-Range") == f"bytes */{part.stat().st_size}":
                 yield None

@@ -12,6 +12,7 @@ import pytest
 from eyespot.adapters.quari.mining import Inverted, Mining, NeighbourSearch, mine, mine_into, read
 from eyespot.indexes import exact
 from eyespot.types import NothingFound, UsageError
+from tests.wording import raises
 
 
 def quiet(_what: str, _done: int, _total: int) -> None:
@@ -54,35 +55,26 @@ def test_weights_are_a_softmax_over_all_neighbours_and_the_nearest_are_kept() ->
     powers = [math.exp(math.cos(math.radians(angle)) / 0.5) for angle in (10, 40, 90)]
     assert found.rows.tolist() == [[1, 2], [0, 2], [1, 0], [2, 1]]
     assert found.weights[0] == pytest.approx([powers[0] / sum(powers), powers[1] / sum(powers)], rel=1e-5)
+    assert mine(images, None, exact.load, Mining(neighbours=1, keep=1)).weights.tolist() == [[1.0]] * 4
 
 
-def test_only_so_many_neighbours_share_the_softmax() -> None:
-    found = mine(circle(0, 10, 40, 90), None, exact.load, Mining(neighbours=1, keep=1))
+@pytest.mark.parametrize(
+    ("images", "ids", "neighbours", "rows"),
+    [
+        (circle(0, 30, 0, 90), None, 3, [[1, 3], [0, 3], [1, 3], [1, 0]]),  # a copy is no semi-positive
+        (circle(0, 30, 2, 90), ["a", "b", "a", "c"], 3, [[1, 3], [0, 3], [1, 3], [1, 0]]),
+        (circle(0, 30), None, 20, [[1, -1], [0, -1]]),  # there are not enough others
+        (np.r_[circle(0, 180), [[0, 0], [np.nan, 1]]].astype(np.float32), None, 20, [[1, -1], [0, -1]]),
+    ],
+    ids=["content", "id", "few", "no direction"],
+)
+def test_semi_positives_are_the_nearest_others(
+    images: Any, ids: list[str] | None, neighbours: int, rows: list[list[int]]
+) -> None:
+    found = mine(images, ids, exact.load, Mining(neighbours=neighbours, keep=2))
 
-    assert found.weights.tolist() == [[1.0]] * 4
-
-
-@pytest.mark.parametrize("ids", [None, ["a", "b", "a", "c"]])
-def test_a_copy_is_no_semi_positive_by_content_or_id(ids: list[str] | None) -> None:
-    images = circle(0, 30, 0 if ids is None else 2, 90)
-
-    found = mine(images, ids, exact.load, Mining(neighbours=3, keep=2))
-
-    assert found.rows.tolist() == [[1, 3], [0, 3], [1, 3], [1, 0]]
-
-
-def test_where_there_are_not_enough_others_a_row_is_minus_one() -> None:
-    found = mine(circle(0, 30), None, exact.load, Mining(keep=2))
-
-    assert found.rows.tolist() == [[1, -1], [0, -1]] and found.weights.tolist() == [[1, 0], [1, 0]]
-
-
-def test_a_vector_without_direction_is_nobody_s_neighbour() -> None:
-    images = np.concatenate([circle(0, 180), np.zeros((1, 2)), [[np.nan, 1]]]).astype(np.float32)
-
-    found = mine(images, None, exact.load, Mining(keep=2))
-
-    assert found.rows[:2].tolist() == [[1, -1], [0, -1]]
+    assert found.rows[: len(rows)].tolist() == rows
+    assert not found.weights[found.rows == -1].any()
 
 
 def test_lengths_do_not_matter() -> None:
@@ -108,13 +100,19 @@ def test_an_interrupted_mining_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["semi.npz"]
 
 
-def test_pieces_of_other_vectors_are_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
     out, how = tmp_path / "semi.npz", Mining(piece=20)
     with pytest.raises(KeyboardInterrupt):
         mine_into(out, vectors(), None, NeighbourSearch("exact", Counted(patience=20), how), quiet)
 
-    with pytest.raises(UsageError, match="other vectors or settings"):
+    with raises(UsageError):  # pieces of other vectors
         mine_into(out, vectors()[:50], None, NeighbourSearch("exact", exact.load, how), quiet)
+    for content in (b"", b"no archive"):
+        (tmp_path / "other.npz").write_bytes(content)
+        with raises(UsageError):
+            read(tmp_path / "other.npz")
+    with raises(NothingFound):
+        mine(circle(0, 0), None, exact.load, Mining())
 
 
 def test_cells_find_nearly_what_an_exact_search_finds() -> None:
@@ -126,20 +124,6 @@ def test_cells_find_nearly_what_an_exact_search_finds() -> None:
     cells, certain = (mine(images, None, make, Mining(keep=2)) for make in (Inverted, exact.load))
 
     assert np.mean(cells.rows == certain.rows) > 0.95
-
-
-@pytest.mark.parametrize("content", [b"", b"no archive"])
-def test_a_file_of_something_else_is_told(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "semi.npz"
-    path.write_bytes(content)
-
-    with pytest.raises(UsageError, match="mine them again"):
-        read(path)
-
-
-def test_one_image_has_no_neighbours() -> None:
-    with pytest.raises(NothingFound):
-        mine(circle(0, 0), None, exact.load, Mining())
 
 
 def test_images_that_are_held_out_are_taken_away() -> None:

@@ -16,6 +16,7 @@ from eyespot.adapters.quari.training.schedules import ScheduleStep, cycled_beta,
 from eyespot.types import UsageError
 from tests.adapters.test_training import SMALL, material, unit, views_of, world
 from tests.lazy_import import lazy_import, requires
+from tests.wording import raises
 
 torch = lazy_import("torch")
 torch_network = lazy_import("eyespot.adapters.quari.network")  # this and the next three import torch
@@ -23,14 +24,6 @@ loop = lazy_import("eyespot.adapters.quari.training.loop")
 loss = lazy_import("eyespot.adapters.quari.training.loss")
 noise = lazy_import("eyespot.adapters.quari.training.noise")
 pytestmark = requires("torch")
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("total", [3, 40, 99, 150, 1000, 1234])
@@ -95,23 +88,16 @@ def test_paired_maps_score_each_image_under_its_own_query_s_map() -> None:
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_trains_and_serves(name: str, tmp_path: Path) -> None:
     recipe, form = preset(name)
-    short = replace(recipe, batch=8, epochs=1, device="cpu", keep_anyway=True)
+    short = replace(recipe, batch=96, epochs=1, device="cpu", keep_anyway=True, rate=1e-3)
 
     done = loop.train(material(), replace(SMALL, **form), short, tmp_path)
 
     (view,) = load(done.model).adapt(world().texts[:1])
-    assert np.isfinite(view.query).all() and np.isfinite(view.left).all()
+    assert done.step == 1 and np.isfinite(view.query).all() and np.isfinite(view.left).all()
+    assert np.linalg.norm(view.left) > 0 and np.linalg.norm(view.right) > 0  # also away from the identity
 
 
-def test_an_unknown_preset_names_the_others() -> None:
-    with pytest.raises(UsageError, match="identity, released, paper, arxiv-2025-05"):
-        preset("best")
-
-
-# -- the identity start ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dim", [96, 384, 512, 768, 1024, 1152])  # of encoders
+@pytest.mark.parametrize("dim", [96, 512, 1152])  # of encoders
 def test_an_untrained_identity_start_ranks_as_the_frozen_space(dim: int, tmp_path: Path) -> None:
     _, form = preset("identity")
     config = Config(dim, low_rank_dim=4, hidden_dim=32, num_steps=2, nhead=4, num_layers=1, **form)
@@ -140,20 +126,12 @@ def test_the_identity_start_stays_in_the_released_layout(tmp_path: Path) -> None
     assert not weights["dec_u_img.3.weight"].any() and weights["dec_v_img.3.weight"].any()
 
 
-def test_the_first_step_moves_the_map_away_from_the_identity(tmp_path: Path) -> None:
-    recipe, form = preset("identity")
-    short = replace(recipe, batch=96, epochs=1, device="cpu", keep_anyway=True, rate=1e-3)
-    done = loop.train(material(), replace(SMALL, **form), short, tmp_path)
-
-    (view,) = load(done.model).adapt(world().texts[:1])
-
-    assert done.step == 1 and np.linalg.norm(view.left) > 0 and np.linalg.norm(view.right) > 0
-
-
 @pytest.mark.parametrize("form", [{}, {"preset": "paper"}, {"use_fro_norm": False, "query_residual_weight": 0.0}])
 def test_a_form_without_a_frozen_space_in_it_cannot_start_there(form: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="without Frobenius norms and with a residual query"):
+    with raises(UsageError):
         torch_network.TorchHypernetwork(replace(SMALL, **form)).start_at_identity()
+    with raises(UsageError):
+        preset("best")
 
 
 def test_dropped_tokens_reach_the_decoders_as_zeros() -> None:

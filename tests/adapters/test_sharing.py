@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.adapters.quari import _sharing, scoring
+from eyespot.adapters.quari import scoring
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.kernels.codes import quantise
-from eyespot.types import AdaptedQuery, Mask, ScanRequest, UsageError
+from eyespot.types import AdaptedQuery, Mask, ScanRequest
 from tests.examples import examples
 
 pytest.importorskip("numba", reason="codes need the extra [fast]")
@@ -59,18 +59,3 @@ def test_each_answer_is_that_of_a_scan_of_its_own(seed: int, coded: str, asked: 
         own_rows, own_scores = index.ranked([one.query], one.k, one.mask)
         assert rows.tolist() == own_rows.tolist()
         assert scores.tobytes() == own_scores.tobytes()
-
-
-def test_only_codes_are_read_for_several_masks_at_once() -> None:
-    blocks, rng = world(0), np.random.default_rng(0)
-    view = AdaptedQuery(np.eye(DIM, dtype=np.float32)[0], *np.zeros((2, DIM, 1), np.float32), 1.0)
-    index = AdaptedIndex(blocks, small=0)
-    tasks = [_sharing.AdaptedTask.of(ScanRequest(view, 5, rng.random(ROWS) < 0.7), index._rows) for _ in range(5)]
-    assert [len(some) for some in _sharing.shared_readings(tasks, ROWS, mixed=True)] == [4, 1]
-    assert [len(some) for some in _sharing.shared_readings(tasks, ROWS, mixed=False)] == [1] * 5
-
-
-def test_what_a_search_refuses_is_refused() -> None:
-    view = AdaptedQuery(np.full(DIM, np.nan, np.float32), *np.zeros((2, DIM, 1), np.float32), 1.0)
-    with pytest.raises(UsageError):
-        AdaptedIndex(world(0)).search_each([ScanRequest(view, 5)])

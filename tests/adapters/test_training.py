@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.adapters.quari import Config, load
+from eyespot.adapters.quari import Config
 from eyespot.adapters.quari.mining import SemiPositives
 from eyespot.adapters.quari.training import (
     ABLATIONS,
@@ -25,9 +25,10 @@ from eyespot.adapters.quari.training import (
     memory,
 )
 from eyespot.adapters.quari.training.data import TrainingBatches
-from eyespot.adapters.quari.training.schedules import ScheduleStep, cosine, one_cycle
+from eyespot.adapters.quari.training.schedules import ScheduleStep, cosine
 from eyespot.types import EyespotError, NothingFound, UsageError
 from tests.lazy_import import lazy_import, requires
+from tests.wording import raises
 
 torch = lazy_import("torch")
 torch_network = lazy_import("eyespot.adapters.quari.network")  # this and the next three import torch
@@ -39,14 +40,6 @@ pytestmark = requires("torch")
 SMALL = Config(16, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=2, num_layers=1, dropout=0.0)
 SHORT = TrainingSettings(batch=8, epochs=3, accumulate=2, validate_every=4, checkpoint_every=3, device="cpu", rate=3e-3)
 SHORT = replace(SHORT, keep_anyway=True)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def unit(rows: Any) -> Any:
@@ -70,9 +63,6 @@ def views_of(count: int, dim: int, identity: float, seed: int = 0) -> Any:
     queries = torch.nn.functional.normalize(torch.randn(count, dim, generator=rng, dtype=torch.float64), dim=1)
     left, right = (torch.randn(count, dim, 3, generator=rng, dtype=torch.float64) for _ in range(2))
     return torch_network.AdaptedBatch(queries, left, right, identity)
-
-
-# -- the loss -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("identity", [1.0, 0.0])
@@ -143,9 +133,6 @@ def test_image_to_query_never_leaves_the_map_of_its_query() -> None:
     assert torch.isfinite(loss.symmetric(torch_network.AdaptedBatch(torch.eye(4)[:2], bent, bent, 1.0), targets, 0.07))
 
 
-# -- noise, schedules, recipes ------------------------------------------------------------------------------
-
-
 def test_noise_has_one_strength_a_query_and_is_not_made_unit_again() -> None:
     queries = torch.nn.functional.normalize(torch.ones(4000, 64), dim=1)
 
@@ -155,13 +142,6 @@ def test_noise_has_one_strength_a_query_and_is_not_made_unit_again() -> None:
     assert float(shares.mean()) == pytest.approx(0.5, abs=0.02) and float(shares.max()) <= 1.4
     assert float(shares.std()) == pytest.approx(1 / math.sqrt(12), abs=0.02)
     assert noise.noisy(queries, 0.0, torch.Generator()) is queries
-
-
-def test_one_cycle_runs_through_its_published_rates() -> None:
-    rates = [5e-4 * one_cycle(ScheduleStep(step, 1000, 100)) for step in range(1000)]
-
-    assert (rates[0], rates[9], rates[999]) == pytest.approx((2e-5, 5e-4, 1e-6), rel=1e-9)
-    assert rates[:10] == sorted(rates[:10]) and rates[9:] == sorted(rates[9:], reverse=True)
 
 
 def test_the_cosine_cycles_between_its_published_rates() -> None:
@@ -185,18 +165,18 @@ def test_each_ablation_takes_one_component_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    "wrong",
     [
-        ({"batch": 1}, "batch"),
-        ({"temperature": 0.0}, "above 0"),
-        ({"token_drop": 1.0}, "below 1"),
-        ({"noise": math.nan}, "noise"),
-        ({"schedule": "steps"}, "one-cycle, cosine"),
-        ({"precision": "int8"}, "bfloat16"),
+        {"batch": 1},
+        {"temperature": 0.0},
+        {"token_drop": 1.0},
+        {"noise": math.nan},
+        {"schedule": "steps"},
+        {"precision": "int8"},
     ],
 )
-def test_a_wrong_recipe_is_told_in_a_sentence(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_a_wrong_recipe_is_told_in_a_sentence(wrong: dict[str, Any]) -> None:
+    with raises(UsageError):
         replace(SHORT, **wrong)
 
 
@@ -208,9 +188,6 @@ def test_memory_at_full_size_is_under_six_gigabytes_and_grows_with_the_batch() -
     assert memory.recomputes(full, TrainingSettings()) and found.total < 6e9
     assert memory.needed(full, TrainingSettings(activations="kept")).total > 5 * found.total
     assert memory.needed(full, TrainingSettings(batch=640)).total > 1.5 * found.total
-
-
-# -- pairs and batches --------------------------------------------------------------------------------------
 
 
 @given(st.integers(2, 40), st.integers(2, 9), st.integers(0, 5))
@@ -287,9 +264,6 @@ def test_pairs_without_direction_are_left_out() -> None:
         pairs.only(np.array([1, 2])).with_direction()
 
 
-# -- trainings ----------------------------------------------------------------------------------------------
-
-
 class Cut(Exception):
     """What stands for a kill: nothing is tidied up after it."""
 
@@ -303,12 +277,14 @@ def cut_after(step: int) -> Any:
 
 
 def test_a_training_learns(tmp_path: Path) -> None:
-    done = loop.train(material(), SMALL, replace(SHORT, epochs=12, noise=0.2, patience=0), tmp_path)
+    recipe = replace(SHORT, epochs=12, noise=0.2, patience=0)
+    done = loop.train(material(), SMALL, recipe, tmp_path)
 
     rows = list(csv.DictReader((tmp_path / "log.csv").read_text().splitlines()))
     early, late = (np.mean([float(row["loss"]) for row in part]) for part in (rows[:5], rows[-5:]))
     assert late < early and len(rows) == done.step == done.total == 72
     assert done.best is not None and done.best == max(float(row["RR"]) for row in rows if row["RR"])
+    assert loop.train(material(), SMALL, recipe, tmp_path, cut_after(1)) == done  # told again and not trained
 
 
 @pytest.mark.parametrize("step", [1, 4, 11])
@@ -326,22 +302,6 @@ def test_a_cut_training_ends_in_the_same_bits(step: int, tmp_path: Path) -> None
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes()
 
 
-def test_what_was_trained_loads_as_an_adapter(tmp_path: Path) -> None:
-    pairs = world()
-    done = loop.train(TrainingData(pairs), SMALL, replace(SHORT, epochs=1), tmp_path)
-
-    (view,) = load(done.model).adapt(pairs.texts[:1])
-
-    assert view.left.shape == (16, 3) and done.best is None
-
-
-def test_a_finished_training_is_told_again_and_not_trained(tmp_path: Path) -> None:
-    first = loop.train(material(), SMALL, SHORT, tmp_path)
-    again = loop.train(material(), SMALL, SHORT, tmp_path, cut_after(1))
-
-    assert first == again
-
-
 def test_without_a_better_validation_the_training_stops(tmp_path: Path) -> None:
     recipe = replace(SHORT, epochs=50, rate=1e-12, validate_every=1, patience=3)
 
@@ -350,36 +310,28 @@ def test_without_a_better_validation_the_training_stops(tmp_path: Path) -> None:
     assert not done.patient and done.step == done.best_step + 3 < done.total
 
 
-@pytest.mark.parametrize("other", ["recipe", "pairs", "shape", "semi-positives"])
-def test_a_folder_of_another_training_is_refused(other: str, tmp_path: Path) -> None:
+def test_a_folder_of_another_training_is_refused(tmp_path: Path) -> None:
     loop.train(material(), SMALL, SHORT, tmp_path)
     semi = SemiPositives(np.zeros((48, 1), np.int64), np.zeros((48, 1), np.float32))
-    changed = {
-        "recipe": (material(), SMALL, replace(SHORT, noise=0.5)),
-        "pairs": (TrainingData(world(seed=5), world(24, seed=1)), SMALL, SHORT),
-        "shape": (material(), replace(SMALL, num_steps=1), SHORT),
-        "semi-positives": (material(semi), SMALL, SHORT),
-    }[other]
 
-    with pytest.raises(UsageError, match="name a new folder"):
-        loop.train(*changed, tmp_path)
-
-
-def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
-    loop.train(material(), SMALL, SHORT, tmp_path)
-    (tmp_path / "checkpoint.pt").write_bytes(b"")
-
-    with pytest.raises(UsageError, match="remove it to train from the start"):
-        loop.train(material(), SMALL, SHORT, tmp_path)
+    for changed in (
+        (material(), SMALL, replace(SHORT, noise=0.5)),
+        (TrainingData(world(seed=5), world(24, seed=1)), SMALL, SHORT),
+        (material(), replace(SMALL, num_steps=1), SHORT),
+        (material(semi), SMALL, SHORT),
+    ):
+        with pytest.raises(UsageError, match="new folder"):
+            loop.train(*changed, tmp_path)
 
 
-def test_a_damaged_candidate_says_how_to_train_again(tmp_path: Path) -> None:
+def test_a_damaged_candidate_or_checkpoint_says_how_to_train_again(tmp_path: Path) -> None:
     whole = loop.train(material(), SMALL, SHORT, tmp_path)
     trained = (tmp_path / "model" / "weights.safetensors").read_bytes()
-    (tmp_path / "candidate" / "weights.safetensors").write_bytes(b"")
 
-    with pytest.raises(UsageError, match=r"remove .*checkpoint.pt to train from the start"):
-        loop.train(material(), SMALL, SHORT, tmp_path)
+    for name in ("candidate/weights.safetensors", "checkpoint.pt"):
+        (tmp_path / name).write_bytes(b"")
+        with raises(UsageError):
+            loop.train(material(), SMALL, SHORT, tmp_path)
     (tmp_path / "checkpoint.pt").unlink()
 
     assert loop.train(material(), SMALL, SHORT, tmp_path) == whole
@@ -392,17 +344,19 @@ def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    "wrong",
     [
-        ((TrainingData(world()), replace(SMALL, embedding_dim=20), SHORT), "16 components"),
-        ((TrainingData(world(4)), SMALL, SHORT), "fill no batch"),
-        ((material(SemiPositives(np.zeros((3, 1), int), np.zeros((3, 1)))), SMALL, SHORT), "mine them again"),
-        ((TrainingData(world()), SMALL, replace(SHORT, device="tpu")), "there are: cpu"),
+        (TrainingData(world()), replace(SMALL, embedding_dim=20), SHORT),
+        (TrainingData(world(4)), SMALL, SHORT),
+        (material(SemiPositives(np.zeros((3, 1), int), np.zeros((3, 1)))), SMALL, SHORT),
+        (TrainingData(world()), SMALL, replace(SHORT, device="tpu")),
     ],
 )
-def test_what_cannot_be_trained_is_told_in_a_sentence(wrong: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_what_cannot_be_trained_is_told_in_a_sentence(wrong: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
         loop.train(*wrong, tmp_path / "out")
+    with raises(UsageError):  # pairs whose ids are not those of their images
+        Pairs(np.eye(2, 4), np.eye(2, 4), np.arange(2), ["a", "b", "c"])
 
 
 def test_the_caller_s_random_numbers_are_theirs(tmp_path: Path) -> None:
@@ -415,24 +369,15 @@ def test_the_caller_s_random_numbers_are_theirs(tmp_path: Path) -> None:
     assert torch.equal(torch.rand(3), wanted)
 
 
-def test_half_precision_learns_nearly_the_same(tmp_path: Path) -> None:
-    recipe = replace(SHORT, epochs=2, noise=0.2)
-    half, full = (
-        loop.train(material(), SMALL, replace(recipe, precision=name), tmp_path / name)
-        for name in ("bfloat16", "float32")
-    )
-
-    assert half.loss != full.loss and half.loss == pytest.approx(full.loss, rel=0.05)
-
-
 def test_unasked_a_processor_trains_in_full_precision(tmp_path: Path) -> None:
-    """Halves save no time there and lose digits."""
+    """Halves save no time there and lose digits, though they learn nearly the same."""
     unasked, full, half = (
         loop.train(material(), SMALL, replace(SHORT, epochs=1, precision=name), tmp_path / name)
         for name in ("auto", "float32", "bfloat16")
     )
 
     assert SHORT.precision == "auto" and unasked.loss == full.loss != half.loss
+    assert half.loss == pytest.approx(full.loss, rel=0.05)
 
 
 @pytest.mark.gpu
@@ -445,10 +390,3 @@ def test_an_accelerator_learns_the_same(precision: str, tmp_path: Path) -> None:
     here = loop.train(material(), SMALL, recipe, tmp_path / "here")
 
     assert there.loss == pytest.approx(here.loss, rel=0.1)
-
-
-def test_pairs_whose_ids_are_not_those_of_their_images_are_refused() -> None:
-    one = np.eye(2, 4, dtype=np.float32)
-
-    with pytest.raises(UsageError, match="2 images need as many ids, not 3"):
-        Pairs(one, one, np.arange(2), ["a", "b", "c"])

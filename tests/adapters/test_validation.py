@@ -19,6 +19,7 @@ from eyespot.types import UsageError
 from tests.adapters.test_training import SMALL, unit, world
 from tests.examples import examples
 from tests.lazy_import import lazy_import, requires
+from tests.wording import raises
 
 torch = lazy_import("torch")
 torch_network = lazy_import("eyespot.adapters.quari.network")  # this and the next two import torch
@@ -27,19 +28,8 @@ validation = lazy_import("eyespot.adapters.quari.training.validation")
 pytestmark = requires("torch")
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def cpu() -> Any:
     return torch.device("cpu")
-
-
-# -- ranks ----------------------------------------------------------------------------------------------------
 
 
 @given(st.integers(4, 30), st.integers(0, 50))
@@ -59,27 +49,16 @@ def test_frozen_ranks_are_those_of_a_sort_over_all_images(images: int, seed: int
     assert found == pytest.approx(sorted(1 / rank for rank in ranks))
 
 
-def test_an_identity_start_has_the_ranks_of_the_frozen_space() -> None:
-    learned, held = world(400).split(0.5, 1000, 0)
-    network = torch_network.TorchHypernetwork(replace(SMALL, **preset("identity")[1]))
-    network.start_at_identity()
-
-    for query in validation.held_out_queries(TrainingData(learned, held), 1, 0):
-        assert query.adapted(network) == pytest.approx(query.frozen(cpu()))
-
-
 def test_images_with_the_same_words_are_no_rivals_and_count_as_one_subject() -> None:
     images = np.eye(6, dtype=np.float32)
     texts = np.array([[1, 1, 0, 0, 0, 0]] * 2 + [[0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0.5]], np.float32)
     held = Pairs(texts, images, np.array([0, 1, 2, 5]))
     learned = Pairs(np.ones((2, 6), np.float32), images, np.array([3, 4]))
 
-    found = [len(one.own) for one in validation.held_out_queries(TrainingData(learned, held), 1, 0)]
-    values = np.concatenate(
-        [one.frozen(cpu()) for one in validation.held_out_queries(TrainingData(learned, held), 1, 0)]
-    )
+    both = validation.held_out_queries(TrainingData(learned, held), 1, 0)
 
-    assert sum(found) == 4 and sorted(values.tolist()) == [0.5, 1.0, 1.0]
+    values = np.concatenate([one.frozen(cpu()) for one in both])
+    assert sum(len(one.own) for one in both) == 4 and sorted(values.tolist()) == [0.5, 1.0, 1.0]
 
 
 def test_no_subject_both_chooses_and_tests() -> None:
@@ -91,23 +70,6 @@ def test_no_subject_both_chooses_and_tests() -> None:
     assert len(choosing.own) + len(testing.own) == len(held) and len(choosing.gallery) == 100
 
 
-def test_over_a_huge_gallery_fewer_queries_are_asked_and_all_images_ranked() -> None:
-    learned, held = world(2000).split(0.5, 1000, 0)
-
-    both = validation.held_out_queries(TrainingData(learned, held), 10**11, 0)
-
-    assert sum(len(one.own) for one in both) == validation.FEWEST < len(held)
-    assert len(both[0].gallery) == 1000
-
-
-def test_held_out_pairs_of_another_file_are_ranked_among_all_images() -> None:
-    other = world(24, seed=1)
-
-    choosing, testing = validation.held_out_queries(TrainingData(world(), other), 1, 0)
-
-    assert len(choosing.gallery) == 48 + 12 and len(choosing.own) + len(testing.own) == 24
-
-
 def test_held_out_texts_are_not_trained_on() -> None:
     """Names of species are the words of many images: all of them are on one side."""
     rng = np.random.default_rng(0)
@@ -117,16 +79,14 @@ def test_held_out_texts_are_not_trained_on() -> None:
     learned, held = pairs.split(0.2, 100, 0)
 
     assert len(held) == 10 and not set(words[learned.of]) & set(words[held.of])
-    with pytest.raises(UsageError, match="all 50 images share words or a query"):
+    with raises(UsageError):
         replace(pairs, texts=np.ones((50, 10), np.float32)).split(0.2, 100, 0)
-    with pytest.raises(UsageError, match=r"2 of 50 images are to be held out, .* 5 or more; give a greater"):
+    with raises(UsageError):
         pairs.split(0.04, 100, 0)
     assert len(pairs.split(0.1, 100, 0)[1]) == 5
-    with pytest.raises(UsageError, match="one image cannot be trained on and held out"):
+    with raises(UsageError):
         Pairs(pairs.texts[:1], pairs.images[:1], np.arange(1)).split(0.2, 100, 0)
 
-
-# -- the gate -------------------------------------------------------------------------------------------------
 
 RECIPE, FORM = preset("identity")
 SHORT = replace(RECIPE, batch=32, epochs=12, rate=3e-3, noise=0.0, device="cpu", semi_positives=0)
@@ -166,32 +126,19 @@ def test_a_model_that_finds_no_more_is_not_named_and_kept_only_anyway(tmp_path: 
     assert anyway.step == done.step and anyway.comparison == done.comparison
     caution = load(tmp_path / "model").caution
     assert load(tmp_path / "candidate").caution == caution  # the candidate of a training that names none warns too
-    assert "when it was trained (RR" in caution and "search without it" in caution and "\n" not in caution
+    assert "RR" in caution and "\n" not in caution
     assert loop.train(material, SHAPE, recipe, tmp_path).model is None and not (tmp_path / "model").exists()
     assert loop.train(material, SHAPE, replace(recipe, keep_anyway=True), tmp_path).model is not None
 
 
-def test_early_stopping_works_in_a_training_of_few_steps(tmp_path: Path) -> None:
-    images = unit(np.random.default_rng(0).normal(size=(200, 16)))
-    material = TrainingData(*Pairs(images, images, np.arange(200)).split(0.2, 1000, 0), test=paired_gain)
-
-    done = loop.train(material, SHAPE, replace(SHORT, epochs=10, patience=3), tmp_path)
-
-    assert done.total == 50 and not done.patient and done.step <= 20
-
-
 def test_a_model_without_a_validation_says_so(tmp_path: Path) -> None:
+    recipe = TrainingSettings(batch=8, epochs=1, device="cpu")
     with pytest.raises(UsageError, match="--keep-anyway"):
-        loop.train(TrainingData(world()), SMALL, TrainingSettings(batch=8, device="cpu"), tmp_path)
+        loop.train(TrainingData(world()), SMALL, recipe, tmp_path)
 
-    loop.train(
-        TrainingData(world()), SMALL, TrainingSettings(batch=8, epochs=1, device="cpu", keep_anyway=True), tmp_path
-    )
+    loop.train(TrainingData(world()), SMALL, replace(recipe, keep_anyway=True), tmp_path)
 
-    assert "trained without a validation" in load(tmp_path / "model").caution
-
-
-# -- the card -------------------------------------------------------------------------------------------------
+    assert "without a validation" in load(tmp_path / "model").caution
 
 
 def compared(model: float, low: float, high: float, p: float) -> FrozenComparison:
@@ -202,9 +149,9 @@ def compared(model: float, low: float, high: float, p: float) -> FrozenCompariso
     ("found", "part"),
     [
         (compared(0.6, 0.05, 0.15, 0.001), None),
-        (compared(0.51, -0.03, 0.05, 0.6), "was not shown to find more"),
-        (compared(0.3, -0.25, -0.15, 0.001), "found less than the vectors as they are"),
-        (None, "trained without a validation"),
+        (compared(0.51, -0.03, 0.05, 0.6), "not shown"),
+        (compared(0.3, -0.25, -0.15, 0.001), "found less"),
+        (None, "without a validation"),
     ],
 )
 def test_a_card_comes_back_and_warns_of_what_is_not_better(found: FrozenComparison | None, part: str | None) -> None:
@@ -214,6 +161,8 @@ def test_a_card_comes_back_and_warns_of_what_is_not_better(found: FrozenComparis
 
     assert again == card
     assert card.caution is None if part is None else part in str(card.caution)
+    with raises(UsageError):
+        AdapterCard.of({"encoder": "starter", "validation": {"model": "much"}})
 
 
 def test_what_is_needed_is_what_a_paired_t_test_needs_for_80_percent() -> None:
@@ -221,8 +170,3 @@ def test_what_is_needed_is_what_a_paired_t_test_needs_for_80_percent() -> None:
     assert compared(0.51, -0.03, 0.05, 0.6).needed == pytest.approx(3140, abs=3)
     assert compared(0.5, -0.03, 0.05, 0.6).needed is None
     assert compared(0.51, -0.03, 0.05, 0.6).smallest == pytest.approx(0.056, abs=1e-3)
-
-
-def test_a_damaged_card_is_an_error_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="remove it, or copy the checkpoint again"):
-        AdapterCard.of({"encoder": "starter", "validation": {"model": "much"}})

@@ -12,6 +12,7 @@ from eyespot.benchmarks import benchmark, check, names
 from eyespot.benchmarks._published import rows
 from eyespot.metrics import labels_of
 from eyespot.types import UsageError
+from tests.wording import raises
 from tests.worlds import benchmarks as worlds
 
 WORLDS: dict[str, Callable[[Path], Path]] = {
@@ -41,22 +42,32 @@ def test_every_benchmark_has_a_world_here() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_it_says_what_it_is_and_what_it_needs(name: str) -> None:
+def test_it_says_what_it_is_and_needs_and_refuses_an_empty_folder(name: str, tmp_path: Path) -> None:
     found = benchmark(name)
 
     assert found.name == name and found.title and found.about and found.licence and found.splits
     assert all(needed.path and needed.what and needed.where for needed in found.needs)
     assert {needed.split for needed in found.needs} <= {None, *found.splits}
-    assert any(needed.required for needed in found.needs)
+    states = check(found, tmp_path, found.splits[0])
+    assert {status.state for status in states} <= {"missing", "absent"} and any(status.stops for status in states)
+    with raises(UsageError):
+        worlds.tasks_of(name, tmp_path)
 
 
 @pytest.mark.parametrize("name", names())
-def test_what_check_finds_can_be_read(name: str, tmp_path: Path) -> None:
+def test_what_check_finds_can_be_read_and_papers_print_of_its_tasks_measures_and_breakdowns(
+    name: str, tmp_path: Path
+) -> None:
     data = WORLDS[name](tmp_path)
     split = benchmark(name).splits[0]
 
     assert not any(status.stops for status in check(benchmark(name), data, split))
-    assert all(task.judged.queries for task in worlds.tasks_of(name, data).values())
+    made = worlds.tasks_of(name, data)
+    assert all(task.judged.queries for task in made.values())
+    for one in benchmark(name).printed():
+        task = made[one.task]
+        assert 0 <= one.value <= 1 and one.measure in labels_of(list(task.measures)), one
+        assert one.column is None or one.column in {by.name for by in task.by}, one
 
 
 @pytest.mark.parametrize("name", names())
@@ -68,28 +79,6 @@ def test_a_file_that_is_empty_is_not_there(name: str, tmp_path: Path) -> None:
     (status,) = [one for one in check(benchmark(name), data, split) if one.place == place]
 
     assert status.state in ("missing", "absent") and "is empty" in status.reason
-
-
-@pytest.mark.parametrize("name", names())
-def test_an_empty_folder_is_told_by_check_and_refused_in_one_sentence(name: str, tmp_path: Path) -> None:
-    states = check(benchmark(name), tmp_path, benchmark(name).splits[0])
-
-    assert {status.state for status in states} <= {"missing", "absent"} and any(status.stops for status in states)
-    with pytest.raises(UsageError) as error:
-        worlds.tasks_of(name, tmp_path)
-    assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
-
-
-@pytest.mark.parametrize("name", names())
-def test_what_papers_print_is_of_its_own_tasks_measures_and_breakdowns(name: str, tmp_path: Path) -> None:
-    made = worlds.tasks_of(name, WORLDS[name](tmp_path))
-    labels = {task.name: set(labels_of(list(task.measures))) for task in made.values()}
-    columns = {task.name: {by.name for by in task.by} for task in made.values()}
-
-    for one in benchmark(name).printed():
-        assert 0 <= one.value <= 1
-        assert one.measure in labels[one.task], one
-        assert one.column is None or one.column in columns[one.task], one
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

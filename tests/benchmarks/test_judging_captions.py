@@ -8,21 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from eyespot import rooms
 from eyespot.benchmarks import GallerySearcher, Jury
-from eyespot.cli import app
-from eyespot.gallery.indexing import index
 from eyespot.ledger.judgements import Judgements
 from eyespot.runs import write_run
 from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import JudgeRerank, picture_of
 from eyespot.types import Answer, NothingFound, Pair, Run, Verdict
 from tests.benchmarks.test_judging import ByName, gallery
+from tests.command import run_eyespot
 from tests.lazy_import import requires
+from tests.wording import raises
 from tests.worlds import benchmarks as worlds
-from tests.worlds import draw
+from tests.worlds import draw, index_gallery
 from tests.worlds import judge_models as tiny
 from tests.worlds.benchmarks import tasks_of
 
@@ -114,7 +113,7 @@ def test_pictures_of_the_data_folder_are_judged_and_those_that_are_nowhere_count
     (data / "images" / "b").unlink()
     jury, _ = sitting(ledger, photos, data)
     notes = jury.result(task, run, jury.look(task, run)).notes
-    assert "1 queries ask with a picture that is not here; their hits were not judged" in notes
+    assert any(note.startswith("1 queries ") for note in notes)
 
 
 def test_captions_without_a_text_are_no_question(tmp_path: Path, ledger: Judgements) -> None:
@@ -122,18 +121,15 @@ def test_captions_without_a_text_are_no_question(tmp_path: Path, ledger: Judgeme
     task = tasks_of("eccv", worlds.eccv(tmp_path / "data"))["eccv-i2t"]
     jury, _ = sitting(ledger, gallery(tmp_path, *"123"), tmp_path / "data")
 
-    with pytest.raises(NothingFound, match=r"1 of its captions have no text here \(such as '1'\)"):
+    with raises(NothingFound):
         jury.look(task, Run.from_orders({"1": ["1"]}))
-
-
-# -- a matching head, from the command line ------------------------------------------------------------------------
 
 
 def scenes(data: Path) -> dict[str, str]:
     """Three pictures with two captions each, in a gallery beside them; the captions by id."""
     for seed, name in enumerate("abc"):
         draw(data / "photos" / f"{name}.jpg", seed)
-    index(data / "g", [str(data / "photos")], [rooms.load("encoders", "starter")])
+    index_gallery(data / "g", data / "photos")
     images = [{"image": f"{name}.jpg", "subtask": "colour", "version": "v1"} for name in "abc"]
     words = ("a red frog", "two herons", "a wide pool", "an old fort", "a fish", "the owl")
     rows = [{"id": f"t{at}", "image": f"{'abc'[at // 2]}.jpg", "text": text} for at, text in enumerate(words)]
@@ -156,9 +152,9 @@ def test_a_matching_head_re_ranks_both_directions(head: Any, tmp_path: Path) -> 
     words = ["eval", "recos", "--data", tmp_path / "data", "-g", tmp_path / "data" / "g", "--depth", "4", "--json"]
     runs = [word for way in ("i2t", "t2i") for word in ("--run", f"{way}={tmp_path / way}.txt")]
     judge = ["--rerank", f"blip_itm:{model}", "--judge", "device=cpu", "--out", tmp_path / "out"]
-    done = CliRunner().invoke(app, [str(word) for word in [*words, *runs, *judge]])
+    done = run_eyespot(*words, *runs, *judge)
 
-    assert done.exit_code == 0, done.output
+    assert done.returncode == 0, done.stderr
     best = {}
     for name, first in orders.items():
         picture = picture_of(tmp_path / "data" / "photos" / name)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given as drawn_from
 from hypothesis import strategies as st
 
 from eyespot.benchmarks import Task, check, files_of, runs_of, scored
 from eyespot.benchmarks._benchmark import Benchmark, Needed
 from eyespot.benchmarks._ranking import aliases
 from eyespot.runs import write_run
-from eyespot.types import NothingFound, Run, UsageError
+from eyespot.types import Run, UsageError
+from tests.wording import raises
 from tests.worlds import benchmarks as worlds
 from tests.worlds.benchmarks import tasks_of
 
@@ -41,28 +41,16 @@ def similarities() -> list[list[float]]:
     return listed
 
 
-def test_a_matrix_is_read_both_ways(coco: list[Task], tmp_path: Path) -> None:
-    file = worlds.matrix(tmp_path / "m.npz", CAPTIONS, IMAGES, similarities())
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_matrix_is_read_both_ways(turned: bool, coco: list[Task], tmp_path: Path) -> None:
+    scores, sides = np.array(similarities()), (CAPTIONS, IMAGES)
+    rows, columns = sides[::-1] if turned else sides
+    file = worlds.matrix(tmp_path / "m.npz", rows, columns, (scores.T if turned else scores).tolist())
 
     means = hits(coco, runs_of(coco, [str(file)]))
 
     # image 1 is nearest to caption 14, which is image 2's; image 2 to caption 4, which is image 0's
     assert means == pytest.approx({"i2t": 1 / 3, "t2i": 9 / 15})
-
-
-def test_so_is_one_whose_rows_are_the_images(coco: list[Task], tmp_path: Path) -> None:
-    turned = np.array(similarities()).T.tolist()
-    file = worlds.matrix(tmp_path / "m.npz", IMAGES, CAPTIONS, turned)
-
-    assert hits(coco, runs_of(coco, [str(file)])) == pytest.approx({"i2t": 1 / 3, "t2i": 9 / 15})
-
-
-def test_flickr_too(tmp_path: Path) -> None:
-    tasks = list(tasks_of("flickr30k", worlds.karpathy(tmp_path, "dataset_flickr30k.json", ids=False)).values())
-    names = [f"COCO_{image:012}" for image in range(3)]
-    file = worlds.matrix(tmp_path / "m.npz", CAPTIONS, names, similarities())
-
-    assert hits(tasks, runs_of(tasks, [str(file)])) == pytest.approx({"i2t": 1 / 3, "t2i": 9 / 15})
 
 
 def test_fg_with_the_list_of_its_pool(tmp_path: Path) -> None:
@@ -79,22 +67,11 @@ def test_fg_with_the_list_of_its_pool(tmp_path: Path) -> None:
 
 def test_captions_and_images_of_one_number_are_not_taken_for_each_other(coco: list[Task], tmp_path: Path) -> None:
     """Captions 0, 1 and 2 are also numbers of images: a file of text→image alone says nothing of image→text."""
-    pool = Run.from_orders({str(10 + at): ["2", "1"] for at in range(5)})
-    tasks = [task for task in coco]
-    write_run(pool, tmp_path / "t2i.txt")
+    file = tmp_path / "depth=5.txt"  # an equals sign in its name
+    write_run(Run.from_orders({str(10 + at): ["2", "1"] for at in range(5)}), file)
 
-    assert set(runs_of(tasks, [str(tmp_path / "t2i.txt")])) == {"t2i"}
-
-
-@pytest.mark.parametrize("ending", ["txt", "npz", "json", "parquet"])
-def test_each_way_may_have_a_file_in_any_format(coco: list[Task], tmp_path: Path, ending: str) -> None:
-    t2i, i2t = tmp_path / f"t2i.{ending}", tmp_path / f"i2t.{ending}"
-    write_run(Run.from_orders({caption: ["0", "1"] for caption in CAPTIONS}), t2i)
-    write_run(Run.from_orders({image: ["0", "5", "9"] for image in IMAGES}), i2t)
-
-    means = hits(coco, runs_of(coco, [f"t2i={t2i}", f"i2t={i2t}"]))
-
-    assert means == {"t2i": 1 / 3, "i2t": 1 / 3}
+    assert set(runs_of(coco, [str(file)])) == set(runs_of(coco, [f"t2i={file}"])) == {"t2i"}
+    assert files_of(coco, [str(file)]) == files_of(coco, [f"t2i={file}"]) == [file]
 
 
 def test_one_file_serves_every_task_whose_queries_it_has(tmp_path: Path) -> None:
@@ -109,44 +86,24 @@ def test_one_file_serves_every_task_whose_queries_it_has(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    "given",
     [
-        (lambda a, b: [a, b], "name the task of each file, as in --run i2t=FILE"),
-        (lambda a, b: [f"t2i={a}", b], "name the task of each file"),
-        (lambda a, b: [f"t2i={a}", f"t2i={b}"], "--run t2i=FILE is given more than once"),
-        (lambda a, b: ["x2y=somewhere.txt"], "there is no task 'x2y' here; there are: i2t, t2i"),
-        (lambda a, b: ["nowhere.txt"], "there is no file nowhere.txt"),
+        ["a.txt", "b.txt"],
+        ["t2i=a.txt", "b.txt"],
+        ["t2i=a.txt", "t2i=b.txt"],
+        ["x2y=somewhere.txt"],
+        ["nowhere.txt"],
     ],
 )
 def test_what_is_not_clear_is_asked_back(
-    coco: list[Task], tmp_path: Path, given: Callable[[str, str], list[str]], message: str
+    given: list[str], coco: list[Task], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
-    for path in (first, second):
-        write_run(Run.from_orders({"0": ["0"]}), path)
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "b.txt"):
+        write_run(Run.from_orders({"0": ["0"]}), Path(name))
 
-    with pytest.raises(UsageError) as error:
-        runs_of(coco, given(str(first), str(second)))
-
-    assert message in str(error.value)
-
-
-def test_a_file_of_something_else_is_no_ranking_of_anything(coco: list[Task], tmp_path: Path) -> None:
-    write_run(Run.from_orders({"0": ["val2014/COCO_0.jpg"]}), tmp_path / "run.txt")
-
-    with pytest.raises(NothingFound, match=r"the run: 'val2014/COCO_0\.jpg', the benchmark"):
-        runs_of(coco, [str(tmp_path / "run.txt")])
-
-
-def test_a_file_name_may_have_an_equals_sign(coco: list[Task], tmp_path: Path) -> None:
-    file = tmp_path / "depth=5.txt"
-    write_run(Run.from_orders({"10": ["2"]}), file)
-
-    assert files_of(coco, [str(file)]) == [file] and files_of(coco, [f"t2i={file}"]) == [file]
-    assert set(runs_of(coco, [f"t2i={file}"])) == {"t2i"}
-
-
-# -- names ------------------------------------------------------------------------------------------------------
+    with raises(UsageError):
+        runs_of(coco, given)
 
 
 def test_short_names_that_two_images_share_are_no_names() -> None:
@@ -155,12 +112,9 @@ def test_short_names_that_two_images_share_are_no_names() -> None:
     assert aliases(["7"], {"7": {"path": "x/y.jpg"}}) == [["7"], ["x/y.jpg"], ["y.jpg"], ["y"]]
 
 
-@given(st.lists(st.text("ab/.", min_size=1, max_size=6), min_size=1, max_size=5, unique=True))
+@drawn_from(st.lists(st.text("ab/.", min_size=1, max_size=6), min_size=1, max_size=5, unique=True))
 def test_every_way_of_naming_keeps_images_apart(names: list[str]) -> None:
     assert all(len(set(way)) == len(names) for way in aliases(names, {}))
-
-
-# -- what is there ----------------------------------------------------------------------------------------------
 
 
 def needing(**more: int | str | bool | None) -> Benchmark:

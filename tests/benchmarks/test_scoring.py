@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from eyespot.benchmarks import Rescored, Result, benchmark, check, sampled, scored, unknown
 from eyespot.metrics import aligned, floor, parse
 from eyespot.types import NothingFound, RankedImage, Run, UsageError
+from tests.wording import raises
 from tests.worlds import benchmarks as worlds
 from tests.worlds.benchmarks import orders, tasks_of
 
@@ -19,60 +21,33 @@ def by(result: Result, name: str, label: str) -> dict[str, float]:
     return {group.value: group.means[label] for group in result.groups[name]}
 
 
-# -- INQUIRE ----------------------------------------------------------------------------------------------------
+def test_inquire_fullrank_divides_by_all_that_is_relevant(tmp_path: Path) -> None:
+    """AP@50: q1 finds a at 1 and b at 3, q2 finds c at 2, q3 finds only d of d, e, f.
 
-
-@pytest.fixture
-def fullrank(tmp_path: Path) -> Result:
-    """AP@50: q1 finds a at 1 and b at 3, q2 finds c at 2, q3 finds only d of d, e, f."""
+    Names of groups do not differ in case, and queries without one have a row.
+    """
     task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
-    return scored(task, orders(q1="axb", q2="xc", q3="dx"))
 
+    found = scored(task, orders(q1="axb", q2="xc", q3="dx"))
 
-def test_inquire_fullrank_divides_by_all_that_is_relevant(fullrank: Result) -> None:
-    values = dict(zip(fullrank.scores.queries, fullrank.scores.values["AP@50"], strict=True))
-
+    values = dict(zip(found.scores.queries, found.scores.values["AP@50"], strict=True))
     assert values == pytest.approx({"q1": (1 + 2 / 3) / 2, "q2": 1 / 2, "q3": 1 / 3})
-    assert fullrank.scores.mean("RR@50") == pytest.approx((1 + 1 / 2 + 1) / 3)
-    assert fullrank.pool == 4_813_543
-
-
-def test_names_of_groups_do_not_differ_in_case_and_empty_ones_have_a_row(fullrank: Result) -> None:
-    assert by(fullrank, "supercategory", "AP@50") == pytest.approx({"Behavior": (5 / 6 + 1 / 2) / 2, "Species": 1 / 3})
-    assert by(fullrank, "iconic_group", "AP@50") == pytest.approx({"Birds": 5 / 6, "(none)": (1 / 2 + 1 / 3) / 2})
-    assert {group.value: group.queries for group in fullrank.groups["category"]} == {"Feeding": 2, "Combo": 1}
-    assert "lingo" not in fullrank.groups
-
-
-def test_a_column_lingo_is_followed_where_somebody_adds_it(tmp_path: Path) -> None:
-    data = worlds.inquire(tmp_path)
-    rows = [
-        {"query_id": q, "query_text": q, "lingo": lingo} for q, lingo in (("q1", "yes"), ("q2", "no"), ("q3", "no"))
-    ]
-    worlds.table(data / "inquire_queries_test.csv", rows)
-
-    result = scored(tasks_of("inquire-fullrank", data)["t2i"], orders(q1="ab", q2="c"))
-
-    assert by(result, "lingo", "AP@50") == {"no": 0.5, "yes": 1.0}
+    assert found.scores.mean("RR@50") == pytest.approx((1 + 1 / 2 + 1) / 3)
+    assert found.pool == 4_813_543
+    assert by(found, "supercategory", "AP@50") == pytest.approx({"Behavior": (5 / 6 + 1 / 2) / 2, "Species": 1 / 3})
+    assert by(found, "iconic_group", "AP@50") == pytest.approx({"Birds": 5 / 6, "(none)": (1 / 2 + 1 / 3) / 2})
+    assert {group.value: group.queries for group in found.groups["category"]} == {"Feeding": 2, "Combo": 1}
 
 
 def test_queries_that_the_run_lacks_score_zero_and_are_said(tmp_path: Path) -> None:
     task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
+    run = orders(q2="c", q9="a")
 
-    result = scored(task, orders(q2="c", q9="a"))
+    result = scored(task, run)
 
-    assert result.scores.mean("AP@50") == pytest.approx(1 / 3)
-    assert "2 of 3 judged queries missing from the run; they score 0" in result.notes
-    assert unknown([task], {"t2i": orders(q2="c", q9="a")}) == [
-        "1 of the run's 2 queries are none of this split (such as 'q9') and are left out"
-    ]
-
-
-def test_a_run_without_any_known_query_is_no_result(tmp_path: Path) -> None:
-    task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
-
-    with pytest.raises(NothingFound, match="the run: 'a heron', the benchmark: 'q1'"):
-        scored(task, Run.from_orders({"a heron": ["a"]}))
+    assert result.scores.mean("AP@50") == pytest.approx(1 / 3) and result.scores.missing == ["q1", "q3"]
+    assert any(note.startswith("2 of 3 ") for note in result.notes)
+    assert "'q9'" in unknown([task], {"t2i": run})[0]
 
 
 def test_the_floor_is_that_of_all_scored_queries_in_the_pool(tmp_path: Path) -> None:
@@ -93,9 +68,6 @@ def test_images_may_be_named_by_path(tmp_path: Path) -> None:
     assert task.judged.qrels.relevant("q2") == {"train/x/c.jpg"}
 
 
-# -- two stages -------------------------------------------------------------------------------------------------
-
-
 def test_two_stages_stand_beside_the_best_that_re_ranking_can_do(tmp_path: Path) -> None:
     task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
     first = orders(q1="xab", q2="xyc", q3="xyz")
@@ -113,17 +85,14 @@ def test_two_stages_stand_beside_the_best_that_re_ranking_can_do(tmp_path: Path)
         }
     )
     assert [hit.image for hit in result.run["q1"]] == list("axb")
-    assert any(note.startswith("2 of the first 2 hits have no score") for note in result.notes)
+    assert any(note.startswith("2 of the first 2 ") for note in result.notes)
     assert result.scores.means == result.stages[-1].scores.means
 
 
-def test_short_rankings_and_second_stages_of_something_else_are_told(tmp_path: Path) -> None:
+def test_second_stages_of_something_else_are_refused(tmp_path: Path) -> None:
     task = tasks_of("inquire-fullrank", worlds.inquire(tmp_path))["t2i"]
 
-    result = scored(task, orders(q1="ab", q2="cd"), Rescored(orders(q1="ba", q2="cd"), 3))
-
-    assert "2 queries rank fewer than 3 images; of those all are re-ranked" in result.notes
-    with pytest.raises(NothingFound, match="scores none of the first 3"):
+    with raises(NothingFound):
         scored(task, orders(q1="ab"), Rescored(orders(q1="XY", q2="c"), 3))
 
 
@@ -135,9 +104,6 @@ def test_equals_below_the_depth_stay_equals(tmp_path: Path) -> None:
     result = scored(task, first, Rescored(Run.from_rankings({"q2": [("y", 1.0)]}), 1))
 
     assert [stage.scores.take([1]).mean("AP@50") for stage in result.stages] == [1 / 3, 1 / 3, 1 / 3]
-
-
-# -- INQUIRE-Rerank ---------------------------------------------------------------------------------------------
 
 
 def candidates(**ranked: list[int]) -> Run:
@@ -154,7 +120,7 @@ def test_rerank_ranks_candidates_alone_and_strangers_are_left_out(tmp_path: Path
     assert dict(zip(result.scores.queries, result.scores.values["AP"], strict=True)) == pytest.approx(
         {"P": 1, "Q": (1 / 2 + 2 / 4) / 2}
     )
-    assert "2 hits that are no candidates of their query were left out" in result.notes
+    assert any(note.startswith("2 hits ") for note in result.notes)
 
 
 def test_candidates_that_the_run_does_not_rank_go_last_as_equals(tmp_path: Path) -> None:
@@ -164,7 +130,7 @@ def test_candidates_that_the_run_does_not_rank_go_last_as_equals(tmp_path: Path)
     result = scored(task, candidates(P=[0], Q=[1, 3, 0, 2]))
 
     assert dict(zip(result.scores.queries, result.scores.values["AP"], strict=True)) == {"P": 1 / 4, "Q": 1}
-    assert "3 candidates that the run does not rank go last, as equals" in result.notes
+    assert any(note.startswith("3 candidates ") for note in result.notes)
 
 
 def test_a_query_that_ranks_none_of_its_candidates_is_not_given_the_order_of_another_system(tmp_path: Path) -> None:
@@ -172,9 +138,8 @@ def test_a_query_that_ranks_none_of_its_candidates_is_not_given_the_order_of_ano
 
     result = scored(task, Run.from_orders({"P": ["elsewhere"], "Q": ["811", "813", "810", "812"]}))
 
-    assert result.scores.mean("AP") == 0.5
-    assert "1 of 2 judged queries missing from the run; they score 0" in result.notes
-    with pytest.raises(NothingFound, match="none of the candidates"):
+    assert result.scores.mean("AP") == 0.5 and result.scores.missing == ["P"]
+    with raises(NothingFound):
         scored(task, Run.from_orders({"P": ["train/x/801.jpg"]}))
 
 
@@ -193,17 +158,10 @@ def test_the_floor_of_rerank_is_a_random_order_of_the_candidates(tmp_path: Path)
     assert result.pool is None
 
 
-def test_the_candidates_own_order_is_clip_s(tmp_path: Path) -> None:
-    task = tasks_of("inquire-rerank", worlds.inquire_rerank(tmp_path))["t2i"]
-
-    assert task.judged.candidates is not None
-    assert scored(task, task.judged.candidates).scores.mean("AP") == pytest.approx((1 / 2 + (1 / 2 + 2 / 4) / 2) / 2)
-
-
 def test_of_files_in_parts_all_must_be_there(tmp_path: Path) -> None:
     data = worlds.inquire_rerank(tmp_path, "test-00000-of-00002.parquet", "P")
 
-    with pytest.raises(UsageError, match=r"1 of 2 files .*test-00001-of-00002\.parquet"):
+    with raises(UsageError):
         tasks_of("inquire-rerank", data)
     worlds.inquire_rerank(tmp_path, "test-00001-of-00002.parquet", "Q")
     assert list(tasks_of("inquire-rerank", data)["t2i"].judged.queries) == ["P", "Q"]
@@ -214,60 +172,37 @@ def test_the_other_split_and_the_older_release_are_no_test_split(tmp_path: Path)
     worlds.inquire_rerank(tmp_path, "train-00000-of-00001.parquet")
 
     assert [status.state for status in check(benchmark("inquire-rerank"), tmp_path, "test")] == ["missing"]
-    with pytest.raises(UsageError, match="of the test split"):
+    with raises(UsageError):
         tasks_of("inquire-rerank", tmp_path)
     assert len(tasks_of("inquire-rerank", tmp_path, "val")["t2i"].judged.queries) == 2
 
 
-# -- ILIAS ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def instances(tmp_path: Path) -> dict[str, Result]:
+def test_ilias_scores_pictures_and_texts_apart_and_only_what_was_asked(tmp_path: Path) -> None:
     """i2i: Q0 of o1 finds P0 first and P1 third, Q1 of o1 nothing, Q0 of o2 its positive second."""
     tasks = tasks_of("ilias", worlds.ilias(tmp_path))
     o1, o2 = "o1/pos/P0.jpg", "o2/pos/P0.jpg"
-    run = Run.from_orders(
-        {
-            "o1/query/Q0.jpg": [o1, "x", "o1/pos/P1.jpg"],
-            "o1/query/Q1.jpg": ["x"],
-            "o2/query/Q0.jpg": ["x", o2],
-            "o1/query/T.txt": [o1, "o1/pos/P1.jpg"],
-        }
-    )
-    return {name: scored(task, run) for name, task in tasks.items()}
+    orders = {
+        "o1/query/Q0.jpg": [o1, "x", "o1/pos/P1.jpg"],
+        "o1/query/Q1.jpg": ["x"],
+        "o2/query/Q0.jpg": ["x", o2],
+        "o1/query/T.txt": [o1, "o1/pos/P1.jpg"],
+    }
 
-
-def test_ilias_scores_pictures_and_texts_apart_and_only_what_was_asked(instances: dict[str, Result]) -> None:
-    pictures, texts = instances["i2i"], instances["t2i"]
+    pictures, texts = (scored(tasks[name], Run.from_orders(orders)) for name in ("i2i", "t2i"))
 
     assert pictures.scores.mean("AP@1000") == pytest.approx(((1 + 2 / 3) / 2 + 0 + 1 / 2) / 3)
     assert texts.scores.queries == ["o1/query/T.txt"] and texts.scores.mean("AP@1000") == 1
-    assert "1 of 2 judged queries missing from the run; they are left out" in texts.notes
-
-
-def test_ilias_by_category_is_a_mean_over_instances(instances: dict[str, Result]) -> None:
-    assert by(instances["i2i"], "category", "AP@1000") == pytest.approx({"toy": ((5 / 6 + 0) / 2 + 1 / 2) / 2})
-    assert by(instances["i2i"], "subcategory", "AP@1000") == pytest.approx({"toy-hard": 1 / 2, "toy-soft": 5 / 12})
-    assert {group.value: group.queries for group in instances["i2i"].groups["category"]} == {"toy": 2}
-
-
-def test_ilias_by_scale_takes_the_positives_of_other_groups_out_first(instances: dict[str, Result]) -> None:
-    """P1 (scale 0.5) is third for Q0, and second once P0 (scale 0.05) is away; o2 has no small positive."""
-    scale = {group.value: group for group in instances["i2i"].groups["scale"]}
-    first, *_, last = scale.values()
-
+    # by category: a mean over instances
+    assert by(pictures, "category", "AP@1000") == pytest.approx({"toy": ((5 / 6 + 0) / 2 + 1 / 2) / 2})
+    assert by(pictures, "subcategory", "AP@1000") == pytest.approx({"toy-hard": 1 / 2, "toy-soft": 5 / 12})
+    assert {group.value: group.queries for group in pictures.groups["category"]} == {"toy": 2}
+    # by scale: P1 (0.5) is third for Q0, and second once P0 (0.05) is away; o2 has no small positive
+    first, *_, last = pictures.groups["scale"]
     assert first.queries == 2 and first.means["AP@1000"] == pytest.approx((1 + 0) / 2)
     assert last.queries == 3 and last.means["AP@1000"] == pytest.approx((1 / 2 + 0 + 1 / 2) / 3)
-
-
-def test_ilias_by_clutter_has_groups_from_low_up_to_but_without_high(instances: dict[str, Result]) -> None:
-    counts = {group.value: group.queries for group in instances["t2i"].groups["clutter"]}
-
+    # by clutter: from low up to but without high
+    counts = {group.value: group.queries for group in texts.groups["clutter"]}
     assert counts == {"0 to 18": 1, "18 to 33": 0, "33 to 53": 1, "53 to inf": 0}
-
-
-# -- captions ---------------------------------------------------------------------------------------------------
 
 
 def test_eccv_scores_six_tasks_of_one_ranking(tmp_path: Path) -> None:
@@ -283,8 +218,6 @@ def test_eccv_scores_six_tasks_of_one_ranking(tmp_path: Path) -> None:
 
 
 def test_the_pool_of_fg_images_is_what_the_list_names(tmp_path: Path) -> None:
-    import numpy as np
-
     data = worlds.fine_grained(tmp_path)
     np.save(data / "MSCOCO_FG_img_filenames.npy", np.array(["one.jpg", "two.jpg", "three.jpg", "four.jpg"]))
 
@@ -293,22 +226,17 @@ def test_the_pool_of_fg_images_is_what_the_list_names(tmp_path: Path) -> None:
 
     assert len(tasks["t2i"].pool) == 4 and len(tasks["i2t"].pool) == 10
     assert result.floors["Hit@1"].mean == 1 / 4
-    assert "1 hits are not in the benchmark's pool; they count as not relevant" in result.notes
+    assert any(note.startswith("1 hits ") for note in result.notes)
 
 
 def test_recos_has_both_ways_but_in_v2_whose_further_images_have_no_captions(tmp_path: Path) -> None:
     data = worlds.recos(tmp_path)
-    sizes = {
-        version: {n: len(task.pool) for n, task in tasks_of("recos", data, version).items()}
-        for version in ("v0", "v1", "v2")
-    }
+
+    sizes = {v: {n: len(task.pool) for n, task in tasks_of("recos", data, v).items()} for v in ("v0", "v1", "v2")}
 
     assert sizes == {"v0": {"i2t": 1, "t2i": 1}, "v1": {"i2t": 2, "t2i": 2}, "v2": {"t2i": 3}}
     result = scored(tasks_of("recos", data, "v1")["i2t"], Run.from_orders({"a": ["ta"], "b": ["ta", "tb"]}))
     assert by(result, "subtask", "Hit@1") == {"colour": 1, "count": 0}
-
-
-# -- composed ---------------------------------------------------------------------------------------------------
 
 
 def test_circo_s_aspects_count_a_query_in_each_and_its_recall_is_of_the_target_alone(tmp_path: Path) -> None:
@@ -320,16 +248,6 @@ def test_circo_s_aspects_count_a_query_in_each_and_its_recall_is_of_the_target_a
     assert by(every, "semantic_aspects", "AP@5") == pytest.approx({"addition": (1 + 1 / 4) / 2, "negation": 1})
     assert [group.queries for group in every.groups["semantic_aspects"]] == [2, 1]
     assert target.scores.mean("Hit@5") == 1 / 2
-
-
-def test_an_aspect_said_twice_counts_once(tmp_path: Path) -> None:
-    data = worlds.circo(tmp_path)
-    row = {"id": 0, "reference_img_id": 1, "relative_caption": "x", "gt_img_ids": [2], "target_img_id": 2}
-    worlds.write(data / "annotations/val.json", [{**row, "semantic_aspects": ["Addition", "addition"]}])
-
-    (group,) = scored(tasks_of("circo", data)["it2i"], Run.from_orders({"0": ["2"]})).groups["semantic_aspects"]
-
-    assert (group.value, group.queries) == ("Addition", 1)
 
 
 def test_rmir_s_mean_over_kinds_stands_beside_the_mean_over_queries(tmp_path: Path) -> None:
@@ -354,14 +272,11 @@ def test_a_query_s_own_picture_leaves_its_ranking_and_its_pool(tmp_path: Path) -
     assert result.floors["Hit@1"].mean == pytest.approx((2 / 5 + 1 / 5 + 1 / 5 + 1 / 5) / 4)
 
 
-# -- own --------------------------------------------------------------------------------------------------------
-
-
 def test_own_breaks_down_by_what_recurs_and_says_what_is_not_judged(tmp_path: Path) -> None:
     result = scored(tasks_of("own", worlds.own(tmp_path))["own"], orders(q1="ba", q2="b", q3="c", q4="a"))
 
     assert by(result, "place", "AP@50") == {"high": 1, "low": (1 / 2 + 1) / 2}
-    assert "1 of 4 queries have no judgements (such as 'q4') and are left out" in result.notes
+    assert any("'q4'" in note for note in result.notes)
     assert result.floors == {}
 
 
@@ -370,7 +285,7 @@ def test_own_splits_are_asked_for_by_name(tmp_path: Path) -> None:
     worlds.table(data / "queries.csv", [{"id": "q1", "text": "x", "split": "val"}])
 
     assert list(tasks_of("own", data, "val")["own"].judged.queries) == ["q1"]
-    with pytest.raises(UsageError, match=r"no query .* in the split 'test'; splits there: val"):
+    with raises(UsageError):
         tasks_of("own", data)
 
 
@@ -381,9 +296,6 @@ def test_own_pictures_that_are_judged_relevant_stay(tmp_path: Path) -> None:
     result = scored(tasks_of("own", data)["own"], orders(q1="ab", q2="ab"))
 
     assert {query: [hit.image for hit in result.run[query]] for query in result.run} == {"q1": ["a", "b"], "q2": ["b"]}
-
-
-# -- samples ----------------------------------------------------------------------------------------------------
 
 
 def test_a_sample_is_drawn_by_the_seed_of_what_is_judged_and_keeps_the_pool(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot import rooms, sample
+from eyespot import sample
 from eyespot.adapters.quari import load
-from eyespot.benchmarks import GallerySearcher, scored
-from eyespot.benchmarks._image_list import ImageList
-from eyespot.gallery.indexing import index
+from eyespot.benchmarks import GallerySearcher, Task, scored
 from eyespot.gallery.photos.pictures import open_picture
 from eyespot.search.adapted import seen_by
 from eyespot.search.collection import Collection
-from eyespot.types import Encoder, NothingFound, Run, UsageError
+from eyespot.types import Encoder, Run, UsageError
+from tests.wording import raises
 from tests.worlds import benchmarks as worlds
+from tests.worlds import index_gallery
 from tests.worlds.adapters import checkpoint
 from tests.worlds.benchmarks import tasks_of
 
@@ -41,7 +40,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def collection(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Collection:
     gallery = tmp_path_factory.mktemp("gallery") / "g"
-    index(gallery, [str(photos)], [rooms.load("encoders", "starter")])
+    index_gallery(gallery, photos)
     return Collection(gallery)
 
 
@@ -77,9 +76,6 @@ def own(data: Path, way: str = "name", **more: dict[str, str]) -> Path:
     return data
 
 
-# -- words and pictures -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("way", ["name", "stem", "path"])
 def test_words_rank_the_gallery_as_plain_products_do(
     collection: Collection, vectors: dict[str, Any], tmp_path: Path, way: str
@@ -96,14 +92,7 @@ def test_words_rank_the_gallery_as_plain_products_do(
     )
     assert run.header["pool"] == 12 and run.header["exact"] is True
     assert set(run.header["seconds"]) == {"encode", "search"}
-
-
-def test_the_result_of_a_search_has_the_gallery_as_its_pool(collection: Collection, tmp_path: Path) -> None:
-    task = tasks_of("own", own(tmp_path))["own"]
-
-    result = scored(task, GallerySearcher(collection, tmp_path)(task))
-
-    assert result.pool == 12 and result.floors["P@10"].mean == pytest.approx(1 / 12)
+    assert scored(task, run).floors["P@10"].mean == pytest.approx(1 / 12)
 
 
 def test_picture_and_words_together_and_the_picture_alone(
@@ -124,31 +113,21 @@ def test_picture_and_words_together_and_the_picture_alone(
     assert ranked(scored(task, run).run)["alone"][0] != PHOTOS[6].name == expected["alone"][0]
 
 
-def test_a_picture_that_only_the_data_folder_has_is_encoded(collection: Collection, tmp_path: Path) -> None:
+def test_pictures_of_the_data_folder_are_encoded_and_those_that_are_nowhere_stop_the_search_or_leave_their_query_out(
+    collection: Collection, tmp_path: Path
+) -> None:
     other = next(path for path in sorted(sample.photos().iterdir()) if path.suffix == ".jpg" and path not in PHOTOS)
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "mine.jpg").write_bytes(other.read_bytes())
-    data = own(tmp_path, x={"id": "q4", "text": "", "image": "mine.jpg"})
-
-    run = GallerySearcher(collection, data)(tasks_of("own", data)["own"])
-
-    assert len(run["q4"]) == 12
-
-
-def test_pictures_that_are_nowhere_stop_the_search_or_leave_their_query_out(
-    collection: Collection, tmp_path: Path
-) -> None:
-    data = own(tmp_path, x={"id": "q4", "text": "", "image": "lost.jpg"})
+    pictures = {name: {"id": id, "text": "", "image": f"{name}.jpg"} for id, name in (("q4", "mine"), ("q5", "lost"))}
+    data = own(tmp_path, **pictures)
     task = tasks_of("own", data)["own"]
 
-    with pytest.raises(UsageError, match=r"of 1 of 5 queries .*--allow-missing"):
+    with raises(UsageError):
         GallerySearcher(collection, data)(task)
     run = GallerySearcher(collection, data, allow_missing=True)(task)
-    assert "q4" not in run and any("these queries are not asked" in note for note in run.notes)
-    assert scored(task, run).scores.missing == ["q4"]
-
-
-# -- who is who -------------------------------------------------------------------------------------------------
+    assert len(run["q4"]) == 12 and "q5" not in run and run.notes
+    assert scored(task, run).scores.missing == ["q5"]
 
 
 def test_a_column_may_hold_the_ids(collection: Collection, tmp_path: Path) -> None:
@@ -157,34 +136,25 @@ def test_a_column_may_hold_the_ids(collection: Collection, tmp_path: Path) -> No
     run = GallerySearcher(collection, tmp_path, match="file_name")(task)
 
     assert PHOTOS[0].name in ranked(run)["q0"]
-    with pytest.raises(UsageError, match="no column 'nope'"):
+    with raises(UsageError):
         GallerySearcher(collection, tmp_path, match="nope")(task)
-    with pytest.raises(UsageError, match=r"4 of 4 images of the benchmark .*--match"):
+    with raises(UsageError):
         GallerySearcher(collection, tmp_path, match="id")(task)
 
 
 def test_missing_images_are_refused_or_said_and_still_count_as_relevant(collection: Collection, tmp_path: Path) -> None:
-    data = own(tmp_path)
-    worlds.write(data / "qrels.txt", f"q0 0 {PHOTOS[0].name} 1\nq0 0 lost.jpg 1\n")
+    data, name = own(tmp_path), PHOTOS[0].name
+    worlds.write(data / "qrels.txt", f"q0 0 {name} 1\nq0 0 lost.jpg 1\n")
     task = tasks_of("own", data)["own"]
 
-    with pytest.raises(UsageError, match=r"1 of 2 images .*'lost\.jpg'.*--allow-missing"):
+    with raises(UsageError):
         GallerySearcher(collection, data)(task)
     result = scored(task, GallerySearcher(collection, data, allow_missing=True)(task))
     assert result.scores.values["R@20"].tolist() == [0.5]
-    assert any("they cannot be found" in note for note in result.notes)
-
-
-def test_two_images_of_one_file_name_are_not_taken_for_one_picture(collection: Collection, tmp_path: Path) -> None:
-    data = own(tmp_path)
-    name = PHOTOS[0].name
-    worlds.write(data / "qrels.txt", f"q0 0 a/{name} 1\nq1 0 b/{name} 1\n")
-
-    with pytest.raises(UsageError, match="2 of 2 images of the benchmark are not in the gallery"):
+    assert result.notes
+    worlds.write(data / "qrels.txt", f"q0 0 a/{name} 1\nq1 0 b/{name} 1\n")  # two of one name are not one picture
+    with raises(UsageError):
         GallerySearcher(collection, data)(tasks_of("own", data)["own"])
-
-
-# -- captions ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -219,15 +189,6 @@ def test_both_ways_of_captions_are_plain_products_within_the_six(
     assert runs["t2i"].header["seconds"] is not runs["i2t"].header["seconds"]
 
 
-def test_captions_are_encoded_once_for_both_ways(collection: Collection, captions: Path) -> None:
-    searcher = GallerySearcher(collection, captions)
-
-    for task in tasks_of("coco5k", captions).values():
-        searcher(task)
-
-    assert len(searcher._asking.known) == 6
-
-
 def test_a_pool_that_the_gallery_has_in_part_is_not_the_benchmark_s(collection: Collection, captions: Path) -> None:
     rows = json.loads((captions / "dataset_coco.json").read_text())
     rows["images"].append({**rows["images"][0], "cocoid": 9, "filename": "lost.jpg"})
@@ -245,21 +206,22 @@ def test_captions_without_their_text_cannot_be_searched(collection: Collection, 
     tasks = tasks_of("eccv", worlds.eccv(tmp_path))
 
     for name in ("eccv-t2i", "eccv-i2t"):
-        with pytest.raises(UsageError, match=r"score rankings with --run|neither in the gallery"):
+        with raises(UsageError):
             GallerySearcher(collection, tmp_path)(tasks[name])
 
 
-# -- candidates, and what is no part of the collection --------------------------------------------------------------
+def candidates(folder: Path, *rows: tuple[str, int, bool]) -> Task:
+    """Words, the number of the photo and whether it is relevant, as INQUIRE-Rerank has them."""
+    table = [
+        {"query": words, "relevant": int(right), "inat24_image_id": at, "inat24_file_name": f"x/{PHOTOS[at].name}"}
+        for words, at, right in rows
+    ]
+    pq.write_table(pa.Table.from_pylist(table), folder / "test.parquet")
+    return tasks_of("inquire-rerank", folder)["t2i"]
 
 
 def test_each_query_ranks_its_own_candidates(collection: Collection, vectors: dict[str, Any], tmp_path: Path) -> None:
-    rows = [
-        {"query": WORDS[q], "relevant": int(at == q), "inat24_image_id": at, "inat24_file_name": f"x/{PHOTOS[at].name}"}
-        for q in range(2)
-        for at in range(q, q + 4)
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test.parquet")
-    (task,) = tasks_of("inquire-rerank", tmp_path).values()
+    task = candidates(tmp_path, *((WORDS[q], at, at == q) for q in range(2) for at in range(q, q + 4)))
     texts = dict(zip(WORDS, collection.encoder.encode_texts(WORDS), strict=True))
 
     run = GallerySearcher(collection, tmp_path)(task)
@@ -272,12 +234,7 @@ def test_each_query_ranks_its_own_candidates(collection: Collection, vectors: di
 def test_candidates_are_ranked_in_the_query_s_own_view(
     collection: Collection, vectors: dict[str, Any], tmp_path: Path
 ) -> None:
-    rows = [
-        {"query": WORDS[0], "relevant": int(at == 0), "inat24_image_id": at, "inat24_file_name": f"x/{PHOTOS[at].name}"}
-        for at in range(8)
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test.parquet")
-    (task,) = tasks_of("inquire-rerank", tmp_path).values()
+    task = candidates(tmp_path, *((WORDS[0], at, at == 0) for at in range(8)))
     adapter = load(checkpoint(tmp_path / "quari", 512))
     (view,) = adapter.adapt(collection.encoder.encode_texts(WORDS[:1]))
     seen = {str(at): seen_by(view, vectors[PHOTOS[at].name][None])[0] for at in range(8)}
@@ -317,37 +274,6 @@ def test_ilias_ranks_no_pictures_that_queries_are_made_of(collection: Collection
         assert not any(image.endswith((names[0], names[1])) for image in run.images.tolist())
 
 
-def test_circo_s_photos_are_named_by_their_numbers(tmp_path: Path) -> None:
-    folder = tmp_path / "photos" / "unlabeled2017"
-    folder.mkdir(parents=True)
-    for number, path in zip((100, 101, 200, 201, 7, 300), PHOTOS, strict=False):
-        (folder / f"{number:012}.jpg").write_bytes(path.read_bytes())
-    index(tmp_path / "g", [str(folder.parent)], [rooms.load("encoders", "starter")])
-    data = worlds.circo(tmp_path / "data")
-
-    run = GallerySearcher(Collection(tmp_path / "g"), data)(tasks_of("circo", data, "test")["it2i"])
-
-    assert {frozenset(names) for names in ranked(run).values()} == {frozenset({"100", "101", "200", "201", "7", "300"})}
-
-
-def test_a_gallery_of_other_photos_has_nothing_of_a_pool(collection: Collection, tmp_path: Path) -> None:
-    data = worlds.karpathy(tmp_path)
-    task = replace(tasks_of("coco5k", data)["t2i"])
-
-    with pytest.raises(NothingFound, match="no image of t2i is in the gallery"):
-        GallerySearcher(collection, data, allow_missing=True)(task)
-
-
-# -- depth, and the map -----------------------------------------------------------------------------------------
-
-
-def test_the_first_stage_reaches_as_deep_as_the_second(collection: Collection, tmp_path: Path) -> None:
-    task = tasks_of("own", own(tmp_path))["own"]
-
-    assert GallerySearcher(collection, tmp_path)._depth(task) == 101  # one more: a query's own picture leaves
-    assert GallerySearcher(collection, tmp_path, least=500)._depth(task) == 501
-
-
 def test_around_a_query_lie_its_relevant_images_and_the_rest(
     collection: Collection, vectors: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -361,8 +287,3 @@ def test_around_a_query_lie_its_relevant_images_and_the_rest(
     assert around.query == pytest.approx(collection.encoder.encode_texts([WORDS[1]])[0], abs=1e-6)
     with pytest.raises(UsageError, match="no query 'q9'"):
         GallerySearcher(collection, tmp_path).around(task, "q9")
-
-
-def test_a_list_of_images_that_is_empty_is_refused(collection: Collection) -> None:
-    with pytest.raises(UsageError, match="the list of mini-ILIAS names no image"):
-        ImageList("mini-ILIAS", lambda: iter(())).rows(collection.view, None)

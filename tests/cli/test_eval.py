@@ -21,9 +21,9 @@ from eyespot.runs import read_qrels, read_run, write_run
 from eyespot.types import EyespotError, Run
 from tests.command import run_eyespot
 from tests.lazy_import import requires
-from tests.metrics.conftest import conformance
 from tests.worlds import benchmarks as worlds
 from tests.worlds.adapters import checkpoint
+from tests.worlds.rankings import conformance
 
 EXACT = {"rel": 0, "abs": 1e-9}
 

@@ -16,10 +16,10 @@ pytest.importorskip("ray")
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.cluster.blocks import coded, opened, runs, shared_out, whole
 from eyespot.cluster.mapped import Mapped
-from eyespot.cluster.ray_index import RayBackend, _merged
-from eyespot.cluster.ray_worker import RangeActor, RowRange, _OpenRange
+from eyespot.cluster.ray_index import RayBackend, merged
+from eyespot.cluster.ray_worker import OpenRange, RangeActor, RowRange
 from eyespot.cluster.starting import Cluster
-from eyespot.indexes.exact import SMALL, Exact
+from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, write_codes
 from eyespot.kernels.rows import rank
 from eyespot.types import AdaptedQuery, EyespotError, ScanRequest, UsageError
@@ -36,9 +36,9 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> list[np.ndarray]:
     return [first, second, vectors[2600:].astype(np.float16)]
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4])
-def holding(request: pytest.FixtureRequest) -> Iterator[RayBackend]:
-    with RayBackend(Cluster(request.param)) as holding:
+@pytest.fixture(scope="module")
+def holding() -> Iterator[RayBackend]:
+    with RayBackend(Cluster(3)) as holding:
         yield holding
 
 
@@ -60,17 +60,14 @@ def assert_same(found: Any, expected: Any) -> None:
     assert found.scores.tobytes() == expected.scores.tobytes()
 
 
-@pytest.mark.parametrize("k", [1, 30, 5000])
-def test_exact_search_is_that_of_one_process_bit_for_bit(holding: RayBackend, blocks: list[np.ndarray], k: int) -> None:
+def test_search_is_that_of_one_process_bit_for_bit(holding: RayBackend, blocks: list[np.ndarray]) -> None:
     here, there, queries = Exact(blocks), holding.index(blocks), unit(6, DIM, 1)
+    for k in (1, 30, 5000):
+        for mask in masks(len(here)):
+            assert_same(there.search(queries, k, mask), here.search(queries, k, mask))
+    adapted_here, adapted_there = AdaptedIndex(blocks), holding.scan(blocks)
     for mask in masks(len(here)):
-        assert_same(there.search(queries, k, mask), here.search(queries, k, mask))
-
-
-def test_adapted_search_is_that_of_one_process(holding: RayBackend, blocks: list[np.ndarray]) -> None:
-    here, there = AdaptedIndex(blocks), holding.scan(blocks)
-    for mask in masks(len(here)):
-        assert_same(there.search(views(3), 20, mask), here.search(views(3), 20, mask))
+        assert_same(adapted_there.search(views(3), 20, mask), adapted_here.search(views(3), 20, mask))
 
 
 def test_chosen_rows_are_scored_where_they_lie(holding: RayBackend, blocks: list[np.ndarray]) -> None:
@@ -88,17 +85,13 @@ def test_what_one_process_refuses_is_refused_in_its_words(
     with pytest.raises(UsageError) as there:
         holding.index(blocks).search(queries, k)
     assert str(there.value) == str(here.value)
-
-
-def test_a_mask_of_other_rows_is_refused(holding: RayBackend, blocks: list[np.ndarray]) -> None:
-    with pytest.raises(UsageError, match="give a boolean for each of the 3000 rows"):
+    with pytest.raises(UsageError, match="3000 rows"):
         holding.index(blocks).search(unit(1, DIM), 5, np.ones(7, bool))
 
 
-def test_no_rows_are_no_answers() -> None:
-    with RayBackend(Cluster(2)) as holding:
-        assert holding.index([]).search(unit(2, DIM), 5).rows.shape == (2, 0)
-        assert holding.scan([]).search(views(2), 5).rows.shape == (2, 0)
+def test_no_rows_are_no_answers(holding: RayBackend) -> None:
+    assert holding.index([]).search(unit(2, DIM), 5).rows.shape == (2, 0)
+    assert holding.scan([]).search(views(2), 5).rows.shape == (2, 0)
 
 
 def test_queries_with_their_own_k_and_mask_are_one_question(holding: RayBackend, blocks: list[np.ndarray]) -> None:
@@ -109,9 +102,6 @@ def test_queries_with_their_own_k_and_mask_are_one_question(holding: RayBackend,
     adapted = [ScanRequest(*one) for one in zip(views(5), own, masks(3000), strict=True)]
     for request, found in zip(adapted, holding.scan(blocks).search_each(adapted), strict=True):
         assert_same(found, AdaptedIndex(blocks).search([request.query], request.k, request.mask))
-
-
-# -- a gallery that changes ----------------------------------------------------------------------------------------
 
 
 def held_by(shares: Any) -> list[dict[str, int]]:
@@ -158,11 +148,11 @@ def test_a_grown_gallery_is_searched_by_the_same_workers(tmp_path: Path) -> None
         assert holding.alive(20) == 2
 
 
-@pytest.mark.parametrize(("kills", "every"), [(2, 0.4), pytest.param(20, 1.0, marks=pytest.mark.slow)])
-def test_a_killed_worker_costs_a_retry_and_no_answer(blocks: list[np.ndarray], kills: int, every: float) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_killed_worker_costs_a_retry_and_no_answer(blocks: list[np.ndarray], kills: int) -> None:
     queries, mask = unit(5, DIM, 2), np.random.default_rng(1).random(3000) < 0.5
     expected, answers = Exact(blocks).search(queries, 9, mask), []
-    with killing(RangeActor, kills, every) as dead, RayBackend(Cluster(2)) as holding:
+    with killing(RangeActor, kills, 0.4) as dead, RayBackend(Cluster(2)) as holding:
         index = holding.index(blocks)
         while len(dead) < kills or len(answers) < 3:
             answers.append(index.search(queries, 9, mask))
@@ -175,11 +165,11 @@ def test_a_killed_worker_costs_a_retry_and_no_answer(blocks: list[np.ndarray], k
 
 def test_a_worker_that_stays_away_is_said_and_never_fewer_answers(blocks: list[np.ndarray]) -> None:
     others = set(workers_of(RangeActor))
-    with RayBackend(Cluster(2, patience=0.5)) as holding:
+    with RayBackend(Cluster(2, patience=3)) as holding:
         index = holding.index(blocks)
         still = min(set(workers_of(RangeActor)) - others)
         os.kill(still, signal.SIGSTOP)
-        with pytest.raises(EyespotError, match="1 of the workers on Ray are lost"):
+        with pytest.raises(EyespotError, match="are lost"):
             index.search(unit(1, DIM), 3)
         os.kill(still, signal.SIGCONT)
 
@@ -197,9 +187,6 @@ def test_approximate_indexes_of_each_run_find_most_and_never_fewer_answers() -> 
     assert_same(few, Exact([vectors]).search(queries, 10, mask))  # so few rows are searched exactly
 
 
-# -- codes ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def coded_block(tmp_path: Path) -> tuple[np.ndarray, Codes]:
     block = mapped(tmp_path / "v.npy", unit(900, DIM))
@@ -211,13 +198,11 @@ def test_a_worker_maps_the_codes_that_lie_on_disk(coded_block: tuple[np.ndarray,
     """Its rows begin within the block. Of many vectors it would make none in memory, and scan floats for minutes."""
     block, codes = coded_block
     pieces = runs([block], 3, [codes])[1]
-    worker = _OpenRange(RowRange(pieces, [300], 1 << 30))  # of so many rows that codes are worth having
+    worker = OpenRange(RowRange(pieces, [300], 1 << 30))  # of so many rows that codes are worth having
 
     index, queries = worker.index("exact"), unit(5, DIM, 1)
     assert isinstance(index, Exact)
-    assert (
-        [type(part.codes) for part in index.codes] == [np.memmap] == [type(part.codes) for part in worker.scan._given]
-    )
+    assert [type(part.codes) for part in index.codes] == [np.memmap]
     assert_same(index.search(queries, 9), Exact([block[300:600]]).search(queries, 9))
     assert_same(worker.scan.search(views(2), 9), AdaptedIndex([block[300:600]]).search(views(2), 9))
 
@@ -229,58 +214,37 @@ def test_codes_older_than_their_vectors_are_not_used(coded_block: tuple[np.ndarr
     assert coded(runs([block], 1, [codes])[0]) is None
 
 
-def test_with_codes_the_answers_are_the_same(tmp_path: Path) -> None:
-    """As many numbers as codes are worth having for; every vector is there often, also at the other worker."""
-    vectors = np.tile(unit(2048, 1024).astype(np.float16), (SMALL // (2048 * 1024), 1))
-    block, queries = mapped(tmp_path / "v.npy", vectors), unit(3, 1024, 1)
-    write_codes(block, tmp_path / "v")
-    codes = Codes.load(tmp_path / "v")
-    assert _OpenRange(RowRange(runs([block], 2, [codes])[0], [0], len(block))).index("exact").codes != ()
-    with RayBackend(Cluster(2)) as holding:
-        assert_same(holding.index([block], [codes]).search(queries, 50), Exact([block]).search(queries, 50))
-
-
 def test_a_worker_without_codes_yet_scores_as_one_that_has_made_some(tmp_path: Path) -> None:
     """As one does that was killed and started again. Every picture is there twice, once at each."""
     vectors, queries = unit(3000, 128), unit(20, 128, 1)
     blocks = [mapped(tmp_path / "a.npy", vectors), mapped(tmp_path / "b.npy", vectors)]
-    old, new = (_OpenRange(RowRange([whole(block)], [3000 * at], 1 << 30)) for at, block in enumerate(blocks))
+    old, new = (OpenRange(RowRange([whole(block)], [3000 * at], 1 << 30)) for at, block in enumerate(blocks))
     while not old.index("exact").codes:
         old.index("exact").search(queries[:1], 9)
     rankings = [one.numbered(one.index("exact").ranked(queries[:1], 9, None)) for one in (old, new)]
 
     assert not new.index("exact").codes
-    assert_same(_merged(rankings, 9, rank), Exact(blocks).search(queries[:1], 9))
+    assert_same(merged(rankings, 9, rank), Exact(blocks).search(queries[:1], 9))
 
 
-# -- where rows lie -----------------------------------------------------------------------------------------------
-
-
-def test_a_mapped_file_is_named_and_not_copied(tmp_path: Path) -> None:
+def test_a_mapped_file_is_named_and_not_copied_and_a_part_of_it_not_taken_for_the_whole(tmp_path: Path) -> None:
     block = mapped(tmp_path / "v.npy", unit(50, 4))
     piece = whole(np.asarray(block))
     assert isinstance(piece.source, Mapped)
     assert opened(piece).tobytes() == block.tobytes()
-
-
-def test_a_part_of_a_mapped_file_is_not_taken_for_the_whole(tmp_path: Path) -> None:
-    block = mapped(tmp_path / "v.npy", unit(50, 4))[10:]
-    assert opened(whole(block)).tobytes() == block.tobytes()
+    assert opened(whole(block[10:])).tobytes() == block[10:].tobytes()
 
 
 def test_a_file_that_holds_other_vectors_is_refused(tmp_path: Path) -> None:
     piece = whole(mapped(tmp_path / "v.npy", unit(50, 4)))
     (tmp_path / "v.npy").unlink()
     np.save(tmp_path / "v.npy", unit(50, 4, seed=9))
-    with pytest.raises(EyespotError, match="holds other vectors"):
+    with pytest.raises(EyespotError, match="other vectors"):
         opened(piece)
 
 
 def test_a_file_that_a_machine_does_not_see_is_said_by_name(tmp_path: Path) -> None:
     block = mapped(tmp_path / "v.npy", unit(50, 4))
     (tmp_path / "v.npy").unlink()
-    with (
-        pytest.raises(EyespotError, match=r"v\.npy cannot be read on .*all machines of the cluster see"),
-        RayBackend(Cluster(1)) as holding,
-    ):
+    with pytest.raises(EyespotError, match=r"v\.npy"), RayBackend(Cluster(1)) as holding:
         holding.index([block]).search(unit(1, 4), 1)

@@ -48,5 +48,5 @@ def test_a_process_that_cannot_begin_is_an_error_after_which_a_server_tries_agai
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with pytest.raises(EyespotError, match="no process that speaks to Ray can begin"):
+    with pytest.raises(EyespotError, match="can begin"):
         DriverProcess("local", 1)

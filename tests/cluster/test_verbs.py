@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+
+from tests.worlds import draw_photos
 
 pytest.importorskip("ray")
 
-from eyespot.cli import app
-from eyespot.cluster.starting import _shared_out, connected
+from eyespot.cluster.starting import connected, room_for
 from eyespot.extras import install_line
 from eyespot.types import UsageError
 from tests.cluster.conftest import unit
+from tests.command import refuses, run_eyespot, run_process
 from tests.gallery.test_killed import contents
-from tests.worlds import draw, rmir
+from tests.wording import raises
+from tests.worlds import rmir
 from tests.worlds.vectors import drawn, take
 
 RAY = ("--ray", "local", "--workers", "2")
 
 
 def eyespot(*words: object) -> str:
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    assert done.exit_code == 0, f"{done.output}{done.exception}"
+    done = run_eyespot(*words)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("photos")
-    for seed in range(24):
-        draw(folder / f"{seed}.jpg", seed)
-    return folder
+    return draw_photos(tmp_path_factory.mktemp("photos"), 24)
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +74,7 @@ def test_search_with_an_approximate_index(large: Path, index: str) -> None:
     eyespot("tune", "-g", large, "--recall", "0.5", "--kind", {"faiss": "pq"}.get(index, index))
     words = ["search", "a disc", "-g", str(large), "--index", index, "--json"]
     if index == "lance":
-        done = CliRunner().invoke(app, [*words, *RAY])
-        assert isinstance(done.exception, UsageError) and "searched by one process" in str(done.exception)
+        refuses(*words, *RAY)
         return
     here, there = json.loads(eyespot(*words)), json.loads(eyespot(*words, *RAY))
 
@@ -123,13 +120,10 @@ def test_eval(gallery: Path, tmp_path: Path) -> None:
 )
 def test_all_workers_find_room_on_the_machines_there_are(machines: list[float], workers: int, each: int) -> None:
     """A worker lies on one machine: three with two processors each have no room on two machines of three."""
-    shared = _shared_out([{"Alive": True, "Resources": {"CPU": cpus}} for cpus in machines], workers)
+    shared = room_for([{"Alive": True, "Resources": {"CPU": cpus}} for cpus in machines], workers)
 
     assert (shared.workers, shared.cpus) == (workers or sum(map(int, machines)), each)
     assert sum(int(cpus) // shared.cpus for cpus in machines) >= shared.workers
-
-
-# -- the cluster -------------------------------------------------------------------------------------------------
 
 
 def test_a_program_that_uses_ray_already_stays_in_its_own() -> None:
@@ -141,30 +135,18 @@ def test_a_program_that_uses_ray_already_stays_in_its_own() -> None:
 
 
 def test_more_workers_than_the_cluster_has_processors_are_refused() -> None:
-    with pytest.raises(UsageError, match="has 6 processors"), connected("auto", 7):
+    with raises(UsageError), connected("auto", 7):
         pass
 
 
 def test_a_cluster_that_does_not_answer_is_one_sentence(gallery: Path) -> None:
-    line = [sys.executable, "-m", "eyespot.cli", "search", "a disc", "-g", str(gallery), "--ray", "127.0.0.1:1"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=250)
+    done = run_process("search", "a disc", "-g", gallery, "--ray", "127.0.0.1:1")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no Ray cluster answers at 127.0.0.1:1" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert "127.0.0.1:1" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_without_ray_its_extra_is_named(gallery: Path) -> None:
-    code = "import sys; sys.modules['ray'] = None; from eyespot.cli import main; main()"
-    line = [sys.executable, "-c", code, "search", "a disc", "-g", str(gallery), "--ray", "local"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+def test_without_ray_its_extra_is_named(gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"eyespot: --ray needs the extra [ray]: {install_line('ray')}\n"
-
-
-def test_a_plain_search_loads_no_ray(gallery: Path) -> None:
-    code = (
-        "import sys; from eyespot.search.collection import Collection; "
-        f"Collection({str(gallery)!r}).index; assert 'ray' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert install_line("ray") in refuses("search", "a disc", "-g", gallery, "--ray", "local", code=1)

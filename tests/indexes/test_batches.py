@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.indexes import _batches, exact
+from eyespot.indexes import exact
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import NotFiniteVectors, quantise
 from eyespot.types import Mask, ScanRequest, UsageError
@@ -64,32 +64,6 @@ def test_each_answer_is_that_of_a_scan_of_its_own(
         own_rows, own_scores = index.ranked(one.query[None], one.k, one.mask)
         assert rows.tolist() == own_rows.tolist()
         assert scores.tobytes() == own_scores.tobytes()
-
-
-@pytest.mark.parametrize("single", [0, 8])
-def test_both_ways_to_scan_codes_see_each_mask(single: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eyespot.indexes._coded.single_queries", lambda: single)
-    rng = np.random.default_rng(1)
-    index = index_of(world(0), [True] * 3)
-    asked = [ScanRequest(rng.standard_normal(DIM).astype(np.float32), 9, rng.random(ROWS) < 0.6) for _ in range(8)]
-    for one, found in zip(asked, index.search_each(asked), strict=True):
-        alone = index.search(one.query[None], one.k, one.mask)
-        assert one.mask is not None and one.mask[found.rows[0]].all()
-        assert (found.rows.tolist(), found.scores.tobytes()) == (alone.rows.tolist(), alone.scores.tobytes())
-
-
-def test_wide_masks_share_a_scan_and_narrow_ones_do_not() -> None:
-    wide = [np.ones(100, bool) for _ in range(9)]
-    narrow = np.arange(100) < 5
-    asked = [ScanRequest(None, 3, mask) for mask in [*wide, narrow, narrow, None]]
-    counts = [100] * 9 + [5, 5, 100]
-    assert _batches.shared_scans(asked, counts, 100, mixed=True) == [[0, 1, 2, 3, 4, 5, 6, 7], [8, 11], [9, 10]]
-    assert len(_batches.shared_scans(asked, counts, 100, mixed=False)) == 11
-
-
-def test_very_deep_answers_are_scanned_alone() -> None:
-    asked = [ScanRequest(None, k, None) for k in (5, 5000, 5)]
-    assert _batches.shared_scans(asked, [9000] * 3, 9000, mixed=True) == [[0, 2], [1]]
 
 
 @pytest.mark.parametrize(("k", "value", "mask"), [(0, 1, None), (5, np.nan, None), (5, 1, np.ones(3, bool))])

@@ -59,12 +59,9 @@ def test_a_change_of_any_source_leads_to_another_folder(package: Path) -> None:
 
 
 @pytest.mark.long
-def test_numba_that_was_loaded_before_uses_the_folder_too(package: Path) -> None:
+def test_numba_that_was_loaded_before_uses_the_folder_too_and_one_of_the_user_is_taken(package: Path) -> None:
     assert place_of(package, before="import numba") == place_of(package)
-
-
-def test_a_folder_of_the_user_is_taken_as_it_is(package: Path, tmp_path: Path) -> None:
-    assert place_of(package, NUMBA_CACHE_DIR=str(tmp_path / "own")) == str(tmp_path / "own")
+    assert place_of(package, NUMBA_CACHE_DIR=str(package / "own")) == str(package / "own")
 
 
 WRITABLE = "import pathlib; os.access = lambda place, mode: pathlib.Path(place) in map(pathlib.Path, {places!r})"

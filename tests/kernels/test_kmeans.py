@@ -15,6 +15,7 @@ from eyespot.kernels import kmeans
 from eyespot.kernels.kmeans import Clusters, KMeans, cluster, drawn_from_each, sample_rows
 from eyespot.types import UsageError
 from tests.examples import examples
+from tests.wording import raises
 
 
 def blobs(rows: int, dim: int = 8, centres: int = 12, seed: int = 0) -> NDArray[np.float32]:
@@ -41,9 +42,6 @@ def plain_lloyd(vectors: NDArray[np.float32], clusters: int, iterations: int) ->
 def same(first: Clusters, second: Clusters) -> bool:
     arrays = (np.array_equal(getattr(first, n), getattr(second, n)) for n in ("centroids", "labels", "distances"))
     return all(arrays) and first.history == second.history
-
-
-# -- the answer -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("candidates", [0, 16])
@@ -92,9 +90,6 @@ def test_unit_centroids_are_of_unit_length_and_each_row_has_the_one_of_the_large
     assert cosines[np.arange(500), found.labels] == pytest.approx(cosines.max(axis=1), abs=1e-6)
 
 
-# -- sameness ---------------------------------------------------------------------------------------------------
-
-
 def test_a_seed_gives_the_same_bits_whatever_the_threads() -> None:
     vectors = blobs(900)
     once, again, threaded = (cluster(vectors, KMeans(60, threads=threads)) for threads in (1, 1, 3))
@@ -124,9 +119,6 @@ def test_progress_counts_every_row_of_every_pass() -> None:
     assert events == [("clustering", 300 * done, 900) for done in (1, 2, 3)]
 
 
-# -- trouble ----------------------------------------------------------------------------------------------------
-
-
 def test_a_cluster_that_loses_its_rows_is_given_a_far_one() -> None:
     vectors = np.zeros((40, 2), np.float32)
     vectors[30:] = [[100 + row, 0] for row in range(10)]
@@ -151,7 +143,7 @@ def test_as_many_clusters_as_rows_leave_nothing_over() -> None:
 def test_numbers_that_are_not_finite_are_refused(value: float, row: int) -> None:
     vectors = blobs(100)
     vectors[row, 3] = value
-    with pytest.raises(UsageError, match="NaN or infinity"):
+    with raises(UsageError):
         cluster(vectors, KMeans(20))
 
 
@@ -161,9 +153,6 @@ def test_numbers_that_are_not_finite_are_refused(value: float, row: int) -> None
 def test_what_cannot_be_done_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         cluster(blobs(100), KMeans(**wrong))  # type: ignore[arg-type]
-
-
-# -- draws --------------------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(-1, 5), max_size=60), st.integers(0, 6), st.integers(0, 99))

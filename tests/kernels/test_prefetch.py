@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
-from eyespot.kernels.prefetch import _stretches, prefetch_rows
+from eyespot.kernels.prefetch import prefetch_rows, stretches_of
 from eyespot.kernels.rows import RowBlocks, add_products
 
 ROWS, DIM = 8192, 2048  # 32 MiB, a page a row
@@ -90,28 +90,13 @@ def _mapped(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.load(file.name, mmap_mode="r")  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        np.ones((9, 4), np.float32),
-        np.ones((9, 4), np.float32)[::-1],
-        np.frombuffer(bytes(64), np.float32).reshape(4, 4),
-        np.ones((0, 4), np.float16),
-    ],
-)
-def test_vectors_in_memory_need_nothing(block: NDArray[np.float32]) -> None:
-    before = block.copy()
-    prefetch_rows(block, np.arange(len(block)))
-    assert np.array_equal(block, before)
-
-
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 5)), min_size=1, max_size=30))
 def test_stretches_are_the_pages_of_all_spans_and_lie_apart(spans: list[tuple[int, int]]) -> None:
     spans.sort()
     first = np.array([start for start, _ in spans])
     stop = np.array([start + pages for start, pages in spans])
 
-    stretches = _stretches(first, stop)
+    stretches = stretches_of(first, stop)
 
     pages = {page for start, end in zip(first.tolist(), stop.tolist(), strict=True) for page in range(start, end)}
     assert {page for start, end in stretches for page in range(start, end)} == pages

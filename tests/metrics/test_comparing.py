@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from eyespot.metrics import Comparison, Resampling, Rules, Scores, compare, corr
 from eyespot.types import Qrels, Run, UsageError
 from tests.examples import examples
 from tests.pages import ROOT, blocks, tools
+from tests.wording import raises
 
 FEW = Resampling(samples=200)
 VALUES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=24)
@@ -30,16 +32,15 @@ def two(before: list[float], after: list[float], how: Resampling = FEW) -> Compa
     return compare({"a": scores(before), "b": scores(after)}, how)
 
 
-# -- differences --------------------------------------------------------------------------------------------
-
-
 def test_means_difference_wins_and_effect_by_hand() -> None:
-    pair = two([0.5, 0.25, 1, 0], [1, 0.5, 0.75, 0]).of("b", "RR")
+    pair = two([0.5, 0.25, 1, 0, 0.1 + 0.2], [1, 0.5, 0.75, 0, 0.3]).of("b", "RR")  # the last differs by rounding
 
-    assert pair.means == (0.4375, 0.5625)
-    assert pair.difference == 0.125
-    assert (pair.wins, pair.losses, pair.ties) == (2, 1, 1)
-    assert pair.effect == pytest.approx(0.125 / np.sqrt((0.375**2 + 0.125**2 + 0.375**2 + 0.125**2) / 3))
+    assert pair.means == pytest.approx((0.41, 0.51)) and pair.difference == pytest.approx(0.1)
+    assert (pair.wins, pair.losses, pair.ties) == (2, 1, 2)
+    apart = [0.4, 0.15, 0.35, 0.1, 0.1]  # from the mean difference of 0.1
+    assert pair.effect == pytest.approx(0.1 / np.sqrt(np.square(apart).sum() / 4))
+    assert np.isnan(two([0, 0], [0.5, 0.5]).of("b", "RR").effect)  # without spread
+    assert np.isnan(two([0], [0.5]).of("b", "RR").effect)
 
 
 def test_the_queries_that_moved_most_come_first_and_equals_as_judged() -> None:
@@ -47,17 +48,6 @@ def test_the_queries_that_moved_most_come_first_and_equals_as_judged() -> None:
 
     assert [(move.query, move.difference) for move in pair.up(2)] == [("q3", 0.75), ("q0", 0.5)]
     assert pair.down(2) == [("q2", 1, 0, -1)]
-
-
-def test_differences_by_rounding_are_ties() -> None:
-    pair = two([0.1 + 0.2, 0.5], [0.3, 0.5]).of("b", "RR")
-
-    assert (pair.wins, pair.losses, pair.ties, pair.difference) == (0, 0, 2, 0)
-
-
-def test_an_effect_without_spread_is_no_number() -> None:
-    assert np.isnan(two([0, 0], [0.5, 0.5]).of("b", "RR").effect)
-    assert np.isnan(two([0], [0.5]).of("b", "RR").effect)
 
 
 def test_a_run_against_itself_shows_nothing() -> None:
@@ -80,9 +70,6 @@ def test_swapping_the_runs_turns_the_differences_and_keeps_the_ps(values: list[t
     assert [m.query for m in there.up(30)] == [m.query for m in back.down(30)]
 
 
-# -- tests --------------------------------------------------------------------------------------------------
-
-
 @settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.integers(-6, 6), min_size=1, max_size=9))
 def test_few_differences_are_tested_by_every_sign(differences: list[int]) -> None:
@@ -93,32 +80,6 @@ def test_few_differences_are_tested_by_every_sign(differences: list[int]) -> Non
     (found,) = sign_flips(np.array(differences)[:, None] / 7)
 
     assert found == (pytest.approx(expected), True)
-
-
-def test_twenty_wins_alone_have_two_signs_of_a_million() -> None:
-    (found,) = sign_flips(np.ones((20, 1)))
-
-    assert found == (2 / 2**20, True)
-
-
-def test_many_differences_agree_with_another_permutation_test() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    rng = np.random.default_rng(3)
-    before, after = rng.random(60), rng.random(60) + 0.07
-    theirs = stats.permutation_test(
-        (after, before),
-        lambda x, y, axis: (x - y).mean(axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=20_000,
-        rng=np.random.default_rng(4),
-    ).pvalue
-
-    (ours,) = sign_flips((after - before)[:, None], Resampling(samples=20_000))
-
-    assert not ours.exact and 0.01 < theirs < 0.5  # where an error would show
-    error = np.sqrt(2 * theirs * (1 - theirs) / 20_000)
-    assert abs(ours.p - theirs) < 4 * error
 
 
 def test_what_is_drawn_agrees_with_what_is_counted() -> None:
@@ -134,16 +95,12 @@ def test_what_is_drawn_agrees_with_what_is_counted() -> None:
     assert drawn.p == pytest.approx(counted.p, abs=4 * np.sqrt(counted.p * (1 - counted.p) / 20_000))
 
 
-def test_a_drawn_p_is_never_zero() -> None:
-    (found,) = sign_flips(np.ones((200, 1)), Resampling(samples=99))
-
-    assert found == (1 / 100, False)
-
-
-def test_each_column_is_tested_as_if_alone() -> None:
+def test_each_column_is_tested_as_if_alone_and_no_p_is_zero() -> None:
     both = np.random.default_rng(2).normal(0.2, 1, (40, 2))
 
     assert sign_flips(both) == [*sign_flips(both[:, :1]), *sign_flips(both[:, 1:])]
+    assert sign_flips(np.ones((20, 1))) == [(2 / 2**20, True)]  # twenty wins have two signs of a million
+    assert sign_flips(np.ones((200, 1)), Resampling(samples=99)) == [(1 / 100, False)]
 
 
 def test_interval_and_bootstrap_agree_with_their_normal_limits() -> None:
@@ -156,16 +113,6 @@ def test_interval_and_bootstrap_agree_with_their_normal_limits() -> None:
     assert pair.interval == pytest.approx((0.1 - 1.96 * error, 0.1 + 1.96 * error), abs=0.005)
     assert pair.bootstrap_p == pytest.approx(0.0833, abs=0.015)  # of z = 0.1 √300 = 1.732, two-sided
     assert pair.flips.p == pytest.approx(0.0833, abs=0.015)
-
-
-def test_another_seed_draws_otherwise_and_the_same_does_not() -> None:
-    values = np.random.default_rng(5).random(50).tolist()
-    first, same, other = (two([0.4] * 50, values, Resampling(500, seed)).of("b", "RR").interval for seed in (0, 0, 1))
-
-    assert first == same != other
-
-
-# -- many tests ---------------------------------------------------------------------------------------------
 
 
 def test_corrections_by_hand() -> None:
@@ -198,15 +145,6 @@ def test_every_run_and_measure_counts_as_a_test() -> None:
     assert {(pair.flips.p, pair.corrected_p) for pair in found.pairs} == {(2 / 2**8, 4 * 2 / 2**8)}
 
 
-@pytest.mark.parametrize(("given", "why"), [({"samples": 0}, "1 or more, not 0"), ({"seed": -1}, "0 or more, not -1")])
-def test_draws_are_counted_from_one_and_seeds_from_zero(given: dict[str, int], why: str) -> None:
-    assert (Resampling(samples=1).samples, Resampling(seed=0).seed) == (1, 0)
-    with pytest.raises(UsageError, match=why):
-        Resampling(**given)
-
-
-# -- which queries ------------------------------------------------------------------------------------------
-
 QRELS = Qrels({"p": {"a": 1}, "q": {"a": 1}, "r": {"a": 1}})
 WHOLE, PART = Run.from_orders({query: ["a"] for query in "pqr"}), Run.from_orders({"p": ["b", "a"], "r": ["a"]})
 
@@ -215,7 +153,7 @@ def test_a_missing_query_scores_zero_and_is_noted() -> None:
     found = compare({name: evaluate(run, QRELS, ["RR"]) for name, run in (("whole", WHOLE), ("part", PART))}, FEW)
 
     assert [move.difference for move in found.of("part", "RR").moves()] == [-0.5, -1, 0]
-    assert found.notes[0] == "part: 1 of 3 judged queries missing from the run; they score 0"
+    assert found.notes[0].startswith("part: 1 of 3 ")
 
 
 def test_a_query_that_the_rules_skip_is_left_out_on_both_sides() -> None:
@@ -223,7 +161,6 @@ def test_a_query_that_the_rules_skip_is_left_out_on_both_sides() -> None:
     found = compare({n: evaluate(run, QRELS, ["RR"], rules) for n, run in (("whole", WHOLE), ("part", PART))}, FEW)
 
     assert [(move.query, move.difference) for move in found.of("part", "RR").moves()] == [("p", -0.5), ("r", 0)]
-    assert "part: compared on the 2 queries that whole has values for, too" in found.notes
 
 
 def test_queries_are_paired_by_name_in_whatever_order() -> None:
@@ -233,42 +170,28 @@ def test_queries_are_paired_by_name_in_whatever_order() -> None:
 
 
 def test_too_few_queries_to_show_anything_are_noted() -> None:
-    assert two([0] * 5, [1] * 5).notes == [
-        "1 of 1 tests have at most 5 differing queries, which cannot give a p below 0.0625"
-    ]
-    assert two([0] * 6, [1] * 6).notes == []
+    (note,) = two([0] * 5, [1] * 5).notes
+    assert "0.0625" in note and two([0] * 6, [1] * 6).notes == []
+
+
+ONE = scores([1], ["q0"])
 
 
 @pytest.mark.parametrize(
-    ("others", "part"),
+    "ask",
     [
-        ({}, "two runs or more"),
-        ({"b": scores([1], ["z"])}, "no query in common"),
-        ({"b": scores([1], ["q0"], "Hit@1")}, "other measures"),
+        lambda: compare({"a": ONE}),
+        lambda: compare({"a": ONE, "b": scores([1], ["z"])}),
+        lambda: compare({"a": ONE, "b": scores([1], ["q0"], "Hit@1")}),
+        lambda: compare({"a": ONE, "b": ONE}, FEW, "sidak"),
+        lambda: two([1], [1]).of("c", "RR"),
+        lambda: Resampling(0, 0),
+        lambda: Resampling(1, -1),
     ],
 )
-def test_what_cannot_be_compared_is_refused(others: dict[str, Scores], part: str) -> None:
-    with pytest.raises(UsageError, match=part):
-        compare({"a": scores([1], ["q0"])} | others)
-
-
-@pytest.mark.parametrize(("samples", "seed"), [(0, 0), (1, -1)])
-def test_settings_that_draw_nothing_are_refused(samples: int, seed: int) -> None:
-    with pytest.raises(UsageError):
-        Resampling(samples, seed)
-
-
-def test_an_unknown_correction_is_refused() -> None:
-    with pytest.raises(UsageError, match="holm, bonferroni, none"):
-        compare({"a": scores([1]), "b": scores([1])}, FEW, "sidak")
-
-
-def test_what_was_not_compared_is_refused() -> None:
-    with pytest.raises(UsageError, match="compared were: b by RR"):
-        two([1], [1]).of("c", "RR")
-
-
-# -- the page -----------------------------------------------------------------------------------------------
+def test_what_cannot_be_compared_is_refused(ask: Callable[[], object]) -> None:
+    with raises(UsageError):
+        ask()
 
 
 @pytest.mark.long

@@ -15,16 +15,13 @@ import pytest
 from eyespot.metrics import aligned, evaluate, parse, preset
 from eyespot.runs import read_qrels, read_run
 from eyespot.types import Qrels, Run
-from tests.metrics.conftest import conformance, ranking
+from tests.worlds.rankings import conformance, ranking
 
 EXACT = {"rel": 0, "abs": 1e-9}
 
 
 def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-# -- INQUIRE ----------------------------------------------------------------------------------------------------
 
 
 def test_inquire_s_own_sixty_cases() -> None:
@@ -77,8 +74,6 @@ def test_the_same_run_by_trec_eval() -> None:
         assert values == pytest.approx({query: row[name] for query, row in expected["per_query"].items()}, **EXACT)
 
 
-# -- trec_eval --------------------------------------------------------------------------------------------------
-
 TREC = {"map": "AP", "recip_rank": "RR", "ndcg": "nDCG", "Rprec": "Rprec", "set_P": "P", "set_recall": "R"}
 CUT = {"P": "P", "recall": "R", "ndcg_cut": "nDCG", "map_cut": "AP", "success": "Success"}
 
@@ -116,9 +111,6 @@ def test_trec_eval_s_own_test_to_the_printed_digits(output: str, at_least: int) 
     assert len(wanted) >= at_least
 
 
-# -- captions ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.long
 def test_eccv_caption_cxc_and_coco_5k_both_ways() -> None:
     folder = conformance("eccv_caption")
@@ -142,9 +134,6 @@ def _top_100(path: Path, way: str) -> Run:
     queries = arrays["caption_ids" if way == "t2i" else "image_ids"].tolist()
     orders = arrays[f"{way}_top100"].tolist()
     return Run.from_orders({str(query): list(map(str, best)) for query, best in zip(queries, orders, strict=True)})
-
-
-# -- CIRCO ------------------------------------------------------------------------------------------------------
 
 
 def test_circo_s_sample_submission() -> None:
@@ -174,8 +163,6 @@ def test_circo_by_semantic_aspect() -> None:
     means = {a: scores.take([a in aspects[query] for query in scores.queries]).mean("AP@10") for a in expected}
     assert means == pytest.approx(expected, **EXACT)
 
-
-# -- ILIAS ------------------------------------------------------------------------------------------------------
 
 GROUPS = {
     "scale": (0, 0.06880213760855043, 0.13526567164179104, 0.2729876723163842, float("inf")),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -26,7 +26,8 @@ from eyespot.metrics import (
 )
 from eyespot.types import Qrels, Run, UsageError
 from tests.examples import examples
-from tests.metrics.conftest import ranking
+from tests.wording import check_wording, raises
+from tests.worlds.rankings import ranking
 
 RUN = Run.from_orders({"b": ["x", "y"], "a": ["z", "x", "w"], "other": ["x"]})
 QRELS = Qrels({"a": {"x": 2, "w": 0, "v": 1}, "gone": {"x": 1}, "b": {"y": 0}})
@@ -40,6 +41,11 @@ def test_rows_are_the_judged_queries_in_the_order_of_the_qrels() -> None:
     assert found.scores.tolist() == [-1, -2, -3, -1, -2]
     assert (found.ideal_offsets.tolist(), found.ideal.tolist()) == ([0, 2, 2], [2, 1])
     assert (found.missing, found.unjudged) == (["gone"], ["other"])
+    assert found.take([1]).grades.tolist() == [-1, 0] and list(found.take([False, True]).queries) == ["b"]
+    assert found.cut(2).grades.tolist() == [-1, 2, -1, 0]
+    assert found.judged_only().grades.tolist() == [2, 0, 0]
+    assert found.best_possible(2).grades.tolist() == [2, -1, 0, -1]
+    assert parse("AP")(found.best_possible(2)).tolist() == [0.5, 0]
 
 
 IMAGES = [f"i{number}" for number in range(150)]  # more than share one word of marks
@@ -62,14 +68,6 @@ def test_grades_are_those_of_the_dictionaries(
     assert set(found.queries) == set(orders) & set(grades)
 
 
-def test_removed_positives_leave_the_ranking() -> None:
-    run = Run.from_orders({"q": ["big", "small", "none"]})
-
-    found = aligned(run, Qrels({"q": {"small": 1}}), removed=Qrels({"q": {"big": 1}}))
-
-    assert found.grades.tolist() == [1, -1] and parse("RR")(found).tolist() == [1]
-
-
 def test_missing_and_barren_queries_score_zero_or_are_left_out() -> None:
     scores = evaluate(RUN, QRELS, ["RR"])
     strict = evaluate(RUN, QRELS, ["RR"], Rules(missing="skip", barren="skip"))
@@ -89,20 +87,13 @@ def test_trec_order_breaks_ties_by_descending_id() -> None:
     assert (given_order.mean("RR"), trec.mean("RR")) == (0.5, 1.0)
 
 
-def test_a_cut_through_equal_scores_is_told() -> None:
+def test_a_cut_through_equal_scores_and_ids_that_do_not_match_are_told() -> None:
     run = Run.from_rankings({"q": [("a", 2.0), ("b", 1.0), ("c", 1.0)], "p": [("a", 3.0), ("b", 2.0), ("c", 1.0)]})
 
-    scores = evaluate(run, Qrels({"q": {"b": 1}, "p": {"b": 1}}), ["P@1", "P@2"])
+    (note,) = evaluate(run, Qrels({"q": {"b": 1}, "p": {"b": 1}}), ["P@1", "P@2"]).notes
 
-    assert [note.partition(":")[0] for note in scores.notes] == [
-        "1 of 2 queries have equal scores on both sides of rank 2"
-    ]
-
-
-def test_ids_that_do_not_match_are_told() -> None:
-    scores = evaluate(Run.from_orders({"q": ["x.jpg"]}), Qrels({"q": {"x": 1}}), ["RR"])
-
-    assert "do the image ids" in scores.notes[-1]
+    assert note.startswith("1 of 2 ") and "rank 2" in note
+    check_wording(evaluate(Run.from_orders({"q": ["x.jpg"]}), Qrels({"q": {"x": 1}}), ["RR"]).notes[-1])
 
 
 def test_two_measures_of_one_name_are_spelled_out_and_the_same_one_stands_once() -> None:
@@ -132,41 +123,20 @@ def test_json_has_means_definitions_and_on_demand_queries_and_mteb_keys() -> Non
     assert scores.take([0]).as_json()["measures"]["AP@50"]["mean"] == pytest.approx(0.25)
 
 
-# -- aligned ----------------------------------------------------------------------------------------------------
-
-
-def test_taking_cutting_and_the_best_possible_order() -> None:
-    found = aligned(RUN, QRELS)
-
-    assert found.take([1]).grades.tolist() == [-1, 0] and list(found.take([False, True]).queries) == ["b"]
-    assert found.cut(2).grades.tolist() == [-1, 2, -1, 0]
-    assert found.judged_only().grades.tolist() == [2, 0, 0]
-    assert found.best_possible(2).grades.tolist() == [2, -1, 0, -1]
-    assert parse("AP")(found.best_possible(2)).tolist() == [0.5, 0]
-
-
 def test_a_matrix_is_ranked_by_similarity_and_then_column() -> None:
     found = from_similarity([[0.1, 0.9, 0.9], [0.3, 0.2, 0.1]], [[1, 0, 2], [0, 0, 1]], ["p", "q"])
 
     assert found.grades.tolist() == [0, 2, 1, 0, 0, 1] and found.relevant.tolist() == [2, 1]
     assert parse("RR")(found).tolist() == [0.5, pytest.approx(1 / 3)]
-    with pytest.raises(UsageError, match="same two axes"):
+    with raises(UsageError):
         from_similarity([[1.0]], [[1, 0]])
 
 
 def test_more_relevant_hits_than_the_ideal_ranking_holds_are_refused() -> None:
     wrong = Aligned(["q"], np.array([0, 2]), np.array([1, 1]), np.array([2.0, 1.0]), np.array([0, 1]), np.array([1]))
 
-    with pytest.raises(UsageError, match="'q' ranks more relevant"):
+    with raises(UsageError):
         parse("AP")(wrong)
-
-
-@given(st.lists(st.integers(-1, 3), max_size=70))
-def test_relevant_hits_are_found_wherever_they_stand(grades: list[int]) -> None:
-    assert ranking(grades).relevant_hits.ranks.tolist() == [rank for rank, grade in enumerate(grades, 1) if grade > 0]
-
-
-# -- uncertainty ------------------------------------------------------------------------------------------------
 
 
 def test_the_bootstrap_has_the_spread_of_the_mean() -> None:
@@ -181,33 +151,9 @@ def test_the_bootstrap_has_the_spread_of_the_mean() -> None:
     assert (bootstrap(values, 10) == bootstrap(values, 10)).all()
 
 
-def test_the_interval_of_equal_values_is_a_point() -> None:
-    scores = evaluate(Run.from_orders({"a": ["x"], "b": ["x"]}), Qrels({"a": {"x": 1}, "b": {"x": 1}}), ["RR"])
-
-    assert scores.interval("RR") == (1.0, 1.0)
-
-
-# -- the random floor -------------------------------------------------------------------------------------------
-
 CLOSED = [
-    "AP",
-    "AP@4",
-    "AP(norm='min-k')@4",
-    "nDCG",
-    "nDCG@4",
-    "nDCG(dcg='exp-log2')@4",
-    "RR",
-    "RR@3",
-    "R@4",
-    "Hit@4",
-    "Success@4",
-    "P@4",
-    "P",
-    "Rprec",
-    "mAP@R",
-    "Oracle@4",
-    "R(rel=2)@4",
-    "AP(rel=2)@4",
+    *("AP", "AP@4", "AP(norm='min-k')@4", "nDCG", "nDCG@4", "nDCG(dcg='exp-log2')@4", "RR", "RR@3", "R@4", "Hit@4"),
+    *("Success@4", "P@4", "P", "Rprec", "mAP@R", "Oracle@4", "R(rel=2)@4", "AP(rel=2)@4"),
 ]
 
 
@@ -215,23 +161,18 @@ CLOSED = [
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=6), st.integers(0, 2))
 def test_closed_forms_are_means_over_all_orders(grades: list[int], outside: int) -> None:
     """Every order of the pool, with relevant images outside the pool, too."""
-    from itertools import permutations
-
     known = ranking(grades, sum(grade > 0 for grade in grades) + outside)
     orders = sorted(set(permutations(grades)))
     for spelling in CLOSED:
         measure = parse(spelling)
-        every = [
-            measure(Aligned(["q"], known.offsets, np.array(order), known.scores, known.ideal_offsets, known.ideal))
-            for order in orders
-        ]
+        every = [measure(replace(known, grades=np.array(order))) for order in orders]
         found = floor(measure, known)
-        assert (found.mean, found.exact, found.error) == (pytest.approx(float(np.mean(every)), abs=1e-12), True, 0), (
+        assert found.mean == pytest.approx(float(np.mean(every)), abs=1e-12) and found.exact and not found.error, (
             spelling
         )
 
 
-@pytest.mark.parametrize("spelling", CLOSED)
+@pytest.mark.parametrize("spelling", ["AP@4", "nDCG", "RR@3", "Oracle@4"])
 def test_simulation_agrees_with_the_closed_form_in_a_larger_pool(spelling: str) -> None:
     rankings = ranking([1, 0, 2, 0, 1], relevant=7).take([0, 0])
     measure = parse(spelling)
@@ -246,16 +187,10 @@ def test_without_a_closed_form_the_floor_is_simulated_with_its_error() -> None:
     found = floor(parse("AP@4", norm="retrieved"), ranking([1, 0, 0, 1, 0, 0]))
 
     assert not found.exact and found.error > 0 and 0 < found.mean < 1
-
-
-def test_pools_that_cannot_be() -> None:
-    with pytest.raises(UsageError, match="cannot hold"):
+    with raises(UsageError):
         floor(parse("AP"), ranking([1, 1]), pool=1)
-    with pytest.raises(UsageError, match="no random floor"):
+    with raises(UsageError):
         floor(parse("Judged@3"), ranking([1, 1]))
-
-
-# -- presets, imports -------------------------------------------------------------------------------------------
 
 
 def test_every_preset_scores_a_run() -> None:
@@ -263,17 +198,8 @@ def test_every_preset_scores_a_run() -> None:
         scores = evaluate(RUN, QRELS, *preset(name).scoring)
         assert scores.queries[0] == "a" and len(scores.values) == len(preset(name).measures), name
     assert list(evaluate(RUN, QRELS, *preset("inquire").scoring).values) == ["AP@50", "nDCG@50", "RR@50"]
-    with pytest.raises(UsageError, match="there are: inquire"):
+    with raises(UsageError):
         preset("nothing")
-
-
-def test_importing_the_room_loads_no_numba() -> None:
-    script = (
-        "import sys, eyespot.metrics; eyespot.metrics.preset('mteb'); print({'numba', 'pyarrow'} & set(sys.modules))"
-    )
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-
-    assert shown.stdout.strip() == "set()", shown.stderr
 
 
 def test_each_query_keeps_its_own_grades_in_a_random_order() -> None:

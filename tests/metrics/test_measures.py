@@ -12,9 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eyespot.metrics import Aligned, evaluate, names, parse
-from eyespot.metrics.ndcg import discounts
 from eyespot.types import Qrels, Run, UsageError
-from tests.metrics.conftest import graded, ranking
+from tests.wording import raises
+from tests.worlds.rankings import graded, ranking
 
 CLOSE = 1e-12
 NORMS = ("all", "min-k", "retrieved")
@@ -22,9 +22,6 @@ NORMS = ("all", "min-k", "retrieved")
 
 def value(spelling: str, rankings: Aligned, norm: str = "all", ties: str = "rank") -> float:
     return float(parse(spelling, norm, ties)(rankings)[0])
-
-
-# -- by hand ----------------------------------------------------------------------------------------------------
 
 
 def test_one_ranking_three_times_ap() -> None:
@@ -92,11 +89,7 @@ def test_equal_scores_by_hand() -> None:
         ((discounts[0] + discounts[1]) / 2 + discounts[2]) / (discounts[0] + discounts[1])
     )
     assert value("RR", rankings) == pytest.approx(1 / 2)
-
-
-def test_a_hit_exactly_at_the_cut_counts_with_averaged_ties() -> None:
-    """Grades 0, 0, 1 without equal scores, then with equal ones at ranks 2 and 3."""
-    assert value("RR@3", ranking([0, 0, 1]), ties="average") == pytest.approx(1 / 3)
+    assert value("RR@3", ranking([0, 0, 1]), ties="average") == pytest.approx(1 / 3)  # exactly at the cut
     assert value("RR@2", ranking([0, 0, 1]), ties="average") == 0
     assert value("RR@3", ranking([0, 0, 1], scores=[2, 1, 1]), ties="average") == pytest.approx((1 / 2 + 1 / 3) / 2)
 
@@ -108,25 +101,9 @@ def test_nothing_ranked_and_nothing_relevant_score_zero() -> None:
             assert value(spelling, ranking([-1, -1]), norm, ties) == 0
 
 
-# -- laws -------------------------------------------------------------------------------------------------------
-
 MEASURES = [
-    "AP",
-    "AP@4",
-    "nDCG",
-    "nDCG@4",
-    "nDCG(dcg='exp-log2')@4",
-    "nDCG(gain='binary')@4",
-    "RR",
-    "RR@4",
-    "R@4",
-    "Hit@4",
-    "Success@4",
-    "P@4",
-    "Rprec",
-    "mAP@R",
-    "Oracle@4",
-    "P(rel=2)@4",
+    *("AP", "AP@4", "nDCG", "nDCG@4", "nDCG(dcg='exp-log2')@4", "nDCG(gain='binary')@4", "RR", "RR@4", "R@4", "Hit@4"),
+    *("Success@4", "P@4", "Rprec", "mAP@R", "Oracle@4", "P(rel=2)@4"),
 ]
 
 
@@ -177,15 +154,7 @@ def test_average_is_the_mean_over_all_orders_of_equal_scores(spelling: str, rank
     assume(len(rankings.grades) <= 6)
     hits = list(zip(rankings.scores.tolist(), rankings.grades.tolist(), strict=True))
     orders = [o for o in itertools.permutations(hits) if [s for s, _ in o] == [s for s, _ in hits]]
-    values = []
-    for order in orders:
-        grades = np.array([grade for _, grade in order])
-        values.append(
-            value(
-                spelling,
-                Aligned(["q"], rankings.offsets, grades, rankings.scores, rankings.ideal_offsets, rankings.ideal),
-            )
-        )
+    values = [value(spelling, replace(rankings, grades=np.array([grade for _, grade in order]))) for order in orders]
 
     assert value(spelling, rankings, ties="average") == pytest.approx(float(np.mean(values)))
 
@@ -211,9 +180,6 @@ def test_the_order_of_queries_changes_nothing(
         assert next(by_query) == next(by_query)
 
 
-# -- spelling ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "spelling",
     [*MEASURES, "AP(norm='min-k', ties='average')@50", "P(rel=2, judged_only=True)@5", "mAP(ties='average')@R"],
@@ -222,43 +188,22 @@ def test_the_full_spelling_reads_back(spelling: str) -> None:
     assert parse(parse(spelling).full) == parse(spelling)
 
 
-@pytest.mark.parametrize(
-    ("other", "ours"),
-    [
-        ("MAP", "AP"),
-        ("MRR@10", "RR@10"),
-        ("Recall@5", "R@5"),
-        ("NDCG@3", "nDCG@3"),
-        ("Precision@1", "P@1"),
-        ("MAP@R", "mAP@R"),
-        ("RPrec", "Rprec"),
-    ],
-)
-def test_other_spellings(other: str, ours: str) -> None:
-    assert parse(other) == parse(ours)
+def test_other_spellings() -> None:
+    others = ["MAP", "MRR@10", "Recall@5", "NDCG@3", "Precision@1", "MAP@R", "RPrec"]
+    ours = ["AP", "RR@10", "R@5", "nDCG@3", "P@1", "mAP@R", "Rprec"]
+
+    assert [parse(one) for one in others] == [parse(one) for one in ours]
 
 
 @pytest.mark.parametrize(
-    ("spelling", "part"),
+    "spelling",
     [
-        ("Foo@3", "no measure 'Foo'"),
-        ("AP@0", "cutoff"),
-        ("AP@x", "cutoff"),
-        ("AP(norm='x')", "norm of AP"),
-        ("AP(ties='x')", "ties of AP"),
-        ("P(norm='all')@5", "no parameter 'norm'"),
-        ("P(rel=0)@5", "rel of P"),
-        ("AP(rel)", "do not read"),
-        ("AP(rel=1, rel=2)", "twice"),
-        ("Rprec@5", "no cutoff"),
-        ("", "no measure"),
-        ("P(rel='2')@5", "rel of P"),
-        ("P(judged_only='yes')@5", "judged_only"),
-        ("nDCG(dcg='x')@5", "gain of nDCG"),
+        *("Foo@3", "AP@0", "AP@x", "AP(norm='x')", "AP(ties='x')", "P(norm='all')@5", "P(rel=0)@5", "AP(rel)"),
+        *("AP(rel=1, rel=2)", "Rprec@5", "", "P(rel='2')@5", "P(judged_only='yes')@5", "nDCG(dcg='x')@5"),
     ],
 )
-def test_what_is_no_measure(spelling: str, part: str) -> None:
-    with pytest.raises(UsageError, match=part):
+def test_what_is_no_measure(spelling: str) -> None:
+    with raises(UsageError):
         parse(spelling)
 
 
@@ -267,7 +212,3 @@ def test_hit_and_recall_never_share_a_name_and_every_key_is_its_own() -> None:
 
     assert len(set(keys)) == len(keys) == len(names())
     assert {parse("Hit@5").key, parse("R@5").key} == {"hit_rate_at_5", "recall_at_5"}
-
-
-def test_discounts_add_up_from_nothing_at_cut_zero() -> None:
-    assert discounts(np.array([0, 1, 2, 3])).tolist() == [0.0, 1.0, 1 + 1 / math.log2(3), 1.5 + 1 / math.log2(3)]

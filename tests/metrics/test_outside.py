@@ -14,6 +14,7 @@ from eyespot.types import Qrels, Run, UsageError
 from tests.lazy_import import lazy_import, requires
 from tests.metrics.test_agreement import ranked, world
 from tests.pages import ROOT
+from tests.wording import raises
 
 ir_measures = lazy_import("ir_measures")
 needs_it = requires("ir_measures")
@@ -21,14 +22,10 @@ HAND = Qrels({"q 1": {"a b": 1, "b": 0, "c": 0, "d": 1}, "q2": {"a b": 2}})
 RUN = Run.from_orders({"q 1": ["b", "a b", "x", "d", "c"], "q2": ["x", "a b"], "odd": ["a b"]})
 
 
-# -- values -------------------------------------------------------------------------------------------------------
-
-
 @needs_it
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_values_are_those_of_ir_measures(seed: int, ties: bool) -> None:
-    run, qrels = world(seed, ties)
+def test_values_are_those_of_ir_measures(ties: bool) -> None:
+    run, qrels = world(1, ties)
     names = ["Bpref", "infAP", "Bpref(rel=2)", "SetF", "NumRet", "ERR@10"]
     numbered = [{query[1:]: found for query, found in every.items()} for every in (qrels, run)]  # as gdeval wants them
     theirs = {
@@ -42,6 +39,7 @@ def test_values_are_those_of_ir_measures(seed: int, ties: bool) -> None:
         spelled = str(ir_measures.parse_measure(name))
         expected = [theirs[spelled, query] for query in scores.queries]
         assert scores.values[label].tolist() == pytest.approx(expected, abs=1e-9) and sum(expected) > 0
+    assert set(OUTSIDE) <= set(ir_measures.measures.registry)
 
 
 @needs_it
@@ -73,9 +71,6 @@ def test_queries_that_the_run_lacks_score_0_like_everywhere() -> None:
     assert evaluate(run, HAND, ["Bpref"], preset("trec").rules).queries == ["q2"]
 
 
-# -- what it says -------------------------------------------------------------------------------------------------
-
-
 @needs_it
 def test_the_definition_names_the_program() -> None:
     bpref, err = parse("BPref(rel=2)"), parse("ERR@5")
@@ -88,32 +83,17 @@ def test_the_definition_names_the_program() -> None:
 
 
 @needs_it
-@pytest.mark.parametrize(
-    ("spelling", "part"),
-    [
-        ("Bpref@5", "Bpref of ir-measures has no parameter 'cutoff'; it has: rel"),
-        ("ERR", "no program here for ERR; state its parameters (cutoff)"),
-        ("ERR@x", "no number of 1 or more"),
-        ("Bpref(rel)", "has parameters that do not read"),
-        ("Foo", "no measure 'Foo'; there are: AP,"),
-    ],
-)
-def test_what_it_cannot_compute_is_refused_before_anything_is_read(spelling: str, part: str) -> None:
-    with pytest.raises(UsageError) as raised:
+@pytest.mark.parametrize("spelling", ["Bpref@5", "ERR", "ERR@x", "Bpref(rel)", "Foo"])
+def test_what_it_cannot_compute_is_refused_before_anything_is_read(spelling: str) -> None:
+    with raises(UsageError):
         parse(spelling)
-
-    assert part in str(raised.value) and "\n" not in str(raised.value)
 
 
 @needs_it
 def test_what_its_program_refuses_is_one_sentence() -> None:
-    with pytest.raises(UsageError, match="ERR@5 takes grades up to 4, and the qrels have 9; leave it out"):
+    with raises(UsageError):
         evaluate(RUN, Qrels({"q2": {"a b": 9}}), ["ERR@5"])
-
-
-@needs_it
-def test_rankings_without_names_are_refused() -> None:
-    with pytest.raises(UsageError, match="Bpref is computed from a run and its qrels"):
+    with raises(UsageError):  # rankings without names
         evaluate(aligned(RUN, HAND), None, ["Bpref"])
 
 
@@ -127,12 +107,6 @@ def test_without_the_extra_each_says_how_to_get_it() -> None:
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
-    line = install_line("ir")
-    *known, bpref, foo = output.splitlines()
-    assert known == [f"UsageError the measure {name} needs the extra [ir]: {line}" for name in OUTSIDE]
-    assert bpref == f"UsageError the measure Bpref needs the extra [ir]: {line}" and "no measure 'Foo'" in foo
-
-
-@needs_it
-def test_what_the_list_promises_is_in_ir_measures() -> None:
-    assert set(OUTSIDE) <= set(ir_measures.measures.registry)
+    *known, foo = output.splitlines()
+    assert len(known) == len(OUTSIDE) + 1 and "'Foo'" in foo and foo.startswith("UsageError")
+    assert all(one.startswith("UsageError") and one.endswith(install_line("ir")) for one in known)

@@ -10,13 +10,12 @@ from PIL import Image
 from eyespot.benchmarks import Evaluation, Task, scored
 from eyespot.metrics import parse
 from eyespot.reports.examples import Examples, examples_of, uncertainty
-from eyespot.reports.folder import write
 from eyespot.reports.moved import Picture
 from eyespot.reports.page import Pictured, page_of
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, Run
 from tests.search.test_contact_sheet import Page
-from tests.worlds.evaluations import POOR, benchmark, evaluation
+from tests.worlds.evaluations import benchmark
 
 QRELS = {
     "good": {"a": 1, "b": 1},
@@ -41,22 +40,19 @@ def queries(group: object) -> list[str]:
 
 
 def test_the_best_the_worst_and_of_the_rest_the_most_uncertain_are_shown_once() -> None:
+    """Uncertainty is how far the number moves if the unjudged are relevant."""
     best, worst, uncertain = examples_of(made(ORDERS))
 
     assert (queries(best), queries(worst)) == (["good", "fair"], ["lost", "bad"])
     assert queries(uncertain) == ["open"]  # of `middle` everything is judged
     assert uncertain.sections[0].note == "open · AP 33.33, uncertain by 66.67"
     assert best.title == "The best queries of t2i" and best.about == "by AP"
-
-
-def test_uncertainty_is_how_far_the_number_moves_if_the_unjudged_are_relevant() -> None:
     widths = dict(zip(QRELS, uncertainty(made(ORDERS).results[0]).tolist(), strict=True))
-
     assert widths["open"] == pytest.approx(1 - 1 / 3)
     assert widths["fair"] == widths["middle"] == widths["lost"] == 0
 
 
-def test_another_system_stands_below_with_what_moved() -> None:
+def test_another_system_stands_below_with_what_moved_and_captions_show_no_pictures() -> None:
     ours, theirs = made(ORDERS), made({**ORDERS, "good": "cba"})
     groups = examples_of(ours, {"theirs": {"t2i": theirs.results[0].run}})
 
@@ -64,9 +60,6 @@ def test_another_system_stands_below_with_what_moved() -> None:
 
     assert page.texts["bdi"][:2] == ["ours", "theirs"]
     assert "▲ 2" in page.texts["span"] and "▼ 2" in page.texts["span"]
-
-
-def test_rankings_of_captions_show_no_pictures() -> None:
     assert examples_of(made(ORDERS, "i2t")) == []
 
 
@@ -79,7 +72,7 @@ def test_the_page_shows_pictures_and_says_how_many_are_not_here(tmp_path: Path) 
     page = Page(html)
 
     assert {image["alt"] for image in page.all("img")} == {"an apple"}
-    assert "2 of the 3 pictures are not here" in html and "--images" in html
+    assert "2 of the 3 pictures" in html and "--images" in html
     assert "http://127.0.0.1:8000/?q=find+good" in {link["href"] for link in page.all("a")}
     assert f"http://127.0.0.1:8000/photo/{'f' * 32}?q=find+good" in {link["href"] for link in page.all("a")}
     assert page.open == []
@@ -94,10 +87,3 @@ def test_pictures_stop_where_the_page_would_grow_too_large(tmp_path: Path) -> No
 
     assert list(looks_of(pictures, 100, 1)) == ["a"]
     assert list(looks_of(pictures, 100)) == ["a", "b", "c"]
-
-
-@pytest.mark.long
-def test_a_report_without_examples_has_no_such_section(tmp_path: Path) -> None:
-    write(evaluation(POOR), tmp_path / "report")
-
-    assert "Queries to look at" not in (tmp_path / "report" / "report.html").read_text()

@@ -13,12 +13,13 @@ import typer
 from eyespot import reproduce, rooms
 from eyespot.benchmarks import benchmark
 from eyespot.cli import app
-from eyespot.reproduce.comparison import cells
-from eyespot.reproduce.presence import presences, size
+from eyespot.reproduce.comparison import COMPARABLE, cells
+from eyespot.reproduce.presence import presences
 from eyespot.reproduce.recipes import TableCommand, read_table
 from eyespot.reproduce.sample_world import WORLDS, make_world
 from eyespot.types import UsageError
-from tests.command import run_eyespot
+from tests.command import refuses, run_eyespot
+from tests.wording import raises
 
 NAMES = reproduce.names()
 ASKED = {
@@ -29,23 +30,27 @@ ASKED = {
 
 def test_every_table_has_a_recipe() -> None:
     assert set(NAMES) == ASKED
-    with pytest.raises(UsageError, match="no recipe for 'inquire-9'; there are: ilias, "):
+    with raises(UsageError):
         reproduce.recipe("inquire-9")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("name", NAMES)
 def test_every_line_is_one_that_eyespot_takes(name: str, sample: bool) -> None:
-    """Each command line is parsed by the command that it names; nothing is run."""
+    """Each command line is parsed by the command that it names; its encoders and judges are in their rooms."""
     commands = reproduce.recipe(name).commands(sample)
 
     assert commands
     for command in commands:
         words = shlex.split(command.line)
         assert words[0] in (("eyespot",) if sample else ("eyespot", "tar", "git", "python")), command.line
-        if words[0] == "eyespot":
-            parse(words[1:])
+        if words[0] != "eyespot":
+            continue
+        parse(words[1:])
+        for option, room in (("-e", "encoders"), ("--rerank", "judges")):
+            for one in (words[at + 1] for at, word in enumerate(words) if word == option):
+                assert one.partition(":")[0] in rooms.names(room) or "@" in one, one
 
 
 def parse(words: list[str]) -> None:
@@ -54,19 +59,6 @@ def parse(words: list[str]) -> None:
     while hasattr(found, "commands"):
         found, words = found.commands[words[0]], words[1:]
     found.make_context("eyespot", list(words))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_encoders_and_judges_of_a_recipe_are_in_their_rooms(name: str) -> None:
-    recipe = reproduce.recipe(name)
-    values = [recipe.values, *(system.values for system in recipe.systems)]
-    encoders = {one["encoder"] for one in values if "encoder" in one} | {
-        one["first"] for one in values if "first" in one
-    }
-    judges = {one["judge"] for one in values if "judge" in one}
-
-    assert {one.partition(":")[0] for one in encoders} <= set(rooms.names("encoders"))
-    assert {one.partition(":")[0] for one in judges} <= set(rooms.names("judges"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -94,7 +86,7 @@ def test_local_descriptors_that_re_rank_are_those_of_the_paper_and_a_step_makes_
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_printed_cell_is_accounted_for(name: str, tmp_path: Path) -> None:
+def test_every_printed_cell_is_accounted_for_and_needs_say_what_is_known(name: str, tmp_path: Path) -> None:
     """Without a report no cell is comparable, and each says why; no row is left without a step or a reason."""
     recipe = reproduce.recipe(name)
 
@@ -102,14 +94,8 @@ def test_every_printed_cell_is_accounted_for(name: str, tmp_path: Path) -> None:
 
     printed = [row for each in recipe.benchmarks for row in benchmark(each).printed() if row.source in recipe.sources]
     assert len(found) == len(printed) > 0
-    assert all(cell.verdict.startswith("not comparable, because ") for cell in found)
-    assert not [cell.method for cell in found if "no step makes it" in cell.verdict]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_needs_say_what_is_known(name: str, tmp_path: Path) -> None:
-    recipe = reproduce.recipe(name)
-
+    assert all(cell.measured is None and cell.verdict != COMPARABLE for cell in found)
+    assert not [cell.method for cell in found if "no step" in cell.verdict]
     assert {"machine", "hours", "disk", "money"} <= recipe.needs.keys() and recipe.world in WORLDS
     needs = presences(recipe, tmp_path)
     assert {need.kind for need in needs} >= {"data", "weights", "disk"}
@@ -128,34 +114,18 @@ def test_what_is_there_is_seen(tmp_path: Path) -> None:
     assert here["the relevant photos of each query"] and not here["200 queries"]
 
 
-def test_sizes_are_for_people() -> None:
-    assert [size(count) for count in (None, 12, 4_000_000, 441_000_000_000)] == [
-        "not known",
-        "12 bytes",
-        "4.0 MB",
-        "441.0 GB",
-    ]
-
-
-def test_a_recipe_with_a_strange_key_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "new.toml").write_text('title = "x"\nbenchmarks = []\nsources = []\ncolour = "red"\n')
-
-    with pytest.raises(UsageError, match="is no recipe of a table"):
-        read_table(tmp_path / "new.toml")
-
-
-def test_a_new_table_is_one_file(tmp_path: Path) -> None:
+def test_a_new_table_is_one_file_of_known_keys(tmp_path: Path) -> None:
     text = 'title = "Mine"\nbenchmarks = ["rmir"]\nsources = []\n'
-    text += '[[systems]]\nmethod = "a"\nname = "a"\nencoder = "starter"\n'
-    text += '[[steps]]\nname = "index"\nrun = "eyespot index photos -g g -e {encoder}"\neach = true\n'
-    (tmp_path / "mine.toml").write_text(text)
+    steps = '[[systems]]\nmethod = "a"\nname = "a"\nencoder = "starter"\n'
+    steps += '[[steps]]\nname = "index"\nrun = "eyespot index photos -g g -e {encoder}"\neach = true\n'
+    (tmp_path / "mine.toml").write_text(text + steps)
+    (tmp_path / "odd.toml").write_text(text + 'colour = "red"\n')
 
     assert read_table(tmp_path / "mine.toml").commands(sample=False) == [
         TableCommand("index a", "eyespot index photos -g g -e starter", "", "", "a")
     ]
-
-
-# -- the verb -----------------------------------------------------------------------------------------------------
+    with raises(UsageError):
+        read_table(tmp_path / "odd.toml")
 
 
 @pytest.mark.long
@@ -165,7 +135,7 @@ def test_the_verb_lists_checks_and_prints(tmp_path: Path) -> None:
     lines = run_eyespot("reproduce", "recos-3", "--dry-run", cwd=tmp_path)
 
     assert [line.split()[0] for line in listed.stdout.splitlines()] == NAMES
-    assert checked.returncode == 4 and "have to be met by hand first" in checked.stderr
+    assert checked.returncode == 4
     assert {part["kind"] for part in json.loads(checked.stdout)["parts"]} >= {"data", "weights", "extra", "disk"}
     assert lines.stdout.splitlines()[0] == "mkdir -p reproduce/recos-3 && cd reproduce/recos-3"
     assert list(tmp_path.iterdir()) == []
@@ -174,7 +144,7 @@ def test_the_verb_lists_checks_and_prints(tmp_path: Path) -> None:
 def test_a_table_whose_data_nobody_can_fetch_stops_before_it_begins(tmp_path: Path) -> None:
     done = run_eyespot("reproduce", "rmir-2", cwd=tmp_path)
 
-    assert done.returncode == 4 and "RMIR, table 2" in done.stderr and "all: --check" in done.stderr
+    assert done.returncode == 4 and "RMIR, table 2" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -184,12 +154,11 @@ def test_a_miniature_and_a_table_do_not_share_a_folder(tmp_path: Path) -> None:
     (tmp_path / "own" / "data").mkdir(parents=True)
 
     make_world("inquire", tmp_path / "w")
-    with pytest.raises(UsageError, match="other data than this miniature; choose another folder with --work"):
+    with raises(UsageError):
         make_world("rmir", tmp_path / "w")
-    with pytest.raises(UsageError, match="other data than this miniature"):
+    with raises(UsageError):
         make_world("inquire", tmp_path / "own")
-    refused = run_eyespot("reproduce", "inquire-2", "--work", tmp_path / "w", cwd=tmp_path)
-    assert refused.returncode == 2 and "holds a miniature" in refused.stderr and "--work" in refused.stderr
+    refuses("reproduce", "inquire-2", "--work", tmp_path / "w", cwd=tmp_path)
 
 
 @pytest.mark.long
@@ -197,18 +166,17 @@ def test_a_miniature_and_a_table_do_not_share_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_miniature_runs_to_its_table(name: str, tmp_path: Path) -> None:
     done = run_eyespot("reproduce", name, "--sample", "--json", "--work", tmp_path / "w", cwd=tmp_path)
-    again = run_eyespot("reproduce", name, "--sample", "--work", tmp_path / "w", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     table = json.loads(done.stdout)
     assert table["cells"] and all(cell["printed"] is None for cell in table["cells"]) and "sample" in table["note"]
-    if name == "inquire-2":  # as if it were the report of a system of the paper
-        report = tmp_path / "as" / "reports" / "rn50"
-        report.parent.mkdir(parents=True)
-        (tmp_path / "w" / "reports" / "starter").rename(report)
-        (cell, *_) = (one for one in cells(reproduce.recipe(name), tmp_path / "as") if one.method.endswith("RN50"))
-        assert cell.measured is None  # a number of another pool stands in no cell
-        assert "6 of the paper's 200 queries" in cell.verdict
+    if name != "inquire-2":
         return
+    again = run_eyespot("reproduce", name, "--sample", "--work", tmp_path / "w", cwd=tmp_path)
     assert again.returncode == 0 and "finished: eyespot eval" in again.stderr
-    assert "not the paper's data" in (tmp_path / "w" / "table.md").read_text()
+    assert (tmp_path / "w" / "table.md").is_file()
+    report = tmp_path / "as" / "reports" / "rn50"  # as if it were the report of a system of the paper
+    report.parent.mkdir(parents=True)
+    (tmp_path / "w" / "reports" / "starter").rename(report)
+    (cell, *_) = (one for one in cells(reproduce.recipe(name), tmp_path / "as") if one.method.endswith("RN50"))
+    assert cell.measured is None and "200" in cell.verdict  # a number of another pool stands in no cell

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from eyespot.runs.agreement import LEVELS, Ratings, Resampled, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from eyespot.types import UsageError
 from tests.examples import examples
+from tests.wording import raises
 
 FEW = Resampled(50)
 Grid = list[list[int | None]]  # raters by items
@@ -46,12 +47,16 @@ def test_alpha_is_that_of_krippendorff_2011(level: str, value: float) -> None:
     alpha = krippendorff_alpha(grid(KRIPPENDORFF), level, FEW)
     assert round(alpha.value, 3) == value
     assert (alpha.items, alpha.ratings) == (11, 40)  # unit 12 has one rating
+    two = krippendorff_alpha(grid([[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]]), how=FEW)
+    assert round(two.value, 3) == 0.095  # section A: observed 4/10, expected by 14 zeros and 6 ones
+    assert two.observed == pytest.approx(0.6)
 
 
-def test_alpha_of_two_observers_and_two_values_is_that_of_krippendorff_2011() -> None:
-    alpha = krippendorff_alpha(grid([[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]]), how=FEW)
-    assert round(alpha.value, 3) == 0.095  # section A: observed 4/10, expected by 14 zeros and 6 ones
-    assert alpha.observed == pytest.approx(0.6)
+def test_one_category_alone_and_nothing_rated_twice_say_nothing() -> None:
+    for coefficient in (cohen_kappa, fleiss_kappa, krippendorff_alpha):
+        assert np.isnan(coefficient(grid([[1, 1], [1, 1]]), how=FEW).value)
+    alpha = krippendorff_alpha(grid([[1, 2, None], [None, None, 3]]))
+    assert np.isnan(alpha.value) and alpha.items == 0
 
 
 def test_fleiss_kappa_is_that_of_fleiss_1971() -> None:
@@ -125,24 +130,14 @@ def test_the_interval_holds_the_value_and_narrows_with_more_items() -> None:
     assert fleiss_kappa(counted(FLEISS), Resampled(500, seed=1)) == small
 
 
-def test_one_category_alone_says_nothing() -> None:
-    for coefficient in (cohen_kappa, fleiss_kappa, krippendorff_alpha):
-        assert np.isnan(coefficient(grid([[1, 1], [1, 1]]), how=FEW).value)
-
-
 def test_what_does_not_fit_is_refused_with_the_way_out() -> None:
     with pytest.raises(UsageError, match="take alpha"):
         fleiss_kappa(grid(KRIPPENDORFF))
     with pytest.raises(UsageError, match="two raters"):
         cohen_kappa(grid(KRIPPENDORFF))
-    with pytest.raises(UsageError, match="'abstain' has no place among ordinal grades"):
+    with raises(UsageError):
         krippendorff_alpha(Ratings.of([("i", "a", 1), ("i", "b", "abstain")]), "ordinal")
-    with pytest.raises(UsageError, match="nominal, ordinal, interval"):
+    with raises(UsageError):
         krippendorff_alpha(grid(KRIPPENDORFF), "ratio")
     with pytest.raises(UsageError, match="two values"):
         Ratings.of([("i", "a", 1), ("i", "a", 2)])
-
-
-def test_nothing_rated_twice_is_no_agreement() -> None:
-    alpha = krippendorff_alpha(grid([[1, 2, None], [None, None, 3]]))
-    assert np.isnan(alpha.value) and alpha.items == 0

@@ -7,7 +7,6 @@ import math
 import os
 import pickle
 import struct
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,9 @@ from eyespot.runs import inquire_cache, read_judged, read_run
 from eyespot.storage import plain_pickles
 from eyespot.storage.plain_tensors import TENSORS
 from eyespot.types import NothingFound, Qrels, UsageError
-from tests.command import run_eyespot
+from tests.command import refuses, run_eyespot
 from tests.lazy_import import requires
+from tests.wording import raises
 from tests.worlds.benchmarks import inquire, inquire_rerank
 
 PROMPTS = {"P": "USER: a P?", "Q": "USER: a Q?"}
@@ -45,9 +45,6 @@ def cached(folder: Path, scores: dict[Any, Any], name: str = "made--up-7b--cache
 
 def entry(image: str, query: str) -> str:
     return f"{image}--{PROMPTS[query]}"
-
-
-# -- values ---------------------------------------------------------------------------------------------------
 
 
 def test_scores_of_python_and_of_numpy_are_read(tmp_path: Path) -> None:
@@ -80,56 +77,42 @@ class Evil:
         return os.mkdir, ("was-run",)
 
 
-@pytest.mark.parametrize(
-    ("value", "what"),
-    [(Evil(), r"posix\.mkdir|nt\.mkdir"), (Path("x"), r"pathlib"), (np.array(["a"]), "an array of U1")],
-)
+@pytest.mark.parametrize(("value", "what"), [(Evil(), "mkdir"), (Path("x"), "pathlib"), (np.array(["a"]), "U1")])
 def test_what_is_no_plain_value_is_named_and_not_made(
     value: Any, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     place = cached(tmp_path, {entry("a", "P"): value})
 
-    with pytest.raises(UsageError, match=f"holds ({what}).*only plain values are read"):
+    with pytest.raises(UsageError, match=what):
         inquire_cache.read(place, PROMPTS, {})
     assert not (tmp_path / "was-run").exists()
 
 
-@pytest.mark.parametrize("protocol", [0, 1, 4])
-def test_a_key_that_is_no_text_and_no_number_is_refused(protocol: int) -> None:
-    keys: list[Any] = [(), (1,), None]
-    for key in keys:
-        with pytest.raises(plain_pickles.NotPlain, match="a key that is neither a text nor a number"):
-            plain_pickles.read(pickle.dumps({"a": 1, key: 2}, protocol))
-
-
-@pytest.mark.long
-def test_a_key_nested_so_deep_that_hashing_it_ends_the_process_is_refused() -> None:
-    with pytest.raises(plain_pickles.NotPlain, match="a key that is neither"):
-        plain_pickles.read(b"}(K\x01" + b"\x85" * 500_000 + b"K\x01u.")
-
-
-def test_a_name_of_nested_tuples_is_not_spelled_out() -> None:
-    """Each pair holds the one before twice: 162 bytes, and half a gigabyte as a text."""
-    doubled = b"".join(b"h" + bytes([place]) + b"h" + bytes([place]) + b"\x86\x94" for place in range(25))
-    with pytest.raises(plain_pickles.NotPlain, match="a name that is not text"):
-        plain_pickles.read(b"\x80\x04\x8c\x01a\x94" + doubled + b"h\x19h\x19\x93.")
+# each pair holds the one before twice: 162 bytes, and half a gigabyte as a text
+DOUBLES = b"".join(b"h" + bytes([place]) + b"h" + bytes([place]) + b"\x86\x94" for place in range(25))
 
 
 @pytest.mark.parametrize(
-    ("data", "what"),
-    [(b"u.", "no mark"), (b"}K\x01a.", "what is not a list"), (b"](K\x01K\x02u.", "what is not a dict")],
+    "data",
+    [
+        *(pickle.dumps({"a": 1, key: 2}, protocol) for key in ((), (1,), None) for protocol in (0, 4)),
+        b"}(K\x01" + b"\x85" * 500_000 + b"K\x01u.",  # a key nested so deep that hashing it ends the process
+        b"\x80\x04\x8c\x01a\x94" + DOUBLES + b"h\x19h\x19\x93.",  # a name of nested tuples
+        b"u.",
+        b"}K\x01a.",
+        b"](K\x01K\x02u.",
+    ],
+    ids=[*"abcdef", "deep", "doubled", "no mark", "no list", "no dict"],
 )
-def test_opcodes_that_do_not_fit_are_named(data: bytes, what: str) -> None:
-    with pytest.raises(plain_pickles.NotPlain, match=what):
+def test_pickles_that_do_not_fit_are_refused(data: bytes) -> None:
+    with raises(plain_pickles.NotPlain):
         plain_pickles.read(data)
 
 
-def test_many_marks_on_a_deep_stack_take_no_longer_each() -> None:
-    started = time.process_time()
-    value = plain_pickles.read(b"(" + b"(K\x01t" * 150_000 + b"t.")
-
-    assert value == ((1,),) * 150_000 and time.process_time() - started < 6
+def test_many_marks_on_a_deep_stack_are_read() -> None:
+    """Each takes no longer for those below it."""
+    assert plain_pickles.read(b"(" + b"(K\x01t" * 150_000 + b"t.") == ((1,),) * 150_000
 
 
 def test_keys_that_are_no_texts_are_of_other_prompts(tmp_path: Path) -> None:
@@ -149,7 +132,7 @@ def test_a_file_that_is_cut_anywhere_is_a_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("score", [True, "0.5", float("nan"), None, {"choices": []}, 10**400, BEYOND])
 def test_what_is_no_score_is_refused(score: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no score for 'a--USER: a P"):
+    with pytest.raises(UsageError, match="no score"):
         inquire_cache.read(cached(tmp_path, {entry("a", "P"): score}), PROMPTS, {})
 
 
@@ -172,8 +155,6 @@ def test_replies_of_openai_are_scored_as_released(top: dict[str, float], score: 
     assert inquire_cache.read(place, PROMPTS, {}).run["P"][0].score == pytest.approx(score)
 
 
-# -- lists of hits ------------------------------------------------------------------------------------------------
-
 HITS = {"a heron": {"train/x/b": 0.75, "train/x/z": 0.5, "train/x/a": 0.25}, "a wasp": {"train/x/z": 0.5}}
 
 
@@ -192,8 +173,7 @@ def hits_of(tensor: Any) -> list[dict[str, Any]]:
 
 
 @requires("torch")
-@pytest.mark.parametrize("protocol", [4, pickle.HIGHEST_PROTOCOL])
-@pytest.mark.parametrize("kind", ["float32", "float16", "float64"])
+@pytest.mark.parametrize(("kind", "protocol"), [("float32", 4), ("float16", pickle.HIGHEST_PROTOCOL), ("float64", 4)])
 def test_lists_of_clip_models_are_scored_as_fullrank(kind: str, protocol: int, tmp_path: Path) -> None:
     """Of two relevant photos b is first and a third; the tensors are views of larger ones, as slices are."""
     torch = pytest.importorskip("torch")
@@ -224,7 +204,7 @@ def test_lists_that_are_cut_or_damaged_are_a_sentence(tmp_path: Path) -> None:
         with pytest.raises(UsageError):
             inquire_cache.read_lists(place, texts, {})
     place.write_bytes(whole)
-    with pytest.raises(NothingFound, match="has none of these queries"):
+    with raises(NothingFound):
         inquire_cache.read_lists(place, {"an owl": "q9"}, {})
 
 
@@ -232,26 +212,17 @@ DOUBLED = b"\x80\x02K\x01\x85q\x00" + b"h\x00h\x00\x86q\x00" * 25  # 130 bytes, 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("data", "what"),
-    [
-        (b"\x80\x02ccollections\nOrderedDict\n](](K\x01" + b"\x85" * 500_000 + b"K\x01ee\x85R.", "damaged data"),
-        (
-            DOUBLED + b"ctorch._utils\n_rebuild_tensor_v2\n(]K\x00h\x00K\x01\x85tR.",
-            "a tensor whose shape is not a flat list",
-        ),
-    ],
-)
-def test_tensors_of_nested_tuples_are_refused_at_once(data: bytes, what: str) -> None:
-    with pytest.raises(plain_pickles.NotPlain, match=what) as refused:
-        plain_pickles.read(data, TENSORS)
-    assert len(str(refused.value)) < 200
-
-
-def test_a_query_of_nested_tuples_is_not_spelled_out(tmp_path: Path) -> None:
+def test_nested_tuples_are_refused_at_once_and_not_spelled_out(tmp_path: Path) -> None:
+    for data in (
+        b"\x80\x02ccollections\nOrderedDict\n](](K\x01" + b"\x85" * 500_000 + b"K\x01ee\x85R.",
+        DOUBLED + b"ctorch._utils\n_rebuild_tensor_v2\n(]K\x00h\x00K\x01\x85tR.",  # the shape of a tensor
+    ):
+        with pytest.raises(plain_pickles.NotPlain) as refused:
+            plain_pickles.read(data, TENSORS)
+        assert len(str(refused.value)) < 200
     place = tmp_path / "m--top-1000.pkl"
-    place.write_bytes(DOUBLED[:2] + b"](}X\x05\x00\x00\x00query" + DOUBLED[2:7] + b"se.")
-    with pytest.raises(UsageError, match="a query without words"):
+    place.write_bytes(DOUBLED[:2] + b"](}X\x05\x00\x00\x00query" + DOUBLED[2:7] + b"se.")  # a query
+    with raises(UsageError):
         inquire_cache.read_lists(place, {"a heron": "q1"}, {})
 
 
@@ -267,11 +238,7 @@ def test_lists_hold_nothing_but_plain_values(lists: Any, tmp_path: Path, monkeyp
 def test_scores_under_prompts_need_the_clone(tmp_path: Path) -> None:
     cached(tmp_path, {entry("a", "P"): 0.5})
     line = ("import", "inquire-cache", "made--up-7b--cache.npy", "--data", ".", "--to", "run.parquet")
-    done = run_eyespot(*line, cwd=tmp_path)
-    assert done.returncode == 2 and "name a clone of INQUIRE's code with --clone" in done.stderr
-
-
-# -- a published row --------------------------------------------------------------------------------------------
+    refuses(*line, cwd=tmp_path)
 
 
 def test_a_row_is_made_again_from_a_cache(tmp_path: Path) -> None:
@@ -288,10 +255,9 @@ def test_a_row_is_made_again_from_a_cache(tmp_path: Path) -> None:
 
     line = ("import", "inquire-cache", place, "--data", "data", "--clone", ".", "--to", "run.parquet", "--json")
     done = run_eyespot(*line, cwd=tmp_path)
-    unknown = run_eyespot(*line, "--model", "other", cwd=tmp_path)
 
     assert json.loads(done.stdout) == {"run": "run.parquet", "queries": 2, "scores": 8, "left_out": 1}
     means = eyespot.evaluate(read_run(tmp_path / "run.parquet"), judged.qrels, "inquire-rerank").means
     average = next(value for name, value in means.items() if str(name).startswith("AP"))
     assert average == pytest.approx((1 / 2 + 2 / 3) / 2)
-    assert unknown.returncode == 2 and "no prompt for 'other'; it has some for: made/up" in unknown.stderr
+    refuses(*line, "--model", "other", cwd=tmp_path)

@@ -17,6 +17,7 @@ from eyespot.runs.judged import JudgedQueries
 from eyespot.runs.matrix import read_run_of_images
 from eyespot.runs.trec import trec_order
 from eyespot.types import Qrels, Run, UsageError
+from tests.wording import raises
 from tests.worlds.runs import CONFORMANCE, SHARED
 
 conformance = pytest.mark.skipif(not CONFORMANCE.is_dir(), reason="the conformance data are not beside the repository")
@@ -31,8 +32,6 @@ def written(path: Path, value: Any) -> Path:
 def jsonl(path: Path, *rows: dict[str, Any]) -> Path:
     return written(path, "".join(json.dumps(row) + "\n" for row in rows))
 
-
-# -- INQUIRE ------------------------------------------------------------------------------------------------
 
 QUERIES = (
     ",query_id,query_text,supercategory,category,iconic_group\n"
@@ -56,11 +55,8 @@ def test_inquire_queries_with_what_is_annotated_of_them(tmp_path: Path) -> None:
     assert found.images["70"]["path"] == "train/046/a b.jpg"
     assert read_qrels(annotations).grades == {"3": {"70": 1, "71": 1}, "9": {"70": 1}}
     assert list(read_qrels(annotations, "inquire:image_path").grades["9"]) == ["train/046/a b.jpg"]
-
-
-def test_inquire_annotations_of_ours_have_judged_negatives(tmp_path: Path) -> None:
-    path = written(tmp_path / "ann.csv", "query_id,image_id,relevant\n3,70,1\n3,71,0\n")
-    assert read_qrels(path).grades == {"3": {"70": 1, "71": 0}}
+    ours = written(tmp_path / "ours.csv", "query_id,image_id,relevant\n3,70,1\n3,71,0\n")
+    assert read_qrels(ours).grades == {"3": {"70": 1, "71": 0}}
 
 
 def hub(folder: Path) -> Path:
@@ -118,9 +114,6 @@ def test_inquire_published_queries() -> None:
     }
 
 
-# -- ILIAS --------------------------------------------------------------------------------------------------
-
-
 def test_ilias_queries_share_the_positives_of_their_instance(tmp_path: Path) -> None:
     lists = tmp_path / "image_ids"
     written(lists / "image_query_ids.txt", "cup_1/query/Q00.jpg,x\ncup_2/query/Q00.jpg,x\n")
@@ -142,7 +135,7 @@ def test_ilias_queries_share_the_positives_of_their_instance(tmp_path: Path) -> 
 def test_ilias_faults_are_named(tmp_path: Path) -> None:
     written(tmp_path / "image_query_ids.txt", "cup_1/query/Q00.jpg\n")
     written(tmp_path / "positive_ids.txt", "cup_1/pos/P0.jpg,0.5,7\ncup_1/pos/P1.jpg,0.5\n")
-    with pytest.raises(UsageError, match=r"positive_ids.txt, line 2: has .*; expected: id,scale,clutter"):
+    with raises(UsageError):
         ilias.read(tmp_path)
 
 
@@ -152,9 +145,6 @@ def test_ilias_published_layout() -> None:
     run = read_run(CONFORMANCE / "ilias" / "similarities.json.gz")
     assert set(run) == set(found.queries)
     assert all(len(found.qrels.relevant(query)) > 0 for query in run)
-
-
-# -- captions -----------------------------------------------------------------------------------------------
 
 
 def karpathy_row(number: int, split: str, captions: int, **ids: Any) -> dict[str, Any]:
@@ -193,10 +183,10 @@ def test_eccv_folder(tmp_path: Path) -> None:
     assert read_qrels(tmp_path, "cxc:i2t").grades == {"1": {"7": 1}, "2": {"7": 1, "8": 1}}
     assert list(eccv.read(tmp_path, "coco", "i2t").images) == ["8", "7"]
     assert list(eccv.read(tmp_path).images) == ["1", "2"]
-    with pytest.raises(UsageError, match="no truths eccv:up; there are: coco, cxc, eccv, pm, each with :t2i and :i2t"):
+    with raises(UsageError):
         read_qrels(tmp_path, "eccv:up")
     np.save(tmp_path / "coco_test_ids.npy", np.array([{}], dtype=object))
-    with pytest.raises(UsageError, match="is no array of ids"):
+    with raises(UsageError):
         eccv.read(tmp_path, "eccv", "i2t")
 
 
@@ -211,9 +201,6 @@ def test_eccv_published_counts() -> None:
     assert counts["cxc"][1] == (5_000, 35_585)
     assert counts["eccv"] == ((1_332, 11_279), (1_261, 22_550))
     assert len(eccv.read(folder, "eccv", "t2i").images) == 5_000
-
-
-# -- CIRCO --------------------------------------------------------------------------------------------------
 
 
 def test_circo_annotations_and_submission(tmp_path: Path) -> None:
@@ -235,7 +222,7 @@ def test_circo_annotations_and_submission(tmp_path: Path) -> None:
     write_run(Run.from_orders(orders), tmp_path / "sub.json", "circo")
     assert json.loads((tmp_path / "sub.json").read_text()) == {"0": list(range(50)), "1": [35]}
     assert [hit.image for hit in read_run(tmp_path / "sub.json")["0"]] == orders["0"][:50]
-    with pytest.raises(UsageError, match="CIRCO's ids are numbers, 'a' is none"):
+    with raises(UsageError):
         write_run(Run.from_orders({"0": ["a"]}), tmp_path / "sub.json", "circo")
 
 
@@ -246,9 +233,6 @@ def test_circo_published_files() -> None:
     assert len(found.queries) == 220 and set(run) == set(found.queries)
     assert set(np.diff(run.offsets).tolist()) == {50}
     assert len(circo.read(CONFORMANCE / "circo" / "annotations" / "test.json").queries) == 800
-
-
-# -- BEIR, MTEB ---------------------------------------------------------------------------------------------
 
 
 def test_beir_folder_and_its_qrels_file(tmp_path: Path) -> None:
@@ -281,18 +265,15 @@ def test_beir_is_written_as_it_is_read(tmp_path: Path) -> None:
     beir.write(made, tmp_path / "set")
     found = beir.read(tmp_path / "set")
     assert (found.queries, found.qrels.grades, found.images) == (made.queries, made.qrels.grades, made.images)
-    with pytest.raises(UsageError, match="has a tab or a line break"):
+    with raises(UsageError):
         beir.write(JudgedQueries({}, Qrels({"q\t": {"a": 1}})), tmp_path / "set")
 
 
 def test_a_query_of_the_qrels_must_be_there(tmp_path: Path) -> None:
     jsonl(tmp_path / "queries.jsonl", {"_id": "q", "text": "what"})
     written(tmp_path / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nlost\ta\t2\n")
-    with pytest.raises(UsageError, match="the query 'lost' of the qrels is not among the queries"):
+    with raises(UsageError):
         beir.read(tmp_path)
-
-
-# -- RMIR ---------------------------------------------------------------------------------------------------
 
 
 def test_rmir_in_our_layout_and_in_a_mapped_one(tmp_path: Path) -> None:
@@ -318,11 +299,8 @@ def test_rmir_in_our_layout_and_in_a_mapped_one(tmp_path: Path) -> None:
 def test_an_rmir_mapping_stays_in_its_folder(tmp_path: Path) -> None:
     jsonl(tmp_path / "secret.jsonl", {"id": "q", "image": "i", "question": "?"})
     written(tmp_path / "set" / "mapping.json", {"queries": {"file": "../secret.jsonl"}})
-    with pytest.raises(UsageError, match=r"there is no table queries in .*set"):
+    with raises(UsageError):
         rmir.read(tmp_path / "set")
-
-
-# -- matrices and TREC --------------------------------------------------------------------------------------
 
 
 def test_a_similarity_matrix_both_ways(tmp_path: Path) -> None:
@@ -389,5 +367,5 @@ def test_inquire_rerank_hard() -> None:
 def test_a_mapping_of_an_rmir_set_that_is_none_is_told(tmp_path: Path, mapping: Any) -> None:
     written(tmp_path / "mapping.json", mapping)
 
-    with pytest.raises(UsageError, match=r'queries: is not \{"file": NAME, "columns": \{OURS: THEIRS\}\}'):
+    with raises(UsageError):
         rmir.place(tmp_path, "queries")

@@ -11,6 +11,7 @@ from hypothesis import given
 
 from eyespot.runs import read_qrels, read_run, write_qrels, write_run
 from eyespot.types import IdColumn, Qrels, Run, UsageError
+from tests.wording import raises
 from tests.worlds.runs import judgements, plain, rankings, run_of
 
 
@@ -49,17 +50,6 @@ def test_columns_in_any_order_make_the_run(drawn: dict[str, dict[str, float]]) -
     assert plain(made) == plain(expected)
 
 
-@given(rankings, judgements)
-def test_grades_of_hits_are_those_of_the_judgements(
-    drawn: dict[str, dict[str, float]], judged: dict[str, dict[str, int]]
-) -> None:
-    run, qrels = run_of(drawn), Qrels({**judged, **{query: dict.fromkeys(hits, 3) for query, hits in drawn.items()}})
-    other = Qrels(judged)
-    assert run.graded(qrels).tolist() == [3] * len(run.score)
-    expected = [judged.get(query, {}).get(image, -1) for query, image in zip(run.query, run.image, strict=True)]
-    assert run.graded(other).tolist() == expected
-
-
 def test_parquet_keeps_how_the_run_was_made_and_queries_without_hits(tmp_path: Path) -> None:
     run = Run.from_rankings({"b": [], "a": [("x y", 0.5)], "c": []})
     run.header, run.notes = {"encoder": "starter", "depth": 10}, ["exact"]
@@ -69,17 +59,10 @@ def test_parquet_keeps_how_the_run_was_made_and_queries_without_hits(tmp_path: P
     assert back.header == {"source": str(tmp_path / "run.parquet"), "encoder": "starter", "depth": 10}
 
 
-def test_ids_with_a_space_make_a_file_with_tabs(tmp_path: Path) -> None:
-    write_run(Run.from_rankings({"a mongoose": [("my photo.jpg", 2.5), ("b", 1.0)]}), tmp_path / "run.txt")
-    assert (tmp_path / "run.txt").read_text() == (
-        "a mongoose\tQ0\tmy photo.jpg\t1\t2.5\teyespot\na mongoose\tQ0\tb\t2\t1.0\teyespot\n"
-    )
-
-
 @pytest.mark.parametrize("id", ["tab\there", "line\nbreak", "return\rhere", " outer", "outer ", "", "two\u2028lines"])
 def test_ids_that_no_line_can_hold_are_refused_for_trec(tmp_path: Path, id: str) -> None:
     for write, rows in ((write_run, Run.from_rankings({"q": [(id, 1.0)]})), (write_qrels, Qrels({id: {"x": 1}}))):
-        with pytest.raises(UsageError, match=r"cannot stand in the TREC file .*; write \.parquet or \.json"):
+        with raises(UsageError):
             write(rows, tmp_path / "rows.txt")
     assert list(tmp_path.iterdir()) == []
 
@@ -91,23 +74,20 @@ def test_equal_scores_keep_the_order_of_the_file_whatever_its_ranks(tmp_path: Pa
 
 def test_a_run_that_fails_to_be_written_leaves_the_old_one(tmp_path: Path) -> None:
     write_run(Run.from_rankings({"q": [("x", 1.0)]}), tmp_path / "run.npz")
-    with pytest.raises(UsageError, match="rankings of one length"):
+    with raises(UsageError):
         write_run(Run.from_rankings({"q": [("x", 1.0)], "p": []}), tmp_path / "run.npz")
     assert plain(read_run(tmp_path / "run.npz")) == {"q": [("x", 1.0)]}
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
-
-
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"there is no folder .*nowhere to write run.txt to"):
+    with raises(UsageError):
         write_run(Run.from_rankings({"q": [("x", 1.0)]}), tmp_path / "nowhere" / "run.txt")
 
 
 def test_columns_refuse_repeated_images_and_endless_scores() -> None:
-    with pytest.raises(UsageError, match="query 'q' ranks image 'x' twice"):
+    with raises(UsageError):
         Run.from_columns(["q", "p", "q"], ["x", "x", "x"], [1, 2, 3])
-    with pytest.raises(UsageError, match="has the score inf"):
+    with raises(UsageError):
         Run.from_columns(["q"], ["x"], [np.inf])
-    with pytest.raises(UsageError, match="two grades for image 'x'"):
+    with raises(UsageError):
         Qrels.from_columns(["q", "q"], ["x", "x"], [1, 0])
 
 

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,12 +22,7 @@ ONCE = ("whole_folder",)  # it refuses a name that is taken
     ("name", "times"), [(name, times) for name in WRITERS for times in (1, 2) if times == 1 or name not in ONCE]
 )
 def test_files_are_flushed_before_the_rename_and_the_folder_after(tmp_path: Path, name: str, times: int) -> None:
-    if name == "index":
-        pytest.importorskip("faiss")
-    line = [sys.executable, "-m", "tests.worlds.recorded", name, str(tmp_path / "made"), str(times)]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    report = recorded(name, tmp_path / "made", times)
     made, inodes, events = report["made"], report["inodes"], report["events"]
 
     named = events.index(["rename", inodes[made], made])
@@ -37,11 +33,16 @@ def test_files_are_flushed_before_the_rename_and_the_folder_after(tmp_path: Path
     assert ["fsync", inodes[str(Path(made).parent)]] in events[named:]
 
 
-def test_a_folder_made_on_the_way_is_flushed_into_its_own(tmp_path: Path) -> None:
-    line = [sys.executable, "-m", "tests.worlds.recorded", "shard", str(tmp_path / "deep" / "gallery"), "1"]
-    report = json.loads(subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
+def recorded(name: str, place: Path, times: int) -> dict[str, Any]:
+    line = [sys.executable, "-m", "tests.worlds.recorded", name, str(place), str(times)]
+    report: dict[str, Any] = json.loads(subprocess.run(line, cwd=ROOT, capture_output=True, check=True).stdout)
+    return report
 
-    flushed = {inode for what, inode, *_ in report["events"] if what == "fsync"}
+
+def test_a_folder_made_on_the_way_is_flushed_into_its_own(tmp_path: Path) -> None:
+    events = recorded("shard", tmp_path / "deep" / "gallery", 1)["events"]
+
+    flushed = {inode for what, inode, *_ in events if what == "fsync"}
     assert {place.stat().st_ino for place in (tmp_path, tmp_path / "deep", tmp_path / "deep/gallery")} <= flushed
 
 

@@ -9,7 +9,6 @@ import sys
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from eyespot.storage import systems
@@ -75,24 +74,6 @@ def test_threads_write_at_their_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_codes_are_the_same_bits_without_positioned_writes(tmp_path: Path) -> None:
-    vectors = np.random.default_rng(3).standard_normal((3000, 32)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    np.save(tmp_path / "vectors.npy", vectors)
-    code = "import numpy as np\nfrom eyespot.kernels.codes import write_codes\n"
-    code += "write_codes(np.load('vectors.npy'), PREFIX)\n"
-    for name in ("here", "there"):
-        text = code.replace("PREFIX", repr(name))
-        if name == "there":
-            run_without(text, tmp_path)
-        else:
-            subprocess.run([sys.executable, "-c", text], cwd=tmp_path, check=True)
-    here, there = (sorted(tmp_path.glob(f"{name}.*")) for name in ("here", "there"))
-
-    assert [path.read_bytes() for path in here] == [path.read_bytes() for path in there] != []
-
-
-@pytest.mark.long
 def test_a_gallery_is_made_and_searched_without_what_windows_lacks(tmp_path: Path) -> None:
     code = """
 import shutil
@@ -121,13 +102,10 @@ def test_limits_that_python_cannot_tell_are_none(tmp_path: Path) -> None:
     assert (systems.physical_memory() or 0) > 1 << 28 and not systems.allow_open_files(10**9, 1, 1)
 
 
-def test_paths_are_stored_with_slashes_and_a_backslash_elsewhere_is_a_letter() -> None:
+def test_paths_are_stored_with_slashes_and_a_place_on_another_drive_is_not_inside() -> None:
+    """A backslash elsewhere is a letter. A relative path has as little in common with an absolute one as drives."""
     assert systems.with_slashes("deep\\er/photo.jpg", "nt") == "deep/er/photo.jpg"
     assert systems.with_slashes("odd\\name.jpg", "posix") == "odd\\name.jpg"
-
-
-def test_a_place_on_another_drive_is_not_inside() -> None:
-    """A relative path has nothing in common with an absolute one, as drives have not on Windows."""
     assert systems.is_inside("/photos/deep/a.jpg", "/photos") and systems.is_inside("/photos", "/photos")
     assert not systems.is_inside("/photos2/a.jpg", "/photos") and not systems.is_inside("d/a.jpg", "/photos")
 

@@ -92,6 +92,28 @@ def inquire_rerank(data: Path, name: str = "test-00000-of-00001.parquet", querie
     return data
 
 
+def official_rerank(data: Path, candidates: int = 100) -> Path:
+    """INQUIRE-Rerank in its official layout and size, 160 queries in four groups, with made-up words and images."""
+    groups = ("Appearance", "Behavior", "Context", "Species")
+    rows = [
+        {
+            "query": f"bird number {query}",
+            "relevant": int(at % 10 == query % 10),
+            "clip_score": 1 - at / candidates,
+            "inat24_image_id": f"{query}-{at}",
+            "inat24_file_name": f"train/{query}-{at}.jpg",
+            "supercategory": groups[query % 4],
+            "category": "Things",
+            "iconic_group": "Birds",
+        }
+        for query in range(160)
+        for at in range(candidates)
+    ]
+    (data / "data").mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), data / "data" / "test-00000-of-00001.parquet")
+    return data
+
+
 def ilias(data: Path) -> Path:
     """Two objects, three pictures and two texts that ask for them, and three positives."""
     write(data / "image_ids/image_query_ids.txt", "o1/query/Q0.jpg,1\no1/query/Q1.jpg,1\no2/query/Q0.jpg,1\n")
@@ -102,13 +124,13 @@ def ilias(data: Path) -> Path:
     return data
 
 
-def karpathy(data: Path, name: str = "dataset_coco.json", ids: bool = True) -> Path:
-    """Three images of the test split with five captions each, one of the validation split; numbers coincide."""
+def karpathy(data: Path, name: str = "dataset_coco.json", ids: bool = True, count: int = 3) -> Path:
+    """`count` images of the test split with five captions each, one of the validation split; numbers coincide."""
     images = []
-    for image in range(4):
+    for image in range(count + 1):
         sentences = [{"sentid": 5 * image + at, "raw": f"caption {at} of {image}"} for at in range(5)]
         known = {"cocoid": image} if ids else {}
-        split = "val" if image == 3 else "test"
+        split = "val" if image == count else "test"
         facts = {"filename": f"COCO_{image:012}.jpg", "filepath": "val2014", "imgid": image, "split": split}
         images.append({**facts, **known, "sentences": sentences})
     write(data / name, {"images": images, "dataset": "coco"})
@@ -124,7 +146,7 @@ def fine_grained(data: Path, name: str = "MSCOCO_FG_ann.json") -> Path:
 def circo(data: Path) -> Path:
     """Two queries of the validation split and two of the test split."""
     asking = {"shared_concept": "a dog", "relative_caption": "is black"}
-    aspects = [["addition", "negation"], ["Addition"]]
+    aspects = [["addition", "negation"], ["Addition", "addition"]]
     rows = [
         {**asking, "id": at, "reference_img_id": 100 + at, "target_img_id": 200 + at, "gt_img_ids": [200 + at, 300]}
         for at in range(2)

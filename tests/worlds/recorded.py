@@ -61,14 +61,6 @@ def codes(place: Path) -> Path:
     return place.with_name(f"{place.name}.match.npy")
 
 
-def table(place: Path) -> Path:
-    from eyespot.curate.inat.tables import opened
-
-    with opened(place.parent / "spill") as tables:
-        tables.write("SELECT 1 AS one", place)
-    return place
-
-
 def whole_folder(place: Path) -> Path:
     from eyespot.storage.files import whole_folder
 
@@ -94,33 +86,8 @@ def shard(place: Path) -> Path:
     return shard_path(place, 0)
 
 
-def local(place: Path) -> Path:
-    from eyespot.gallery.local import LocalNote, new_local
-    from eyespot.types import LocalFeatures
-
-    note = LocalNote("sift", {}, 9)
-    with new_local(place, note) as writer:
-        writer.add(LocalFeatures(np.ones((2, 4), np.uint8), np.ones((2, 2), np.float32)))
-    return place / "local" / note.stem
-
-
-def index(place: Path) -> Path:
-    from eyespot.gallery.view import Gallery
-    from eyespot.search.index_choice import Measured, building, store_index, stored_of
-    from tests.worlds.vectors import drawn, take
-
-    if not place.exists():
-        take(place, drawn(20, 0))
-    gallery = Gallery(place)
-    view = gallery.view(gallery.stem())
-    with building(view) as folder:
-        (folder / "0").mkdir()
-        files(folder / "0")
-        return store_index(view, "faiss", stored_of(view, "faiss", {}, Measured(1, 5, 5, "drawn")), folder / "0")
-
-
 WRITERS: dict[str, Callable[[Path], Path]] = {
-    one.__name__: one for one in (whole_file, new_file, codes, table, whole_folder, new_folder, shard, local, index)
+    one.__name__: one for one in (whole_file, new_file, codes, whole_folder, new_folder, shard)
 }
 
 if __name__ == "__main__":

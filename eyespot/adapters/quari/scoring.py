@@ -118,7 +118,7 @@ class AdaptedIndex:
         with self._making:
             if self._device is not None and self._placed is None:
                 with self._without_card():
-                    self._placed = OnDevice(self._rows, self._lengths, self._device)
+                    self._placed = OnDevice(self._rows, self.lengths, self._device)
             if self._placed is not None:
                 return
             if self._codable and _lacking(self._given) and len(self._rows) * self._rows.dim <= _LARGE:
@@ -129,7 +129,7 @@ class AdaptedIndex:
     def _use_codes(self, rest: PlainBounds) -> None:
         """Look at codes first from now on, where there are some."""
         if self._codable and self._given is not self.codes and any(part is not None for part in self._given):
-            self._coded = CodedBounds(self._given, self._lengths, self._threads, self._rows.starts, rest)
+            self._coded = CodedBounds(self._given, self.lengths, self._threads, self._rows.starts, rest)
 
     def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query, best first, and their scores; of equals the lower row.
@@ -186,7 +186,7 @@ class AdaptedIndex:
                 tally.add(likely, self._exactly(task.formula, likely))
                 tally.trim()
             else:
-                looked.append((task, tally, ways(task.formula, self._sample)))
+                looked.append((task, tally, ways(task.formula, self.sample)))
         for rows in self._windows(union([task.mask for task, _, _ in looked])) if looked else ():
             ceilings = first.ceilings([way.first(_first_stage(way)) for _, _, way in looked], rows)
             for (task, tally, way), ceiling in zip(looked, ceilings, strict=True):
@@ -263,7 +263,7 @@ class AdaptedIndex:
             floor = tally.floor
             for start in range(0, len(rows), _BLOCK):
                 part = rows[start : start + _BLOCK]
-                near = formula.near(self._rows.gather(part), self._lengths[part].astype(np.float64))
+                near = formula.near(self._rows.gather(part), self.lengths[part].astype(np.float64))
                 may = near.high >= floor
                 survivors.append((part[may], near.high[may]))
                 lows = [np.concatenate([*lows, near.low[may]])]
@@ -288,19 +288,19 @@ class AdaptedIndex:
 
     @cached_property
     def _plain(self) -> PlainBounds:
-        return PlainBounds(self._rows, self._lengths)
+        return PlainBounds(self._rows, self.lengths)
 
     @cached_property
-    def _lengths(self) -> NDArray[np.float32]:
+    def lengths(self) -> NDArray[np.float32]:
         pairs = zip(self._given, self._rows.blocks, strict=True)
         parts = [_lengths_of(block) if part is None else part.lengths for part, block in pairs]
         return np.concatenate([np.empty(0, np.float32), *parts])
 
     @cached_property
-    def _sample(self) -> NDArray[np.float32]:
+    def sample(self) -> NDArray[np.float32]:
         """Some rows, at unit length: a score does not depend on it. Zeros for one that is not finite."""
         chosen = evenly(len(self._rows), _SAMPLE)
-        lengths, rows = self._lengths[chosen][:, None], self._rows.gather(chosen)
+        lengths, rows = self.lengths[chosen][:, None], self._rows.gather(chosen)
         return np.divide(rows, np.maximum(lengths, 1e-37), out=np.zeros_like(rows), where=np.isfinite(lengths))
 
 

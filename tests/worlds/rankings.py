@@ -1,4 +1,4 @@
-"""Where the conformance data are, and rankings to draw."""
+"""Where the official numbers are, and rankings to write out or to draw."""
 
 from __future__ import annotations
 
