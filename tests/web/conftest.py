@@ -6,8 +6,8 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -168,26 +168,26 @@ def page(browser: Any, served: str) -> Iterator[Any]:
         yield page
 
 
-@dataclass(frozen=True)
 class Team:
     """A gallery to annotate, whose first ten photos lie near to the words `a heron`, and the address of its server."""
 
-    gallery: Path
-    address: str
+    def __init__(self, gallery: Path, address: str) -> None:
+        self.gallery, self.address = gallery, address
+        self.store, self.collection = AnnotationStore(gallery / "ledger.sqlite"), Collection(gallery)
+
+    def close(self) -> None:
+        self.store.close()
 
     def take_in(self, *queries: tuple[str, str], photos: int = 0) -> None:
         """Queries by their id and words, each with a list of so many photos."""
-        with AnnotationStore(self.gallery / "ledger.sqlite") as store:
-            store.take_in([AnnotationQuery(id, text, dict(FACTS)) for id, text in queries])
-            collection = Collection(self.gallery) if photos else None
-            for id, _ in queries if collection is not None else ():
-                list_nearest(store, id, collection, photos)
+        self.store.take_in([AnnotationQuery(id, text, dict(FACTS)) for id, text in queries])
+        for id, _ in queries if photos else ():
+            list_nearest(self.store, id, self.collection, photos)
 
     def marks(self, query: str, who: str) -> list[str]:
         """The marks of somebody in the order of the list."""
-        with AnnotationStore(self.gallery / "ledger.sqlite") as store:
-            marks = {image: mark_of(one) for image, one in store.last_judgements(query, who).items()}
-            return [marks[photo.image] for photo in store.candidates(query) if photo.image in marks]
+        marks = {image: mark_of(one) for image, one in self.store.last_judgements(query, who).items()}
+        return [marks[photo.image] for photo in self.store.candidates(query) if photo.image in marks]
 
 
 def copy_team_gallery(folder: Path, photos: int = TEAM_PHOTOS) -> Path:
@@ -198,8 +198,8 @@ def copy_team_gallery(folder: Path, photos: int = TEAM_PHOTOS) -> Path:
 
 @contextmanager
 def team_of(gallery: Path) -> Iterator[Team]:
-    with serving(ServerSettings(gallery)) as address:
-        yield Team(gallery, address)
+    with serving(ServerSettings(gallery)) as address, closing(Team(gallery, address)) as team:
+        yield team
 
 
 @pytest.fixture(scope="session")

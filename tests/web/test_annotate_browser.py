@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eyespot.curate.annotate.annotation_store import AnnotationStore
 from tests.web.conftest import TEAM_PHOTOS, Team, copy_team_gallery, labelling, opened, press, saved, slow_down
 from tests.web.server_process import kept_port, started
 
@@ -70,9 +70,8 @@ def test_keys_alone_lead_to_photos_and_mark_them_and_who_comes_back_goes_on(brow
         page.reload()
         page.wait_for_selector(".shot.here")
         assert page.get_attribute(".shot.here", "aria-label") == f"Photo {len(marks) + 2}, no mark"
-    with AnnotationStore(team.gallery / "ledger.sqlite") as store:
-        (opening,) = store.openings("a fish", "Ada")
-        assert opening <= min(one.at for one in store.last_judgements("a fish", "Ada").values())
+    (opening,) = team.store.openings("a fish", "Ada")
+    assert opening <= min(one.at for one in team.store.last_judgements("a fish", "Ada").values())
 
 
 def test_keys_that_come_faster_than_photos_wait_for_them(browser: Any, team: Team) -> None:
@@ -143,32 +142,27 @@ def test_two_at_once_lose_and_double_nothing(browser: Any, team: Team) -> None:
             press(bob, "ny")
         saved(ada)
         saved(bob)
-    with AnnotationStore(team.gallery / "ledger.sqlite") as desk:
-        digest = desk.judgements.enter([desk.query("stork").query]).popitem()[1]
-        rows = [row for row in desk.judgements.rows() if row.judgement.query == digest]
+    digest = team.store.judgements.enter([team.store.query("stork").query]).popitem()[1]
+    rows = [row for row in team.store.judgements.rows() if row.judgement.query == digest]
 
     assert (team.marks("stork", "Ada"), team.marks("stork", "Bob")) == (["y", "n"] * 8, ["n", "y"] * 8)
     assert len(rows) == 32
 
 
 def test_a_server_killed_in_mid_click_loses_nothing(browser: Any, tmp_path: Path) -> None:
-    with kept_port() as port:
-        team = Team(copy_team_gallery(tmp_path), f"http://127.0.0.1:{port}")
+    gallery, log = copy_team_gallery(tmp_path), tmp_path / "log"
+    with kept_port() as port, closing(Team(gallery, f"http://127.0.0.1:{port}")) as team:
         team.take_in(("owl", "an owl"), photos=60)
-        with (
-            started(team.gallery, tmp_path / "log", port=port) as server,
-            labelling(browser, team, "Ada", "owl") as page,
-        ):
+        with started(gallery, log, port=port) as server, labelling(browser, team, "Ada", "owl") as page:
             press(page, "n" * 15)
             server.process.kill()
             press(page, "y" * 15)
             page.wait_for_selector("#wrong:not([hidden])")
             confirmed = team.marks("owl", "Ada")
-            with started(team.gallery, tmp_path / "log", port=port):
+            with started(gallery, log, port=port):
                 saved(page)
-
-    marks = ["n"] * 15 + ["y"] * 15
-    assert (team.marks("owl", "Ada"), confirmed) == (marks, marks[: len(confirmed)])
+        marks = ["n"] * 15 + ["y"] * 15
+        assert (team.marks("owl", "Ada"), confirmed) == (marks, marks[: len(confirmed)])
 
 
 def test_two_people_share_an_audit_of_the_size_that_one_of_them_chose(browser: Any, team: Team) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from eyespot.curate.annotate.annotation_store import AnnotationStore
 from tests.web.conftest import Team, opened, press, saved
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -17,14 +16,13 @@ DISPUTES = 26
 
 
 @contextmanager
-def disputing(browser: Any, team: Team, who: str, query: str, **how: Any) -> Iterator[Any]:
+def disputing(browser: Any, team: Team, who: str, query: str) -> Iterator[Any]:
     """A page of somebody who sees the 26 photos of this query on which Ada and Bo differ."""
     team.take_in((query, f"a heron to {query}"), photos=60)
-    with AnnotationStore(team.gallery / "ledger.sqlite") as store:
-        first = [photo.image for photo in store.candidates(query)][:DISPUTES]
-        for annotator, mark in (("Ada", "y"), ("Bo", "n")):
-            store.mark(query, annotator, dict.fromkeys(first, mark))
-    with opened(browser, team.address, who, viewport={"width": 1000, "height": 700}, **how) as page:
+    first = [photo.image for photo in team.store.candidates(query)][:DISPUTES]
+    for annotator, mark in (("Ada", "y"), ("Bo", "n")):
+        team.store.mark(query, annotator, dict.fromkeys(first, mark))
+    with opened(browser, team.address, who, viewport={"width": 1000, "height": 700}) as page:
         page.goto(f"/annotate/disputes?query={query}")
         yield page
 
@@ -114,11 +112,3 @@ def test_words_on_disputes_survive_a_lost_network(browser: Any, team: Team) -> N
         saved(page)
         page.reload()
         left(page, DISPUTES - 3)
-
-
-def test_without_scripts_the_page_comes_back_to_the_photo(browser: Any, team: Team) -> None:
-    with disputing(browser, team, "Dora", "come back to", java_script_enabled=False) as page:
-        page.locator("#photo-22").get_by_role("button", name="Photo 22 is relevant").click()
-        page.wait_for_url("**#photo-22")
-        expect(page.locator("#photo-22")).to_contain_text("Settled as relevant by Dora")
-        expect(page.locator("#photo-22")).to_be_in_viewport()

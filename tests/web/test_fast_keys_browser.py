@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
+from eyespot.curate.annotate.annotation_store import Candidate
 from eyespot.curate.annotate.leases import Unit
 from tests.web.conftest import Team, labelling, press, saved, slow_down
 
@@ -20,8 +20,7 @@ def take_in_short(team: Team, id: str, photos: int) -> None:
     """A query over the first photos of a gallery, a list that does not go on."""
     team.take_in((f"all of {id}", f"a heron {id}"), photos=photos)
     team.take_in((id, f"a stork {id}"))
-    with AnnotationStore(team.gallery / "ledger.sqlite") as store:
-        store.extend(id, [Candidate(*photo) for photo in store.candidates(f"all of {id}")])
+    team.store.extend(id, [Candidate(*photo) for photo in team.store.candidates(f"all of {id}")])
 
 
 def unused(page: Any, keys: str) -> None:
@@ -81,10 +80,9 @@ def test_photos_that_come_back_are_handed_out_at_the_next_key(browser: Any, team
     that two people label."""
     take_in_short(team, "back", 30)
     with labelling(browser, team, "Ada", "back", "team") as page:
-        with AnnotationStore(team.gallery / "ledger.sqlite") as store:
-            rest = [photo.image for photo in store.candidates("back")][24:]
-            units = [Unit((image,), 2) for image in rest]
-            held = [store.team.leases.hand_out("back", person, units, [], len(rest)) for person in ("Bo", "Cy")]
+        rest = [photo.image for photo in team.store.candidates("back")][24:]
+        units = [Unit((image,), 2) for image in rest]
+        held = [team.store.team.leases.hand_out("back", person, units, [], len(rest)) for person in ("Bo", "Cy")]
         press(page, "n" * 25)
         unused(page, "one key")
         saved(page)

@@ -14,9 +14,9 @@ from PIL import Image
 
 from eyespot import sample
 from eyespot.search.why import MOST_TERMS
-from eyespot.web import Role, ServerSettings
+from eyespot.web import ServerSettings
 from tests.made_once import made_once
-from tests.web.conftest import PHONE, TOKENS, at_this_machine, from_afar, opened, serving
+from tests.web.conftest import PHONE, at_this_machine, opened, serving
 from tests.worlds import annotation, index_gallery
 
 LEFT, RIGHT = "categorization__windmill", "categorization__fish22"
@@ -148,14 +148,6 @@ def test_what_cannot_be_explained_is_refused(client: Any, both: str, way: str) -
 def test_words_that_the_owner_refuses_are_not_explained(settings: ServerSettings, both: str) -> None:
     with at_this_machine(replace(settings, refused=("windmill",))) as client:
         assert client.get(f"/v1/why/{both}", params={"q": "a windmill"}).status_code == 422
-
-
-@pytest.mark.parametrize("way", ["v1/why", "v1/heat", "why"])
-def test_only_whoever_may_read_learns_why(settings: ServerSettings, both: str, way: str) -> None:
-    place = f"/{way}/{both}?q=a"
-    with from_afar(settings) as nobody, from_afar(settings, TOKENS[Role.READER]) as reader:
-        assert nobody.get(place).status_code in (303, 401)
-        assert reader.get(place).status_code == 200
 
 
 # -- in a browser -----------------------------------------------------------------------------------------------
