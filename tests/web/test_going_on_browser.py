@@ -36,8 +36,8 @@ def wait_for_save(page: Any) -> None:
 def test_the_large_view_goes_on_to_the_last_photo(page: Any) -> None:
     page.goto("/?q=stripes")
     page.locator(".tile .picture").nth(58).click()
-    buttons = [page.get_by_role("button", name=name) for name in ("Previous photo", "Next photo", "Close")]
-    places = [button.bounding_box()["x"] for button in buttons]
+    names = ("Previous photo", "Next photo", "Close")
+    places = [page.locator(f"#large button[aria-label='{name}']").bounding_box()["x"] for name in names]
     assert places == sorted(places)
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Close"
     for rank in range(59, PHOTOS):
@@ -199,6 +199,7 @@ def test_a_verdict_is_taken_back_in_three_ways(page: Any) -> None:
     expect(first.locator(".picture")).to_be_focused()
     press(page, ("y", "ArrowLeft", "Delete"))
     expect(first).not_to_have_attribute("data-verdict", "yes")
+    first.locator(".picture").focus()
     press(page, "y")
     wait_for_save(page)
     first.locator(".picture").click()
