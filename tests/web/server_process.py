@@ -44,10 +44,15 @@ class ServerProcess:
         self.begun = found.end()
         address, _, self.token = found[1].partition("login#token=")
         self.address = address.replace("0.0.0.0", "127.0.0.1").rstrip("/")
+        until(lambda: "come again in a moment" not in self.readiness)  # it has opened the gallery, or cannot
 
     @property
     def told(self) -> str:
         return self.log.read_text(encoding="utf-8")
+
+    @property
+    def readiness(self) -> str:
+        return self.ask("readyz")[1]
 
     def ask(self, path: str, body: Any = None, token: str = "", **headers: str) -> tuple[int, str]:
         """Status and text of an answer; a body is sent as JSON unless it is bytes."""
@@ -86,7 +91,7 @@ def kept_port() -> Iterator[int]:
         yield int(bound.getsockname()[1])
 
 
-def until(holds: Callable[[], object], seconds: float = 120) -> None:
+def until(holds: Callable[[], object], seconds: float = 250) -> None:
     """Wait for a condition; so long only that a test which hangs ends."""
     end = time.monotonic() + seconds
     while not holds():

@@ -58,8 +58,6 @@ def pair(world: Path) -> Iterator[Pair]:
         started(gallery, world / "log1", *words, world / "1", *ray) as there,
         started(gallery, world / "log2", *words, world / "2") as here,
     ):
-        for server in (there, here):
-            until(lambda server=server: server.ask("readyz")[0] == 200)
         yield Pair(there, here, gallery)
 
 
@@ -117,7 +115,7 @@ def test_answers_health_and_metrics_are_those_of_a_server_with_workers(pair: Pai
     moved = {"like": first[3][0], "unlike": first[1][0]}
     assert found(there, "stripes", **moved) == found(here, "stripes", **moved)
 
-    assert [one.ask("readyz")[1].count("2 of 2 workers") for one in (there, here)] == [1, 0]
+    assert [one.readiness.count("2 of 2 workers") for one in (there, here)] == [1, 0]
     assert (metric(there, "eyespot_ray_connected"), metric(there, "eyespot_ray_workers")) == (1, 2)
     before = metric(there, "eyespot_ray_questions_total")
     there.search("a search that nobody made before", by="look")
@@ -162,7 +160,7 @@ def test_a_server_outlives_the_head_of_its_cluster(pair: Pair) -> None:
     (head,) = [pid for pid, name in descendants(there.process.pid).items() if "gcs_server" in name.split(" ")[0]]
     os.kill(head, signal.SIGKILL)
     until(lambda: not metric(there, "eyespot_ray_connected"))
-    assert there.ask("readyz")[1].startswith("ready\nthe workers on Ray do not answer")
+    assert there.readiness.startswith("ready\nthe workers on Ray do not answer")
     assert any("by itself" in note for note in there.search("alone", by="look")["notes"])
     assert found(there, "a lone disc", by="look") == found(here, "a lone disc", by="look")
     until(lambda: metric(there, "eyespot_ray_workers") == 2)
