@@ -163,8 +163,8 @@ def served(settings: ServerSettings, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def page(browser: Any, served: str) -> Iterator[Any]:
-    """A page of a fresh visitor, as wide as a desk."""
-    with opened(browser, served, viewport=DESK) as page:
+    """A page of a fresh visitor, in which the last photos of a search lie far below."""
+    with opened(browser, served, viewport={"width": 1280, "height": 720}) as page:
         yield page
 
 

@@ -216,4 +216,6 @@ def test_nothing_keeps_anybody_out(browser: Any, url_of: Open, name: str) -> Non
             page.set_viewport_size(screen)
             page.emulate_media(color_scheme=scheme)
             assert wrong_with(page) == [], scheme
+            colour = page.evaluate("getComputedStyle(document.body).backgroundColor").strip("rgb()").split(",")
+            assert (sum(map(int, colour)) < 120) == (scheme == "dark")
         assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]

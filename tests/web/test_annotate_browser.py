@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eyespot.curate.annotate.annotation_store import Candidate
 from eyespot.curate.annotate.leases import Unit
-from tests.web.conftest import TEAM_PHOTOS, Team, copy_team_gallery, labelling, opened, press, saved, slow_down
-from tests.web.server_process import kept_port, started
+from tests.web.conftest import TEAM_PHOTOS, Team, labelling, opened, press, saved, slow_down
 
 pytestmark = pytest.mark.long  # minutes of a browser
 
@@ -135,22 +133,6 @@ def test_two_tabs_keep_each_others_marks(browser: Any, team: Team) -> None:
         saved(two)
 
     assert team.marks("crab", "Ada") == ["y", "n"]
-
-
-def test_a_server_killed_in_mid_click_loses_nothing(browser: Any, tmp_path: Path) -> None:
-    gallery, log = copy_team_gallery(tmp_path), tmp_path / "log"
-    with kept_port() as port, closing(Team(gallery, f"http://127.0.0.1:{port}")) as team:
-        team.take_in(("owl", "an owl"), photos=60)
-        with started(gallery, log, port=port) as server, labelling(browser, team, "Ada", "owl") as page:
-            press(page, "n" * 15)
-            server.process.kill()
-            press(page, "y" * 15)
-            page.wait_for_selector("#wrong:not([hidden])")
-            confirmed = team.marks("owl", "Ada")
-            with started(gallery, log, port=port):
-                saved(page)
-        marks = ["n"] * 15 + ["y"] * 15
-        assert (team.marks("owl", "Ada"), confirmed) == (marks, marks[: len(confirmed)])
 
 
 def test_two_people_share_an_audit_of_the_size_that_one_of_them_chose(browser: Any, team: Team) -> None:

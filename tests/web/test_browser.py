@@ -181,17 +181,6 @@ def test_without_scripts_it_still_searches_and_labelling_says_what_to_do(browser
         expect(page.get_by_text("Labelling needs scripts")).to_be_visible()
 
 
-def test_dark_is_dark(page: Any) -> None:
-    page.goto("/login")
-    brightness = []
-    for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)
-        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        brightness.append(sum(int(part) for part in colour.strip("rgb()").split(",")))
-
-    assert brightness[0] < 120 < 600 < brightness[1]
-
-
 def test_a_token_behind_the_address_signs_in_and_leaves_no_trace(browser: Any, settings: ServerSettings) -> None:
     with serving(replace(settings, trust_loopback=False)) as address, opened(browser, address) as page:
         page.goto(f"/login#token={TOKENS[Role.READER]}")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eyespot.web import ServerSettings
-from tests.web.conftest import DESK, PHONE, PHOTOS, opened, press
+from tests.web.conftest import PHONE, PHOTOS, opened, press
 from tests.web.test_browser import drop, titles
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -91,7 +91,7 @@ def test_a_photo_is_flagged_in_the_large_view_and_the_letter_is_no_verdict(brows
 # -- back -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE])
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 720}, PHONE])
 def test_back_brings_the_place_and_the_photos_and_a_new_visit_begins_at_the_top(
     browser: Any, served: str, size: dict[str, int]
 ) -> None:

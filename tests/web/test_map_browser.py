@@ -177,7 +177,7 @@ def open_summary(page: Any) -> None:
     page.locator(".timeline svg[data-roves]").wait_for()
 
 
-def test_a_span_dragged_over_the_timeline_or_chosen_with_keys_filters_and_a_bar_is_a_link(page: Any) -> None:
+def test_a_span_of_the_timeline_dragged_or_chosen_with_keys_a_bar_and_a_box_of_the_places_filter(page: Any) -> None:
     open_summary(page)
     bars = page.locator(".timeline a .slot")
     first, last = bars.nth(0).bounding_box(), bars.nth(11).bounding_box()
@@ -195,8 +195,6 @@ def test_a_span_dragged_over_the_timeline_or_chosen_with_keys_filters_and_a_bar_
     page.locator(".timeline a").first.click()
     page.wait_for_url(re.compile("after=2020-01.*before=2020-02"))
 
-
-def test_a_box_dragged_over_the_places_filters(page: Any) -> None:
     open_summary(page)
     box = page.locator(".spots svg").bounding_box()
     middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

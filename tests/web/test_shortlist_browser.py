@@ -1,4 +1,4 @@
-"""The shortlist in a real browser: ranges, all down to here, one undo, tabs, and the walk to a colleague."""
+"""The shortlist in a real browser: ranges, all down to here, one undo, tabs, fingers, and the link for a colleague."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from eyespot.web import ServerSettings
-from tests.web.conftest import DESK, PHOTOS, copy_gallery, opened, press, serving
+from tests.web.conftest import DESK, PHONE, PHOTOS, copy_gallery, opened, press, serving
 from tests.web.test_going_on_browser import verdicts
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.long  # minutes of a browser
+TOUCH = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
 
 
 def wait_for_save(page: Any) -> None:
@@ -110,48 +111,6 @@ def test_chosen_photos_are_put_on_a_list(page: Any) -> None:
     expect(page.locator(".tile")).to_have_count(3)
 
 
-# -- the walk ---------------------------------------------------------------------------------------------------------
-
-
-def test_all_photos_of_a_search_judged_and_with_a_colleague_in_25_keys_and_2_clicks(
-    browser: Any, page: Any, served: str
-) -> None:
-    """20 of the first 27 photos are a yes; a colleague without a token of the gallery holds them at the end."""
-    runs = ((1, 12), (14, 16), (18, 18), (20, 22), (26, 26))  # ranks
-    page.goto("/")
-    page.locator("#q").fill("a bird eating a fish")  # the words are typed in any case
-    press(page, ["Enter"])
-    page.wait_for_url("**q=a+bird**")
-    page.locator(".tile").nth(27).wait_for()
-    press(page, ["ArrowDown"])  # to the first photo
-    keys = 2
-    columns = page.evaluate("tiles().findIndex((one) => one.offsetTop !== tiles()[0].offsetTop)")
-    for first, last in runs:
-        keys += _go(page, first, columns) + _go(page, last, columns, "Shift+") + 1
-        press(page, "y")
-    press(page, ["Shift+N"])  # all others down to here
-    wait_for_save(page)
-    page.locator("#share summary").click()
-    page.get_by_role("button", name="Link for a colleague").click()
-    link = page.get_by_label("The link").input_value()
-
-    with opened(browser, served) as colleague:
-        colleague.goto(link)
-        assert colleague.locator(".tile").count() == 20
-        assert colleague.get_by_text("visitor ✓ yes").count() == 20
-    assert counts(page)["yes"] == 20 and counts(page)["no"] >= 6
-    assert keys + 1 <= 25
-
-
-def _go(page: Any, rank: int, columns: int, held: str = "") -> int:
-    """To the photo of this rank, by rows as far as they lead there; how many keys that took."""
-    keys = 0
-    while left := rank - page.evaluate("tiles().indexOf(focused()) + 1"):
-        page.keyboard.press(held + ("ArrowDown" if left >= columns else "ArrowRight" if left > 0 else "ArrowLeft"))
-        keys += 1
-    return keys
-
-
 def test_a_saved_search_leads_back(browser: Any, tmp_path: Path, settings: ServerSettings) -> None:
     alone = replace(
         settings, gallery=copy_gallery(tmp_path, 24), cache=None, access=()
@@ -166,7 +125,9 @@ def test_a_saved_search_leads_back(browser: Any, tmp_path: Path, settings: Serve
         expect(page.get_by_role("heading", name="history of herons")).to_be_visible()
 
 
-def test_sharing_again_updates_ones_own_list_and_never_a_colleagues(page: Any, served: str) -> None:
+def test_a_shared_list_is_seen_by_a_colleague_and_sharing_again_updates_ones_own_alone(
+    browser: Any, page: Any, served: str
+) -> None:
     page.goto("/?q=a+shared+stripe")
     page.locator(".tile .picture").first.focus()
     press(page, "yy")
@@ -177,7 +138,10 @@ def test_sharing_again_updates_ones_own_list_and_never_a_colleagues(page: Any, s
         page.get_by_role("button", name="Link for a colleague").click()
         return page.locator("#share output")
 
-    expect(share().get_by_label("The link")).to_be_visible()
+    link = share().get_by_label("The link").input_value()
+    with opened(browser, served) as colleague:  # without a token of the gallery
+        colleague.goto(link)
+        assert colleague.locator(".tile").count() == colleague.get_by_text("visitor ✓ yes").count() == 2
     page.reload()
     page.locator(".tile .picture").first.focus()
     press(page, "n")
@@ -191,3 +155,52 @@ def test_sharing_again_updates_ones_own_list_and_never_a_colleagues(page: Any, s
     wait_for_save(page)
     expect(share()).to_contain_text("is visitor's")
     expect(page.locator("#list-name")).to_have_value("a shared stripe 2")
+
+
+# -- with a finger -----------------------------------------------------------------------------------------------------
+
+
+def test_photos_of_a_result_are_chosen_with_a_finger_and_judged_at_once(browser: Any, served: str, page: Any) -> None:
+    with opened(browser, served, **TOUCH) as phone:
+        phone.goto("/?q=a+range+of+discs")
+        tiles = phone.locator(".tile")
+        tiles.nth(0).locator("[data-act=choose]").tap()
+        tiles.nth(2).locator(".picture").tap()  # once some are chosen, the whole photo is the mark
+        expect(phone.locator("#chosen-photos .many")).to_have_text("2 photos chosen")
+        tiles.nth(1).locator("[data-act=choose]").tap()
+        tiles.nth(0).locator("[data-act=choose]").tap()
+        expect(tiles.nth(0).locator("[data-act=choose]")).to_have_attribute("aria-pressed", "false")
+        phone.locator("#chosen-photos [data-say=yes]").tap()
+        expect(phone.locator(".unsaved")).to_have_count(0)
+        expect(phone.locator("#chosen-photos")).to_be_hidden()
+        found = [one.get_attribute("data-verdict") for one in tiles.all()[:4]]
+        tiles.nth(3).locator(".picture").tap()  # without a choice a photo opens large
+        phone.locator("#large[open] h2").wait_for()
+    page.goto("/?q=stripes")
+
+    assert found == [None, "yes", "yes", None]
+    expect(page.locator(".tile [data-act=choose]").first).to_be_hidden()  # where a mouse points
+
+
+def test_photos_of_a_list_are_chosen_with_a_finger(browser: Any, served: str) -> None:
+    with opened(browser, served, **TOUCH) as page:
+        ids = [one["id"] for one in page.request.get("/v1/items?limit=5").json()["items"]]
+        made = page.request.post("/v1/lists", data={"name": "Five", "items": ids}).json()
+        page.goto(made["page"])
+        bar = page.locator("#chosen-of-list")
+        expect(bar).to_be_hidden()
+        for at in (1, 3):
+            page.locator(".tile .pick-one").nth(at).tap()
+        bar.locator("input[name=name]").fill("Two")
+        with page.expect_navigation():
+            bar.get_by_role("button", name="Put there").tap()
+        expect(page.locator("h1")).to_have_text("Two")
+        expect(page.locator(".tile")).to_have_count(2)
+        page.goto(made["page"])
+        page.locator(".tile .pick-one").nth(0).tap()
+        with page.expect_navigation():
+            bar.get_by_role("button", name="Take off").tap()
+        expect(page.locator(".tile")).to_have_count(4)
+        rest = page.request.get(f"/v1/lists/{made['list']}").json()["items"]
+
+    assert [one["id"] for one in rest] == ids[1:]
