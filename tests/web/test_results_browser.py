@@ -58,6 +58,11 @@ def test_a_tick_acts_at_once_is_in_the_link_and_back_takes_it_back(page: Any) ->
     shown(page, 20)
     assert "label=site%3Driver" in page.url
     assert page.evaluate("window.here")  # the page was not loaded anew
+    page.locator(".tile .picture").nth(16).click()
+    page.locator("#large h2").wait_for()
+    press(page, ["ArrowRight"] * 5)  # more than there are
+    expect(page.locator("#large h2 .soft")).to_have_text("20")
+    press(page, ["Escape"])
 
     # counts are those of the result: none of the Passeriformes is at the river, and its own column's ticks do not count
     expect(page.get_by_label("Passeriformes")).to_have_count(0)
@@ -105,17 +110,6 @@ def test_a_species_narrows_its_family_by_keyboard_and_long_columns_are_searched(
     page.get_by_role("searchbox", name="Find in order").fill("thula")
     page.locator(".sought").get_by_label("Egretta thula").click()
     shown(page, 10)
-
-
-def test_the_large_view_opens_after_a_tick_and_pages_on(page: Any) -> None:
-    page.goto("/?q=stripes&ungrouped=true")
-    page.get_by_label("river").check()
-    shown(page, 20)
-    page.locator(".tile .picture").nth(16).click()
-    page.locator("#large h2").wait_for()
-    press(page, ["ArrowRight"] * 5)  # more than there are
-
-    expect(page.locator("#large h2 .soft")).to_have_text("20")
 
 
 def test_thirty_whole_photos_at_once_and_the_first_above_the_fold_of_a_phone(page: Any) -> None:
