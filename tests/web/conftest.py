@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,18 @@ pytest.importorskip("python_multipart")
 import uvicorn
 from fastapi.testclient import TestClient
 
-from eyespot import rooms
-from eyespot.gallery.indexing import Options, index
+from eyespot.curate.annotate.annotation_store import AnnotationStore, mark_of
+from eyespot.curate.annotate.candidates import list_nearest
+from eyespot.curate.annotate.queries import AnnotationQuery
+from eyespot.search.collection import Collection
 from eyespot.web import Access, Role, ServerSettings, application
 from eyespot.web.connections import server_config
 from tests.made_once import made_once
-from tests.worlds import draw
+from tests.worlds import annotation, draw, index_gallery
 
-PHOTOS = 72
+PHOTOS, TEAM_PHOTOS = 72, 160
+DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+FACTS = dict.fromkeys(("visible", "feasible", "of_interest"), "yes")
 HOSTILE = '"><img src=x onerror=alert(1)>'
 TOKENS = {role: f"{role.name.lower()}-token-0123456789" for role in Role}
 BO = "annotator-token-of-bo-0123456789"
@@ -46,7 +50,7 @@ def make_gallery(folder: Path, photos: int = PHOTOS) -> Path:
         rows[-1] += f"{2020 + seed % 3}-{1 + seed % 12:02d}-05T10:00:00,{place}"
     table = "\n".join(["file_name,title,kind,author,taken,latitude,longitude", *rows]) + "\n"
     (folder / "photos" / "metadata.csv").write_text(table)
-    index(folder / "gallery", [str(folder / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=25))
+    index_gallery(folder / "gallery", folder / "photos", shard_rows=25)
     return folder / "gallery"
 
 
@@ -135,11 +139,7 @@ def serving(settings: ServerSettings) -> Iterator[str]:
     thread.join()
 
 
-@pytest.fixture(scope="session")
-def served(settings: ServerSettings) -> Iterator[str]:
-    """The address of a real server for this machine."""
-    with serving(settings) as address:
-        yield address
+# -- browsers ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -153,3 +153,102 @@ def browser() -> Iterator[Any]:
         chromium = opened.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         yield chromium
         chromium.close()
+
+
+@contextmanager
+def opened(browser: Any, address: str, who: str = "", **how: Any) -> Iterator[Any]:
+    """A page of a fresh visitor, of this name; every error of a script and every alert fails the test."""
+    context = browser.new_context(base_url=address, permissions=["clipboard-read", "clipboard-write"], **how)
+    wrong: list[str] = []
+    try:
+        if who:
+            context.request.post(f"{address}/name", form={"name": who, "next": "/login"}, headers={"Origin": address})
+        page = context.new_page()
+        page.set_default_timeout(60_000)  # a busy machine is no error
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.on("console", lambda entry: wrong.append(entry.text) if "Content Security" in entry.text else None)
+        yield page
+    finally:
+        context.close()
+    assert wrong == []
+
+
+@pytest.fixture(scope="session")
+def served(settings: ServerSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real server; tests may judge and make lists there, each with words and names of its own."""
+    gallery = copy_gallery(tmp_path_factory.mktemp("served"))
+    with serving(replace(settings, gallery=gallery, cache=None)) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: Any, served: str) -> Iterator[Any]:
+    """A page of a fresh visitor, in which the last photos of a search lie far below."""
+    with opened(browser, served, viewport={"width": 1280, "height": 720}) as page:
+        yield page
+
+
+class Team:
+    """A gallery to annotate, whose first ten photos lie near to the words `a heron`, and the address of its server."""
+
+    def __init__(self, gallery: Path, address: str) -> None:
+        self.gallery, self.address = gallery, address
+        self.store, self.collection = AnnotationStore(gallery / "ledger.sqlite"), Collection(gallery)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def take_in(self, *queries: tuple[str, str], photos: int = 0) -> None:
+        """Queries by their id and words, each with a list of so many photos."""
+        self.store.take_in([AnnotationQuery(id, text, dict(FACTS)) for id, text in queries])
+        for id, _ in queries if photos else ():
+            list_nearest(self.store, id, self.collection, photos)
+
+    def marks(self, query: str, who: str) -> list[str]:
+        """The marks of somebody in the order of the list."""
+        marks = {image: mark_of(one) for image, one in self.store.last_judgements(query, who).items()}
+        return [marks[photo.image] for photo in self.store.candidates(query) if photo.image in marks]
+
+
+def copy_team_gallery(folder: Path, photos: int = TEAM_PHOTOS) -> Path:
+    """A gallery to annotate; its photos stay where they were made."""
+    made = made_once(f"web-team-{photos}", lambda place: annotation.gallery(place, photos, 10))
+    return Path(shutil.copytree(made / "gallery", folder / "gallery"))
+
+
+@contextmanager
+def team_of(gallery: Path) -> Iterator[Team]:
+    with serving(ServerSettings(gallery)) as address, closing(Team(gallery, address)) as team:
+        yield team
+
+
+@pytest.fixture(scope="session")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    """160 photos to annotate; each test does so under queries of its own."""
+    with team_of(copy_team_gallery(tmp_path_factory.mktemp("team"))) as made:
+        yield made
+
+
+@contextmanager
+def labelling(browser: Any, team: Team, who: str, query: str, what: str = "list", **how: Any) -> Iterator[Any]:
+    """A page of somebody who labels this query."""
+    with opened(browser, team.address, who, viewport={"width": 1100, "height": 800}, **how) as page:
+        page.goto(f"/annotate/label?query={query}&what={what}")
+        page.wait_for_selector(".shot.here")
+        yield page
+
+
+def press(page: Any, keys: Iterable[str]) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def saved(page: Any) -> None:
+    page.get_by_text("All saved", exact=True).wait_for()
+
+
+def slow_down(page: Any) -> None:
+    """A line on which every answer takes 0.3 s longer."""
+    slow = {"offline": False, "latency": 300, "downloadThroughput": -1, "uploadThroughput": -1}
+    page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", slow)

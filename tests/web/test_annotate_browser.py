@@ -1,94 +1,20 @@
-"""Labelling in a real browser: by keyboard alone, two at once, and through the death of the server."""
+"""Labelling in a real browser: by keyboard alone, two at once, on a line that breaks, and through a server's death."""
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+import sqlite3
+from contextlib import closing
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
-from eyespot.curate.annotate.annotation_store import AnnotationStore, mark_of
-from tests.worlds import annotation as world
+from eyespot.curate.annotate.annotation_store import Candidate
+from eyespot.curate.annotate.leases import Unit
+from tests.web.conftest import TEAM_PHOTOS, Team, labelling, opened, press, saved, slow_down
 
 pytestmark = pytest.mark.long  # minutes of a browser
 
-PHOTOS = 420
-Open = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """420 pictures, the first ten near to the words `a heron`."""
-    return world.gallery(tmp_path_factory.mktemp("annotate"), PHOTOS, 10)
-
-
-@contextmanager
-def serving(gallery: Path, port: int, *more: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`eyespot serve` in a process of its own, answering."""
-    line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", str(gallery), "--port", str(port), *more]
-    with subprocess.Popen(line, stderr=subprocess.DEVNULL) as child:
-        while child.poll() is None and not _answers(port):
-            time.sleep(0.1)
-        yield child
-        child.kill()
-
-
-def _answers(port: int) -> bool:
-    try:
-        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
-
-
-@pytest.fixture(scope="module")
-def port(gallery: Path) -> Iterator[int]:
-    chosen = free_port()
-    with serving(gallery, chosen):
-        yield chosen
-
-
-@pytest.fixture
-def visit(browser: Any, port: int) -> Iterator[Open]:
-    """A browser of somebody's own, on the grid of a query; complaints of the browser fail the test."""
-    contexts, complaints = [], []
-
-    def opened(who: str, text: str, at: int | None = None) -> Any:
-        context = browser.new_context(viewport={"width": 1100, "height": 800})
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(60_000)  # a busy machine is no error
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"http://127.0.0.1:{at or port}/annotate")
-        page.locator("input[name=name]:focus").wait_for()  # which comes a moment after the page
-        page.keyboard.type(who)
-        with page.expect_navigation():
-            page.keyboard.press("Enter")
-        to_element(page, "text")
-        page.keyboard.type(text)
-        with page.expect_navigation(url="**/annotate/label**"):
-            page.keyboard.press("Enter")
-        page.wait_for_selector(".shot.here")
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
+expect = pytest.importorskip("playwright.sync_api").expect
 
 
 def to_element(page: Any, id: str) -> None:
@@ -100,234 +26,215 @@ def to_element(page: Any, id: str) -> None:
     raise AssertionError(f"Tab never comes to {id}")
 
 
-def saved(page: Any) -> None:
-    page.get_by_text("All saved", exact=True).wait_for(timeout=60_000)
+def begin(page: Any, who: str, text: str) -> None:
+    """From the first page to the photos of a query, by keyboard alone."""
+    page.goto("/annotate")
+    page.locator("input[name=name]:focus").wait_for()  # which comes a moment after the page
+    page.keyboard.type(who)
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    to_element(page, "text")
+    page.keyboard.type(text)
+    with page.expect_navigation(url="**/annotate/label**"):
+        page.keyboard.press("Enter")
+    page.wait_for_selector(".shot.here")
 
 
 def text_of(page: Any, id: str) -> str:
     return str(page.text_content(f"#{id}")).strip()
 
 
-def marks_of(gallery: Path, query: str, who: str) -> list[str]:
-    """The marks of somebody in the order of the list."""
-    with AnnotationStore(gallery / "ledger.sqlite") as desk:
-        marks = {image: mark_of(one) for image, one in desk.last_judgements(query, who).items()}
-        return [marks[photo.image] for photo in desk.candidates(query) if photo.image in marks]
+KEYS = {
+    "a range, a doubt and undo": (("y", "d", "Shift+ArrowRight", "Shift+ArrowRight", "n", "y", "u"), "ydnnn"),
+    "undo goes back as far as one went": ("yyyuuu", ""),
+    "a large photo is marked as a small one": (("z", "y", "n", "z", "y"), "yny"),
+    "nothing is marked behind the help": (("?", "y", "x", "ArrowRight", "Escape", "d"), "d"),
+}
 
 
-def test_two_hundred_photos_by_keyboard_alone_until_the_rule_fires(visit: Open, gallery: Path) -> None:
-    page = visit("Ada", "a heron")
-    for key in "y" * 10 + "n" * 190:
-        page.keyboard.press(key)
-    saved(page)
-    assert marks_of(gallery, "a heron", "Ada") == ["y"] * 10 + ["n"] * 190
-    assert text_of(page, "stop") == "stopped at 110"
-    assert (text_of(page, "relevant"), text_of(page, "labelled")) == ("10", "200")
+def test_keys_alone_lead_to_photos_and_mark_them_and_who_comes_back_goes_on(browser: Any, team: Team) -> None:
+    marks: list[str] = []
+    with opened(browser, team.address) as page:
+        begin(page, "Ada", "a fish")
+        for what, (keys, more) in KEYS.items():
+            press(page, keys)
+            saved(page)
+            marks += more
+            assert team.marks("a fish", "Ada") == marks, what
+        for _ in range(5):  # the browser reports repeats of a key that was not let go
+            page.keyboard.down("n")
+        page.keyboard.up("n")
+        page.click(f"#shot-{len(marks) + 2}")
+        page.click(".keys [data-key=y]")
+        saved(page)
+        assert team.marks("a fish", "Ada") == [*marks, "n", "y"]
+        page.reload()
+        page.wait_for_selector(".shot.here")
+        assert page.get_attribute(".shot.here", "aria-label") == f"Photo {len(marks) + 2}, no mark"
+    (opening,) = team.store.openings("a fish", "Ada")
+    assert opening <= min(one.at for one in team.store.last_judgements("a fish", "Ada").values())
 
 
-def test_keys_that_come_faster_than_photos_wait_for_them(visit: Open, gallery: Path) -> None:
-    page = visit("Ada", "a slow line")
-    slow = {"offline": False, "latency": 300, "downloadThroughput": -1, "uploadThroughput": -1}
-    page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", slow)
-    for key in "yn" * 130:
-        page.keyboard.press(key)
-    page.locator("#labelled", has_text="260").wait_for(timeout=60_000)
-    saved(page)
-    assert marks_of(gallery, "a slow line", "Ada") == ["y", "n"] * 130
+def test_keys_that_come_faster_than_photos_wait_for_them(browser: Any, team: Team) -> None:
+    with opened(browser, team.address) as page:
+        begin(page, "Ada", "a slow line")
+        slow_down(page)
+        press(page, "yn" * 65)
+        page.locator("#labelled", has_text="130").wait_for()
+        saved(page)
+
+    assert team.marks("a slow line", "Ada") == ["y", "n"] * 65
 
 
-def test_the_audit_says_what_remains(visit: Open) -> None:
-    page = visit("Ada", "a bird in a tree")
-    for _ in range(100):
-        page.keyboard.press("n")
-    saved(page)
-    with page.expect_navigation():
-        page.click("#audit")
-    page.wait_for_selector(".shot.here")
-    page.keyboard.press("End")
-    while page.locator(".shot").count() < 300:
+def test_likely_first_goes_on_though_nothing_was_marked(browser: Any, team: Team) -> None:
+    with opened(browser, team.address) as page:
+        begin(page, "Ada", "a newt")
+        page.get_by_role("link", name="Likely first").click()
+        page.wait_for_selector(".shot.here")
+        page.locator("#shot-119").wait_for(state="attached")
         page.keyboard.press("End")
-        page.wait_for_timeout(50)
-    page.keyboard.press("End")
-    page.keyboard.press("y")
-    page.keyboard.press("x")
-    saved(page)
-    assert text_of(page, "left") == "about 0"  # 1/300 of the 20 that neither saw
-    assert "95 %" in text_of(page, "interval")
+        page.locator(f"#shot-{TEAM_PHOTOS - 1}").wait_for(state="attached")
 
 
-def test_a_range_a_doubt_and_undo(visit: Open, gallery: Path) -> None:
-    page = visit("Ada", "a fish")
-    for key in ("y", "d", "Shift+ArrowRight", "Shift+ArrowRight", "n", "y", "u"):
-        page.keyboard.press(key)
-    saved(page)
-    assert marks_of(gallery, "a fish", "Ada") == ["y", "d", "n", "n", "n"]
-
-
-def test_undo_goes_back_as_far_as_one_went(visit: Open, gallery: Path) -> None:
-    page = visit("Ada", "a whale")
-    for key in "yyyuuu":
-        page.keyboard.press(key)
-    saved(page)
-    assert marks_of(gallery, "a whale", "Ada") == []
-
-
-def test_a_large_photo_is_marked_as_a_small_one(visit: Open, gallery: Path) -> None:
-    page = visit("Ada", "a cow")
-    for key in ("z", "y", "n", "z", "y"):
-        page.keyboard.press(key)
-    saved(page)
-    assert marks_of(gallery, "a cow", "Ada") == ["y", "n", "y"]
-
-
-def test_a_key_held_down_marks_one_photo(visit: Open, gallery: Path) -> None:
-    page = visit("Ada", "a goose")
-    for _ in range(5):  # the browser reports repeats of a key that was not let go
-        page.keyboard.down("n")
-    page.keyboard.up("n")
-    saved(page)
-    assert marks_of(gallery, "a goose", "Ada") == ["n"]
-
-
-def test_the_page_says_once_when_it_was_opened(visit: Open, gallery: Path) -> None:
-    page = visit("Ada", "a swan")
-    for key in "yn":
-        page.keyboard.press(key)
-        saved(page)
-    with AnnotationStore(gallery / "ledger.sqlite") as store:
-        (opened,) = store.openings("a swan", "Ada")
-        marked = min(one.at for one in store.last_judgements("a swan", "Ada").values())
-    assert 0 < marked - opened < 60
-
-
-def test_nothing_is_marked_behind_the_help(visit: Open, gallery: Path) -> None:
-    page = visit("Ada", "a moth")
-    for key in ("?", "y", "x", "ArrowRight", "Escape", "d"):
-        page.keyboard.press(key)
-    saved(page)
-    assert marks_of(gallery, "a moth", "Ada") == ["d"]
-
-
-def test_likely_first_goes_on_though_nothing_was_marked(visit: Open) -> None:
-    page = visit("Ada", "a newt")
-    page.get_by_role("link", name="Likely first").click()
-    page.wait_for_selector(".shot.here")
-    for last in (119, 239, 359):
-        page.locator(f"#shot-{last}").wait_for(state="attached")
-        page.keyboard.press("End")
-    page.locator(f"#shot-{PHOTOS - 1}").wait_for(state="attached")
-
-
-def test_a_mark_that_is_refused_holds_no_other_up(visit: Open, gallery: Path) -> None:
-    page = visit("Ada", "a toad")
-    page.context.set_offline(True)
-    page.keyboard.press("y")
-    page.keyboard.press("n")
-    page.wait_for_selector("#wrong:not([hidden])")
-    page.evaluate("""() => {
-        const place = localStorage.key(0);
-        localStorage[place.slice(0, place.lastIndexOf(" ") + 1) + "gone"] = '"y"';
-    }""")
-    page.context.set_offline(False)
-    again = page.context.new_page()  # what the first one has not sent is sent by the second
-    again.goto(page.url)
-    saved(again)
-    assert "1 marks from before were set aside" in text_of(again, "wrong")
-    assert (marks_of(gallery, "a toad", "Ada"), again.evaluate("localStorage.length")) == (["y", "n"], 0)
-
-
-def test_two_tabs_keep_each_others_marks(visit: Open, gallery: Path) -> None:
-    one = visit("Ada", "a crab")
-    two = one.context.new_page()
-    two.goto(one.url)
-    two.wait_for_selector(".shot.here")
-    one.context.set_offline(True)
-    two.keyboard.press("ArrowRight")
-    for page, key in ((one, "y"), (two, "n")):
-        page.keyboard.press(key)
+def test_a_mark_that_is_refused_holds_no_other_up(browser: Any, team: Team) -> None:
+    team.take_in(("toad", "a toad"), photos=60)
+    with labelling(browser, team, "Ada", "toad") as page:
+        page.context.set_offline(True)
+        press(page, "yn")
         page.wait_for_selector("#wrong:not([hidden])")
-    one.close()
-    two.context.set_offline(False)
-    saved(two)
-    two.reload()
-    two.wait_for_selector(".shot.here")
-    saved(two)
-    assert marks_of(gallery, "a crab", "Ada") == ["y", "n"]
+        page.evaluate("""() => {
+            const place = localStorage.key(0);
+            localStorage[place.slice(0, place.lastIndexOf(" ") + 1) + "gone"] = '"y"';
+        }""")
+        page.context.set_offline(False)
+        again = page.context.new_page()  # what the first one has not sent is sent by the second
+        again.goto(page.url)
+        saved(again)
+        assert "1 marks from before" in text_of(again, "wrong")
+        assert (team.marks("toad", "Ada"), again.evaluate("localStorage.length")) == (["y", "n"], 0)
 
 
-def test_by_touch_alone(visit: Open, gallery: Path) -> None:
-    page = visit("Ada", "a snail")
-    page.click("#shot-2")
-    page.click(".keys [data-key=y]")
-    saved(page)
-    with AnnotationStore(gallery / "ledger.sqlite") as desk:
-        assert [*desk.last_judgements("a snail", "Ada")] == [desk.candidates("a snail")[2].image]
+def test_two_tabs_keep_each_others_marks(browser: Any, team: Team) -> None:
+    team.take_in(("crab", "a crab"), photos=60)
+    with labelling(browser, team, "Ada", "crab") as one:
+        two = one.context.new_page()
+        two.goto(one.url)
+        two.wait_for_selector(".shot.here")
+        one.context.set_offline(True)
+        two.keyboard.press("ArrowRight")
+        for page, key in ((one, "y"), (two, "n")):
+            page.keyboard.press(key)
+            page.wait_for_selector("#wrong:not([hidden])")
+        one.close()
+        two.context.set_offline(False)
+        saved(two)
+        two.reload()
+        two.wait_for_selector(".shot.here")
+        saved(two)
+
+    assert team.marks("crab", "Ada") == ["y", "n"]
 
 
-def test_who_comes_back_goes_on_where_they_were(visit: Open) -> None:
-    page = visit("Ada", "a beetle")
-    for _ in range(50):
-        page.keyboard.press("n")
-    saved(page)
-    page.reload()
-    page.wait_for_selector(".shot.here")
-    assert page.get_attribute(".shot.here", "aria-label") == "Photo 51, no mark"
+def test_two_people_share_an_audit_of_the_size_that_one_of_them_chose(browser: Any, team: Team) -> None:
+    team.take_in(("shared", "a shared bird"), photos=100)
+    with labelling(browser, team, "Ada", "shared") as ada, labelling(browser, team, "Bo", "shared") as bo:
+        press(ada, "n" * 100)
+        saved(ada)
+        ada.fill("#size", "40")
+        with ada.expect_navigation():
+            ada.click("#audit")
+        ada.wait_for_selector(".shot.here")
+        bo.reload()
+        expect(bo.locator("#joinable")).to_contain_text("0 of 40")
+        with bo.expect_navigation():
+            bo.click("#join")
+        bo.wait_for_selector(".shot.here")
+        press(bo, "n" * 16)
+        saved(bo)
+        press(ada, "n" * 24)
+        saved(ada)
+        assert "at least" in text_of(ada, "interval") and ada.locator(".shot").count() == 24
+        bo.reload()
+        expect(bo.locator("#interval")).to_contain_text("95 %")
 
 
-def test_two_at_once_lose_and_double_nothing(visit: Open, gallery: Path) -> None:
-    pages = {who: visit(who, "a stork") for who in ("Ada", "Bob")}
-    for number in range(40):
-        for who, page in pages.items():
-            page.keyboard.press("y" if (number + len(who)) % 2 else "n")
-    for page in pages.values():
+# -- keys that are faster than the photos: each waits for its photo, or the page says that there is none for it ------
+
+
+def take_in_short(team: Team, id: str, photos: int) -> None:
+    """A query over the first photos of a gallery, a list that does not go on."""
+    team.take_in((f"all of {id}", f"a heron {id}"), photos=photos)
+    team.take_in((id, f"a stork {id}"))
+    team.store.extend(id, [Candidate(*photo) for photo in team.store.candidates(f"all of {id}")])
+
+
+def unused(page: Any, keys: str) -> None:
+    """The page says that so many keys were not used."""
+    expect(page.locator("#note")).to_contain_text(f": {keys}")
+
+
+@pytest.mark.parametrize("what", ["team", "list", "likely"])
+def test_a_mark_without_a_photo_is_refused_and_changes_no_other(browser: Any, team: Team, what: str) -> None:
+    take_in_short(team, f"short {what}", 10)
+    with labelling(browser, team, "Ada", f"short {what}", what) as page:
+        press(page, "n" * 12)
+        unused(page, "2 keys")
+        press(page, "y")
+        unused(page, "3 keys")
         saved(page)
-    with AnnotationStore(gallery / "ledger.sqlite") as desk:
-        digest = desk.judgements.enter([desk.query("a stork").query]).popitem()[1]
-        rows = [row for row in desk.judgements.rows() if row.judgement.query == digest]
-    assert (len(marks_of(gallery, "a stork", "Ada")), len(marks_of(gallery, "a stork", "Bob")), len(rows)) == (
-        40,
-        40,
-        80,
-    )
+        assert team.marks(f"short {what}", "Ada") == ["n"] * 10
+        press(page, ["ArrowLeft"])
+        expect(page.locator("#note")).to_be_hidden()
+        press(page, ("ArrowRight", "y"))  # whoever goes to the last photo means it
+        saved(page)
+
+    assert sorted(team.marks(f"short {what}", "Ada")) == [*["n"] * 9, "y"]
 
 
-def test_a_server_killed_in_mid_click_loses_nothing(visit: Open, gallery: Path) -> None:
-    port = free_port()
-    with serving(gallery, port) as server:
-        page = visit("Ada", "an owl", port)
-        for _ in range(30):
-            page.keyboard.press("n")
-        os.kill(server.pid, signal.SIGKILL)
-        for _ in range(30):
-            page.keyboard.press("y")
+def test_taps_on_a_slow_line_wait_for_their_photos_as_keys_do(browser: Any, team: Team) -> None:
+    team.take_in(("taps", "a heron to tap"), photos=60)
+    with labelling(browser, team, "Ada", "taps", "team") as page:
+        slow_down(page)
+        page.evaluate("for (let tap = 0; tap < 40; tap += 1) document.querySelector('.keys [data-key=n]').click()")
+        expect(page.locator("#note")).to_contain_text("16 keys")
+        expect(page.locator(".shot[data-mark=n]")).to_have_count(40)
+        expect(page.locator("#note")).to_be_hidden()
+        saved(page)
+
+    assert team.marks("taps", "Ada") == ["n"] * 40
+
+
+def test_keys_behind_a_lost_network_are_refused_and_work_when_it_is_back(browser: Any, team: Team) -> None:
+    team.take_in(("lost", "a lost heron"), photos=60)
+    with labelling(browser, team, "Ada", "lost", "team") as page:
+        page.context.set_offline(True)
+        press(page, "n" * 26)
+        unused(page, "2 keys")
         page.wait_for_selector("#wrong:not([hidden])")
-        confirmed = marks_of(gallery, "an owl", "Ada")
-    with serving(gallery, port):
+        page.context.set_offline(False)
         saved(page)
-    marks = ["n"] * 30 + ["y"] * 30
-    assert (marks_of(gallery, "an owl", "Ada"), confirmed) == (marks, marks[: len(confirmed)])
+        press(page, "y")
+        expect(page.locator(".shot[data-mark=y]")).to_have_count(1)
+        saved(page)
+
+    assert sorted(team.marks("lost", "Ada")) == [*["n"] * 24, "y"]
 
 
-def test_two_people_share_an_audit_of_the_size_that_one_of_them_chose(visit: Open) -> None:
-    ada, bo = visit("Ada", "a shared bird"), visit("Bo", "a shared bird")
-    for _ in range(100):
-        ada.keyboard.press("n")
-    saved(ada)
-    ada.fill("#size", "40")
-    with ada.expect_navigation():
-        ada.click("#audit")
-    ada.wait_for_selector(".shot.here")
-    bo.reload()
-    bo.locator("#joinable", has_text="Ada audits the rest: 0 of 40 photos labelled.").wait_for()
-    with bo.expect_navigation():
-        bo.click("#join")
-    bo.wait_for_selector(".shot.here")
-    for _ in range(16):
-        bo.keyboard.press("n")
-    saved(bo)
-    for _ in range(24):
-        ada.keyboard.press("n")
-    saved(ada)
-    assert "at least" in text_of(ada, "interval") and ada.locator(".shot").count() == 24
-    bo.reload()
-    bo.locator("#interval", has_text="95 %").wait_for()
+def test_photos_that_come_back_are_handed_out_at_the_next_key(browser: Any, team: Team) -> None:
+    """Bo and Cy hold what Ada asks for, and give it up while her page stands at its end; two of them, for the photos
+    that two people label."""
+    take_in_short(team, "back", 30)
+    with labelling(browser, team, "Ada", "back", "team") as page:
+        rest = [photo.image for photo in team.store.candidates("back")][24:]
+        units = [Unit((image,), 2) for image in rest]
+        held = [team.store.team.leases.hand_out("back", person, units, [], len(rest)) for person in ("Bo", "Cy")]
+        press(page, "n" * 25)
+        unused(page, "one key")
+        saved(page)
+        with closing(sqlite3.connect(team.gallery / "ledger.sqlite")) as sql, sql:
+            sql.execute("UPDATE list_leases SET at = 0 WHERE person IN ('Bo', 'Cy')")
+        press(page, "y")
+        expect(page.locator(".shot[data-mark=y]")).to_have_count(1)
+        saved(page)
+
+    assert held == [6, 6] and sorted(team.marks("back", "Ada")) == [*["n"] * 24, "y"]

@@ -48,11 +48,14 @@ def make_birds(folder: Path) -> None:
     index_gallery(folder / "gallery", folder / "photos", shard_rows=25)
 
 
+def birds() -> Path:
+    """Their gallery, which nobody may change."""
+    return made_once("web-birds", make_birds) / "gallery"
+
+
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    with at_this_machine(
-        ServerSettings(made_once("web-birds", make_birds) / "gallery", cache=tmp_path_factory.mktemp("cache"))
-    ) as opened:
+    with at_this_machine(ServerSettings(birds(), cache=tmp_path_factory.mktemp("cache"))) as opened:
         yield opened
 
 

@@ -1,36 +1,19 @@
-"""Going on through photos in a real browser: large, with verdicts, without a network, and back again."""
+"""Going on through photos in a real browser: large, with verdicts and flags, without a network, and back again."""
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eyespot.web import ServerSettings
-from tests.web.conftest import PHOTOS, copy_gallery, serving
-from tests.web.test_browser import DROP, opened, titles
+from tests.web.conftest import PHONE, PHOTOS, opened, press
+from tests.web.test_browser import drop, titles
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.long  # minutes of a browser
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> Iterator[str]:
-    """A gallery of its own, for verdicts are given on it."""
-    gallery = copy_gallery(tmp_path_factory.mktemp("going-on"))
-    with serving(replace(settings, gallery=gallery, cache=None)) as place:
-        yield place
-
-
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    with opened(browser, address) as page:
-        yield page
+TOP = "() => document.querySelectorAll('.tile')[64]?.getBoundingClientRect().top"
 
 
 def large(page: Any, rank: int) -> None:
@@ -41,95 +24,119 @@ def verdicts(page: Any) -> list[str | None]:
     return [one.get_attribute("data-verdict") for one in page.locator(".tile").all()]
 
 
+def wait_for_save(page: Any) -> None:
+    """Whatever was said is on the disk."""
+    expect(page.locator("[data-verdict]").first).to_be_visible()
+    expect(page.locator(".unsaved")).to_have_count(0)
+
+
 # -- large ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_arrow_to_the_next_photo_stands_right_of_the_one_back(page: Any) -> None:
-    page.goto("/?q=stripes")
-    page.locator(".tile .picture").first.click()
-    places = [
-        page.locator(f"#large button[aria-label='{name}']").bounding_box()["x"]
-        for name in ("Previous photo", "Next photo", "Close")
-    ]
-
-    assert places == sorted(places)
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Close"
 
 
 def test_the_large_view_goes_on_to_the_last_photo(page: Any) -> None:
     page.goto("/?q=stripes")
     page.locator(".tile .picture").nth(58).click()
+    names = ("Previous photo", "Next photo", "Close")
+    places = [page.locator(f"#large button[aria-label='{name}']").bounding_box()["x"] for name in names]
+    assert places == sorted(places)
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Close"
     for rank in range(59, PHOTOS):
         large(page, rank)
         page.keyboard.press("ArrowRight")
     large(page, PHOTOS)
     page.keyboard.press("ArrowRight")
 
-    expect(page.locator("#told")).to_have_text("This is the last photo.")
+    expect(page.locator("#told")).to_contain_text("last photo")
     assert page.locator(".tile").count() == PHOTOS
+
+
+def test_keys_pressed_before_the_large_photo_has_come_count(page: Any) -> None:
+    held, let_go = list[Any](), list[bool]()
+    page.goto("/?q=stripes&ungrouped=true")
+    expect(page.locator(".tile")).to_have_count(60)
+    page.route("**/photo/**", lambda route: route.continue_() if let_go else held.append(route))
+    page.locator(".tile .picture").first.click()
+    press(page, ["ArrowRight"] * 3)
+    let_go.append(True)
+    for route in held:
+        route.continue_()
+
+    large(page, 4)
+
+
+def test_a_photo_is_flagged_in_the_large_view_and_the_letter_is_no_verdict(browser: Any, served: str) -> None:
+    with opened(browser, served, "Flo") as page:
+        page.goto("/?q=stripes+with+flags")
+        tile = page.locator(".tile").first
+        tile.locator(".picture").click()
+        page.locator("#large[open] h2").wait_for()
+        page.keyboard.press("f")
+        page.locator("#flagging[open]").wait_for()
+        page.keyboard.press("1")
+        expect(page.locator("#large .flagged")).to_have_text("⚑ a face")
+        page.locator("#large [data-act=flag]").click()
+        page.locator("#flag-reason").fill("no")
+        page.keyboard.press("Enter")
+        expect(page.locator("#large .flagged")).to_contain_text("another reason: no")
+        page.keyboard.press("Escape")
+        expect(page.locator("#large")).to_be_hidden()
+        tile.locator(".picture").click()
+        expect(page.locator("#large .flagged")).to_contain_text("⚑ a face")
+        raised = page.request.get("/v1/flags").json()["flags"]
+
+        assert [one["kind"] for one in raised if one["by"] == "Flo"] == ["face", "other"]
+        assert tile.get_attribute("data-verdict") is None
 
 
 # -- back -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [{"width": 1280, "height": 800}, {"width": 390, "height": 844}])
-def test_back_brings_the_place_and_the_photos(browser: Any, address: str, size: dict[str, int]) -> None:
-    with opened(browser, address, viewport=size) as page:
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 720}, PHONE])
+def test_back_brings_the_place_and_the_photos_and_a_new_visit_begins_at_the_top(
+    browser: Any, served: str, size: dict[str, int]
+) -> None:
+    with opened(browser, served, viewport=size) as page:
         page.goto("/?q=discs")
         page.locator(".more").scroll_into_view_if_needed()
         page.locator(f".tile:nth-child({PHOTOS})").wait_for()
         page.locator(".tile").nth(64).scroll_into_view_if_needed()
-        before = page.locator(".tile").nth(64).bounding_box()["y"]
-        page.goto("/docs")
+        before = page.evaluate(TOP)
+        page.goto("/login")
         page.go_back()
-        page.locator(f".tile:nth-child({PHOTOS})").wait_for()
-        page.wait_for_timeout(300)
-
-        assert abs(page.locator(".tile").nth(64).bounding_box()["y"] - before) < 40
-
-
-def test_a_new_visit_begins_at_the_top(page: Any) -> None:
-    page.goto("/?q=discs")
-    page.locator(".more").scroll_into_view_if_needed()
-    page.locator(f".tile:nth-child({PHOTOS})").wait_for()
-    page.goto("/?q=discs")
-
-    assert (page.locator(".tile").count(), page.evaluate("scrollY")) == (60, 0)
+        page.wait_for_function(f"(before) => Math.abs(({TOP})() - before) < 40", arg=before)
+        assert page.locator(".tile").count() == PHOTOS
+        page.goto("/?q=discs")
+        assert (page.locator(".tile").count(), page.evaluate("scrollY")) == (60, 0)
 
 
 # -- without a network ----------------------------------------------------------------------------------------------
 
 
-def test_the_grid_goes_on_when_the_network_is_back(page: Any) -> None:
-    page.goto("/?q=stripes")
+def test_photos_go_on_when_the_network_is_back(page: Any) -> None:
+    page.goto("/?q=stripes", wait_until="networkidle")
+    page.context.set_offline(True)
+    page.locator(".tile .picture").first.click()
+    page.get_by_role("alert").filter(has_text="cannot be shown").wait_for()
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Try again").click()
+    large(page, 1)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+    page.keyboard.press("Escape")
     page.context.set_offline(True)
     page.locator(".more").scroll_into_view_if_needed()
-    page.get_by_role("alert").filter(has_text="The next photos did not come").wait_for()
+    page.get_by_role("alert").filter(has_text="did not come").wait_for()
     assert page.locator(".tile").count() == 60
     page.context.set_offline(False)
-
     expect(page.locator(".tile")).to_have_count(PHOTOS)
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(page.locator(".picture.failed")).to_have_count(0)
 
 
-def test_a_photo_that_does_not_come_is_tried_again(page: Any) -> None:
-    page.goto("/?q=stripes")
-    page.context.set_offline(True)
-    page.locator(".tile .picture").first.click()
-    page.get_by_role("alert").filter(has_text="The photo cannot be shown").wait_for()
-    page.context.set_offline(False)
-    page.get_by_role("button", name="Try again").click()
-
-    large(page, 1)
-    expect(page.get_by_role("alert")).to_have_count(0)
-
-
-def test_a_dropped_picture_is_not_being_sent_for_ever(page: Any, gallery: Path) -> None:
+def test_a_dropped_picture_is_not_being_sent_for_ever(page: Any, settings: ServerSettings) -> None:
     page.goto("/")
     page.context.set_offline(True)
-    photo = gallery.parent / "photos" / "010.jpg"
-    page.evaluate(DROP, ["drop", base64.b64encode(photo.read_bytes()).decode()])
+    drop(page, settings.gallery.parent / "photos" / "010.jpg")
     alert = page.get_by_role("alert").filter(has_text="The picture was not sent")
     alert.wait_for()
     assert "being sent" not in page.locator("#told").inner_text()
@@ -140,101 +147,68 @@ def test_a_dropped_picture_is_not_being_sent_for_ever(page: Any, gallery: Path) 
     assert titles(page)[0] == "photo 10"
 
 
-def test_a_verdict_that_is_not_kept_is_taken_off_and_sent_again(page: Any) -> None:
-    page.goto("/?q=a+lost+line")
+@pytest.mark.parametrize("keys", [("y",), ("Shift+ArrowRight", "y")])
+def test_a_verdict_that_is_not_kept_is_taken_off_and_sent_again(page: Any, keys: tuple[str, ...]) -> None:
+    page.goto(f"/?q=a+lost+line+of+{len(keys)}")
     page.locator(".tile .picture").first.focus()
     page.context.set_offline(True)
-    page.keyboard.press("y")
-    alert = page.get_by_role("alert").filter(has_text="The verdict was not kept")
+    press(page, keys)
+    alert = page.get_by_role("alert").filter(has_text="not kept")
     alert.wait_for()
-    assert verdicts(page)[0] is None
+    assert set(verdicts(page)) == {None} and page.locator("[data-tab=yes] .count").inner_text() == "0"
     page.context.set_offline(False)
     alert.get_by_role("button", name="Try again").click()  # the list of photos may have one, too
     wait_for_save(page)
     page.reload()
 
-    assert verdicts(page)[:2] == ["yes", None]
+    assert verdicts(page)[:3] == [*["yes"] * len(keys), *[None] * (3 - len(keys))]
 
 
 # -- verdicts -------------------------------------------------------------------------------------------------------
 
 
-def wait_for_save(page: Any) -> None:
-    """Whatever was said is on the disk."""
-    expect(page.locator("[data-verdict]").first).to_be_visible()
-    expect(page.locator(".unsaved")).to_have_count(0)
-
-
-def test_one_key_judges_and_goes_on(page: Any) -> None:
+def test_one_key_judges_and_goes_on_once_however_long_it_is_held(page: Any) -> None:
     page.goto("/?q=a+red+disc")
     page.locator(".tile .picture").first.focus()
-    for key in "ynd":
-        page.keyboard.press(key)
+    page.keyboard.down("y")
+    expect(page.locator(".tile").nth(1).locator(".picture")).to_be_focused()
+    for _ in range(5):  # the browser reports repeats of a key that was not let go
+        page.keyboard.down("y")
+    page.keyboard.up("y")
+    press(page, "nd")
     wait_for_save(page)
-
     assert verdicts(page)[:4] == ["yes", "no", "doubt", None]
     expect(page.locator(".tile").nth(3).locator(".picture")).to_be_focused()
+    page.locator(".tile .picture").nth(59).focus()
+    press(page, "n")
+    expect(page.locator(".tile").nth(60).locator(".picture")).to_be_focused()  # which came meanwhile
+    wait_for_save(page)
     page.reload()
+
     assert verdicts(page)[:4] == ["yes", "no", "doubt", None]
 
 
-def test_the_last_loaded_photo_leads_to_those_that_come(page: Any) -> None:
-    page.goto("/?q=a+red+stripe")
-    page.locator(".tile .picture").nth(59).focus()
-    page.keyboard.press("n")
-
-    expect(page.locator(".tile").nth(60).locator(".picture")).to_be_focused()
-
-
-@pytest.mark.parametrize("way", ["undo", "delete", "large"])
-def test_a_verdict_is_taken_back(page: Any, way: str) -> None:
-    page.goto(f"/?q=a+blue+disc+{way}")
-    page.locator(".tile .picture").first.focus()
-    page.keyboard.press("y")
-    wait_for_save(page)
-    if way == "undo":
-        page.keyboard.press("u")
-        expect(page.locator(".tile").first.locator(".picture")).to_be_focused()
-    elif way == "delete":
-        page.keyboard.press("ArrowLeft")
-        page.keyboard.press("Delete")
-    else:
-        page.locator(".tile .picture").first.click()
-        page.get_by_role("button", name=re.compile("Take it back")).click()
+def test_a_verdict_is_taken_back_in_three_ways(page: Any) -> None:
+    page.goto("/?q=a+blue+disc+taken+back")
+    first = page.locator(".tile").first
+    first.locator(".picture").focus()
+    press(page, ("y", "ArrowLeft", "n", "u"))
+    expect(first).to_have_attribute("data-verdict", "yes")  # undo brings the one before
+    press(page, "u")
     expect(page.locator("#told")).to_have_text("Taken back.")
+    expect(first.locator(".picture")).to_be_focused()
+    press(page, ("y", "ArrowLeft", "Delete"))
+    expect(first).not_to_have_attribute("data-verdict", "yes")
+    first.locator(".picture").focus()
+    press(page, "y")
+    wait_for_save(page)
+    first.locator(".picture").click()
+    page.get_by_role("button", name=re.compile("Take it back")).click()
+    expect(first).not_to_have_attribute("data-verdict", "yes")
+    expect(page.locator(".unsaved")).to_have_count(0)
     page.reload()
 
     assert set(verdicts(page)) == {None}
-
-
-def test_undo_brings_the_verdict_before(page: Any) -> None:
-    page.goto("/?q=a+green+stripe")
-    page.locator(".tile .picture").first.focus()
-    for key in ("y", "ArrowLeft", "n", "u"):
-        page.keyboard.press(key)
-    wait_for_save(page)
-    page.reload()
-
-    assert verdicts(page)[0] == "yes"
-
-
-def test_of_a_spread_a_key_judges_the_first_photo_at_once(page: Any) -> None:
-    page.goto("/spread?q=orange")
-    page.keyboard.press("y")
-    page.keyboard.press("n")
-    wait_for_save(page)
-
-    assert verdicts(page)[:3] == ["yes", "no", None]
-
-
-def test_the_next_spread_waits_for_the_verdicts_of_this_one(page: Any) -> None:
-    page.goto("/spread?q=purple")
-    for _ in page.locator(".tile").all():
-        page.keyboard.press("n")
-    with page.expect_navigation():
-        page.keyboard.press("Enter")  # the way on has the focus
-
-    expect(page.get_by_text(re.compile("^16 of about 30 photos judged"))).to_be_visible()
 
 
 # -- menus ----------------------------------------------------------------------------------------------------------

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,42 +11,19 @@ from typing import Any
 import pytest
 
 from eyespot.pipelines.human_review import Case, Queue, write_queue
-from tests.web.test_annotate_browser import free_port, serving
-from tests.worlds import annotation as world
+from eyespot.web import ServerSettings
+from tests.web.conftest import Team, copy_team_gallery, labelling, opened, press, saved, serving
+from tests.web.server_process import kept_port, started
+from tests.worlds import draw_photos
 
 pytestmark = pytest.mark.long  # minutes of a browser
-
-
-@pytest.fixture(scope="module")
-def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return world.gallery(tmp_path_factory.mktemp("review"), 8, 4)
-
-
-@pytest.fixture(scope="module")
-def served(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
-    """A server with a queue that each test writes anew."""
-    queue = tmp_path_factory.mktemp("queues") / "queue.jsonl"
-    write_queue(queue, [])
-    port = free_port()
-    with serving(gallery, port, "--review", str(queue)):
-        yield port, queue
-
-
-@pytest.fixture
-def queue(served: tuple[int, Path], gallery: Path) -> Queue:
-    """Four cases of one picture or two, without decisions."""
-    _, path = served
-    path.with_suffix(".decisions.jsonl").unlink(missing_ok=True)
-    return fresh(path, gallery)
-
-
 QUEUES = count()
 
 
-def fresh(path: Path, gallery: Path) -> Queue:
-    """Cases of their own, so that no click of an earlier test's browser that comes late decides them."""
+def fresh(path: Path) -> Queue:
+    """Four cases of one picture or two, without decisions; of their own, so that no late click decides them."""
     shown = (f"queue {next(QUEUES)}",)
-    pictures = [str(one) for one in sorted((gallery.parent / "source/pictures").iterdir())]
+    pictures = [str(one) for one in sorted(draw_photos(path.parent / "pictures", 5).iterdir())]
     cases = [
         Case(f"c{at}", f"Is caption {at} true?", tuple(pictures[at : at + 1 + at % 2]), {"text": f"{at} cups"}, shown)
         for at in range(4)
@@ -56,30 +32,35 @@ def fresh(path: Path, gallery: Path) -> Queue:
     return Queue(path)
 
 
-@pytest.fixture
-def visit(browser: Any) -> Iterator[Any]:
-    """Somebody's own browser on the first queue; complaints of the browser fail the test."""
-    contexts, complaints = [], []
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A server with a queue that each test writes anew."""
+    folder = tmp_path_factory.mktemp("review")
+    write_queue(folder / "queue.jsonl", [])
+    with serving(ServerSettings(copy_team_gallery(folder), reviews=(folder / "queue.jsonl",))) as address:
+        yield address, folder / "queue.jsonl"
 
-    def opened(port: int, who: str = "Ada") -> Any:
-        context = browser.new_context(viewport={"width": 1100, "height": 800})
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(60_000)  # a busy machine is no error
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"http://127.0.0.1:{port}/review")
-        page.locator("input[name=name]:focus").wait_for()  # which comes a moment after the page
-        page.keyboard.type(who)
-        with page.expect_navigation():
-            page.keyboard.press("Enter")
+
+@contextmanager
+def reviewing(browser: Any, address: str) -> Iterator[Any]:
+    """Somebody's own browser on the first queue."""
+    with opened(browser, address, "Ada", viewport={"width": 1100, "height": 800}) as page:
+        page.goto("/review")
         page.click(".queries a")
         case(page, 0)
-        return page
+        yield page
 
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
+
+@pytest.fixture
+def page(browser: Any, place: tuple[str, Path], queue: Queue) -> Iterator[Any]:
+    with reviewing(browser, place[0]) as page:
+        yield page
+
+
+@pytest.fixture
+def queue(place: tuple[str, Path]) -> Queue:
+    place[1].with_suffix(".decisions.jsonl").unlink(missing_ok=True)
+    return fresh(place[1])
 
 
 def case(page: Any, number: int) -> None:
@@ -92,85 +73,77 @@ def choices(queue: Queue) -> dict[str, str]:
     return {id: one.choice for id, one in queue.standing().items()}
 
 
-def test_by_keyboard_alone_to_the_end(visit: Any, served: tuple[int, Path], queue: Queue) -> None:
-    page = visit(served[0])
-    for number, key in enumerate("ad"):
-        case(page, number)
-        page.keyboard.press(key)
+def test_by_keyboard_alone_to_the_end(page: Any, queue: Queue) -> None:
+    press(page, "a")
+    case(page, 1)
+    press(page, "d")
     case(page, 2)
-    for key in ("m", "Control+A"):
-        page.keyboard.press(key)
+    press(page, ("m", "Control+A"))
     page.keyboard.type("two mad cups")  # whose letters are no keys there
     page.keyboard.press("Control+Enter")
     case(page, 3)
-    page.keyboard.press("a")
+    press(page, "a")
     page.get_by_role("heading", name="All is decided").wait_for()
+
     assert choices(queue) == {"c0": "accept", "c1": "drop", "c2": "mend", "c3": "accept"}
     assert queue.standing()["c2"].texts == {"text": "two mad cups"}
 
 
-def test_undo_brings_the_case_back_and_opens_it(visit: Any, served: tuple[int, Path], queue: Queue) -> None:
-    page = visit(served[0])
-    page.keyboard.press("d")
+def test_skipped_cases_come_again_undo_opens_a_case_and_pictures_are_looked_at(page: Any, queue: Queue) -> None:
+    for number in (1, 2, 3, 0):
+        press(page, "s")
+        case(page, number)
+    press(page, "d")
     case(page, 1)
-    page.keyboard.press("u")
+    press(page, "u")
     case(page, 0)
     assert choices(queue) == {}
-
-
-def test_a_changed_text_is_not_accepted_by_mistake(visit: Any, served: tuple[int, Path], queue: Queue) -> None:
-    page = visit(served[0])
-    page.keyboard.press("m")
-    page.keyboard.type("!")
-    page.keyboard.press("Escape")
-    page.keyboard.press("a")
-    page.wait_for_selector("#wrong:not([hidden])")
-    assert choices(queue) == {}
-    page.keyboard.press("m")
-    case(page, 1)
-    assert queue.standing()["c0"].texts == {"text": "0 cups!"}
-
-
-def test_skipped_cases_come_again(visit: Any, served: tuple[int, Path], queue: Queue) -> None:
-    page = visit(served[0])
-    for number in (1, 2, 3, 0):
-        page.keyboard.press("s")
-        case(page, number)
-    assert choices(queue) == {}
-
-
-def test_pictures_are_looked_at_one_after_the_other(visit: Any, served: tuple[int, Path], queue: Queue) -> None:
-    page = visit(served[0])
-    page.keyboard.press("s")
+    press(page, "s")
     case(page, 1)
     seen = []
     for _ in range(2):
-        page.keyboard.press("z")
+        press(page, "z")
         seen.append(page.text_content("#which"))
-    page.keyboard.press("z")
+    press(page, "z")
+
     assert seen == ["Picture 1 of 2", "Picture 2 of 2"] and not page.locator("#zoom[open]").count()
 
 
-def test_a_server_killed_in_mid_click_loses_nothing_and_doubles_nothing(
-    visit: Any, gallery: Path, tmp_path: Path
-) -> None:
-    queue, port = fresh(tmp_path / "queue.jsonl", gallery), free_port()
-    with serving(gallery, port, "--review", str(queue.path)) as server:
-        page = visit(port)
-        page.keyboard.press("a")
-        case(page, 1)
-        os.kill(server.pid, signal.SIGKILL)
-        server.wait()
-        page.keyboard.press("d")
-        page.wait_for_selector("#wrong:not([hidden])")
-        assert choices(queue) == {"c0": "accept"}
-    with serving(gallery, port, "--review", str(queue.path)):
-        case(page, 2)
+def test_a_changed_text_is_not_accepted_by_mistake(page: Any, queue: Queue) -> None:
+    press(page, ("m", "!", "Escape", "a"))
+    page.wait_for_selector("#wrong:not([hidden])")
+    assert choices(queue) == {}
+    press(page, "m")
+    case(page, 1)
+
+    assert queue.standing()["c0"].texts == {"text": "0 cups!"}
+
+
+def test_a_server_killed_in_mid_click_loses_nothing_and_doubles_nothing(browser: Any, tmp_path: Path) -> None:
+    gallery, queue = copy_team_gallery(tmp_path), fresh(tmp_path / "queue.jsonl")
+    words = (gallery, tmp_path / "log", "--review", queue.path)
+    with kept_port() as port, closing(Team(gallery, f"http://127.0.0.1:{port}")) as team:
+        team.take_in(("owl", "an owl"), photos=60)
+        with (
+            started(*words, port=port) as server,
+            reviewing(browser, team.address) as page,
+            labelling(browser, team, "Ada", "owl") as grid,
+        ):
+            press(page, "a")
+            case(page, 1)
+            press(grid, "n" * 15)
+            server.process.kill()
+            server.process.wait()
+            press(grid, "y" * 15)
+            press(page, "d")
+            for one in (page, grid):
+                one.wait_for_selector("#wrong:not([hidden])")
+            confirmed = team.marks("owl", "Ada")
+            assert choices(queue) == {"c0": "accept"}
+            with started(*words, port=port):
+                case(page, 2)
+                saved(grid)
+        marks = ["n"] * 15 + ["y"] * 15
+        assert (team.marks("owl", "Ada"), confirmed) == (marks, marks[: len(confirmed)])
+
     assert [(one.id, one.choice) for one in queue.decisions()] == [("c0", "accept"), ("c1", "drop")]
-
-
-@pytest.mark.parametrize("width", [360, 1100])
-def test_nothing_is_wider_than_the_screen(visit: Any, served: tuple[int, Path], queue: Queue, width: int) -> None:
-    page = visit(served[0])
-    page.set_viewport_size({"width": width, "height": 700})
-    assert page.evaluate("document.documentElement.scrollWidth") <= width

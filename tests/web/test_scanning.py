@@ -20,6 +20,7 @@ from eyespot.types import NearestRows, ScanRequest, UsageError
 from eyespot.web import ServerSettings
 from eyespot.web.found.scanning import MOST, Batcher, ScanCounts, SharedIndex
 from tests.web.conftest import at_this_machine
+from tests.wording import raises
 
 ROWS = np.random.default_rng(0).standard_normal((500, 8)).astype(np.float32)
 
@@ -34,15 +35,8 @@ class Gate:
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         self.sizes.append(len(requests))
         self.entered.set()
-        assert self.open.wait(20)
+        assert self.open.wait(120)
         return self.index.search_each(requests)
-
-
-def waiting_for(shared: SharedIndex, count: int) -> None:
-    until = time.monotonic() + 20
-    while len(shared._batcher._waiting) < count:
-        assert time.monotonic() < until
-        time.sleep(0.002)
 
 
 def asked_behind_one(gate: Gate, more: Sequence[tuple[np.ndarray, int, Any]]) -> list[Future[NearestRows]]:
@@ -50,11 +44,10 @@ def asked_behind_one(gate: Gate, more: Sequence[tuple[np.ndarray, int, Any]]) ->
     shared = SharedIndex(gate, threading.RLock(), ScanCounts())
     with ThreadPoolExecutor(len(more) + 1) as pool:
         first = pool.submit(shared.search, ROWS[:1], 3)
-        assert gate.entered.wait(20)
-        answers = []
-        for at, one in enumerate(more, 1):
-            answers.append(pool.submit(shared.search, *one))
-            waiting_for(shared, at)
+        assert gate.entered.wait(120)
+        answers = [pool.submit(shared.search, *one) for one in more]
+        while len(shared.batcher.waiting) < len(more):
+            time.sleep(0.002)
         gate.open.set()
     assert first.result().rows.tolist() == gate.index.search(ROWS[:1], 3).rows.tolist()
     return answers
@@ -76,7 +69,7 @@ def test_what_is_wrong_with_one_search_is_told_to_that_one_alone() -> None:
     good, bad, other = asked_behind_one(gate, [(ROWS[:1], 3, None), (broken, 3, None), (ROWS[1:2], 2, None)])
 
     assert good.result().rows.shape == (1, 3) and other.result().rows.shape == (1, 2)
-    with pytest.raises(UsageError, match="NaN"):
+    with raises(UsageError):
         bad.result()
 
 
@@ -109,7 +102,7 @@ def test_a_scan_that_is_broken_off_leaves_nobody_waiting() -> None:
 def test_people_who_search_at_once_get_what_they_get_one_after_the_other(
     client: TestClient, settings: ServerSettings
 ) -> None:
-    words = [f"a photo of {kind} {number}" for number in range(12) for kind in ("stripes", "discs")]
+    words = [f"a photo of {kind} {number}" for number in range(6) for kind in ("stripes", "discs")]
     asked = [{"q": text, "by": "look"} | ({"label": "kind=heron"} if at % 3 else {}) for at, text in enumerate(words)]
     before = scans(client)
     with ThreadPoolExecutor(12) as pool:

@@ -1,39 +1,21 @@
-"""The shortlist in a real browser: ranges, all down to here, one undo, tabs, and the walk to a colleague."""
+"""The shortlist in a real browser: ranges, all down to here, one undo, tabs, fingers, and the link for a colleague."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eyespot.web import ServerSettings
-from tests.web.conftest import PHOTOS, copy_gallery, serving
-from tests.web.test_browser import opened
+from tests.web.conftest import DESK, PHONE, PHOTOS, copy_gallery, opened, press, serving
+from tests.web.test_going_on_browser import verdicts
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.long  # minutes of a browser
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> Iterator[str]:
-    """A gallery of its own, for verdicts are given on it."""
-    gallery = copy_gallery(tmp_path_factory.mktemp("shortlist"))
-    with serving(replace(settings, gallery=gallery, cache=None)) as place:
-        yield place
-
-
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    with opened(browser, address, viewport={"width": 1440, "height": 900}) as page:
-        yield page
-
-
-def verdicts(page: Any) -> list[str | None]:
-    return [one.get_attribute("data-verdict") for one in page.locator(".tile").all()]
+TOUCH = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
 
 
 def wait_for_save(page: Any) -> None:
@@ -50,103 +32,65 @@ def counts(page: Any) -> dict[str, int]:
 # -- several at once --------------------------------------------------------------------------------------------------
 
 
-def test_shift_and_arrows_choose_what_the_next_key_judges(page: Any) -> None:
+def test_ranges_are_chosen_and_judged_at_once_and_all_down_to_here_leaves_what_has_a_verdict(page: Any) -> None:
     page.goto("/?q=a+range+of+stripes")
-    page.locator(".tile .picture").nth(1).focus()
-    for key in ("Shift+ArrowRight", "Shift+ArrowRight", "y"):
-        page.keyboard.press(key)
+    photos = page.locator(".tile .picture")
+    photos.nth(1).focus()
+    press(page, ("Shift+ArrowRight", "Shift+ArrowRight", "y"))
     wait_for_save(page)
-    expect(page.locator(".tile").nth(4).locator(".picture")).to_be_focused()
+    expect(photos.nth(4)).to_be_focused()
     assert counts(page) == {"all": PHOTOS, "yes": 3, "no": 0, "doubt": 0, "unjudged": PHOTOS - 3}
-    page.reload()
 
-    assert verdicts(page)[:5] == [None, "yes", "yes", "yes", None]
-    assert counts(page)["yes"] == 3
-
-
-def test_shift_and_a_click_choose_from_where_the_focus_was(page: Any) -> None:
-    page.goto("/?q=a+clicked+range")
-    page.locator(".tile .picture").nth(2).focus()
-    page.locator(".tile .picture").nth(5).click(modifiers=["Shift"])
-    expect(page.locator(".tile.chosen")).to_have_count(4)
-    expect(page.locator("#chosen-photos .many")).to_have_text("4 photos chosen")
-    assert len(page.context.pages) == 1 and not page.locator("#large[open]").count()
-    page.locator("#chosen-photos").get_by_role("button", name="Doubt").click()
-    wait_for_save(page)
-    page.reload()
-
-    assert verdicts(page)[1:7] == [None, *["doubt"] * 4, None]
-
-
-def test_all_down_to_here_leaves_what_has_a_verdict_and_one_undo_takes_it_back(page: Any) -> None:
-    page.goto("/?q=down+to+here")
-    page.locator(".tile .picture").nth(1).focus()
-    page.keyboard.press("y")
-    page.locator(".tile .picture").nth(6).focus()
-    page.keyboard.press("Shift+N")
-    wait_for_save(page)
-    page.reload()
-    assert verdicts(page)[:8] == ["no", "yes", *["no"] * 5, None]
-    page.locator(".tile .picture").nth(9).focus()
-    page.keyboard.press("Shift+D")
-    page.keyboard.press("u")
-    wait_for_save(page)
-    page.reload()
-
-    assert verdicts(page)[:10] == ["no", "yes", *["no"] * 5, None, None, None]
-
-
-def test_a_range_that_is_not_kept_is_taken_off_and_sent_again(page: Any) -> None:
-    page.goto("/?q=a+lost+range")
-    page.locator(".tile .picture").first.focus()
-    page.keyboard.press("Shift+ArrowRight")
-    page.context.set_offline(True)
-    page.keyboard.press("y")
-    page.get_by_role("alert").filter(has_text="The verdict was not kept").wait_for()
-    assert set(verdicts(page)) == {None} and counts(page)["yes"] == 0
-    page.context.set_offline(False)
-    page.get_by_role("button", name="Try again").click()
-    wait_for_save(page)
-    page.reload()
-
-    assert verdicts(page)[:3] == ["yes", "yes", None]
-
-
-def test_escape_chooses_none(page: Any) -> None:
-    page.goto("/?q=escaped")
-    page.locator(".tile .picture").first.focus()
-    page.keyboard.press("Shift+ArrowRight")
-    page.keyboard.press("Escape")
-
+    press(page, ("Shift+ArrowRight", "Escape"))
     expect(page.locator(".tile.chosen")).to_have_count(0)
     expect(page.locator("#chosen-photos")).to_be_hidden()
+
+    photos.nth(4).focus()
+    photos.nth(6).click(modifiers=["Shift"])
+    expect(page.locator(".tile.chosen")).to_have_count(3)
+    expect(page.locator("#chosen-photos .many")).to_have_text("3 photos chosen")
+    assert len(page.context.pages) == 1 and not page.locator("#large[open]").count()
+    page.locator("#chosen-photos").get_by_role("button", name="Doubt").click()
+
+    photos.nth(8).focus()
+    press(page, ["Shift+N"])
+    wait_for_save(page)
+    page.reload()
+    photos.nth(10).focus()
+    press(page, ("Shift+D", "u"))  # one undo for all of them
+    wait_for_save(page)
+    page.reload()
+    assert verdicts(page)[:11] == ["no", *["yes"] * 3, *["doubt"] * 3, "no", "no", None, None]
+    assert counts(page) == {"all": PHOTOS, "yes": 3, "no": 3, "doubt": 3, "unjudged": PHOTOS - 9}
 
 
 @pytest.mark.parametrize("way", ["/?q=same+keys", "/spread?q=same+keys", "/annotate"])
 def test_the_same_keys_judge_on_search_spread_and_annotate(page: Any, way: str) -> None:
     photos, mark = ".tile", "data-verdict"
+    page.goto(way)
     if way == "/annotate":
-        page.goto(way)
         page.get_by_label("Name").fill("ada")
         page.keyboard.press("Enter")
         page.get_by_label("A new query").fill("same keys to annotate")
         page.keyboard.press("Enter")
         photos, mark = "#photos [role=option]", "data-mark"
-    else:
-        page.goto(way)
+        page.wait_for_selector(".shot.here")
     expect(page.locator(photos).nth(8)).to_be_attached()
-    page.wait_for_timeout(300)
-    page.keyboard.press("ArrowRight" if way.startswith("/?") else "d")
-    keys = ("y", "Shift+ArrowRight", "n", "ArrowRight", "Shift+Y", "u", "Delete")
-    for key in keys:
-        page.keyboard.press(key)
-    page.wait_for_timeout(600)
-    found = [one.get_attribute(mark) for one in page.locator(photos).all()][:7]
-    short = [None if one in (None, "") else one[0] for one in found]
-    first = [] if way.startswith("/?") else ["d"]
 
-    assert short[: len(first) + 3] == [*first, "y", "n", "n"]
-    assert set(short[len(first) + 3 :]) == {None}
+    def judged(*letters: str) -> None:
+        """The first photos bear verdicts with these first letters, and the next two none."""
+        for at, letter in enumerate((*first, *letters)):
+            expect(page.locator(photos).nth(at)).to_have_attribute(mark, re.compile(f"^{letter}"))
+        for at in range(len(first) + len(letters), len(first) + len(letters) + 2):
+            expect(page.locator(photos).nth(at)).not_to_have_attribute(mark, re.compile("."))
+
+    first = [] if way.startswith("/?") else ["d"]
+    press(page, "d" if first else ["ArrowRight"])
+    judged()
+    press(page, ("y", "Shift+ArrowRight", "n"))
+    judged("y", "n", "n")
+    press(page, ("ArrowRight", "Shift+Y", "u", "Delete"))
+    judged("y", "n", "n")
 
 
 # -- lists ------------------------------------------------------------------------------------------------------------
@@ -154,93 +98,24 @@ def test_the_same_keys_judge_on_search_spread_and_annotate(page: Any, way: str) 
 
 def test_chosen_photos_are_put_on_a_list(page: Any) -> None:
     page.goto("/?q=to+put+on+a+list")
-    for _ in range(2):  # made, then added to
-        page.locator(".tile .picture").nth(_).focus()
+    for at in range(2):  # made, then added to
+        page.locator(".tile .picture").nth(at).focus()
         page.keyboard.press("Shift+ArrowRight")
         page.get_by_role("button", name="Put on a list").click()
         page.get_by_label("A new list").fill("Chosen ones")
         page.keyboard.press("Enter")
-        expect(page.locator("#told")).to_have_text(re.compile("^2 photos are (on|added to) the list Chosen ones"))
+        expect(page.locator("#told")).to_have_text(re.compile("^2 photos are (on|added to)"))
     page.goto("/lists")
     page.get_by_role("link", name="Chosen ones").click()
 
     expect(page.locator(".tile")).to_have_count(3)
 
 
-# -- the walk ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Hands:
-    """Keys and clicks, counted."""
-
-    page: Any
-    keys: int = 0
-    clicks: int = 0
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-            self.keys += 1
-
-    def click(self, place: Any) -> None:
-        place.click()
-        self.clicks += 1
-
-
-def test_all_photos_of_a_search_judged_and_with_a_colleague_in_25_keys_and_2_clicks(
-    browser: Any, page: Any, address: str
-) -> None:
-    """20 of the first 27 photos are a yes; a colleague without a token of the gallery holds them at the end."""
-    wanted = {*range(1, 13), 14, 15, 16, 18, 20, 21, 22, 26}  # ranks
-    rest = 27
-    page.goto("/")
-    page.locator("#q").fill("a bird eating a fish")  # the words are typed in any case
-    hands = Hands(page)
-    hands.press("Enter")
-    page.wait_for_url("**q=a+bird**")
-    page.locator(".tile").nth(rest).wait_for()
-    hands.press("ArrowDown")  # to the first photo
-    columns = page.evaluate("tiles().findIndex((one) => one.offsetTop !== tiles()[0].offsetTop)")
-    for run in _runs(wanted):
-        _go(hands, run[0], columns)
-        _go(hands, run[-1], columns, "Shift+")
-        hands.press("y")
-    hands.press("Shift+N")  # all others down to here
-    wait_for_save(page)
-    hands.click(page.locator("#share summary"))
-    hands.click(page.get_by_role("button", name="Link for a colleague"))
-    link = page.get_by_label("The link").input_value()
-
-    with opened(browser, address) as colleague:
-        colleague.goto(link)
-        assert colleague.locator(".tile").count() == len(wanted) == 20
-        assert colleague.get_by_text("visitor ✓ yes").count() == 20
-    assert counts(page)["yes"] == 20 and counts(page)["no"] >= 6
-    print(f"{hands.keys} keys, {hands.clicks} clicks")
-    assert hands.keys <= 25 and hands.clicks <= 2
-
-
-def _go(hands: Hands, rank: int, columns: int, held: str = "") -> None:
-    """To the photo of this rank, by rows as far as they lead there."""
-    while left := rank - hands.page.evaluate("tiles().indexOf(focused()) + 1"):
-        hands.press(held + ("ArrowDown" if left >= columns else "ArrowRight" if left > 0 else "ArrowLeft"))
-
-
-def _runs(ranks: set[int]) -> list[list[int]]:
-    """Ranks that follow each other, together."""
-    found: list[list[int]] = []
-    for rank in sorted(ranks):
-        if found and rank == found[-1][-1] + 1:
-            found[-1].append(rank)
-        else:
-            found.append([rank])
-    return found
-
-
 def test_a_saved_search_leads_back(browser: Any, tmp_path: Path, settings: ServerSettings) -> None:
-    alone = replace(settings, gallery=copy_gallery(tmp_path), cache=None, access=())  # beside others it takes a name
-    with serving(alone) as place, opened(browser, place, viewport={"width": 1440, "height": 900}) as page:
+    alone = replace(
+        settings, gallery=copy_gallery(tmp_path, 24), cache=None, access=()
+    )  # beside others it takes a name
+    with serving(alone) as place, opened(browser, place, viewport=DESK) as page:
         page.goto("/?q=history+of+herons")
         page.goto("/history")
         page.get_by_role("button", name=re.compile("^Save history of herons")).click()
@@ -250,11 +125,12 @@ def test_a_saved_search_leads_back(browser: Any, tmp_path: Path, settings: Serve
         expect(page.get_by_role("heading", name="history of herons")).to_be_visible()
 
 
-def test_sharing_again_updates_ones_own_list_and_never_a_colleagues(browser: Any, page: Any, address: str) -> None:
+def test_a_shared_list_is_seen_by_a_colleague_and_sharing_again_updates_ones_own_alone(
+    browser: Any, page: Any, served: str
+) -> None:
     page.goto("/?q=a+shared+stripe")
-    for at in (0, 1):
-        page.locator(".tile .picture").nth(at).focus()
-        page.keyboard.press("y")
+    page.locator(".tile .picture").first.focus()
+    press(page, "yy")
     wait_for_save(page)
 
     def share() -> Any:
@@ -262,17 +138,69 @@ def test_sharing_again_updates_ones_own_list_and_never_a_colleagues(browser: Any
         page.get_by_role("button", name="Link for a colleague").click()
         return page.locator("#share output")
 
-    expect(share().get_by_label("The link")).to_be_visible()
+    link = share().get_by_label("The link").input_value()
+    with opened(browser, served) as colleague:  # without a token of the gallery
+        colleague.goto(link)
+        assert colleague.locator(".tile").count() == colleague.get_by_text("visitor ✓ yes").count() == 2
     page.reload()
     page.locator(".tile .picture").first.focus()
-    page.keyboard.press("n")
+    press(page, "n")
     wait_for_save(page)
-    expect(share()).to_contain_text("added to your list, and 1 without one is taken off")
+    expect(share()).to_contain_text("1 without one is taken off")
 
-    page.context.request.post(f"{address}/name", form={"name": "Bo", "next": "/"}, headers={"Origin": address})
+    page.context.request.post(f"{served}/name", form={"name": "Bo", "next": "/"}, headers={"Origin": served})
     page.goto("/?q=a+shared+stripe")
     page.locator(".tile .picture").first.focus()
-    page.keyboard.press("y")
+    press(page, "y")
     wait_for_save(page)
-    expect(share()).to_contain_text("is visitor's; choose another name")
+    expect(share()).to_contain_text("is visitor's")
     expect(page.locator("#list-name")).to_have_value("a shared stripe 2")
+
+
+# -- with a finger -----------------------------------------------------------------------------------------------------
+
+
+def test_photos_of_a_result_are_chosen_with_a_finger_and_judged_at_once(browser: Any, served: str, page: Any) -> None:
+    with opened(browser, served, **TOUCH) as phone:
+        phone.goto("/?q=a+range+of+discs")
+        tiles = phone.locator(".tile")
+        tiles.nth(0).locator("[data-act=choose]").tap()
+        tiles.nth(2).locator(".picture").tap()  # once some are chosen, the whole photo is the mark
+        expect(phone.locator("#chosen-photos .many")).to_have_text("2 photos chosen")
+        tiles.nth(1).locator("[data-act=choose]").tap()
+        tiles.nth(0).locator("[data-act=choose]").tap()
+        expect(tiles.nth(0).locator("[data-act=choose]")).to_have_attribute("aria-pressed", "false")
+        phone.locator("#chosen-photos [data-say=yes]").tap()
+        expect(phone.locator(".unsaved")).to_have_count(0)
+        expect(phone.locator("#chosen-photos")).to_be_hidden()
+        found = [one.get_attribute("data-verdict") for one in tiles.all()[:4]]
+        tiles.nth(3).locator(".picture").tap()  # without a choice a photo opens large
+        phone.locator("#large[open] h2").wait_for()
+    page.goto("/?q=stripes")
+
+    assert found == [None, "yes", "yes", None]
+    expect(page.locator(".tile [data-act=choose]").first).to_be_hidden()  # where a mouse points
+
+
+def test_photos_of_a_list_are_chosen_with_a_finger(browser: Any, served: str) -> None:
+    with opened(browser, served, **TOUCH) as page:
+        ids = [one["id"] for one in page.request.get("/v1/items?limit=5").json()["items"]]
+        made = page.request.post("/v1/lists", data={"name": "Five", "items": ids}).json()
+        page.goto(made["page"])
+        bar = page.locator("#chosen-of-list")
+        expect(bar).to_be_hidden()
+        for at in (1, 3):
+            page.locator(".tile .pick-one").nth(at).tap()
+        bar.locator("input[name=name]").fill("Two")
+        with page.expect_navigation():
+            bar.get_by_role("button", name="Put there").tap()
+        expect(page.locator("h1")).to_have_text("Two")
+        expect(page.locator(".tile")).to_have_count(2)
+        page.goto(made["page"])
+        page.locator(".tile .pick-one").nth(0).tap()
+        with page.expect_navigation():
+            bar.get_by_role("button", name="Take off").tap()
+        expect(page.locator(".tile")).to_have_count(4)
+        rest = page.request.get(f"/v1/lists/{made['list']}").json()["items"]
+
+    assert [one["id"] for one in rest] == ids[1:]

@@ -69,13 +69,13 @@ class Batcher:
 
     def __init__(self, search: SearchAll, lock: AbstractContextManager[Any], counts: ScanCounts) -> None:
         self._search, self._lock, self._counts = search, lock, counts
-        self._book, self._waiting, self._running = Lock(), list[_Waiter](), False
+        self._book, self.waiting, self._running = Lock(), list[_Waiter](), False
 
     def __call__(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         """What `search` finds for each request; what it says of these alone is raised."""
         mine = _Waiter(requests)
         with self._book:
-            self._waiting.append(mine)
+            self.waiting.append(mine)
             leads, self._running = not self._running, True
         if not leads:
             mine.woken.wait()
@@ -97,7 +97,7 @@ class Batcher:
         finally:
             with self._book:
                 batch = batch or self._taken()  # who leads is the first of them, also where the lock was not given
-                following = self._waiting[:1]
+                following = self.waiting[:1]
                 self._running = bool(following)
             for waiter in batch:
                 if not waiter.ended:
@@ -107,9 +107,9 @@ class Batcher:
 
     def _taken(self) -> list[_Waiter]:
         """The first who wait, one at least."""
-        sizes = np.cumsum([len(waiter.requests) for waiter in self._waiting])
+        sizes = np.cumsum([len(waiter.requests) for waiter in self.waiting])
         count = max(1, int(np.searchsorted(sizes, MOST, side="right")))
-        batch, self._waiting = self._waiting[:count], self._waiting[count:]
+        batch, self.waiting = self.waiting[:count], self.waiting[count:]
         return batch
 
     def _answer(self, batch: Sequence[_Waiter]) -> None:
@@ -132,11 +132,11 @@ class SharedIndex:
     """An index whose searches share scans."""
 
     def __init__(self, index: BatchSearch, lock: AbstractContextManager[Any], counts: ScanCounts) -> None:
-        self._batcher, self.exact = Batcher(index.search_each, lock, counts), True
+        self.batcher, self.exact = Batcher(index.search_each, lock, counts), True
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """As the index itself."""
-        return _joined(self._batcher([ScanRequest(query, k, mask) for query in np.asarray(queries, np.float32)]))
+        return _joined(self.batcher([ScanRequest(query, k, mask) for query in np.asarray(queries, np.float32)]))
 
 
 class SharedScan:
@@ -147,11 +147,11 @@ class SharedScan:
     def __init__(self, opened: Callable[[], Scan], lock: AbstractContextManager[Any], counts: ScanCounts) -> None:
         self._opened = opened
         # A method of its own would make a circle: the files of an old snapshot would stay open until Python finds it
-        self._batcher = Batcher(lambda requests: opened().search_each(requests), lock, counts)
+        self.batcher = Batcher(lambda requests: opened().search_each(requests), lock, counts)
 
     def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
         """As the scan itself."""
-        return _joined(self._batcher([ScanRequest(view, k, mask) for view in adapted]))
+        return _joined(self.batcher([ScanRequest(view, k, mask) for view in adapted]))
 
     def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
         """As the scan itself, which waits for nobody."""
