@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import eyespot
-from eyespot import rooms, sample
+from eyespot import sample
 from eyespot.adapters.linear import Linear, save
-from eyespot.gallery.indexing import Options, index
 from eyespot.runs import write_run
 from eyespot.search import Collection, Nearest
-from eyespot.types import NothingFound, Query, UsageError
-from tests.cli.test_eval import eval_report, evaluated
-from tests.cli.test_eval_stages import written
+from eyespot.types import Query
+from tests.cli.conftest import gallery_of_samples, run_json
+from tests.command import run_eyespot
+from tests.worlds import benchmarks as worlds
 from tests.worlds.adapters import checkpoint
 
 TEXTS = {"castle": "a castle", "owl": "an owl", "pig": "a pig"}
@@ -25,10 +25,8 @@ TEXTS = {"castle": "a castle", "owl": "an owl", "pig": "a pig"}
 
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("rows") / "gallery"
     photos = sorted(sample.photos().glob("explore_*.jpg"))[:40]
-    index(place, [str(path) for path in photos], [rooms.load("encoders", "starter")], Options())
-    return place
+    return gallery_of_samples(tmp_path_factory.mktemp("rows") / "gallery", photos)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +40,7 @@ def data(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Pa
     run = Nearest.of(collection, 10)([Query.words(text, id) for id, text in TEXTS.items()])
     truth = {id: [hit.image for hit in run[id][1:6:2]] for id in TEXTS}
     rows = [{"id": id, "text": text} for id, text in TEXTS.items()]
-    return written(tmp_path_factory.mktemp("words") / "data", rows, truth)
+    return worlds.own_set(tmp_path_factory.mktemp("words") / "data", rows, truth)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +58,7 @@ def mean(found: dict[str, Any]) -> float:
 
 
 def own(data: Path, gallery: Path, *words: object) -> dict[str, Any]:
-    return eval_report("own", "--data", data, "-g", gallery, *words)
+    return run_json("eval", "own", "--data", data, "-g", gallery, *words)
 
 
 @pytest.mark.long
@@ -129,17 +127,18 @@ def test_an_adapter_re_ranks_another_systems_run(
 def test_a_row_that_cannot_be_made_leaves_the_others(gallery: Path, data: Path) -> None:
     line = ("own", "--data", data, "-g", gallery, "--row", "frozen", "--row", "lost = --adapt nowhere")
 
-    shown = evaluated(*line, "--json")
+    shown = run_eyespot("eval", *line, "--json")
 
     found = json.loads(shown.stdout)
-    assert shown.exit_code == 3 and [row["system"] for row in found["rows"]] == ["frozen"]
+    assert shown.returncode == 3 and [row["system"] for row in found["rows"]] == ["frozen"]
     assert "config.yml" in found["failed"]["lost"]
-    alone = evaluated(*line[:-3], "lost = --adapt nowhere")
-    assert isinstance(alone.exception, NothingFound)
+    assert run_eyespot("eval", *line[:-3], "lost = --adapt nowhere").returncode == 4
 
 
 def test_rows_stand_in_one_table_with_interval_and_time(gallery: Path, data: Path) -> None:
-    shown = evaluated("own", "--data", data, "-g", gallery, "--row", "frozen", "--row", "QE-2 = --neighbours 2")
+    shown = run_eyespot(
+        "eval", "own", "--data", data, "-g", gallery, "--row", "frozen", "--row", "QE-2 = --neighbours 2"
+    )
 
     head, first, second = shown.stdout.splitlines()[1:4]
     assert head.split()[:3] == ["system", "queries", "images"] and head.endswith("ms a query")
@@ -158,7 +157,7 @@ def test_a_killed_table_goes_on_with_the_rows_that_lack(gallery: Path, data: Pat
     assert mean(both["rows"][0]) == mean(first["rows"][0])
     assert mean(other["rows"][0]) != mean(first["rows"][0])  # the same name, other options: made again
     assert (out / "frozen" / "summary.json").stat().st_mtime_ns > before
-    assert mean(eval_report("--from", out / "QE-1" / "summary.json")) == mean(both["rows"][1])
+    assert mean(run_json("eval", "--from", out / "QE-1" / "summary.json")) == mean(both["rows"][1])
     assert "frozen" in (out / "tables.md").read_text()
 
 
@@ -169,42 +168,11 @@ def test_a_kill_while_a_report_is_replaced_leaves_no_row_that_counts(gallery: Pa
     first = own(data, gallery, "--out", out, "--row", "a = --neighbours 1")
     (out / "a" / "run.parquet").unlink()
     (out / "a" / "run.parquet").mkdir()  # the write fails here, after it has begun
-    broken = evaluated("own", "--data", data, "-g", gallery, "--out", out, "--row", "a = --neighbours 30 --alpha 0")
+    broken = run_eyespot(
+        "eval", "own", "--data", data, "-g", gallery, "--out", out, "--row", "a = --neighbours 30 --alpha 0"
+    )
     (out / "a" / "run.parquet").rmdir()
     again = own(data, gallery, "--out", out, "--row", "a = --neighbours 1")
 
-    assert broken.exit_code != 0 and mean(again["rows"][0]) == mean(first["rows"][0])
+    assert broken.returncode != 0 and mean(again["rows"][0]) == mean(first["rows"][0])
     assert (out / "a" / "run.parquet").is_file()
-
-
-@pytest.mark.parametrize(
-    ("row", "why"),
-    [
-        ("= --neighbours 1", "has no name"),
-        ("a = --seed 3", "seed is the same for all rows"),
-        ("a = --what 3", "No such option: --what"),
-        ("a = --neighbours", "see eyespot eval --help"),
-        ("a = --name 'x", "check its quotes"),
-        ("a = --alpha 2", "say how many with --neighbours N"),
-        ("a = --adapt-depth 5", "name the adapter with --adapt"),
-        ("a = --adapt linear:x --ray local", "ray is the same for all rows"),
-    ],
-)
-def test_what_is_no_row_is_refused_with_a_way_out(row: str, why: str, gallery: Path, data: Path) -> None:
-    shown = evaluated("own", "--data", data, "-g", gallery, "--row", row)
-
-    assert isinstance(shown.exception, UsageError | NothingFound) and why in str(shown.exception)
-
-
-def test_what_is_about_one_system_does_not_go_with_rows(gallery: Path, data: Path) -> None:
-    for more in (("--name", "x"), ("--beside", "x"), ("--images", "x"), ("--dry-run",)):
-        shown = evaluated("own", "--data", data, "-g", gallery, "--row", "a", *more)
-        assert isinstance(shown.exception, UsageError) and "about one system" in str(shown.exception)
-    shown = evaluated("own", "--data", data, "-g", gallery, "--row", "a", "--row", "a=--neighbours 1")
-    assert isinstance(shown.exception, UsageError) and "twice" in str(shown.exception)
-
-
-def test_a_linear_adapter_is_not_searched_on_a_cluster(gallery: Path, data: Path, linear: Path) -> None:
-    shown = evaluated("own", "--data", data, "-g", gallery, "--adapt", f"linear:{linear}", "--ray", "local")
-
-    assert isinstance(shown.exception, UsageError) and "leave out --ray" in str(shown.exception)

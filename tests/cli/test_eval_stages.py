@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,17 @@ from typing import Any
 import pytest
 
 import eyespot
-from eyespot import rooms, sample
+from eyespot import rooms
 from eyespot.benchmarks.own import MEASURES
 from eyespot.gallery.describing import Describing, describe
-from eyespot.gallery.indexing import Options, index
 from eyespot.metrics import evaluate
 from eyespot.runs import read_qrels, write_run
 from eyespot.search import Adapted, Chain, Collection, LocalRerank, Nearest, QueryExpansion, TopK
-from eyespot.types import NothingFound, Query, Run, UsageError
-from tests.cli.test_eval import eval_report, evaluated
+from eyespot.types import Query, Run
+from tests.cli.conftest import copy_of_sample_gallery, run_json
+from tests.command import refuses
 from tests.lazy_import import requires
+from tests.worlds import benchmarks as worlds
 from tests.worlds.adapters import checkpoint
 
 pytestmark = requires("cv2")
@@ -28,8 +28,7 @@ DEPTH = 100  # images that `eval` ranks at least, all of the sample
 
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("staged") / "gallery"
-    index(place, [str(sample.photos())], [rooms.load("encoders", "starter")], Options())
+    place = copy_of_sample_gallery(tmp_path_factory.mktemp("staged") / "gallery")
     describe(place, rooms.load("descriptors", "sift"), Describing())
     return place
 
@@ -39,17 +38,6 @@ def collection(gallery: Path) -> Collection:
     return eyespot.open(gallery)
 
 
-def written(folder: Path, queries: list[dict[str, str]], truth: dict[str, list[str]]) -> Path:
-    """A benchmark of one's own."""
-    folder.mkdir()
-    with (folder / "queries.csv").open("w", newline="") as file:
-        table = csv.DictWriter(file, list(queries[0]))
-        table.writeheader()
-        table.writerows(queries)
-    (folder / "qrels.json").write_text(json.dumps(truth))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def words(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two queries in words; relevant is what the plain search has at ranks 2, 4 and 6."""
@@ -57,7 +45,7 @@ def words(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> P
     run = Nearest.of(collection, 10)([Query.words(text, id) for id, text in texts.items()])
     truth = {id: [hit.image for hit in run[id][1:6:2]] for id in texts}
     rows = [{"id": id, "text": text} for id, text in texts.items()]
-    return written(tmp_path_factory.mktemp("words") / "data", rows, truth)
+    return worlds.own_set(tmp_path_factory.mktemp("words") / "data", rows, truth)
 
 
 def pictures(collection: Collection) -> dict[str, Path]:
@@ -73,7 +61,7 @@ def looks(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> P
     run = Nearest.of(collection, 10)(queries)
     truth = {query.id: [hit.image for hit in run[query.id][1:6:2]] for query in queries}
     rows = [{"id": id, "image": str(path)} for id, path in pictures(collection).items()]
-    return written(tmp_path_factory.mktemp("looks") / "data", rows, truth)
+    return worlds.own_set(tmp_path_factory.mktemp("looks") / "data", rows, truth)
 
 
 def mean(found: dict[str, Any]) -> float:
@@ -94,11 +82,11 @@ def by_words() -> list[Query]:
 
 @pytest.mark.long
 def test_query_expansion_scores_as_the_chain_does(gallery: Path, collection: Collection, words: Path) -> None:
-    shown = eval_report("own", "--data", words, "-g", gallery, "--neighbours", "3")
+    shown = run_json("eval", "own", "--data", words, "-g", gallery, "--neighbours", "3")
 
     chain = Chain(Nearest.of(collection, 3), QueryExpansion.of(collection, 3, DEPTH))
     assert mean(shown) == pytest.approx(scored(chain(by_words()), words), abs=1e-9)
-    assert mean(shown) != mean(eval_report("own", "--data", words, "-g", gallery))
+    assert mean(shown) != mean(run_json("eval", "own", "--data", words, "-g", gallery))
     assert (shown["system"], shown["made"]["arguments"]["neighbours"]) == ("starter + QE-3", 3)
 
 
@@ -109,7 +97,7 @@ def test_local_descriptors_score_as_the_chain_does(
 ) -> None:
     more = [] if neighbours is None else ["--neighbours", neighbours]
 
-    shown = eval_report("own", "--data", looks, "-g", gallery, "--rerank-local", "spatial", *more)
+    shown = run_json("eval", "own", "--data", looks, "-g", gallery, "--rerank-local", "spatial", *more)
 
     queries = [Query.picture(path, id) for id, path in pictures(collection).items()]
     first = [Nearest.of(collection, 1000)]
@@ -123,7 +111,8 @@ def test_local_descriptors_score_as_the_chain_does(
 def test_all_stages_come_together_with_wordings_and_a_judge(gallery: Path, words: Path, tmp_path: Path) -> None:
     (tmp_path / "terms.json").write_text('{"castle": ["an old fort"]}')
 
-    shown = eval_report(
+    shown = run_json(
+        "eval",
         *("own", "--data", words, "-g", gallery, "--neighbours", "2", "--expand", tmp_path / "terms.json"),
         *("--rerank", "encoder:starter", "--depth", "5", "--ledger", tmp_path / "ledger.sqlite"),
     )
@@ -131,31 +120,18 @@ def test_all_stages_come_together_with_wordings_and_a_judge(gallery: Path, words
     assert [stage["stage"] for stage in shown["tasks"][0]["stages"]][-1] == "re-ranked"
 
 
-def test_words_have_no_local_features_and_the_way_out_is_named(gallery: Path, words: Path) -> None:
-    shown = evaluated("own", "--data", words, "-g", gallery, "--rerank-local", "spatial")
-
-    assert isinstance(shown.exception, UsageError)
-    assert "are words, and local descriptors compare pictures" in str(shown.exception)
-    assert "leave out --rerank-local" in str(shown.exception)
-    assert evaluated("own", "--data", words, "-g", gallery).exit_code == 0
-
-
-def test_the_arguments_make_the_same_numbers_again(gallery: Path, words: Path, tmp_path: Path) -> None:
-    first = eval_report("own", "--data", words, "-g", gallery, "--neighbours", "3", "--out", tmp_path / "report")
-
-    assert mean(eval_report("--from", tmp_path / "report" / "summary.json")) == mean(first)
-
-
-def test_options_of_a_later_version_are_refused(gallery: Path, words: Path, tmp_path: Path) -> None:
-    eval_report("own", "--data", words, "-g", gallery, "--out", tmp_path / "report")
+def test_the_same_numbers_again_from_their_summary_but_not_from_a_later_version(
+    gallery: Path, words: Path, tmp_path: Path
+) -> None:
+    first = run_json("eval", "own", "--data", words, "-g", gallery, "--neighbours", "3", "--out", tmp_path / "report")
     summary = tmp_path / "report" / "summary.json"
+    again = run_json("eval", "--from", summary)
     fields = json.loads(summary.read_text())
     fields["made"]["arguments"]["from_the_future"] = 1
     summary.write_text(json.dumps(fields))
 
-    shown = evaluated("--from", summary)
-
-    assert "does not know (from_the_future); update eyespot" in str(shown.exception)
+    assert mean(again) == mean(first)
+    refuses("eval", "--from", summary)
 
 
 # -- a run, re-ranked ---------------------------------------------------------------------------------------------
@@ -172,7 +148,8 @@ def test_an_adapter_re_ranks_the_first_hits_of_a_run(
     run = Nearest.of(collection, 30)(by_words())
     write_run(run, tmp_path / "run.txt")
 
-    shown = eval_report(
+    shown = run_json(
+        "eval",
         *("own", "--data", words, "--run", tmp_path / "run.txt", "-g", gallery, "--adapt", adapter),
         *("--depth", "6", "--out", tmp_path / "report"),
     )
@@ -188,7 +165,7 @@ def test_hits_that_the_gallery_lacks_stay_behind_and_are_counted(
     run = Nearest.of(collection, 5)(by_words())
     write_run(Run({id: [("elsewhere", 9.0), *run[id]] for id in run}), tmp_path / "run.txt")
 
-    shown = eval_report("own", "--data", words, "--run", tmp_path / "run.txt", "-g", gallery, "--adapt", adapter)
+    shown = run_json("eval", "own", "--data", words, "--run", tmp_path / "run.txt", "-g", gallery, "--adapt", adapter)
 
     assert "2 of the first 100 hits are not in the gallery; they go behind those that are" in shown["notes"]
     by_hand = Adapted.of(collection, adapter, 5)(by_words(), run)
@@ -200,35 +177,10 @@ def test_local_descriptors_re_rank_a_run(gallery: Path, collection: Collection, 
     run = Nearest.of(collection, 20)(queries)
     write_run(run, tmp_path / "run.txt")
 
-    shown = eval_report(
+    shown = run_json(
+        "eval",
         *("own", "--data", looks, "--run", tmp_path / "run.txt", "-g", gallery, "--rerank-local", "spatial"),
         *("--depth", "8"),
     )
 
     assert mean(shown) == pytest.approx(scored(LocalRerank.of(collection, "spatial", 8)(queries, run), looks), abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("option", "why"),
-    [
-        (("--adapt", "CKPT"), "an adapter needs the vectors of a gallery; give one with -g"),
-        (("--rerank-local", "spatial"), "--rerank-local needs pictures of a gallery; give one with -g"),
-        (("--neighbours", "3"), "--neighbours changes how a gallery is searched; give one with -g in place of --run"),
-    ],
-)
-def test_options_that_a_run_alone_cannot_have(
-    option: tuple[str, str], why: str, collection: Collection, words: Path, tmp_path: Path
-) -> None:
-    write_run(Nearest.of(collection, 5)(by_words()), tmp_path / "run.txt")
-
-    shown = evaluated("own", "--data", words, "--run", tmp_path / "run.txt", *option)
-
-    assert isinstance(shown.exception, UsageError) and why in str(shown.exception)
-
-
-def test_a_run_of_other_pictures_is_refused(gallery: Path, words: Path, adapter: Path, tmp_path: Path) -> None:
-    write_run(Run({"castle": [("elsewhere", 1.0)], "owl": [("nowhere", 1.0)]}), tmp_path / "run.txt")
-
-    shown = evaluated("own", "--data", words, "--run", tmp_path / "run.txt", "-g", gallery, "--adapt", adapter)
-
-    assert isinstance(shown.exception, NothingFound) and "choose the gallery of the run with -g" in str(shown.exception)

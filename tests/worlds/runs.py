@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import strategies as st
 
 from eyespot.types import Qrels, Run
@@ -18,6 +19,14 @@ GRADES = st.integers(-2, 5)
 
 rankings = st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1, max_size=6), max_size=5)
 judgements = st.dictionaries(IDS, st.dictionaries(IDS, GRADES, min_size=1, max_size=6), max_size=5)
+
+
+def conformance(name: str) -> Path:
+    """A file or folder of the official numbers; the test is skipped where it is not there."""
+    place = CONFORMANCE / name
+    if not place.exists():
+        pytest.skip(f"needs {place}")
+    return place
 
 
 def run_of(rankings: dict[str, dict[str, float]]) -> Run:
