@@ -88,12 +88,3 @@ def test_the_environment_may_name_it_and_one_that_is_not_there_is_refused(galler
 
     assert noted(run_json(*line, EYESPOT_INDEX="faiss")["notes"])
     refuses(*line, "--index", "scann")
-
-
-@pytest.mark.long
-def test_on_a_cluster_the_numbers_are_the_same(gallery: Path, data: Path) -> None:
-    pytest.importorskip("ray")
-    options = ("own", "--data", data, "-g", gallery, "--index", "faiss")
-    here, there = run_json("eval", *options), run_json("eval", *options, "--ray", "local", "--workers", "2")
-
-    assert there["tasks"][0]["measures"] == here["tasks"][0]["measures"] and noted(there["notes"])
