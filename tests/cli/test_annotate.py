@@ -75,7 +75,9 @@ def test_from_marks_to_a_set_and_its_rerank_subset(labelled: Place, tmp_path: Pa
     done("annotate", "settle", "1", dispute["image"], "y", "--as", "Cy", *labelled)
     done("annotate", "add", "--id", "2", "--text", "another heron", *labelled)
     done("annotate", "list", "2", "--nearest", 4, *labelled)
-    done("annotate", "mark", "2", marks(tmp_path / "m.csv", {photo(0): "d"}), "--as", "Ada", *labelled, code=0)
+    (tmp_path / "run.txt").write_text(f"2 Q0 {photo(0)} 1 2 t\n")
+    done("annotate", "list", "2", "--run", tmp_path / "run.txt", *labelled)
+    done("annotate", "mark", "2", marks(tmp_path / "m.csv", {photo(0): "d"}), "--as", "Ada", *labelled)
     subset = ("--rerank", tmp_path / "deep", "--depth", 15, "--layout", "inquire-rerank")
 
     status = run_json("annotate", "status", "1", "--grouped", "--wage", 10**9, *labelled)["1"]["annotators"]["Ada"]
@@ -146,7 +148,7 @@ def test_a_team_settles_flags_gives_and_takes(labelled: Place, tmp_path: Path) -
 
 
 def test_a_second_person_joins_an_audit_of_which_a_share_is_labelled_twice(twelve: Place, tmp_path: Path) -> None:
-    lines = [f"1 Q0 pictures/{at:04d}.jpg {at + 1} {-at} t" for at in range(12)]
+    lines = [f"1 Q0 {photo(at)} {at + 1} {-at} t" for at in range(12)]
     (tmp_path / "run.txt").write_text("\n".join(lines))
     audit = ("annotate", "audit", "1", *twelve, "--as")
     listed = run_json("annotate", "list", "1", "--run", tmp_path / "run.txt", *twelve)

@@ -24,7 +24,8 @@ MENDED = ""  # nothing to say: the verb does without what is damaged
 def tell(*words: object) -> str:
     """What a verb complains of."""
     ran = run_eyespot(*words)
-    return ran.stderr.strip().splitlines()[-1].removeprefix("eyespot: ") if ran.returncode in (1, 2, 4) else MENDED
+    lines = ran.stderr.strip().splitlines()
+    return lines[-1].removeprefix("eyespot: ") if lines and ran.returncode in (1, 2, 4) else MENDED
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,8 +90,9 @@ def test_the_same_numbers_again_from_their_summary_but_not_from_a_later_version(
 ) -> None:
     first = own("--neighbours", 3, "--out", tmp_path)
     again = run_json("eval", "--from", tmp_path / "summary.json")
-    summary = (tmp_path / "summary.json").read_text()
-    (tmp_path / "summary.json").write_text(summary.replace('"arguments": {', '"arguments": {"from_the_future": 1,'))
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    summary["made"]["arguments"]["from_the_future"] = 1
+    worlds.write(tmp_path / "summary.json", summary)
 
     assert mean(again) == mean(first) != mean(own())
     refuses("eval", "--from", tmp_path / "summary.json")

@@ -75,7 +75,7 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
     planned = done("index", mess, "--dry-run", cwd=tmp_path).stdout
     indexed, again = done("index", mess, cwd=tmp_path, code=3), done("index", cwd=tmp_path, code=3)
     draw(tmp_path / "more" / "a.jpg", 30)
-    more = done("index", "more", cwd=tmp_path).stderr.splitlines()[0]
+    more = done("index", "more", cwd=tmp_path, code=3).stderr.splitlines()[0]
 
     line, share, failed = indexed.stderr.splitlines()
     skipped = "16 skipped (2 .insv + 1 .lrv video,"

@@ -83,23 +83,25 @@ def test_a_seed_draws_and_flags_and_poor_accuracy_count(export: Path) -> None:
     [("--grade casual", {"another quality grade": 3}), ("--grade casual --grade research", {})],
 )
 def test_which_observations_are_wanted(export: Path, words: str, dropped: dict[str, int]) -> None:
-    assert run_json("build", "inat", export, "--dry-run", *words.split())["steps"][1]["dropped"] == dropped
+    shown = run_eyespot("build", "inat", export, "--dry-run", *words.split(), "--json")
+
+    assert json.loads(shown.stdout)["steps"][1]["dropped"] == dropped
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "code"),
     [
-        "--clusters 0",
-        "--space-km 0",
-        "--time-days 0",
-        "--face 1.5",
-        "--threads 0",
-        "--groups families",
-        "--ranges nowhere.csv",
+        ("--clusters 0", 2),
+        ("--space-km 0", 2),
+        ("--time-days 0", 2),
+        ("--face 1.5", 2),
+        ("--threads 0", 2),
+        ("--groups families", 2),
+        ("--ranges nowhere.csv", 1),
     ],
 )
-def test_what_makes_no_collection_is_refused(export: Path, words: str) -> None:
-    refuses("build", "inat", export, "--out", export.parent / "set", *words.split())
+def test_what_makes_no_collection_is_refused(export: Path, words: str, code: int) -> None:
+    refuses("build", "inat", export, "--out", export.parent / "set", *words.split(), code=code)
 
 
 def test_a_licence_that_leaves_nothing_is_named(export: Path) -> None:

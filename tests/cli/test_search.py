@@ -183,7 +183,9 @@ def test_without_a_gallery_the_way_to_one_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_a_query_needs_no_quotes(sample_gallery: Path, words: list[str], query: str) -> None:
-    assert run_json("search", "-g", sample_gallery, *words)["query"] == query
+    shown = done("search", "-g", sample_gallery, "--json", *words)
+
+    assert json.loads(shown.stdout)["query"] == query
 
 
 DATES = {"early.jpg": "2021:04:30 23:59:59", "may.jpg": "2021:05:03 10:00:00", "late.jpg": "2022:07:01 12:00:00"}

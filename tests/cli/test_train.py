@@ -246,7 +246,7 @@ def test_a_backbone_is_trained_indexes_the_gallery_and_half_a_model_is_not_taken
     model, name = tmp_path / "out" / "model", first.stdout.strip()
     whole = contents(model)
     (model / "model.safetensors").write_bytes(b"")
-    refuses(*line, code=1)
+    refuses(*line)
     shutil.rmtree(model)
     model.mkdir()
     report = run_json(*line)
@@ -489,9 +489,9 @@ def test_labels_of_nothing_are_refused(world: Path, tmp_path: Path) -> None:
         with raises(UsageError):
             labels_of(view, labels)
     refuses("train", "backbone", world / "gallery", "--captions", f"{world}/pairs/train/", "--out", tmp_path)
-    line = ("build", "pairs", "labelled", world / "gallery", "--out", tmp_path / "a")
-    refuses(*line)
-    refuses(*line, "--label", "colour", code=4)
+    line = ("build", "pairs", "labelled", world / "gallery", "--out")
+    refuses(*line, tmp_path / "a")
+    refuses(*line, tmp_path / "b", "--label", "colour", code=4)
 
 
 loop = lazy_import("eyespot.adapters.quari.training.loop")
