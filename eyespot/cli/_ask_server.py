@@ -44,10 +44,10 @@ def answer(words: Sequence[str]) -> int | None:
     if words[:1] != ["search"] or not LOCKS_OPEN_FILES or not _is_usual():
         return None
     line = plain_line(words[1:])
-    found = line and _note_of(line[0])
+    found = line and note_of(line[0])
     if not line or not found:
         return None
-    reply = _response(found, ["search", *line[1], f"--gallery={line[0]}"])
+    reply = reply_of(found, ["search", *line[1], f"--gallery={line[0]}"])
     if reply is None:
         return None
     sys.stderr.write(reply["stderr"])
@@ -101,7 +101,7 @@ def _nearest() -> str | None:
         here = above
 
 
-def _response(found: ServerNote, words: list[str]) -> dict[str, Any] | None:
+def reply_of(found: ServerNote, words: list[str]) -> dict[str, Any] | None:
     """What the server says; None where it cannot answer this in the same bytes, or not at all."""
     from http.client import HTTPConnection, HTTPException
 
@@ -155,7 +155,7 @@ def _machine() -> tuple[str, ...]:
     return os.uname().nodename, boot, network
 
 
-def _note_of(gallery: str) -> ServerNote | None:
+def note_of(gallery: str) -> ServerNote | None:
     """The note of a server that runs now, is of this version and serves this gallery; nothing else is believed."""
     try:
         handle = os.open(_place(gallery), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -180,7 +180,7 @@ class Tuning:
         with building(self.view) as folder:
             built = {candidate: folder / str(at) for at, candidate in enumerate(kinds)}
             tried = [one for candidate in built for one in self._tried(candidate, built[candidate], learnt)]
-            chosen = self._chosen(tried)
+            chosen = self.chosen(tried)
             index = unseen.opened(chosen.candidate, built[chosen.candidate], chosen.settings)
             measured, seconds = (
                 self._measured(chosen, index, unseen),
@@ -215,7 +215,7 @@ class Tuning:
     def _surely(self, one: Try) -> bool:
         return one.recall - _SURE * one.error >= self.wanted and one.exact <= _MOSTLY
 
-    def _chosen(self, tried: Sequence[Try]) -> Try:
+    def chosen(self, tried: Sequence[Try]) -> Try:
         enough = [one for one in tried if self._surely(one)]
         if not enough:
             best = max(tried, key=lambda one: (one.exact <= _MOSTLY, one.recall))

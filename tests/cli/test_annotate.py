@@ -1,123 +1,169 @@
-"""`eyespot annotate` as users run it: from a file of queries to an exported set."""
+"""`eyespot annotate` as users run it: from a file of queries to an exported set, alone and as a team."""
 
 from __future__ import annotations
 
 import csv
 import json
+import shutil
+from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
-from tests.command import run_eyespot
+from eyespot.curate.annotate.annotation_store import AnnotationStore
+from eyespot.curate.annotate.progress import standing
+from tests.cli.conftest import done, run_json
+from tests.command import refuses
 from tests.worlds import annotation as world
-from tests.worlds import draw
+from tests.worlds import draw_photos, index_gallery
 
-QUERIES = ",query_id,query_text,category,visible\n0,1,a heron,Species,yes\n1,2,a thought,Context,no\n"
+QUERIES = "query_id,query_text,visible,feasible,of_interest\n1,a heron,yes,yes,yes\n2,a thought,no,yes,yes\n"
+Place = tuple[str, Path]
 
 
-def write_marks(path: Path, listed: list[str]) -> Path:
-    rows = (f"{image},{'y' if at < 10 else 'n'}\n" for at, image in enumerate(listed))
-    path.write_text("image,mark\n" + "".join(rows))
+def photo(number: int) -> str:
+    return f"clip-retrieval:pictures/{number:04d}.jpg"
+
+
+def marks(path: Path, marked: dict[str, str]) -> Path:
+    path.write_text("image,mark\n" + "".join(f"{image},{mark}\n" for image, mark in marked.items()))
     return path
 
 
-def listed(folder: Path) -> list[str]:
-    return list(json.loads((folder / "candidates.json").read_text())["1"])
+@pytest.fixture(scope="module")
+def labelled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Thirty photos on the list of query 1; Ada marked all, the first ten as herons, and Bo the second otherwise."""
+    folder = tmp_path_factory.mktemp("labelled")
+    where = ("-g", world.gallery(folder, 30, 10))
+    (folder / "q.csv").write_text(QUERIES)
+    added = run_json("annotate", "add", folder / "q.csv", *where)
+    assert added == {"taken": ["1"], "left_out": {"2": ["visible"]}}
+    done("annotate", "list", "1", "--label", "kind=heron", "--label", "kind=other", *where)
+    for who, signs in {"Ada": "y" * 10 + "n" * 20, "Bo": "yn"}.items():
+        table = marks(folder / "marks.csv", {photo(at): sign for at, sign in enumerate(signs)})
+        assert run_json("annotate", "mark", "1", table, "--as", who, *where)["changed"] == len(signs)
+    return where[1]
 
 
-@pytest.mark.long
-def test_from_queries_to_a_set_and_its_rerank_subset(tmp_path: Path) -> None:
-    where = ("-g", world.gallery(tmp_path, 60, 10))
-    (tmp_path / "queries.csv").write_text(QUERIES)
-
-    added = run_eyespot("annotate", "add", tmp_path / "queries.csv", "--json", *where)
-    assert json.loads(added.stdout) == {"taken": ["1"], "left_out": {"2": ["visible"]}}, added.stderr
-    run_eyespot("annotate", "list", "1", "--label", "kind=heron", "--label", "kind=other", *where)
-    ids = [f"clip-retrieval:pictures/{number:04d}.jpg" for number in range(60)]
-    marks = write_marks(tmp_path / "marks.csv", ids)
-    marked = run_eyespot("annotate", "mark", "1", marks, "--as", "Ada", "--json", *where)
-    assert json.loads(marked.stdout)["changed"] == 60, marked.stderr
-    status = json.loads(run_eyespot("annotate", "status", "1", "--json", *where).stdout)
-    assert status["1"]["annotators"]["Ada"]["relevant"] == 10 and status["1"]["annotators"]["Ada"]["stopped"]
-    made = run_eyespot("annotate", "export", tmp_path / "out", "--rerank", tmp_path / "rerank", *where)
-    assert made.returncode == 0 and (tmp_path / "rerank" / "qrels.parquet").exists(), made.stderr
-    with (tmp_path / "out" / "annotations.csv").open() as file:
-        assert len(list(csv.DictReader(file))) == 10
-    assert len(listed(tmp_path / "out")) == 60
+@pytest.fixture
+def labelled(labelled_once: Path, tmp_path: Path) -> Place:
+    return "-g", Path(shutil.copytree(labelled_once, tmp_path / "gallery"))
 
 
-@pytest.mark.long
-def test_what_cannot_be_is_told_in_a_sentence(tmp_path: Path) -> None:
-    where = ("-g", world.gallery(tmp_path, 12, 2))
-    cases = {
-        ("status",): (4, "no query was taken in yet"),
-        ("list", "1"): (2, "say which photos"),
-        ("add",): (2, "name a CSV of queries"),
-        ("export", str(tmp_path / "out")): (4, "no query is labelled yet"),
-    }
-    results = {words: run_eyespot("annotate", *words, *where) for words in cases}
-    assert {words: (one.returncode, cases[words][1] in one.stderr) for words, one in results.items()} == {
-        words: (code, True) for words, (code, _) in cases.items()
-    }
-
-
-@pytest.mark.long
-def test_a_mistyped_query_is_removed_and_a_labelled_one_is_not(tmp_path: Path) -> None:
+@pytest.fixture
+def twelve(tmp_path: Path) -> Place:
+    """Twelve photos and the query 1, with three of them on its list."""
     where = ("-g", world.gallery(tmp_path, 12, 3))
-    run_eyespot("annotate", "add", "--id", "1", "--text", "a hreon", *where)
-    removed = run_eyespot("annotate", "remove", "1", *where)
-    again = run_eyespot("annotate", "remove", "1", *where)
-    run_eyespot("annotate", "add", "--id", "1", "--text", "a heron", *where)
-    run_eyespot("annotate", "list", "1", "--nearest", "3", *where)
-    marks = write_marks(tmp_path / "marks.csv", ["clip-retrieval:pictures/0000.jpg"])
-    run_eyespot("annotate", "mark", "1", marks, "--as", "Ada", *where)
-    labelled = run_eyespot("annotate", "remove", "1", *where)
-
-    assert removed.returncode == 0 and "removed" in removed.stdout, removed.stderr
-    assert again.returncode == 2 and "no query '1'" in again.stderr
-    assert labelled.returncode == 2 and "marks stay" in labelled.stderr
+    done("annotate", "add", "--id", "1", "--text", "a heron", *where)
+    done("annotate", "list", "1", "--nearest", 3, "-e", "starter", *where)
+    return where
 
 
-@pytest.mark.long
-def test_a_table_without_marks_takes_none_back_and_empty_ones_do(tmp_path: Path) -> None:
-    where, photo = ("-g", world.gallery(tmp_path, 12, 3)), "clip-retrieval:pictures/0000.jpg"
-    run_eyespot("annotate", "add", "--id", "1", "--text", "a heron", *where)
-    run_eyespot("annotate", "list", "1", "--nearest", "3", *where)
-    ways = {"image,mark\n{},y\n": 0, "image,Mark\n{},n\n": 2, "image,mark\n{},\n": 0}
+@pytest.mark.parametrize(
+    ("words", "code"), [("status", 4), ("list 1", 2), ("add", 2), ("export out", 4), ("remove 1", 2)]
+)
+def test_what_cannot_be_is_told_in_a_sentence(words: str, code: int, tmp_path: Path) -> None:
+    index_gallery(tmp_path / "gallery", draw_photos(tmp_path / "photos", 1))
+
+    refuses("annotate", *words.split(), "-g", tmp_path / "gallery", code=code, cwd=tmp_path)
+
+
+def test_from_marks_to_a_set_and_its_rerank_subset(labelled: Place, tmp_path: Path) -> None:
+    """Only sets without problems are kept, and they are re-ranked as deep as asked."""
+    (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
+    done("annotate", "settle", "1", dispute["image"], "y", "--as", "Cy", *labelled)
+    done("annotate", "add", "--id", "2", "--text", "another heron", *labelled)
+    done("annotate", "list", "2", "--nearest", 4, *labelled)
+    (tmp_path / "run.txt").write_text(f"2 Q0 {photo(0)} 1 2 t\n")
+    done("annotate", "list", "2", "--run", tmp_path / "run.txt", *labelled)
+    done("annotate", "mark", "2", marks(tmp_path / "m.csv", {photo(0): "d"}), "--as", "Ada", *labelled)
+    subset = ("--rerank", tmp_path / "deep", "--depth", 15, "--layout", "inquire-rerank")
+
+    status = run_json("annotate", "status", "1", "--grouped", "--wage", 10**9, *labelled)["1"]["annotators"]["Ada"]
+    every = run_json("annotate", "export", tmp_path / "all", "--rerank", tmp_path / "whole", *labelled)["queries"]
+    survivors = run_json("annotate", "export", tmp_path / "kept", "--kept", *labelled, *subset)["queries"]
+
+    assert status["relevant"] == 10 and status["stopped"] and status["cost"] >= 0
+    assert status["groups"]["labelled"] <= status["labelled"] == 30
+    with (tmp_path / "kept" / "annotations.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 10
+    assert len(json.loads((tmp_path / "kept" / "candidates.json").read_text())["1"]) == 30
+    assert (tmp_path / "whole" / "qrels.parquet").exists()
+    rows = [row for path in (tmp_path / "deep").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
+    assert set(survivors) < set(every) == {"1", "2"} and Counter(row["query"] for row in rows) == {"a heron": 15}
+
+
+def test_a_mistyped_query_is_removed_and_a_labelled_one_is_not(twelve: Place, tmp_path: Path) -> None:
+    done("annotate", "add", "--id", "2", "--text", "a hreon", *twelve)
+    done("annotate", "mark", "1", marks(tmp_path / "m.csv", {photo(0): "y"}), "--as", "Ada", *twelve)
+
+    done("annotate", "remove", "2", *twelve)
+
+    refuses("annotate", "remove", "2", *twelve)
+    refuses("annotate", "remove", "1", *twelve)
+
+
+def test_a_table_without_marks_takes_none_back_and_empty_ones_do(twelve: Place, tmp_path: Path) -> None:
     labelled = []
-    for table, code in ways.items():
-        (tmp_path / "marks.csv").write_text(table.format(photo))
-        done = run_eyespot("annotate", "mark", "1", tmp_path / "marks.csv", "--as", "Ada", *where)
-        assert done.returncode == code, done.stderr
-        annotators = json.loads(run_eyespot("annotate", "status", "1", "--json", *where).stdout)["1"]["annotators"]
+    for table, code in {"image,mark\n{},y\n": 0, "image,Mark\n{},n\n": 2, "image,mark\n{},\n": 0}.items():
+        (tmp_path / "marks.csv").write_text(table.format(photo(0)))
+        done("annotate", "mark", "1", tmp_path / "marks.csv", "--as", "Ada", *twelve, code=code)
+        annotators = run_json("annotate", "status", "1", *twelve)["1"]["annotators"]
         labelled.append(annotators["Ada"]["labelled"] if annotators else 0)
 
     assert labelled == [1, 1, 0]
-    assert "takes back" in done.stderr
 
 
-@pytest.mark.long
-def test_status_counts_copies_once_where_wanted(tmp_path: Path) -> None:
-    for seed in range(6):
-        draw(tmp_path / "photos" / f"{seed}.png", seed)
-    for turn in (Image.Transpose.ROTATE_90, Image.Transpose.ROTATE_180):
-        with Image.open(tmp_path / "photos" / "0.png") as photo:
-            photo.transpose(turn).save(tmp_path / "photos" / f"0 {turn.name}.png")
-    where = ("-g", tmp_path / "gallery")
-    run_eyespot("index", tmp_path / "photos", *where)
-    found = json.loads(run_eyespot("search", "stripes", "--ungrouped", "--json", *where).stdout)["items"]
-    run_eyespot("annotate", "add", "--text", "stripes", "--id", "1", *where)
-    run_eyespot("annotate", "list", "1", "--nearest", "8", *where)
-    rows = (f"{item['id']},{'y' if Path(item['path']).name[0] in '012' else 'n'}\n" for item in found)
-    (tmp_path / "marks.csv").write_text("image,mark\n" + "".join(rows))
-    marked = run_eyespot("annotate", "mark", "1", tmp_path / "marks.csv", "--as", "Ada", "--json", *where)
-    assert marked.returncode == 0, marked.stderr
+# -- a team -----------------------------------------------------------------------------------------------------
 
-    status = json.loads(run_eyespot("annotate", "status", "1", "--grouped", "--json", *where).stdout)["1"]
-    assert (status["annotators"]["Ada"]["relevant"], status["annotators"]["Ada"]["labelled"]) == (5, 8)
-    groups = {"labelled": 6, "relevant": 3, "audited": 0, "audited_relevant": 0}
-    assert status["annotators"]["Ada"]["groups"] == groups
-    shown = run_eyespot("annotate", "status", "--grouped", *where).stdout
-    assert "5 relevant of 8 (3 of 6 where copies and bursts count once)" in shown
-    assert "count once" not in run_eyespot("annotate", "status", *where).stdout
+
+def test_a_team_settles_flags_gives_and_takes(labelled: Place, tmp_path: Path) -> None:
+    """Who is of a dispute settles it only where they say so; what nobody disputes is not settled."""
+    (pair,) = run_json("annotate", "agreement", *labelled)["1"]["pairs"]
+    (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
+    settle = ("annotate", "settle", "1", dispute["image"], "n", "--note", "a stork", *labelled, "--as")
+    flag, assigned = ("annotate", "flag", "--as", "Ada", *labelled), []
+    refuses("annotate", "settle", "1", photo(0), "n", "--as", "Cy", *labelled)
+    refuses(*settle, "Bo")
+    done(*settle, "Bo", "--own")
+    refuses(*flag, "none", "face")
+    refuses(*flag, photo(3), "ugly")
+    done(*flag, photo(3), "other", "--reason", "a drawing")
+    for more in ((), ("--take",)):
+        done("annotate", "assign", "Bo", "1", "--as", "Lea", *more, *labelled)
+        with AnnotationStore(labelled[1] / "ledger.sqlite") as store:
+            assigned.append(store.team.assigned())
+            notes = [note[:2] for note in store.team.notes("1")[photo(1)]]
+
+    assert (pair["photos"], pair["agreed"]) == (2, 0.5)
+    assert dispute["image"] == photo(1) and dispute["marks"] == {"Ada": "y", "Bo": "n"}
+    assert run_json("annotate", "disputes", *labelled) == {"1": []} and notes == [("Bo", "a stork")]
+    (raised,) = run_json("annotate", "flags", "--out", tmp_path / "flags.csv", *labelled)["flags"]
+    assert (raised["kind"], raised["reason"], raised["person"]) == ("other", "a drawing", "Ada")
+    assert "0003,0003.jpg,other,a drawing,Ada," in (tmp_path / "flags.csv").read_text()
+    counts = run_json("annotate", "export", tmp_path / "set", "--without-flagged", *labelled)["queries"]["1"]
+    assert counts["labelled"] == 29 and assigned == [{"1": ["Bo"]}, {}]
+    assert "all together: 9 relevant of 30" in done("annotate", "status", *labelled).stdout
+
+
+def test_a_second_person_joins_an_audit_of_which_a_share_is_labelled_twice(twelve: Place, tmp_path: Path) -> None:
+    lines = [f"1 Q0 {photo(at)} {at + 1} {-at} t" for at in range(12)]
+    (tmp_path / "run.txt").write_text("\n".join(lines))
+    audit = ("annotate", "audit", "1", *twelve, "--as")
+    listed = run_json("annotate", "list", "1", "--run", tmp_path / "run.txt", *twelve)
+
+    drawn = run_json(*audit, "Ada", "--size", 10, "--twice", 0.2, "--seed", 1)
+    joined = run_json(*audit, "Bo", "--join")
+    refuses(*audit, "Cy")
+    refuses(*audit, "Ada", "--release")
+    with AnnotationStore(twelve[1] / "ledger.sqlite") as store:
+        number = store.audit_number("1", "Bo")
+        assert number is not None and store.auditors(number) == ["Ada", "Bo"] and len(store.shares.twice(number)) == 2
+        store.mark("1", "Ada", {one["image"]: "n" for one in drawn["photos"]})
+        released = run_json(*audit, "Ada", "--release")
+        state = standing(store, "1", "Ada").audit
+
+    assert listed == {"query": "1", "new": 9, "listed": 12}
+    assert joined == drawn and len(drawn["photos"]) == 10
+    assert released == {"query": "1", "released": 2} and state is not None and state.done == state.size == 10

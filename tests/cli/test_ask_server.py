@@ -14,15 +14,15 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from eyespot.cli import _ask_server
 from eyespot.storage import systems
-from tests.cli.conftest import copy_of_sample_gallery
+from tests.cli.conftest import copy_of_sample_gallery, serving
+from tests.command import environment, run_eyespot
 from tests.lazy_import import requires
 
 pytestmark = [requires("fastapi"), pytest.mark.skipif(not systems.LOCKS_OPEN_FILES, reason="needs POSIX locks")]
@@ -62,44 +62,28 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("state")
 
 
-def environment(state: Path, **more: str) -> dict[str, str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("EYESPOT_")}
-    return clean | {"XDG_STATE_HOME": str(state), "PYTHONIOENCODING": "utf-8"} | more
-
-
-@contextmanager
-def serving(gallery: Path, state: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", str(gallery), "--port", "0", *words]
-    process = subprocess.Popen(line, env=environment(state), stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        found = re.search(r":([0-9]+)/", process.stderr.readline())
-        assert found
-        port = int(found[1])
-        for _ in range(600):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=60):
-                    break
-            except urllib.error.HTTPError as error:
-                error.close()
-                time.sleep(0.1)
-        yield process, port
-    finally:
-        process.kill()
-        process.communicate()
-
-
 @pytest.fixture(scope="module")
 def server(gallery: Path, state: Path) -> Iterator[int]:
-    with serving(gallery, state) as (_, port):
-        yield port
+    """The port of a server that is ready."""
+    with serving(gallery, XDG_STATE_HOME=str(state)) as (_, address):
+        wait_until_ready(address)
+        yield int(urlsplit(address).port or 0)
 
 
-def searched(gallery: Path, state: Path, *words: str, **env: str) -> tuple[int, str, str]:
-    line = [sys.executable, "-m", "eyespot.cli", "search", *words, "-g", str(gallery)]
-    done = subprocess.run(line, env=environment(state, **env), capture_output=True, timeout=280)
-    out = re.sub(rb'"took_ms": [0-9.]+', b'"took_ms": 0', done.stdout)
-    return done.returncode, out.decode(errors="surrogateescape"), done.stderr.decode()
+def wait_until_ready(address: str) -> None:
+    for _ in range(600):
+        try:
+            urllib.request.urlopen(f"{address}readyz", timeout=60).close()
+            return
+        except urllib.error.HTTPError as error:
+            error.close()
+            time.sleep(0.1)
+    raise AssertionError("the server is not ready")
+
+
+def searched(gallery: Path, state: Path, *words: str) -> tuple[int, str, str]:
+    ran = run_eyespot("search", *words, "-g", gallery, XDG_STATE_HOME=str(state))
+    return ran.returncode, re.sub('"took_ms": [0-9.]+', '"took_ms": 0', ran.stdout), ran.stderr
 
 
 @pytest.mark.parametrize("line", LINES, ids=" ".join)
@@ -112,13 +96,15 @@ def test_the_server_says_the_same_bytes(gallery: Path, state: Path, server: int,
 def test_plain_lines_are_answered_by_the_server(
     gallery: Path, state: Path, server: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    note = found(monkeypatch, state, gallery)
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    note = _ask_server.note_of(str(gallery))
+    assert note is not None
 
     for line in LINES[:15]:
         plain = _ask_server.plain_line([*line, "-g", str(gallery)])
         assert plain is not None
-        response = _ask_server._response(note, ["search", *plain[1], f"--gallery={gallery}"])
-        assert response is not None and response["code"] == 0 and response["stdout"], line
+        reply = _ask_server.reply_of(note, ["search", *plain[1], f"--gallery={gallery}"])
+        assert reply is not None and reply["code"] == 0 and reply["stdout"], line
 
 
 def test_a_plain_search_is_answered_by_the_server_and_imports_nothing_large(
@@ -126,14 +112,14 @@ def test_a_plain_search_is_answered_by_the_server_and_imports_nothing_large(
 ) -> None:
     code = "import sys; from eyespot.cli import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
     line = [sys.executable, "-c", code, "search", "gate", "-g", str(gallery)]
-    done = subprocess.run(line, env=environment(state), capture_output=True, text=True, timeout=280)
-
-    assert done.returncode == 0 and "Gate" in done.stdout
-    assert not {"numpy", "typer", "pydantic", "pyarrow", "onnxruntime"} & {*done.stderr.split()}
-    refused = subprocess.run(
-        [*line, "--no-server"], env=environment(state), capture_output=True, text=True, timeout=280
+    env = environment(XDG_STATE_HOME=str(state), PYTHONIOENCODING="utf-8")
+    served, alone = (
+        subprocess.run([*line, *more], env=env, capture_output=True, timeout=280) for more in ([], ["--no-server"])
     )
-    assert refused.stdout == done.stdout and "numpy" in refused.stderr.split()
+
+    assert served.returncode == 0 and b"Gate" in served.stdout and served.stdout == alone.stdout
+    assert not {b"numpy", b"typer", b"pydantic", b"pyarrow", b"onnxruntime"} & {*served.stderr.split()}
+    assert b"numpy" in alone.stderr.split()
 
 
 def note_of(state: Path) -> Path:
@@ -148,22 +134,10 @@ def test_the_note_is_for_its_user_alone_and_names_no_query(gallery: Path, state:
     assert json.loads(note.read_text())[0] == server
 
 
-def test_nobody_without_the_token_gets_an_answer(gallery: Path, server: int) -> None:
-    body = json.dumps({"words": ["search", "gate", f"--gallery={gallery}"]}).encode()
-    for headers in ({}, {"Authorization": "Bearer of-nobody-0123456789"}):
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{server}{_ask_server.PATH}", body, {"Content-Type": "application/json", **headers}
-        )
-        with pytest.raises(urllib.error.HTTPError) as error:
-            urllib.request.urlopen(request, timeout=60)
-        assert error.value.code in (401, 403)
-        error.value.close()
-
-
 def posted(port: int, token: str, *words: str) -> int:
     """The status of the answer to a line."""
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     body = json.dumps({"words": list(words)}).encode()
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
     request = urllib.request.Request(f"http://127.0.0.1:{port}{_ask_server.PATH}", body, headers)
     try:
         with urllib.request.urlopen(request, timeout=60) as response:
@@ -173,7 +147,7 @@ def posted(port: int, token: str, *words: str) -> int:
         return error.code
 
 
-def test_a_line_that_writes_or_reads_files_is_refused_by_the_server_itself(
+def test_a_line_without_the_token_and_one_that_writes_or_reads_files_are_refused_by_the_server_itself(
     gallery: Path, state: Path, server: int, tmp_path: Path
 ) -> None:
     token, here = json.loads(note_of(state).read_text())[1], f"--gallery={gallery}"
@@ -181,6 +155,7 @@ def test_a_line_that_writes_or_reads_files_is_refused_by_the_server_itself(
     lines += [["./pool.jpg"], ["--image", str(tmp_path)], ["--rerank", "encoder:starter"]]
 
     assert posted(server, token, "search", "gate", here) == 200
+    assert {posted(server, other, "search", "gate", here) for other in ("", "of-nobody-0123456789")} <= {401, 403}
     assert [posted(server, token, "search", "gate", *line, here) for line in lines] == [403] * len(lines)
     assert posted(server, token, "index", str(tmp_path), here) == posted(server, token) == 403
     assert not list(tmp_path.iterdir())
@@ -208,115 +183,110 @@ def test_the_token_of_an_owner_and_one_from_elsewhere_run_no_line(gallery: Path,
     assert found.pop(("127.0.0.1", "search")) in (200, 503) and set(found.values()) == {403}, found
 
 
-def found(monkeypatch: pytest.MonkeyPatch, state: Path, gallery: Path) -> Any:
-    monkeypatch.setenv("XDG_STATE_HOME", str(state))
-    return _ask_server._note_of(str(gallery))
-
-
-def test_only_a_living_server_of_this_gallery_and_version_is_response(
+def test_only_a_living_server_of_this_gallery_and_version_is_asked(
     gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    for name in [name for name in os.environ if name.startswith("EYESPOT_")]:
-        monkeypatch.delenv(name)
-    with _ask_server.noted(str(gallery), 1234, "token") as is_noted:
-        assert is_noted and found(monkeypatch, tmp_path, gallery).port == 1234
+    here = Path(shutil.copytree(gallery, tmp_path / "here"))
+    other = shutil.copytree(gallery, tmp_path / "other")
+
+    with _ask_server.noted(str(here), 1234, "token") as is_noted, _ask_server.noted(str(here), 99, "second") as again:
+        found = _ask_server.note_of(str(here))
+        assert is_noted and not again and found is not None and found.port == 1234
+        assert _ask_server.note_of(str(other)) is None
         note = note_of(tmp_path)
         text = note.read_text()
-
-        other = Path(shutil.copytree(gallery, tmp_path / "other"))
-        assert found(monkeypatch, tmp_path, other) is None
-        for changed in (text.replace('"0.', '"9.'), "no json", "[]", text.replace("1234", '"x"')):
-            note.write_text(changed)
-            assert found(monkeypatch, tmp_path, gallery) is None
-        note.write_text(text)
-        note.chmod(0o644)
-        assert found(monkeypatch, tmp_path, gallery) is None
-        note.chmod(0o600)
-        assert found(monkeypatch, tmp_path, gallery) is not None
-        with _ask_server.noted(str(gallery), 99, "second") as second:
-            assert not second
         port, token, served, version, machine = json.loads(text)
         assert len(machine) == 3 and machine[0] == os.uname().nodename
-        for at in range(3):  # of another boot, host, network
-            other_machine = [*machine[:at], "another", *machine[at + 1 :]]
-            note.write_text(json.dumps([port, token, served, version, other_machine]))
-            assert found(monkeypatch, tmp_path, gallery) is None
+        others = [[*machine[:at], "another", *machine[at + 1 :]] for at in range(3)]  # of another boot, host, network
+        elsewhere = [json.dumps([port, token, served, version, one]) for one in others]
+        for changed in (text.replace('"0.', '"9.'), "no json", "[]", text.replace("1234", '"x"'), *elsewhere):
+            note.write_text(changed)
+            assert _ask_server.note_of(str(here)) is None
         note.write_text(text)
-        assert found(monkeypatch, tmp_path, gallery) is not None
-        monkeypatch.setattr(_ask_server, "_identity", lambda _: (0, 0))
-        assert found(monkeypatch, tmp_path, gallery) is None
+        note.chmod(0o644)
+        assert _ask_server.note_of(str(here)) is None
+        note.chmod(0o600)
+        assert _ask_server.note_of(str(here)) == found
+        here.rename(tmp_path / "away")
+        other.rename(here)
+        assert _ask_server.note_of(str(here)) is None  # another folder in its place
 
     assert not note.exists()
 
 
 @pytest.mark.long
 def test_the_note_of_a_killed_server_is_ignored_and_replaced(gallery: Path, tmp_path: Path) -> None:
-    with serving(gallery, tmp_path / "state", "--cache", str(tmp_path / "cache")) as (process, _):
+    state, cache = tmp_path / "state", ("--cache", tmp_path / "cache")
+    with serving(gallery, *cache, XDG_STATE_HOME=str(state)) as (process, address):
+        wait_until_ready(address)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        stale = note_of(tmp_path / "state").read_text()
-        assert searched(gallery, tmp_path / "state", "gate", "-k", "2")[0] == 0
-        with serving(gallery, tmp_path / "state", "--cache", str(tmp_path / "cache")):
-            assert note_of(tmp_path / "state").read_text() != stale
+        stale = note_of(state).read_text()
+        assert searched(gallery, state, "gate", "-k", "2")[0] == 0
+        with serving(gallery, *cache, XDG_STATE_HOME=str(state)) as (_, address):
+            wait_until_ready(address)
+            assert note_of(state).read_text() != stale
 
 
-@pytest.mark.long
-def test_a_suspended_server_is_not_waited_for(gallery: Path, tmp_path: Path) -> None:
-    with serving(gallery, tmp_path / "state", "--cache", str(tmp_path / "cache")) as (process, _):
-        alone = searched(gallery, tmp_path / "nobody", "gate", "-k", "2")
-        process.send_signal(signal.SIGSTOP)
-        started = time.monotonic()
-        assert searched(gallery, tmp_path / "state", "gate", "-k", "2") == alone
-        assert time.monotonic() - started < _ask_server.WAIT / 2
-
-
-def test_ctrl_c_while_a_server_is_at_work_ends_silently(
-    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [name for name in os.environ if name.startswith("EYESPOT_")]:
-        monkeypatch.delenv(name)
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for notes, which this process writes."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_a_suspended_server_is_not_waited_for(gallery: Path, alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system takes connections for it, and nobody answers."""
+    monkeypatch.setattr(_ask_server, "ALIVE", 0.1)
+    monkeypatch.setattr(_ask_server, "WAIT", 3600)  # who waits so long ends by pytest's own time-out
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        _ask_server.noted(str(gallery), silent.getsockname()[1], "token-0123456789") as noted,
+    ):
+        assert noted
+        asked = searched(gallery, alone, "gate", "-k", "2")
+
+    assert asked == searched(gallery, alone / "nobody", "gate", "-k", "2")
+
+
+def test_ctrl_c_while_a_server_is_at_work_ends_silently(gallery: Path, alone: Path) -> None:
     line = [sys.executable, "-m", "eyespot.cli", "search", "gate", "-g", str(gallery)]
     with socket.create_server(("127.0.0.1", 0)) as slow:
         slow.settimeout(60)
         with _ask_server.noted(str(gallery), slow.getsockname()[1], "token-0123456789") as noted:
             assert noted
-            process = subprocess.Popen(line, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process = subprocess.Popen(line, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             with slow.accept()[0] as connection:
                 connection.settimeout(60)
                 assert connection.recv(4096).startswith(b"GET /healthz")
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n")
                 assert connection.recv(4096).startswith(b"POST")
-                time.sleep(0.3)
                 process.send_signal(signal.SIGINT)
                 out, err = process.communicate(timeout=60)
 
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["gate", "--html", "x.html"],
-        ["./pool.jpg"],
-        ["heron.png"],
-        ["gate", "--image", "x"],
-        ["gate", "--rerank", "encoder:starter"],
-        ["--help"],
-        ["gate", "--no-server"],
-        ["gate", "--", "x"],
-        ["gate", "-k5"],
-        ["gate", "--where"],
-        ["gate", "-g", "s3://bucket/birds"],
-        ["gate", "-g", "~/birds"],
-    ],
-    ids=" ".join,
-)
-def test_other_lines_are_not_for_a_server(words: list[str]) -> None:
-    assert _ask_server.plain_line(words if "-g" in words else [*words, "-g", "gallery"]) is None
+OTHER_LINES = [
+    "gate --html x.html",
+    "./pool.jpg",
+    "heron.png",
+    "gate --image x",
+    "gate --rerank encoder:starter",
+    "--help",
+    "gate --no-server",
+    "gate -- x",
+    "gate -k5",
+    "gate -g gallery --where",
+    "gate -g s3://bucket/birds",
+    "gate -g ~/birds",
+]
 
 
-def test_plain_lines_keep_their_words() -> None:
-    line = ["- people", "heron", "-k", "5", "--near", "-33.4,-70.6,5", "--json", "-g", "here"]
-    assert _ask_server.plain_line(line) == ("here", line[:-2])
+def test_other_lines_are_not_for_a_server_and_plain_ones_keep_their_words() -> None:
+    plain = ["- people", "heron", "-k", "5", "--near", "-33.4,-70.6,5", "--json", "-g", "here"]
+    others = [words.split() for words in OTHER_LINES]
+
+    assert _ask_server.plain_line(plain) == ("here", plain[:-2])
+    assert [w for w in others if _ask_server.plain_line(w if "-g" in w else [*w, "-g", "gallery"]) is not None] == []

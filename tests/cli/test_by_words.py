@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from eyespot.runs import read_run
-from tests.command import run_eyespot
+from tests.cli.conftest import copy_of_sample_gallery, done, run_json
+from tests.command import refuses, run_eyespot
 
 
-def search(gallery: Path, *words: object) -> dict[str, Any]:
-    done = run_eyespot("search", *words, "-g", gallery, "--json")
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def search(gallery: Path, *words: object) -> Any:
+    return run_json("search", *words, "-g", gallery)
 
 
 def codes(item: dict[str, Any]) -> list[str]:
@@ -34,14 +32,16 @@ def test_a_title_finds_its_photos_and_each_says_why(sample_gallery: Path) -> Non
     assert codes(last)[0] == "look" or "Gate" in json.dumps(last)
 
 
-def test_words_alone_find_nothing_else(sample_gallery: Path) -> None:
+def test_words_alone_find_nothing_else_and_obey_filters(sample_gallery: Path) -> None:
     found = search(sample_gallery, "gate", "--by", "words", "-k", 50)
+    india = search(sample_gallery, "gate", "--by", "words", "--where", "path LIKE '%India%'")
+
     assert found["by"] == "words" and 0 < len(found["items"]) < 50
     assert all("gate" in json.dumps([item["path"], item.get("title")]).lower() for item in found["items"])
-
+    assert ["India" in item["path"] for item in india["items"]] == [True]
     for options in ((), ("--rerank", "person:ada", "--calibrate", "10")):
-        none = run_eyespot("search", "zyzzyva", "--by", "words", *options, "-g", sample_gallery)
-        assert (none.returncode, none.stdout) == (4, "") and "--by look" in none.stderr
+        none = done("search", "zyzzyva", "--by", "words", *options, "-g", sample_gallery, code=4)
+        assert none.stdout == "" and "--by look" in none.stderr
 
 
 def test_look_reads_no_word_and_both_ranks_other_words_as_look(sample_gallery: Path) -> None:
@@ -53,31 +53,46 @@ def test_look_reads_no_word_and_both_ranks_other_words_as_look(sample_gallery: P
     assert gate["by"] == "look" and "why" not in gate["items"][0]
 
 
+def test_operators_of_the_table_are_words(sample_gallery: Path) -> None:
+    for text in ('"NEAR" OR *', "title : gate", "'gate", "gate AND NOT", "c0:gate -x"):
+        assert run_eyespot("search", text, "--by", "words", "-g", sample_gallery).returncode in (0, 4), text
+
+
 def test_no_teach_leaves_out_what_labelled_photos_look_like(sample_gallery: Path) -> None:
     words = ("search", "Brandenburg Gate", "-g", sample_gallery, "-k", 9)
-    taught, untaught = run_eyespot(*words, "--teach"), run_eyespot(*words, "--no-teach")
+    taught, untaught = done(*words, "--teach"), done(*words, "--no-teach")
 
-    assert "photos bear these words" in taught.stderr and "leave it out with --no-teach" in taught.stderr
-    assert "bear these words" not in untaught.stderr
+    assert "photos bear these words" in taught.stderr and "bear these words" not in untaught.stderr
     assert "[" in taught.stdout.splitlines()[0] and taught.stdout != untaught.stdout
 
 
-def test_words_obey_filters(sample_gallery: Path) -> None:
-    found = search(sample_gallery, "gate", "--by", "words", "--where", "path LIKE '%India%'")
-
-    assert ["India" in item["path"] for item in found["items"]] == [True]
+# -- names that are given ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", [("--neighbours", 3), ("--rerank-local", "chamfer"), ("--adapt", "nowhere")])
-def test_what_compares_looks_reads_no_words(sample_gallery: Path, option: tuple[object, ...]) -> None:
-    refused = run_eyespot("search", "gate", "--by", "both", *option, "-g", sample_gallery)
+def test_names_are_given_listed_used_and_removed(tmp_path: Path) -> None:
+    gallery = copy_of_sample_gallery(tmp_path / "gallery")
+    (tmp_path / "gates.csv").write_text("latin,english\nporta maxima,gate\none\n")
+    wanted = ("search", "porta maxima", "--by", "words", "-g", gallery, "-k", 3)
+    done(*wanted, code=4)
 
-    assert refused.returncode == 2 and "--by look" in refused.stderr
+    given = done("names", tmp_path / "gates.csv", "-g", gallery, code=3)
+    found = done(*wanted)
+
+    assert given.stdout == "gates.csv: 2 names of 1 taxa\n"
+    assert "gates.csv:3 has 1 fields where the header has 2" in given.stderr
+    assert "Gate" in found.stdout and "porta maxima = gate, by gates.csv" in found.stderr
+    assert run_json("names", "-g", gallery)["files"] == [{"name": "gates.csv", "taxa": 1, "names": 2}]
+    done("names", "--remove", "gates.csv", "-g", gallery)
+    done(*wanted, code=4)
 
 
-@pytest.mark.parametrize("text", ['"NEAR" OR *', "title : gate", "'gate", "gate AND NOT", "c0:gate -x"])
-def test_operators_of_the_table_are_words(sample_gallery: Path, text: str) -> None:
-    assert run_eyespot("search", text, "--by", "words", "-g", sample_gallery).returncode in (0, 4)
+@pytest.mark.parametrize("words", ["empty.csv", "--remove other.csv", "empty.csv one/empty.csv"])
+def test_what_is_no_table_of_names_is_refused(words: str, sample_gallery: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "empty.csv").write_text("a,b")
+
+    refuses("names", *words.split(), "-g", sample_gallery, cwd=tmp_path)
 
 
 @pytest.mark.long
@@ -87,9 +102,8 @@ def test_eval_reads_words_when_asked(sample_gallery: Path, tmp_path: Path) -> No
     (tmp_path / "qrels.txt").write_text("".join(f"q1 0 {item['id']} 1\n" for item in items))
     line = ("eval", "own", "--data", tmp_path, "-g", sample_gallery, "--json")
 
-    look, both = run_eyespot(*line), run_eyespot(*line, "--by", "both", "--out", tmp_path / "out")
+    look, both = done(*line), done(*line, "--by", "both", "--out", tmp_path / "out")
 
-    assert look.returncode == both.returncode == 0, look.stderr + both.stderr
     assert "words and look" in both.stdout and "words and look" not in look.stdout
     (written,) = (tmp_path / "out").rglob("run*.parquet")
     assert read_run(written).header["by"] == "both"
@@ -100,6 +114,6 @@ def test_a_read_only_copy_is_searched_by_words(sample_gallery: Path, tmp_path: P
     (copy / "words.sqlite").unlink(missing_ok=True)
     (copy / "words.sqlite" / "in the way").mkdir(parents=True)
 
-    done = run_eyespot("search", "gate", "--by", "words", "-g", copy, "--paths", HOME=str(tmp_path / "home"))
+    shown = done("search", "gate", "--by", "words", "-g", copy, "--paths", HOME=str(tmp_path / "home"))
 
-    assert done.returncode == 0 and "Gate" in done.stdout
+    assert "Gate" in shown.stdout

@@ -11,8 +11,8 @@ import pytest
 import eyespot
 from eyespot import rooms
 from eyespot.search.index_choice import Measured, building, store_index, stored_of
-from eyespot.types import UsageError
-from tests.cli.test_eval import eval_report, evaluated
+from tests.cli.conftest import done, run_json
+from tests.command import refuses
 from tests.lazy_import import requires
 from tests.worlds.vectors import drawn, take
 
@@ -54,7 +54,10 @@ def mean(found: dict[str, Any]) -> float:
 
 def test_the_numbers_are_those_of_the_index_and_say_so(gallery: Path, data: Path, tmp_path: Path) -> None:
     options = ("own", "--data", data, "-g", gallery)
-    exact, found = eval_report(*options), eval_report(*options, "--index", "faiss", "--out", tmp_path / "report")
+    exact, found = (
+        run_json("eval", *options),
+        run_json("eval", *options, "--index", "faiss", "--out", tmp_path / "report"),
+    )
 
     assert mean(exact) == 1 and not any("approximate" in note for note in exact["notes"])
     assert 0.1 < mean(found) < 0.999 and noted(found["notes"]) and noted(found["tasks"][0]["notes"])
@@ -66,34 +69,22 @@ def test_the_numbers_are_those_of_the_index_and_say_so(gallery: Path, data: Path
 def test_they_come_again_from_their_summary_until_the_index_is_another(
     gallery: Path, data: Path, tmp_path: Path
 ) -> None:
-    first = eval_report("own", "--data", data, "-g", gallery, "--index", "faiss", "--out", tmp_path)
-    assert mean(eval_report("--from", tmp_path / "summary.json")) == mean(first)
+    first = run_json("eval", "own", "--data", data, "-g", gallery, "--index", "faiss", "--out", tmp_path)
+    assert mean(run_json("eval", "--from", tmp_path / "summary.json")) == mean(first)
     settings = next(gallery.rglob("settings.json"))
     before, digests = settings.read_text(), settings.with_name("digests.txt")
     settings.write_text(before.replace("0.712", "0.713"))
     digests.rename(tmp_path / "digests.txt")  # with its digest it would count as damaged
 
-    again = evaluated("--from", tmp_path / "summary.json")
+    again = done("eval", "--from", tmp_path / "summary.json")
     settings.write_text(before)
     (tmp_path / "digests.txt").rename(digests)
 
     assert f"{settings} has changed since" in again.stderr
 
 
-def test_the_environment_may_name_it(gallery: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EYESPOT_INDEX", "faiss")
-    assert noted(eval_report("own", "--data", data, "-g", gallery)["notes"])
+def test_the_environment_may_name_it_and_one_that_is_not_there_is_refused(gallery: Path, data: Path) -> None:
+    line = ("eval", "own", "--data", data, "-g", gallery)
 
-
-@pytest.mark.long
-def test_on_a_cluster_the_numbers_are_the_same(gallery: Path, data: Path) -> None:
-    pytest.importorskip("ray")
-    options = ("own", "--data", data, "-g", gallery, "--index", "faiss")
-    here, there = eval_report(*options), eval_report(*options, "--ray", "local", "--workers", "2")
-
-    assert there["tasks"][0]["measures"] == here["tasks"][0]["measures"] and noted(there["notes"])
-
-
-def test_an_index_that_is_not_there_is_refused(gallery: Path, data: Path) -> None:
-    done = evaluated("own", "--data", data, "-g", gallery, "--index", "scann")
-    assert isinstance(done.exception, UsageError) and "it has: exact, faiss" in str(done.exception)
+    assert noted(run_json(*line, EYESPOT_INDEX="faiss")["notes"])
+    refuses(*line, "--index", "scann")

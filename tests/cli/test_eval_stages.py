@@ -1,37 +1,39 @@
-"""`eyespot eval` with the stages of a search: its numbers are those of the same chain in Python."""
+"""`eyespot eval` with the stages of a search, and several systems in one table: the numbers of the same chains."""
 
 from __future__ import annotations
 
-import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import eyespot
 from eyespot import rooms, sample
+from eyespot.adapters.linear import Linear, save
 from eyespot.benchmarks.own import MEASURES
 from eyespot.gallery.describing import Describing, describe
-from eyespot.gallery.indexing import Options, index
 from eyespot.metrics import evaluate
 from eyespot.runs import read_qrels, write_run
-from eyespot.search import Adapted, Chain, Collection, LocalRerank, Nearest, QueryExpansion, TopK
-from eyespot.types import NothingFound, Query, Run, UsageError
-from tests.cli.test_eval import eval_report, evaluated
+from eyespot.search import Adapted, Collection, LocalRerank, Nearest
+from eyespot.types import Query, Run
+from tests.cli.conftest import done, gallery_of_samples, run_json
+from tests.command import refuses, run_eyespot
 from tests.lazy_import import requires
+from tests.worlds import benchmarks as worlds
 from tests.worlds.adapters import checkpoint
 
-pytestmark = requires("cv2")
-DEPTH = 100  # images that `eval` ranks at least, all of the sample
+TEXTS = {"castle": "a castle", "owl": "an owl", "pig": "a pig"}
+QUERIES = [Query.words(text, id) for id, text in TEXTS.items()]
 
 
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("staged") / "gallery"
-    index(place, [str(sample.photos())], [rooms.load("encoders", "starter")], Options())
-    describe(place, rooms.load("descriptors", "sift"), Describing())
-    return place
+    """Forty of the sample photos."""
+    photos = sorted(sample.photos().glob("explore_*.jpg"))[:40]
+    return gallery_of_samples(tmp_path_factory.mktemp("staged") / "world", photos)
 
 
 @pytest.fixture(scope="module")
@@ -39,196 +41,173 @@ def collection(gallery: Path) -> Collection:
     return eyespot.open(gallery)
 
 
-def written(folder: Path, queries: list[dict[str, str]], truth: dict[str, list[str]]) -> Path:
-    """A benchmark of one's own."""
-    folder.mkdir()
-    with (folder / "queries.csv").open("w", newline="") as file:
-        table = csv.DictWriter(file, list(queries[0]))
-        table.writeheader()
-        table.writerows(queries)
-    (folder / "qrels.json").write_text(json.dumps(truth))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def words(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two queries in words; relevant is what the plain search has at ranks 2, 4 and 6."""
-    texts = {"castle": "a castle", "owl": "an owl"}
-    run = Nearest.of(collection, 10)([Query.words(text, id) for id, text in texts.items()])
-    truth = {id: [hit.image for hit in run[id][1:6:2]] for id in texts}
-    rows = [{"id": id, "text": text} for id, text in texts.items()]
-    return written(tmp_path_factory.mktemp("words") / "data", rows, truth)
-
-
-def pictures(collection: Collection) -> dict[str, Path]:
-    """Pictures of the gallery as queries, by their ids there."""
-    paths = [Path(facts["path"]) for facts in collection.view.facts([3, 17])]
-    return {path.stem: path for path in paths}
-
-
-@pytest.fixture(scope="module")
-def looks(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two queries by picture; relevant is what the plain search has at ranks 2, 4 and 6."""
-    queries = [Query.picture(path, id) for id, path in pictures(collection).items()]
+def judged(folder: Path, collection: Collection, queries: list[Query], rows: list[dict[str, str]]) -> Path:
+    """A benchmark in which relevant is what the plain search has at ranks 2, 4 and 6."""
     run = Nearest.of(collection, 10)(queries)
-    truth = {query.id: [hit.image for hit in run[query.id][1:6:2]] for query in queries}
-    rows = [{"id": id, "image": str(path)} for id, path in pictures(collection).items()]
-    return written(tmp_path_factory.mktemp("looks") / "data", rows, truth)
+    return worlds.own_set(folder, rows, {id: [hit.image for hit in run[id][1:6:2]] for id in run})
+
+
+@pytest.fixture(scope="module")
+def data(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = [{"id": id, "text": text} for id, text in TEXTS.items()]
+    return judged(tmp_path_factory.mktemp("words") / "data", collection, QUERIES, rows)
 
 
 def mean(found: dict[str, Any]) -> float:
-    value: float = found["tasks"][0]["measures"]["AP@50"]["mean"]
-    return value
+    return float(found["tasks"][0]["measures"]["AP@50"]["mean"])
 
 
 def scored(run: Run, data: Path) -> float:
     return float(evaluate(run, read_qrels(data / "qrels.json"), MEASURES).means["AP@50"])
 
 
-def by_words() -> list[Query]:
-    return [Query.words("a castle", "castle"), Query.words("an owl", "owl")]
+@pytest.fixture
+def own(data: Path, gallery: Path) -> Callable[..., dict[str, Any]]:
+    """`eyespot eval own …`, giving the report."""
+
+    def evaluated(*words: object) -> dict[str, Any]:
+        found: dict[str, Any] = run_json("eval", "own", "--data", data, "-g", gallery, *words)
+        return found
+
+    return evaluated
 
 
-# -- end to end -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_query_expansion_scores_as_the_chain_does(gallery: Path, collection: Collection, words: Path) -> None:
-    shown = eval_report("own", "--data", words, "-g", gallery, "--neighbours", "3")
-
-    chain = Chain(Nearest.of(collection, 3), QueryExpansion.of(collection, 3, DEPTH))
-    assert mean(shown) == pytest.approx(scored(chain(by_words()), words), abs=1e-9)
-    assert mean(shown) != mean(eval_report("own", "--data", words, "-g", gallery))
-    assert (shown["system"], shown["made"]["arguments"]["neighbours"]) == ("starter + QE-3", 3)
+# -- stages -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("neighbours", [None, 2])
-def test_local_descriptors_score_as_the_chain_does(
-    gallery: Path, collection: Collection, looks: Path, neighbours: int | None
-) -> None:
-    more = [] if neighbours is None else ["--neighbours", neighbours]
-
-    shown = eval_report("own", "--data", looks, "-g", gallery, "--rerank-local", "spatial", *more)
-
-    queries = [Query.picture(path, id) for id, path in pictures(collection).items()]
-    first = [Nearest.of(collection, 1000)]
-    if neighbours is not None:
-        first = [Nearest.of(collection, neighbours), QueryExpansion.of(collection, neighbours, 1000)]
-    run = Chain(*first, LocalRerank.of(collection, "spatial"), TopK(DEPTH))(queries)
-    assert mean(shown) == pytest.approx(scored(run, looks), abs=1e-9)
-
-
-@pytest.mark.long
-def test_all_stages_come_together_with_wordings_and_a_judge(gallery: Path, words: Path, tmp_path: Path) -> None:
+def test_all_stages_come_together_with_wordings_and_a_judge(own: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "terms.json").write_text('{"castle": ["an old fort"]}')
+    judge = ("--rerank", "encoder:starter", "--depth", 5, "--ledger", tmp_path / "ledger.sqlite")
 
-    shown = eval_report(
-        *("own", "--data", words, "-g", gallery, "--neighbours", "2", "--expand", tmp_path / "terms.json"),
-        *("--rerank", "encoder:starter", "--depth", "5", "--ledger", tmp_path / "ledger.sqlite"),
-    )
+    shown = own("--neighbours", 2, "--expand", tmp_path / "terms.json", *judge)
 
     assert [stage["stage"] for stage in shown["tasks"][0]["stages"]][-1] == "re-ranked"
 
 
-def test_words_have_no_local_features_and_the_way_out_is_named(gallery: Path, words: Path) -> None:
-    shown = evaluated("own", "--data", words, "-g", gallery, "--rerank-local", "spatial")
-
-    assert isinstance(shown.exception, UsageError)
-    assert "are words, and local descriptors compare pictures" in str(shown.exception)
-    assert "leave out --rerank-local" in str(shown.exception)
-    assert evaluated("own", "--data", words, "-g", gallery).exit_code == 0
-
-
-def test_the_arguments_make_the_same_numbers_again(gallery: Path, words: Path, tmp_path: Path) -> None:
-    first = eval_report("own", "--data", words, "-g", gallery, "--neighbours", "3", "--out", tmp_path / "report")
-
-    assert mean(eval_report("--from", tmp_path / "report" / "summary.json")) == mean(first)
-
-
-def test_options_of_a_later_version_are_refused(gallery: Path, words: Path, tmp_path: Path) -> None:
-    eval_report("own", "--data", words, "-g", gallery, "--out", tmp_path / "report")
-    summary = tmp_path / "report" / "summary.json"
-    fields = json.loads(summary.read_text())
-    fields["made"]["arguments"]["from_the_future"] = 1
-    summary.write_text(json.dumps(fields))
-
-    shown = evaluated("--from", summary)
-
-    assert "does not know (from_the_future); update eyespot" in str(shown.exception)
-
-
-# -- a run, re-ranked ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def adapter(collection: Collection, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return checkpoint(tmp_path_factory.mktemp("quari"), collection.view.space.dim)
-
-
-def test_an_adapter_re_ranks_the_first_hits_of_a_run(
-    gallery: Path, collection: Collection, words: Path, adapter: Path, tmp_path: Path
+def test_the_same_numbers_again_from_their_summary_but_not_from_a_later_version(
+    own: Callable[..., Any], tmp_path: Path
 ) -> None:
-    run = Nearest.of(collection, 30)(by_words())
+    first = own("--neighbours", 3, "--out", tmp_path)
+    again = run_json("eval", "--from", tmp_path / "summary.json")
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    summary["made"]["arguments"]["from_the_future"] = 1
+    worlds.write(tmp_path / "summary.json", summary)
+
+    assert mean(again) == mean(first) != mean(own())
+    refuses("eval", "--from", tmp_path / "summary.json")
+
+
+def test_an_adapter_re_ranks_the_first_hits_of_a_run_and_those_that_the_gallery_lacks_stay_behind(
+    own: Callable[..., Any], collection: Collection, data: Path, tmp_path: Path
+) -> None:
+    adapter = checkpoint(tmp_path / "quari", collection.view.space.dim)
+    run = Nearest.of(collection, 30)(QUERIES)
     write_run(run, tmp_path / "run.txt")
+    write_run(Run({id: [("elsewhere", 9.0), *run[id]] for id in run}), tmp_path / "more.txt")
 
-    shown = eval_report(
-        *("own", "--data", words, "--run", tmp_path / "run.txt", "-g", gallery, "--adapt", adapter),
-        *("--depth", "6", "--out", tmp_path / "report"),
-    )
+    whole = own("--run", tmp_path / "run.txt", "--adapt", adapter, "--depth", 6)
+    lacking = own("--run", tmp_path / "more.txt", "--adapt", adapter, "--depth", 31)
 
-    by_hand = Adapted.of(collection, adapter, 6)(by_words(), run)
-    assert mean(shown) == pytest.approx(scored(by_hand, words), abs=1e-9)
-    assert shown["system"] == f"run.txt + {adapter.name}"
-
-
-def test_hits_that_the_gallery_lacks_stay_behind_and_are_counted(
-    gallery: Path, collection: Collection, words: Path, adapter: Path, tmp_path: Path
-) -> None:
-    run = Nearest.of(collection, 5)(by_words())
-    write_run(Run({id: [("elsewhere", 9.0), *run[id]] for id in run}), tmp_path / "run.txt")
-
-    shown = eval_report("own", "--data", words, "--run", tmp_path / "run.txt", "-g", gallery, "--adapt", adapter)
-
-    assert "2 of the first 100 hits are not in the gallery; they go behind those that are" in shown["notes"]
-    by_hand = Adapted.of(collection, adapter, 5)(by_words(), run)
-    assert mean(shown) == pytest.approx(scored(by_hand, words), abs=1e-9)
+    assert mean(whole) == pytest.approx(scored(Adapted.of(collection, adapter, 6)(QUERIES, run), data), abs=1e-9)
+    assert whole["system"] == f"run.txt + {adapter.name}"
+    assert mean(lacking) == pytest.approx(scored(Adapted.of(collection, adapter, 30)(QUERIES, run), data), abs=1e-9)
+    assert any(note.startswith("3 of the first 31 hits are not in the gallery") for note in lacking["notes"])
 
 
-def test_local_descriptors_re_rank_a_run(gallery: Path, collection: Collection, looks: Path, tmp_path: Path) -> None:
-    queries = [Query.picture(path, id) for id, path in pictures(collection).items()]
+@requires("cv2")
+def test_local_descriptors_re_rank_a_run(gallery: Path, collection: Collection, tmp_path: Path) -> None:
+    describe(gallery, rooms.load("descriptors", "sift"), Describing())
+    paths = {path.stem: path for path in (Path(facts["path"]) for facts in collection.view.facts([3, 17]))}
+    queries = [Query.picture(path, id) for id, path in paths.items()]
+    rows = [{"id": id, "image": str(path)} for id, path in paths.items()]
+    looks = judged(tmp_path / "data", collection, queries, rows)
     run = Nearest.of(collection, 20)(queries)
     write_run(run, tmp_path / "run.txt")
 
-    shown = eval_report(
-        *("own", "--data", looks, "--run", tmp_path / "run.txt", "-g", gallery, "--rerank-local", "spatial"),
-        *("--depth", "8"),
-    )
+    line = ("eval", "own", "--data", looks, "-g", gallery, "--run", tmp_path / "run.txt")
+    shown = run_json(*line, "--rerank-local", "spatial", "--depth", 8)
 
     assert mean(shown) == pytest.approx(scored(LocalRerank.of(collection, "spatial", 8)(queries, run), looks), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("option", "why"),
-    [
-        (("--adapt", "CKPT"), "an adapter needs the vectors of a gallery; give one with -g"),
-        (("--rerank-local", "spatial"), "--rerank-local needs pictures of a gallery; give one with -g"),
-        (("--neighbours", "3"), "--neighbours changes how a gallery is searched; give one with -g in place of --run"),
-    ],
-)
-def test_options_that_a_run_alone_cannot_have(
-    option: tuple[str, str], why: str, collection: Collection, words: Path, tmp_path: Path
+# -- rows -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_each_row_scores_what_its_options_score_alone(
+    own: Callable[..., Any], collection: Collection, tmp_path: Path
 ) -> None:
-    write_run(Nearest.of(collection, 5)(by_words()), tmp_path / "run.txt")
+    rng, dim = np.random.default_rng(0), collection.view.space.dim
+    weight, bias = rng.normal(size=(9, dim)).astype(np.float32), rng.normal(size=9).astype(np.float32)
+    save(tmp_path / "ta", Linear(weight, bias, collection.view.space.encoder))
+    quari = checkpoint(tmp_path / "quari", dim)
+    rows = {
+        "frozen": "",
+        "QE-1": "--neighbours 1",
+        "α-QE": "--neighbours 3 --alpha 3",
+        "TA": f"--adapt linear:{tmp_path / 'ta'}",
+        "QuARI": f"--adapt {quari}",
+        "QuARI re-ranks": f"--adapt {quari} --adapt-depth 10",
+    }
 
-    shown = evaluated("own", "--data", words, "--run", tmp_path / "run.txt", *option)
+    found = own(*(word for name, line in rows.items() for word in ("--row", f"{name} = {line}")))
 
-    assert isinstance(shown.exception, UsageError) and why in str(shown.exception)
+    assert [row["system"] for row in found["rows"]] == list(rows) and found["failed"] == {}
+    for row, line in zip(found["rows"], rows.values(), strict=True):
+        assert mean(row) == mean(own(*line.split()))
+        low, high = row["tasks"][0]["measures"]["AP@50"]["interval"]
+        assert low <= mean(row) <= high
+        assert row["tasks"][0]["seconds"]["search"] > 0 and row["tasks"][0]["seconds"]["encode"] > 0
+    assert len({mean(row) for row in found["rows"]}) > 3
 
 
-def test_a_run_of_other_pictures_is_refused(gallery: Path, words: Path, adapter: Path, tmp_path: Path) -> None:
-    write_run(Run({"castle": [("elsewhere", 1.0)], "owl": [("nowhere", 1.0)]}), tmp_path / "run.txt")
+def test_a_row_that_cannot_be_made_leaves_the_others(gallery: Path, data: Path) -> None:
+    line = ("eval", "own", "--data", data, "-g", gallery, "--row", "lost = --adapt nowhere")
 
-    shown = evaluated("own", "--data", words, "--run", tmp_path / "run.txt", "-g", gallery, "--adapt", adapter)
+    found = run_json(*line, "--row", "frozen", code=3)
 
-    assert isinstance(shown.exception, NothingFound) and "choose the gallery of the run with -g" in str(shown.exception)
+    assert [row["system"] for row in found["rows"]] == ["frozen"] and "config.yml" in found["failed"]["lost"]
+    done(*line, code=4)
+
+
+def test_rows_stand_in_one_table_with_interval_and_time(gallery: Path, data: Path) -> None:
+    line = ("eval", "own", "--data", data, "-g", gallery)
+
+    shown = done(*line, "--row", "frozen", "--row", "QE-2 = --neighbours 2")
+
+    head, first, second = shown.stdout.splitlines()[1:4]
+    assert head.split()[:3] == ["system", "queries", "images"] and head.endswith("ms a query")
+    assert first.split()[:3] == ["frozen", "3", "40"] and "[" in first and second.startswith("QE-2")
+
+
+@pytest.mark.long
+def test_a_killed_table_goes_on_with_the_rows_that_lack(own: Callable[..., Any], tmp_path: Path) -> None:
+    first = own("--out", tmp_path, "--row", "frozen")
+    before = (tmp_path / "frozen" / "summary.json").stat().st_mtime_ns
+
+    both = own("--out", tmp_path, "--row", "frozen", "--row", "QE-1 = --neighbours 1")
+    other = own("--out", tmp_path, "--row", "frozen = --neighbours 2")
+
+    assert mean(both["rows"][0]) == mean(first["rows"][0])
+    assert mean(other["rows"][0]) != mean(first["rows"][0])  # the same name, other options: made again
+    assert (tmp_path / "frozen" / "summary.json").stat().st_mtime_ns > before
+    assert mean(run_json("eval", "--from", tmp_path / "QE-1" / "summary.json")) == mean(both["rows"][1])
+    assert "frozen" in (tmp_path / "tables.md").read_text()
+
+
+@pytest.mark.long
+def test_a_kill_while_a_report_is_replaced_leaves_no_row_that_counts(
+    own: Callable[..., Any], gallery: Path, data: Path, tmp_path: Path
+) -> None:
+    """The report of QE-30 is half written over that of QE-1; the options of QE-1 must not find it as theirs."""
+    first = own("--out", tmp_path, "--row", "a = --neighbours 1")
+    (tmp_path / "a" / "run.parquet").unlink()
+    (tmp_path / "a" / "run.parquet").mkdir()  # the write fails here, after it has begun
+    line = ("eval", "own", "--data", data, "-g", gallery, "--out", tmp_path)
+    broken = run_eyespot(*line, "--row", "a = --neighbours 30 --alpha 0")
+    (tmp_path / "a" / "run.parquet").rmdir()
+    again = own("--out", tmp_path, "--row", "a = --neighbours 1")
+
+    assert broken.returncode != 0 and mean(again["rows"][0]) == mean(first["rows"][0])
+    assert (tmp_path / "a" / "run.parquet").is_file()

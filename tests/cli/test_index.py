@@ -1,16 +1,17 @@
-"""What `eyespot index` says when it is done: pictures taken, and every file that was not, by its kind."""
+"""What `eyespot index` says when it is done: pictures taken, every other file by its kind, and text that it read."""
 
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
+from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pillow_heif
@@ -19,11 +20,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from eyespot.curate.recos.drawing import boards
 from eyespot.gallery.photos.found import Excluded, Skipped
 from eyespot.gallery.photos.kinds import SkippedFiles, skipped_by_head
 from eyespot.gallery.photos.signatures import HEAD, is_picture
-from tests.command import confined, run_eyespot, run_process
-from tests.worlds import draw
+from tests.cli.conftest import done, run_json
+from tests.command import confined, refuses, run_process
+from tests.lazy_import import requires
+from tests.worlds import draw, index_gallery
+from tests.worlds.bar_texts import BarReader, draw_bars
 
 ENDINGS = {"MOV.LRV": "video", "a.insv": "video", "b.insv": "video", "raw.GPR": "RAW",
            "layers.psd": "layered or vector", "icon.ico": "other picture formats", "a.xmp": "sidecars and data",
@@ -51,11 +56,6 @@ def mess(tmp_path: Path) -> Path:
     return folder
 
 
-def looked(*words: object, cwd: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run_eyespot("index", *words, "--json", cwd=cwd).stdout)
-    return found
-
-
 def kinds(rows: list[dict[str, Any]]) -> dict[str, int]:
     return {row["kind"]: row["files"] for row in rows}
 
@@ -71,29 +71,31 @@ def expected() -> dict[str, int]:
     return {kind: wanted.count(kind) for kind in wanted}
 
 
-@pytest.mark.long
 def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
-    indexed = run_eyespot("index", mess, cwd=tmp_path)
-    again = run_eyespot("index", cwd=tmp_path)
+    planned = done("index", mess, "--dry-run", cwd=tmp_path).stdout
+    indexed, again = done("index", mess, cwd=tmp_path, code=3), done("index", cwd=tmp_path, code=3)
+    draw(tmp_path / "more" / "a.jpg", 30)
+    more = done("index", "more", cwd=tmp_path, code=3).stderr.splitlines()[0]
 
     line, share, failed = indexed.stderr.splitlines()
-    assert (indexed.returncode, indexed.stdout) == (3, "")
-    assert line.startswith(
-        "5 pictures from 24 files: 5 embedded now, 2 exact copies, 16 skipped (2 .insv + 1 .lrv video,"
-    )
+    skipped = "16 skipped (2 .insv + 1 .lrv video,"
+    assert line.startswith(f"5 pictures from 24 files: 5 embedded now, 2 exact copies, {skipped}")
     assert "; 1 .gpr RAW, export them as JPEG, or add the extra [raw];" in line
     assert line.endswith(f"), 2 hidden left out, 1 failed; {tmp_path / '.eyespot'} holds 5 pictures")
     assert "eyespot failures" in failed
     assert "7 of " in share and " photos, videos and drawings (" in share and share.endswith("can be searched")
     assert again.stderr.splitlines()[0] == line.replace("5 embedded now, ", "")
+    assert planned.startswith("8 pictures (") and skipped in planned and "2 hidden left out" in planned
+    assert more == f"1 picture from 1 file: 1 embedded now; {tmp_path / '.eyespot'} holds 6 pictures"
 
 
-@pytest.mark.long
 def test_json_counts_by_kind_and_names_examples(mess: Path, tmp_path: Path) -> None:
-    first, again = looked(mess, cwd=tmp_path), looked(cwd=tmp_path)
+    planned = run_json("index", mess, "--dry-run", cwd=tmp_path)
+    first, again = run_json("index", mess, cwd=tmp_path, code=3), run_json("index", cwd=tmp_path, code=3)
 
     rows = first["looked"].pop("skipped")
-    assert kinds(rows) == expected()
+    assert kinds(rows) == kinds(planned["skipped"]) == expected()
+    assert (planned["pictures"], planned["files"]) == (8, 24)
     assert first["looked"].pop("searchable") == again["looked"].pop("searchable") == searchable(rows)
     assert first["looked"].pop("videos") == {"videos": 0, "files": 0, "frames": 0} == again["looked"].pop("videos")
     assert first["looked"] == {"files": 24, "pictures": 5, "copies": 2, "failed": 1, "hidden": 2, "left_out": []}
@@ -107,61 +109,27 @@ def test_json_counts_by_kind_and_names_examples(mess: Path, tmp_path: Path) -> N
     assert again["looked"] == first["looked"] | {"skipped": rows}
 
 
-def test_a_dry_run_says_the_same_of_what_is_skipped(mess: Path, tmp_path: Path) -> None:
-    line = run_eyespot("index", mess, "--dry-run", cwd=tmp_path).stdout
-    found = looked(mess, "--dry-run", cwd=tmp_path)
-
-    assert (
-        line.startswith("8 pictures (")
-        and "16 skipped (2 .insv + 1 .lrv video," in line
-        and "2 hidden left out" in line
-    )
-    assert (found["pictures"], found["files"], kinds(found["skipped"])) == (8, 24, expected())
-
-
-@pytest.mark.long
-def test_only_what_was_looked_through_is_accounted_for(mess: Path, tmp_path: Path) -> None:
-    draw(tmp_path / "more" / "a.jpg", 30)
-    run_eyespot("index", mess, cwd=tmp_path)
-
-    more = run_eyespot("index", "more", cwd=tmp_path)
-
-    line = f"1 picture from 1 file: 1 embedded now; {tmp_path / '.eyespot'} holds 6 pictures"
-    assert more.stderr.splitlines()[0] == line
-
-
-@pytest.mark.long
-def test_a_tar_is_accounted_for_too(tmp_path: Path) -> None:
-    photo = draw(tmp_path / "a.jpg", 1)
+def test_tars_are_accounted_for_too_alone_and_in_a_folder(tmp_path: Path) -> None:
+    photo = draw(tmp_path / "photos" / "a.jpg", 1)
+    (tmp_path / "photos" / "old.tar").write_bytes(b"")
     with tarfile.open(tmp_path / "some.tar", "w") as archive:
         for name, place in {"a.jpg": photo, "a.txt": Path(__file__), "film.mp4": photo, "plain": photo}.items():
             archive.add(place, name)
 
-    found = looked("some.tar", cwd=tmp_path)
+    alone = run_json("index", "some.tar", cwd=tmp_path)
+    (tmp_path / "some.tar").rename(tmp_path / "photos" / "00000.tar")
+    inside = run_json("index", "photos", "-g", "other", cwd=tmp_path)
 
-    assert (found["pictures"], found["paths"], kinds(found["looked"]["skipped"])) == (1, 2, {"video": 1})
-
-
-@pytest.mark.long
-def test_the_shards_of_a_folder_are_not_skipped_but_indexed(tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "00000.tar", "w") as archive:
-        archive.add(draw(tmp_path / "photos" / "a.jpg", 1), "a.jpg")
-    (tmp_path / "photos" / "old.tar").write_bytes(b"")
-    (tmp_path / "00000.tar").rename(tmp_path / "photos" / "00000.tar")
-
-    found = looked("photos", cwd=tmp_path)
-
-    assert (found["paths"], kinds(found["looked"]["skipped"])) == (2, {"archives": 1})
+    assert (alone["pictures"], alone["paths"], kinds(alone["looked"]["skipped"])) == (1, 2, {"video": 1})
+    assert (inside["paths"], kinds(inside["looked"]["skipped"])) == (3, {"video": 1, "archives": 1})
 
 
-@pytest.mark.long
 def test_one_picture_may_be_named_without_an_ending(tmp_path: Path) -> None:
     draw(tmp_path / "a.jpg", 1).rename(tmp_path / "scan")
 
-    indexed = run_eyespot("index", "scan", cwd=tmp_path)
-    found = run_eyespot("search", "stripes", "--paths", cwd=tmp_path)
+    done("index", "scan", cwd=tmp_path)
 
-    assert (indexed.returncode, found.stdout) == (0, f"{tmp_path / 'scan'}\n")
+    assert done("search", "stripes", "--paths", cwd=tmp_path).stdout == f"{tmp_path / 'scan'}\n"
 
 
 @pytest.mark.long
@@ -171,7 +139,7 @@ def test_a_file_without_an_ending_that_cannot_be_opened_is_named(mess: Path, tmp
     indexed = run_process("index", mess, cwd=tmp_path, before=confined())
 
     assert indexed.returncode == 3, indexed.stderr
-    failed = json.loads(run_eyespot("failures", "--json", cwd=tmp_path).stdout)
+    failed = run_json("failures", cwd=tmp_path)
     assert {"path": str(mess / "README"), "reason": "permission denied"} in failed
 
 
@@ -181,7 +149,7 @@ def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, t
     disk = tmp_path / "disk"
     draw(disk / "photos" / "a.jpg", 1)
     if there:
-        run_eyespot("index", disk / "photos", "-g", disk / "gallery")
+        done("index", disk / "photos", "-g", disk / "gallery")
     mounted = f'mount --bind {disk} {disk} && mount -o remount,ro,bind {disk} && exec "$@"'
     before = ["unshare", "--map-root-user", "--mount", "sh", "-c", mounted, "-"]
     if not shutil.which("unshare") or subprocess.run([*before, "true"], capture_output=True).returncode:
@@ -211,19 +179,18 @@ def written(kind: str) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF"])
-def test_every_format_that_is_read_is_known_by_its_first_bytes(kind: str) -> None:
-    assert is_picture(written(kind)[:HEAD])
+NO_PICTURES = [
+    b"", b"BM", b"BMW 318, 1994, red", b"\0\0\0\x20ftypisom\0\0\2\0isomiso2avc1mp41", b"RIFF\x10\0\0\0WAVEfmt ",
+    b"\0\0\0\x14ftypqt  \0\0\2\0qt  ", b"%PDF-1.7", b"PK\3\4", b"8BPS\0\1", b"GIF",
+    b"\0\0\0\x18ftypcrx \0\0\0\1crx isom",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "head",
-    [b"", b"BM", b"BMW 318, 1994, red", b"\0\0\0\x20ftypisom\0\0\2\0isomiso2avc1mp41",
-     b"\0\0\0\x14ftypqt  \0\0\2\0qt  ",
-     b"RIFF\x10\0\0\0WAVEfmt ", b"%PDF-1.7", b"PK\3\4", b"8BPS\0\1", b"GIF", b"\0\0\0\x18ftypcrx \0\0\0\1crx isom"],
-)  # fmt: skip
-def test_other_first_bytes_are_no_picture(head: bytes) -> None:
-    assert not is_picture(head)
+def test_every_format_that_is_read_is_known_by_its_first_bytes_and_nothing_else() -> None:
+    kinds = ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF"]
+
+    assert [kind for kind in kinds if not is_picture(written(kind)[:HEAD])] == []
+    assert [head for head in NO_PICTURES if is_picture(head)] == []
 
 
 @given(st.binary(max_size=HEAD), st.text(max_size=30))
@@ -259,32 +226,28 @@ def odd(tmp_path: Path) -> Path:
 
 
 @pytest.mark.long
-def test_pictures_with_names_that_are_not_utf8_are_indexed_found_and_shown(odd: Path, tmp_path: Path) -> None:
-    indexed = run_eyespot("index", odd, cwd=tmp_path)
-    again = run_eyespot("index", odd, cwd=tmp_path)
-    table = run_eyespot("search", "stripes", "--html", "sheet.html", cwd=tmp_path)
+def test_pictures_with_names_that_are_not_utf8_are_indexed_found_shown_and_exported(odd: Path, tmp_path: Path) -> None:
+    torn = odd / os.fsdecode(b"t\xf6rn.jpg")
+    torn.write_bytes(b"\xff\xd8 no more")
+    indexed, listed = done("index", odd, cwd=tmp_path, code=3), done("failures", cwd=tmp_path).stdout
+    torn.unlink()
+    done("index", odd, "--forget", cwd=tmp_path)
+    table = done("search", "stripes", "--html", "sheet.html", cwd=tmp_path)
     line = [sys.executable, "-m", "eyespot.cli", "search", "stripes", "--print0"]
     raw = subprocess.run(line, cwd=tmp_path, capture_output=True)
-    items = json.loads(run_eyespot("search", "stripes", "--json", cwd=tmp_path).stdout)["items"]
+    items = run_json("search", "stripes", cwd=tmp_path)["items"]
+    (tmp_path / ".eyespot" / "index.sqlite").unlink()
+    again = run_json("index", odd, cwd=tmp_path)
+    done("export", "npy", "out", cwd=tmp_path)
 
-    line_told = indexed.stderr.splitlines()[0]
-    account = "2 pictures from 2 files: 2 embedded now, 1 linked folder not entered again, 1 thumbnail left out; "
-    assert (indexed.returncode, again.returncode, line_told.startswith(account)) == (0, 0, True), line_told
+    account = (
+        "2 pictures from 3 files: 2 embedded now, 1 linked folder not entered again, 1 thumbnail left out, 1 failed"
+    )
+    assert indexed.stderr.startswith(account) and r"t\xf6rn.jpg" in listed
     names = {os.fsencode(odd) + name for name in (b"/caf\xe9.jpg", b"/\xfcber/k\xf6ln.jpg")}
     assert set(raw.stdout.split(b"\0")) - {b""} == names == {os.fsencode(item["path"]) for item in items}
     assert r"caf\xe9.jpg" in table.stdout and "unreadable" not in (tmp_path / "sheet.html").read_text()
-
-
-@pytest.mark.long
-def test_what_is_wrong_with_a_file_whose_name_is_not_utf8_is_listed_and_goes_away(odd: Path, tmp_path: Path) -> None:
-    torn = odd / os.fsdecode(b"t\xf6rn.jpg")
-    torn.write_bytes(b"\xff\xd8 no more")
-    run_eyespot("index", odd, cwd=tmp_path)
-    listed = run_eyespot("failures", cwd=tmp_path).stdout
-    torn.unlink()
-
-    assert r"t\xf6rn.jpg" in listed
-    assert run_eyespot("index", odd, "--forget", cwd=tmp_path).returncode == 0
+    assert (again["pictures"], again["embedded"]) == (2, 0)
 
 
 @pytest.mark.long
@@ -298,13 +261,45 @@ def test_a_root_whose_name_is_not_utf8_is_indexed_and_taken_out(odd: Path, tmp_p
     assert (removed.returncode, r"\xfcber was taken out" in removed.stderr) == (0, True), removed.stderr
 
 
+@pytest.fixture
+def signs(tmp_path: Path) -> Path:
+    """Two drawn signs and two pictures without writing."""
+    folder = tmp_path / "signs"
+    for seed in (1, 2):
+        draw(folder / f"plain{seed}.jpg", seed)
+    for name, text in {"gate": "NO PARKING 42", "shop": "FRESH FISH"}.items():
+        chance = Random(name)
+        boards.paint(text, boards.invent("text", chance), chance).save(folder / f"{name}.jpg")
+    return folder
+
+
+@pytest.mark.skipif(find_spec("rapidocr") is not None, reason="the extra [ocr] is installed")
+def test_without_the_extra_nothing_is_indexed_and_the_line_is_said(signs: Path, tmp_path: Path) -> None:
+    refuses("index", signs, "--ocr", code=1, cwd=tmp_path)
+
+    assert not (tmp_path / ".eyespot" / "shards").exists()
+
+
+def test_a_dry_run_reads_no_text(signs: Path, tmp_path: Path) -> None:
+    refuses("index", signs, "--ocr", "--dry-run", cwd=tmp_path)
+
+
 @pytest.mark.long
-def test_a_gallery_with_such_names_is_exported_and_its_facts_survive_a_lost_index(odd: Path, tmp_path: Path) -> None:
-    run_eyespot("index", odd, cwd=tmp_path)
-    (tmp_path / ".eyespot" / "index.sqlite").unlink()
+@requires("rapidocr")
+def test_signs_are_read_once_and_found_by_their_words(signs: Path, tmp_path: Path) -> None:
+    first = done("index", signs, "--ocr", "--workers", 1, cwd=tmp_path)
+    again = run_json("index", "--ocr", cwd=tmp_path)
+    found = run_json("search", "a sign", "--where", "text_in_picture ILIKE '%no parking%'", cwd=tmp_path)
 
-    again = json.loads(run_eyespot("index", odd, "--json", cwd=tmp_path).stdout)
-    exported = run_eyespot("export", "npy", "out", cwd=tmp_path)
+    assert "text was read in 4 pictures now; 2 of the gallery have text" in first.stderr
+    assert again["texts"] == {"read": 0, "with_text": 2, "away": 0, "failures": 0}
+    assert [Path(hit["path"]).name for hit in found["items"]] == ["gate.jpg"]
 
-    assert (again["pictures"], again["embedded"]) == (2, 0)
-    assert exported.returncode == 0, exported.stderr
+
+def test_failures_lists_pictures_whose_text_could_not_be_read(tmp_path: Path) -> None:
+    draw_bars(tmp_path / "signs" / "bad.png", "!!!")
+    index_gallery(tmp_path / ".eyespot", tmp_path / "signs", workers=1, text_reader=BarReader())
+
+    assert run_json("failures", cwd=tmp_path) == [
+        {"path": str(tmp_path / "signs" / "bad.png"), "reason": "its text: the bars are torn"}
+    ]

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import eyespot
 from eyespot.adapters import linear, quari
-from eyespot.cli import app
-from eyespot.types import NothingFound
 from tests import tiny_models
+from tests.cli.conftest import done, run_json
 from tests.lazy_import import requires
 from tests.search.test_onnx_ranker import ranker
 from tests.worlds import mini_ilias
@@ -36,13 +34,6 @@ pytestmark = [
 ABLATIONS = {"one-step": "iterative generation", "no-semi-positives": "semi-positives", "no-noise": "noise"}
 CUT = 1000
 EXACT = {"rel": 0, "abs": 1e-9}
-
-
-def done(*words: object) -> Any:
-    """A command that ends well, in this process."""
-    shown = CliRunner().invoke(app, list(map(str, words)))
-    assert shown.exit_code == 0, f"{words}: {shown.output} {shown.exception}"
-    return shown
 
 
 class World:
@@ -94,7 +85,7 @@ class World:
         line = (word for name, options in rows.items() for word in ("--row", f"{name} = {options}"))
         # Two spaces: the one that is not named with -e is the first
         base = ("--data", self.data, "-g", self.gallery, "-e", self.space, "--split", split)
-        found: dict[str, Any] = json.loads(done("eval", "ilias", *base, *line, *more, "--json").stdout)
+        found: dict[str, Any] = run_json("eval", "ilias", *base, *line, *more)
         return found
 
 
@@ -288,46 +279,3 @@ def test_decoys_that_mini_ilias_has_not_count_among_all_distractors_only(world: 
     assert values(world.folder / "full" / "frozen", "i2i")[first] == pytest.approx((1 / 4 + 2 / 5) / 2)
     assert values(world.folder / "mini" / "frozen", "i2i")[first] == 1
     assert task(small["frozen"])["pool"] == mini_ilias.LISTED + 2 * mini_ilias.OBJECTS
-
-
-def test_chance_is_that_of_the_pictures_that_were_ranked(world: World, full: dict[str, Any]) -> None:
-    small = by_name(world.evaluated("mini", {"frozen": ""}))["frozen"]
-    rng = np.random.default_rng(0)
-
-    for row, size in ((by_name(full)["frozen"], mini_ilias.DISTRACTORS + 16), (small, mini_ilias.LISTED + 16)):
-        ranks = np.sort([rng.choice(size, 2, replace=False) + 1 for _ in range(20_000)], axis=1)  # of two positives
-        precision = np.where(ranks <= CUT, np.array([1, 2]) / ranks, 0)
-        chance = task(row)["measures"]["AP@1000"]["by_chance"]["mean"]
-        assert chance == pytest.approx(precision.sum(axis=1).mean() / 2, rel=0.06)
-
-
-def test_no_number_of_a_paper_stands_beside_a_miniature(world: World, full: dict[str, Any]) -> None:
-    for one in by_name(full)["frozen"]["tasks"]:
-        assert one["published"] == [] and "QuARI, table 1a" in one["not_beside"]
-
-
-def test_a_list_that_the_gallery_lacks_a_picture_of_is_refused_unless_allowed(world: World) -> None:
-    place = world.data / "image_ids" / "mini_ilias_yfcc100m_ids.txt"
-    text = place.read_text()
-    try:
-        place.write_text(text + "feedbeef\n")
-        line = ("eval", "ilias", "--data", world.data, "-g", world.gallery, "-e", world.space, "--split", "mini")
-        refused = CliRunner().invoke(app, [*map(str, line)])
-        found = json.loads(done(*line, "--allow-missing", "--json").stdout)
-    finally:
-        place.write_text(text)
-
-    assert "1 of 601 images of mini-ILIAS are not in the gallery (such as 'feedbeef')" in str(refused.exception)
-    assert any("1 of 601 images of mini-ILIAS" in sentence for sentence in found["notes"])
-
-
-def test_check_says_which_lists_there_are(world: World, tmp_path: Path) -> None:
-    there = done("eval", "ilias", "--data", world.data, "--check").stdout
-    mini_ilias.core(tmp_path)
-    optional = done("eval", "ilias", "--data", tmp_path, "--check").stdout
-    needed = CliRunner().invoke(app, ["eval", "ilias", "--data", str(tmp_path), "--check", "--split", "mini"])
-
-    assert "mini_ilias_yfcc100m_ids.txt: the 5 million" in there and "distractor_ids.txt.gz: the 100 million" in there
-    assert "absent   image_ids/mini_ilias_yfcc100m_ids.txt" in optional
-    assert isinstance(needed.exception, NothingFound)
-    assert "missing  image_ids/mini_ilias_yfcc100m_ids.txt" in needed.stdout and "get it: https://" in needed.stdout

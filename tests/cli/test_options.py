@@ -6,7 +6,6 @@ That a test names both says that somebody thought of them together; what the opt
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,6 @@ import typer
 from eyespot.cli import app
 from tests.pages import ROOT, blocks
 
-PAGE = re.compile(r'"docs" / "(\w+\.md)"')  # how a test names the page that it runs
 OF_TYPER = {"--help", "--install-completion", "--show-completion"}
 
 
@@ -37,7 +35,8 @@ def lines() -> list[set[str]]:
     """The words of each test file, and of each line of `eyespot` on a page that a test runs."""
     files = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
     texts = [path.read_text(encoding="utf-8") for path in files]
-    pages = {page for text in texts for page in PAGE.findall(text) if "blocks(" in text or "run_page" in text}
+    running = [text for text in texts if "blocks(" in text or "run_page" in text]  # a test names the page that it runs
+    pages = {page.name for page in (ROOT / "docs").glob("*.md") if any(_names(text, page) for text in running)}
     shown = [
         line
         for page in sorted(pages)
@@ -48,9 +47,15 @@ def lines() -> list[set[str]]:
     return [*map(words_of_strings, texts), *(words(line) for line in shown)]
 
 
+def _names(text: str, page: Path) -> bool:
+    return f'"{page.name}"' in text or f'"{page.stem}"' in text
+
+
 def words_of_strings(code: str) -> set[str]:
+    """The words of its strings, and what `run_json` adds to them."""
     constants = (node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant))
-    return {word for value in constants if isinstance(value, str) for word in words(value)}
+    found = {word for value in constants if isinstance(value, str) for word in words(value)}
+    return found | ({"--json"} if "run_json(" in code else set())
 
 
 def words(text: str) -> set[str]:

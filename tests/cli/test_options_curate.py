@@ -1,40 +1,27 @@
-"""Options of the verbs that build and label, each with a value that changes what comes out."""
+"""Options of the verbs that build, each with a value that changes what comes out."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections import Counter
+import subprocess
+import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from eyespot.cli import app
-from eyespot.curate.annotate.annotation_store import AnnotationStore
-from eyespot.curate.annotate.progress import standing
-from eyespot.curate.pair_set import CAPTIONS
-from eyespot.pipelines import BudgetSpent
-from eyespot.types import UsageError
-from tests.worlds import annotation as world
+from eyespot.curate.pair_set import CAPTIONS, PICTURES
+from eyespot.curate.pairs.biotrove import TAXONOMY
+from tests.cli.conftest import done, run_json
+from tests.command import refuses, run_eyespot
+from tests.pages import ROOT, blocks, tools
 from tests.worlds import inat, recos, rmir
-from tests.worlds.pairs import cc12m, metadata
-from tests.worlds.pairs import rmir as rmir_set
 from tests.worlds.servers import Double
-
-
-def run_cli(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def run_json(*words: object, code: int = 0) -> Any:
-    shown = run_cli(*words, "--json")
-    assert shown.exit_code == code, shown.output + str(shown.exception)
-    return json.loads(shown.stdout)
-
 
 # -- inat -----------------------------------------------------------------------------------------------------------
 
@@ -81,58 +68,44 @@ def test_a_collection_is_grouped_coarsened_and_made_small_as_asked(export: Path)
 
 
 @pytest.mark.long
-def test_what_is_less_accurate_than_asked_is_coarsened(export: Path) -> None:
-    assert not any(one["coarsened"] for one in collected(export).values())
-    assert all(one["coarsened"] for one in collected(export, "--accuracy", 5).values())
-
-
-@pytest.mark.long
-def test_photos_that_were_flagged_are_left_out(export: Path) -> None:
+def test_a_seed_draws_and_flags_and_poor_accuracy_count(export: Path) -> None:
     (export.parent / "flagged.csv").write_text("photo\nphoto-1\n")
 
-    assert set(collected(export, "--flagged", export.parent / "flagged.csv")) == {"a", "far"}
-
-
-@pytest.mark.long
-def test_another_seed_draws_another_sparrow(export: Path) -> None:
     drawn = [set(collected(export, "--cap", 1, "--seed", seed)) for seed in range(2)]
+    strict = collected(export, "--accuracy", 5, "--flagged", export.parent / "flagged.csv")
 
     assert drawn == [{"far", "tit"}, {"a", "tit"}]
+    assert set(strict) == {"a", "far"} and all(one["coarsened"] for one in strict.values())
 
 
 @pytest.mark.parametrize(
     ("words", "dropped"),
-    [
-        (("--grade", "casual"), {"another quality grade": 3}),
-        (("--grade", "casual", "--grade", "research"), {}),
-        (("--licence", "CC0"), None),
-    ],
+    [("--grade casual", {"another quality grade": 3}), ("--grade casual --grade research", {})],
 )
-def test_which_observations_are_wanted(export: Path, words: tuple[str, ...], dropped: dict[str, int] | None) -> None:
-    shown = run_cli("build", "inat", export, "--dry-run", *words, "--json")
+def test_which_observations_are_wanted(export: Path, words: str, dropped: dict[str, int]) -> None:
+    shown = run_eyespot("build", "inat", export, "--dry-run", *words.split(), "--json")
 
-    if dropped is None:
-        assert "licence CC BY not wanted" in str(shown.exception)
-    else:
-        assert json.loads(shown.stdout)["steps"][1]["dropped"] == dropped
+    assert json.loads(shown.stdout)["steps"][1]["dropped"] == dropped
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "code"),
     [
-        (("--clusters", 0), "cap, clusters and the units of distance are more than 0"),
-        (("--space-km", 0), "cap, clusters and the units of distance are more than 0"),
-        (("--time-days", 0), "cap, clusters and the units of distance are more than 0"),
-        (("--face", 1.5), "how sure a face is goes from 0 to 1, not 1.5; give another --face"),
-        (("--threads", 0), "0.25 GiB of memory or more and a thread, not 3 and 0"),
-        (("--groups", "families"), "not 'families'"),
-        (("--ranges", "nowhere.csv"), "nowhere.csv"),
+        ("--clusters 0", 2),
+        ("--space-km 0", 2),
+        ("--time-days 0", 2),
+        ("--face 1.5", 2),
+        ("--threads 0", 2),
+        ("--groups families", 2),
+        ("--ranges nowhere.csv", 1),
     ],
 )
-def test_what_makes_no_collection_is_refused(export: Path, words: tuple[object, ...], sentence: str) -> None:
-    refused = run_cli("build", "inat", export, "--out", export.parent / "set", *words)
+def test_what_makes_no_collection_is_refused(export: Path, words: str, code: int) -> None:
+    refuses("build", "inat", export, "--out", export.parent / "set", *words.split(), code=code)
 
-    assert refused.exit_code != 0 and sentence in str(refused.exception)
+
+def test_a_licence_that_leaves_nothing_is_named(export: Path) -> None:
+    refuses("build", "inat", export, "--dry-run", "--licence", "CC0", code=4)
 
 
 # -- pairs ----------------------------------------------------------------------------------------------------------
@@ -143,41 +116,50 @@ def captions(out: Path) -> list[str]:
 
 
 def test_pairs_of_cc12m_without_those_of_a_list(tmp_path: Path) -> None:
-    file = cc12m(tmp_path / "0.tar")
+    with tarfile.open(tmp_path / "0.tar", "w") as shard:
+        for name, text in {"000": b"a well", "001": b"a boat"}.items():
+            for ending, data in {"jpg": b"\xff\xd8", "txt": text}.items():
+                member = tarfile.TarInfo(f"{name}.{ending}")
+                member.size = len(data)
+                shard.addfile(member, io.BytesIO(data))
     (tmp_path / "without.txt").write_text("000\n")
+    line = ("build", "pairs", "cc12m", tmp_path / "0.tar", "--without", tmp_path / "without.txt")
 
-    every = run_json("build", "pairs", "cc12m", file, "--out", tmp_path / "all")
-    some = run_json("build", "pairs", "cc12m", file, "--out", tmp_path / "some", "--without", tmp_path / "without.txt")
+    report = run_json(*line, "--out", tmp_path / "out")
 
-    assert len(captions(tmp_path / "all")) == len(captions(tmp_path / "some")) + 1
-    assert some["left_out"]["is left out by --without"] == 1 and every["out"] == str(tmp_path / "all")
+    assert captions(tmp_path / "out") == ["a boat"] and report["out"] == str(tmp_path / "out")
+    assert report["left_out"]["is left out by --without"] == 1
 
 
 def test_pairs_of_biotrove_are_drawn_and_left_to_be_captioned(tmp_path: Path) -> None:
-    file = metadata(tmp_path / "all.parquet", range(1, 31))
+    ids = list(range(1, 31))
+    named = {name: ["Ardea"] * 30 for name in TAXONOMY}
+    pq.write_table(pa.table({"photo_id": ids, **named, "photo_url": ["https://x/1.jpg"] * 30}), tmp_path / "a.parquet")
     (tmp_path / "without.txt").write_text("".join(f"{id}\n" for id in range(1, 11)))
-    line = ("build", "pairs", "biotrove", file, "--images", tmp_path / "photos", "--count", 8)
+    line = ("build", "pairs", "biotrove", tmp_path / "a.parquet", "--images", tmp_path / "photos", "--count", 8)
 
     run_json(*line, "--out", tmp_path / "a", "--captioned", 3, "--without", tmp_path / "without.txt")
     run_json(*line, "--out", tmp_path / "b", "--captioned", 0, "--without", tmp_path / "without.txt", "--seed", 1)
 
-    drawn = {
-        name: {row["photo_id"] for row in pq.read_table(tmp_path / name / "all" / "pictures.parquet").to_pylist()}
-        for name in "ab"
-    }
+    tables = {name: next((tmp_path / name).rglob(PICTURES)) for name in "ab"}
+    drawn = {name: set(pq.read_table(path)["photo_id"].to_pylist()) for name, path in tables.items()}
     assert [len(ids) for ids in drawn.values()] == [8, 8] and drawn["a"] != drawn["b"]
     assert all(int(id) > 10 for id in drawn["a"] | drawn["b"])
     assert (len(captions(tmp_path / "a")), len(captions(tmp_path / "b"))) == (5, 8)
 
 
 def test_pairs_of_another_split_of_an_rmir_set(tmp_path: Path) -> None:
-    folder = rmir_set(tmp_path / "set")
+    splits = {"q1": "train", "q2": "train", "q3": "test"}
+    queries = [{"id": id, "image": id, "question": f"why {id}?", "split": split} for id, split in splits.items()]
+    qrels = [{"query": id, "image": "x", "grade": 1} for id in splits]
+    for name, rows in {"queries": queries, "qrels": qrels, "pool": [{"image": "x"}]}.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "without.txt").write_text("q2\n")
 
-    run_json("build", "pairs", "rmir", folder, "--out", tmp_path / "test", "--split", "test")
-    run_json("build", "pairs", "rmir", folder, "--out", tmp_path / "train", "--without", tmp_path / "without.txt")
+    run_json("build", "pairs", "rmir", tmp_path, "--out", tmp_path / "a", "--split", "test")
+    run_json("build", "pairs", "rmir", tmp_path, "--out", tmp_path / "b", "--without", tmp_path / "without.txt")
 
-    assert captions(tmp_path / "test") == ["why q3?"] and captions(tmp_path / "train") == ["why q1?", "why q1?"]
+    assert captions(tmp_path / "a") == ["why q3?"] and captions(tmp_path / "b") == ["why q1?"]
 
 
 # -- rerank ---------------------------------------------------------------------------------------------------------
@@ -199,174 +181,6 @@ def test_a_reranking_set_is_split_by_lot_and_of_judged_hits_alone(tmp_path: Path
     images = {name: {row["image"] for row in qrels[name]} for name in names}
     assert splits["usual"] == splits["judged"] != splits["other"]
     assert images["usual"] == {"a", "x", "b"} and images["judged"] == {"a", "b", "c"}
-
-
-# -- annotate -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def labelled(tmp_path: Path) -> tuple[str, Path]:
-    """Thirty photos on the list of query 1; Ada marked all, the first ten as herons, and Bo the second otherwise."""
-    where = ("-g", str(world.gallery(tmp_path, 30, 10)))
-    ids = [f"clip-retrieval:pictures/{number:04d}.jpg" for number in range(30)]
-    (tmp_path / "q.csv").write_text("query_id,query_text,visible,feasible,of_interest\n1,a heron,yes,yes,yes\n")
-    run_json("annotate", "add", tmp_path / "q.csv", *where)
-    run_json("annotate", "list", "1", "--label", "kind=heron", "--label", "kind=other", *where)
-    for who, marks in {"Ada": ["y"] * 10 + ["n"] * 20, "Bo": ["y", "n"]}.items():
-        table = [f"{id},{mark}\n" for id, mark in zip(ids, marks, strict=False)]
-        (tmp_path / "marks.csv").write_text("image,mark\n" + "".join(table))
-        run_json("annotate", "mark", "1", tmp_path / "marks.csv", "--as", who, *where)
-    return where
-
-
-@pytest.mark.long
-def test_an_hour_costs_what_is_paid_for_it(labelled: tuple[str, Path], tmp_path: Path) -> None:
-    """Thirty marks came at once, and one a moment later; at a billion an hour the moment costs something."""
-    (tmp_path / "later.csv").write_text("image,mark\nclip-retrieval:pictures/0029.jpg,d\n")
-    run_json("annotate", "mark", "1", tmp_path / "later.csv", "--as", "Ada", *labelled)
-    costs = [
-        run_json("annotate", "status", "1", *labelled, "--wage", wage)["1"]["annotators"]["Ada"]["cost"]
-        for wage in (0, 10**9, 2 * 10**9)
-    ]
-
-    assert costs[0] == 0 < costs[1] and costs[2] == pytest.approx(2 * costs[1], abs=0.011)
-
-
-@pytest.mark.long
-def test_two_who_labelled_the_same_differ_until_it_is_settled(labelled: tuple[str, Path]) -> None:
-    (pair,) = run_json("annotate", "agreement", *labelled)["1"]["pairs"]
-    (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
-    settled = run_cli("annotate", "settle", "1", dispute["image"], "n", "--as", "Cy", *labelled)
-
-    assert (pair["photos"], pair["agreed"]) == (2, 0.5)
-    assert dispute["image"].endswith("0001.jpg") and dispute["marks"] == {"Ada": "y", "Bo": "n"}
-    assert settled.exit_code == 0 and run_json("annotate", "disputes", *labelled) == {"1": []}
-
-
-@pytest.mark.long
-def test_what_nobody_disputes_is_not_settled(labelled: tuple[str, Path]) -> None:
-    (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
-    agreed = dispute["image"].replace("0001.jpg", "0000.jpg")
-    refused = run_cli("annotate", "settle", "1", agreed, "n", "--as", "Cy", *labelled)
-
-    assert isinstance(refused.exception, UsageError) and "nothing to settle" in str(refused.exception)
-
-
-def test_who_disagrees_settles_their_own_dispute_only_when_they_say_so(labelled: tuple[str, Path]) -> None:
-    (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
-    word = ("annotate", "settle", "1", dispute["image"], "n", "--as", "Bo", "--note", "a stork", *labelled)
-    refused, settled = run_cli(*word), run_cli(*word, "--own")
-
-    assert isinstance(refused.exception, UsageError) and "their own dispute" in str(refused.exception)
-    assert settled.exit_code == 0 and run_json("annotate", "disputes", *labelled) == {"1": []}
-    with AnnotationStore(Path(labelled[1]) / "ledger.sqlite") as store:
-        assert [note[:2] for note in store.team.notes("1")[dispute["image"]]] == [("Bo", "a stork")]
-
-
-@pytest.mark.long
-def test_flags_are_raised_listed_and_leave_the_set(labelled: tuple[str, Path], tmp_path: Path) -> None:
-    photo = "clip-retrieval:pictures/0003.jpg"
-    for kind, reason in (("face", ""), ("other", "a drawing")):
-        assert run_cli("annotate", "flag", photo, kind, "--as", "Ada", "--reason", reason, *labelled).exit_code == 0
-    wrong = [
-        run_cli("annotate", "flag", *what, "--as", "Ada", *labelled) for what in (("none", "face"), (photo, "ugly"))
-    ]
-    flags = run_json("annotate", "flags", "--out", tmp_path / "flags.csv", *labelled)["flags"]
-    counts = run_json("annotate", "export", tmp_path / "set", "--without-flagged", *labelled)["queries"]["1"]
-
-    assert [(one["kind"], one["reason"], one["person"]) for one in flags] == [
-        ("face", "", "Ada"),
-        ("other", "a drawing", "Ada"),
-    ]
-    assert all(isinstance(one.exception, UsageError) for one in wrong) and counts["labelled"] == 29
-    assert "0003,0003.jpg,face,,Ada," in (tmp_path / "flags.csv").read_text()
-
-
-@pytest.mark.long
-def test_queries_are_given_and_taken_and_a_team_has_a_line_of_its_own(labelled: tuple[str, Path]) -> None:
-    given = run_cli("annotate", "assign", "Bo", "1", "--as", "Lea", *labelled)
-    with AnnotationStore(Path(labelled[1]) / "ledger.sqlite") as store:
-        assigned = store.team.assigned()
-    run_cli("annotate", "assign", "Bo", "1", "--as", "Lea", "--take", *labelled)
-    with AnnotationStore(Path(labelled[1]) / "ledger.sqlite") as store:
-        left = store.team.assigned()
-
-    assert given.exit_code == 0 and (assigned, left) == ({"1": ["Bo"]}, {})
-    assert run_json("annotate", "status", *labelled)["1"]["together"]["labelled"] == 30
-    assert "all together: 9 relevant of 30" in run_cli("annotate", "status", *labelled).stdout
-
-
-@pytest.mark.long
-def test_an_audit_draws_as_many_as_asked_and_the_same_by_the_same_seed(tmp_path: Path) -> None:
-    where = ("-g", world.gallery(tmp_path, 40, 5))
-    drawn = []
-    for id, seed in (("1", 7), ("2", 7), ("3", 8)):
-        run_json("annotate", "add", "--id", id, "--text", f"a heron {id}", *where)
-        run_json("annotate", "list", id, "--nearest", 3, "-e", "starter", *where)
-        audit = run_json("annotate", "audit", id, "--as", "Ada", "--size", 6, "--seed", seed, *where)
-        drawn.append([photo["image"] for photo in audit["photos"]])
-
-    assert [len(photos) for photos in drawn] == [6, 6, 6] and drawn[0] != drawn[2]
-
-
-@pytest.mark.long
-def test_a_second_person_joins_an_audit_of_which_a_share_is_labelled_twice(tmp_path: Path) -> None:
-    where = ("-g", world.gallery(tmp_path, 12, 3))
-    lines = [f"1 Q0 pictures/{photo:04d}.jpg {photo + 1} {-photo} t" for photo in range(12)]
-    (tmp_path / "run.txt").write_text("\n".join(lines))
-    run_json("annotate", "add", "--id", "1", "--text", "a heron", *where)
-    run_json("annotate", "list", "1", "--run", tmp_path / "run.txt", *where)
-
-    drawn = run_json("annotate", "audit", "1", "--as", "Ada", "--size", 10, "--twice", 0.2, *where)
-    joined = run_json("annotate", "audit", "1", "--as", "Bo", "--join", *where)
-    alone = run_cli("annotate", "audit", "1", "--as", "Cy", *where)
-
-    assert joined == drawn and len(drawn["photos"]) == 10
-    assert isinstance(alone.exception, UsageError) and "10 photos of the audit are still" in str(alone.exception)
-    with AnnotationStore(where[1] / "ledger.sqlite") as store:
-        number = store.audit_number("1", "Bo")
-        assert number is not None and store.auditors(number) == ["Ada", "Bo"] and len(store.shares.twice(number)) == 2
-        early = run_cli("annotate", "audit", "1", "--as", "Ada", "--release", *where)
-        store.mark("1", "Ada", {photo["image"]: "n" for photo in drawn["photos"]})
-        released = run_json("annotate", "audit", "1", "--as", "Ada", "--release", *where)
-        audit = standing(store, "1", "Ada").audit
-
-    assert isinstance(early.exception, UsageError) and "waits for the label of a second person" in str(early.exception)
-    assert released == {"query": "1", "released": 2} and audit is not None and audit.done == audit.size == 10
-
-
-def test_the_photos_of_a_ranking_are_listed(tmp_path: Path) -> None:
-    where = ("-g", world.gallery(tmp_path, 12, 3))
-    (tmp_path / "run.txt").write_text("1 Q0 pictures/0004.jpg 1 2 t\n1 Q0 pictures/0002.jpg 2 1 t\n")
-    run_json("annotate", "add", "--id", "1", "--text", "a heron", *where)
-
-    assert run_json("annotate", "list", "1", "--run", tmp_path / "run.txt", *where) == {
-        "query": "1",
-        "new": 2,
-        "listed": 2,
-    }
-
-
-@pytest.mark.long
-def test_only_sets_without_problems_are_exported_and_reranked_as_deep_as_asked(
-    labelled: tuple[str, Path], tmp_path: Path
-) -> None:
-    (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
-    run_cli("annotate", "settle", "1", dispute["image"], "y", "--as", "Cy", *labelled)
-    run_json("annotate", "add", "--id", "2", "--text", "another heron", *labelled)
-    run_json("annotate", "list", "2", "--nearest", 4, *labelled)
-    (tmp_path / "run.txt").write_text("2 Q0 clip-retrieval:pictures/0000.jpg 1 2 t\n")
-    (tmp_path / "marks.csv").write_text("image,mark\nclip-retrieval:pictures/0000.jpg,d\n")
-    run_json("annotate", "list", "2", "--run", tmp_path / "run.txt", *labelled)
-    run_json("annotate", "mark", "2", tmp_path / "marks.csv", "--as", "Ada", *labelled)
-    subset = ("--rerank", tmp_path / "deep", "--depth", 15, "--layout", "inquire-rerank")
-
-    every = run_json("annotate", "export", tmp_path / "all", *labelled)["queries"]
-    survivors = run_json("annotate", "export", tmp_path / "kept", "--kept", *labelled, *subset)["queries"]
-
-    rows = [row for path in (tmp_path / "deep").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
-    assert set(survivors) < set(every) == {"1", "2"}
-    assert Counter(row["query"] for row in rows) == {"a heron": 15}
 
 
 # -- builders that ask a model --------------------------------------------------------------------------------------
@@ -415,21 +229,7 @@ def test_a_trial_of_rmir_asks_about_few_photos_and_its_audit_is_as_large_as_aske
     assert [one["cases"] for one in agreement["agreement"]] == [0] * len(agreement["agreement"])
 
 
-def test_a_trial_of_recos_has_few_pictures_of_the_gallery_named(recos_photos: Path, tmp_path: Path) -> None:
-    place = recos.recipe(tmp_path, Path("elsewhere"), draw="subtasks = {}", collect=COLLECT)
-    line = ("build", "recos", place, "-g", f"own={recos_photos}", "--dry-run", "--out", tmp_path / "out")
-
-    whole, trial = steps(run_json(*line)), steps(run_json(*line, "--limit", 2))
-
-    assert (whole["caption"]["records"], trial["caption"]["records"]) == (4, 2)
-
-
 COLLECT = '[steps.subtasks.colour]\ncount = 4\nwords = ["red", "blue", "green", "white"]'
-
-
-@pytest.fixture
-def photographed(rmir_photos: Path, recos_photos: Path) -> dict[str, Path]:
-    return {"rmir": rmir_photos, "recos": recos_photos}
 
 
 def line_of(verb: str, place: Path, photos: Path, url: str) -> Sequence[object]:
@@ -448,74 +248,108 @@ def script_of(verb: str, breaks: float = 0.0) -> Any:
 
 
 @pytest.mark.usefixtures("paid")
-@pytest.mark.parametrize("verb", ["rmir", "recos"])
-@pytest.mark.parametrize("option", ["--budget-calls", "--budget-money"])
+@pytest.mark.parametrize(
+    ("verb", "option", "limit"),
+    [("rmir", "--budget-calls", 2), ("recos", "--budget-money", 1.2)],
+)
 def test_building_ends_when_the_budget_is_spent(
-    verb: str, option: str, photographed: dict[str, Path], tmp_path: Path
+    verb: str, option: str, limit: float, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Of money there is enough for the first request, as dear as it may become, and not for another beside it."""
-    limit = 2 if option == "--budget-calls" else {"rmir": 1.8, "recos": 1.2}[verb]
+    photos = request.getfixturevalue(f"{verb}_photos")
     with Double(then=script_of(verb)) as server:
-        cut = run_cli(*line_of(verb, tmp_path, photographed[verb], server.url), option, limit)
-        calls = len(server.seen)
+        done(*line_of(verb, tmp_path, photos, server.url), option, limit, code=3)
 
-    assert isinstance(cut.exception, BudgetSpent) and calls == (2 if limit == 2 else 1)
+        assert len(server.seen) == int(limit)
+
+
+@pytest.mark.usefixtures("paid")
+def test_captions_by_a_model_end_when_the_money_is_spent(recos_photos: Path, tmp_path: Path) -> None:
+    with Double() as server:
+        line = ("build", "captions", "--out", tmp_path / "c.csv", "-g", recos_photos, "--by", "openai:writer")
+        more = ("--common", "title", "--ledger", tmp_path / "ledger.sqlite", "--budget-money", 0.25)
+        cut = done(*line, *more, code=3, OPENAI_BASE_URL=server.url)
+
+        assert len(server.seen) == 2 and "$0.25" in cut.stderr
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("paid")
-@pytest.mark.parametrize("verb", ["rmir", "recos"])
-def test_what_failed_is_asked_again_when_told_so(verb: str, photographed: dict[str, Path], tmp_path: Path) -> None:
+def test_what_failed_is_asked_again_when_told_so(recos_photos: Path, tmp_path: Path) -> None:
     counts = []
-    with Double(then=script_of(verb, breaks=1.0)) as server:
+    with Double(then=script_of("recos", breaks=1.0)) as server:
         for more in ((), (), ("--retry-failed",)):
-            run_cli(*line_of(verb, tmp_path, photographed[verb], server.url), *more)
+            run_eyespot(*line_of("recos", tmp_path, recos_photos, server.url), *more)
             counts.append(len(server.seen))
 
     assert 0 < counts[0] == counts[1] < counts[2]
 
 
-def table_of(verb: str) -> str:
-    return {"rmir": "queries", "recos": "captions"}[verb]
+@pytest.mark.long
+@pytest.mark.usefixtures("paid")
+@pytest.mark.parametrize(("verb", "table"), [("rmir", "queries"), ("recos", "captions")])
+def test_a_run_that_lost_records_leaves_the_earlier_set_unless_told_to_replace_it(
+    verb: str, table: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A whole set; then another seed, under which the model gives no answer, as of a server that is broken."""
+    out, found = tmp_path / "out", []
+    with Double(then=script_of(verb)) as server:
+        line = line_of(verb, tmp_path, request.getfixturevalue(f"{verb}_photos"), server.url)
+        recipe = Path(str(line[2]))
+        recipe.write_text(recipe.read_text().replace("k = 4", "k = 2"))
+        done(*line)
+        found.append((out / "set" / f"{table}.parquet").read_bytes())
+        recipe.write_text(recipe.read_text().replace("seed = 3", "seed = 4"))
+        server.then = script_of(verb, breaks=1.0)
+        lost = run_eyespot(*line)
+        found.append((out / "set" / f"{table}.parquet").read_bytes())
+        beside = (out / "set-incomplete" / "card.html").is_file()
+        replaced = run_eyespot(*line, "--replace")
+        found.append((out / "set" / f"{table}.parquet").read_bytes())
+
+    assert found[0] == found[1] != found[2] and lost.returncode != 0 and replaced.returncode != 0
+    assert beside and not (out / "set-incomplete").exists()
+    # Without a caption the error names the card that says why
+    assert ("the earlier set stays in" if verb == "rmir" else str(out / "set-incomplete")) in lost.stderr
+
+
+PAGE = ROOT / "docs" / "captions.md"
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("paid")
-@pytest.mark.parametrize("verb", ["rmir", "recos"])
-def test_a_run_that_lost_records_leaves_the_earlier_set_unless_told_to_replace_it(
-    verb: str, photographed: dict[str, Path], tmp_path: Path
-) -> None:
-    """A whole set; then another seed, under which the model gives no answer, as of a server that is broken."""
-    out = tmp_path / "out"
-    with Double(then=script_of(verb)) as server:
-        line = line_of(verb, tmp_path, photographed[verb], server.url)
-        recipe = Path(str(line[2]))
-        recipe.write_text(recipe.read_text().replace("k = 4", "k = 2"))
-        run_json(*line)
-        before = (out / "set" / f"{table_of(verb)}.parquet").read_bytes()
-        recipe.write_text(recipe.read_text().replace("seed = 3", "seed = 4"))
-        server.then = script_of(verb, breaks=1.0)
-        lost = run_cli(*line, "--json")
-        between = (out / "set" / f"{table_of(verb)}.parquet").read_bytes()
-        beside = (out / "set-incomplete" / "card.html").is_file()
-        replaced = run_cli(*line, "--replace", "--json")
-        after = (out / "set" / f"{table_of(verb)}.parquet").read_bytes()
+def test_the_page_runs_as_it_stands(sample_gallery: Path, tmp_path: Path) -> None:
+    (tmp_path / ".eyespot").symlink_to(sample_gallery)
+    (script,) = blocks(PAGE, "sh")
 
-    assert between == before != after and lost.exit_code != 0 and replaced.exit_code != 0
-    assert beside and not (out / "set-incomplete").exists()
-    # Without a caption the error names the card that says why
-    says = "the earlier set stays in" if verb == "rmir" else str(out / "set-incomplete")
-    assert says in lost.stderr + str(lost.exception)
+    ran = subprocess.run(["sh", "-ec", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    with (tmp_path / "captions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["id", "caption"] and len(rows) == 20
+    assert (tmp_path / "own.parquet").stat().st_size > 0
 
 
-@pytest.mark.usefixtures("paid")
-def test_captions_by_a_model_end_when_the_money_is_spent(
-    recos_photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Double() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        line = ("build", "captions", "--out", tmp_path / "c.csv", "-g", recos_photos, "--by", "openai:writer")
-        cut = run_cli(*line, "--common", "title", "--ledger", tmp_path / "ledger.sqlite", "--budget-money", 0.25)
-        calls = len(server.seen)
+def test_a_dry_run_of_captions_writes_nothing(sample_gallery: Path, tmp_path: Path) -> None:
+    words = ("build", "captions", "--out", "c.csv", "-g", sample_gallery)
 
-    assert calls == 2 and "$0.25" in str(cut.exception) + cut.stderr
+    report = run_json(*words, "--dry-run", cwd=tmp_path)
+
+    assert not list(tmp_path.iterdir()) and report == run_json(*words, cwd=tmp_path)
+    assert (report["captions"], report["without"]) == (20, {"no label to speak of": 188})
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("--species taxon", 2),
+        ("--templates none.txt", 2),
+        ("--out c.txt", 2),
+        ("--common camera --species camera", 4),
+        ("-g nowhere", 2),
+    ],
+)
+def test_what_cannot_be_captioned_is_one_sentence(words: str, code: int, sample_gallery: Path, tmp_path: Path) -> None:
+    refuses("build", "captions", "--out", "c.csv", "-g", sample_gallery, *words.split(), code=code, cwd=tmp_path)
+
+    assert not (tmp_path / "c.csv").exists()

@@ -19,6 +19,7 @@ from eyespot.search.plan.measuring import as_toml, line, measured
 from eyespot.search.plan.queueing import busiest
 from eyespot.search.plan.slopes import Line, MachineOffer, Rate, Slopes, read_slopes
 from eyespot.types import UsageError
+from tests.cli.conftest import run_json
 
 TABLE = """
 machine = "a machine for tests"
@@ -301,3 +302,33 @@ def test_a_copy_takes_many_machines_where_that_is_cheaper() -> None:
     (found,) = needs(wanted, Slopes(scan={"float32": Line(0.0, 0.19)}))
     least = 10_000 / 10 * 0.19 * 5.12  # machines that scan without a rest
     assert found.machines is not None and least < found.machines < 1.2 * least
+
+
+def test_machines_of_more_memory_are_fewer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    line = ("plan", "--images", "100M", "--dim", 512, "--latency", "60s")
+
+    small, large = run_json(*line, "--machines-ram", 16), run_json(*line, "--machines-ram", 256)
+
+    needed = [{one["way"]: one["for_memory"] for one in plan["ways"]} for plan in (small, large)]
+    assert all(needed[0][way] > needed[1][way] for way in needed[0])
+
+
+def test_the_hours_of_embedding_follow_the_rate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A million images at a hundred a second are 10,000 seconds."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+    (embedding, *_) = run_json("plan", "--images", "1M", "--dim", 64, "--rate", 100)["building"]
+
+    assert embedding["hours"] == pytest.approx(10_000 / 3600)
+
+
+@pytest.mark.long
+def test_what_was_measured_is_kept_in_a_table_and_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    line = ("plan", "--images", "1M", "--slopes", tmp_path / "mine.toml")
+
+    first, again = run_json(*line, "--measure"), run_json(*line)
+
+    assert (tmp_path / "mine.toml").is_file() and first["building"] == again["building"]
+    assert first["measured_on"] == again["measured_on"]

@@ -1,129 +1,181 @@
-"""`eyespot publish`, and the other verbs with the address of a published gallery."""
+"""`eyespot publish`, and the other verbs with the address of a published gallery: what each brings from there."""
 
 from __future__ import annotations
 
-import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
-from tests.command import run_eyespot
-from tests.worlds import draw
+from eyespot.gallery import disk
+from tests.cli.conftest import done, run_json
+from tests.command import refuses
+from tests.made_once import made_once
+from tests.worlds import benchmarks as worlds
+from tests.worlds import make_gallery
 
 pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
 
 
-@pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("indexed")
-    for seed in range(3):
-        draw(folder / "photos" / f"{seed}.png", seed)
-    run_eyespot("index", folder / "photos", "-g", folder / "gallery")
-    return folder
+def make(folder: Path) -> None:
+    make_gallery(folder, 3)
 
 
 @pytest.fixture
-def published(indexed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    shutil.copytree(indexed, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(made_once("three to publish", make), tmp_path, dirs_exist_ok=True)
     url = f"file://{tmp_path}/store"
-    done = run_eyespot("publish", url, "-g", tmp_path / "gallery", "--json")
-    assert json.loads(done.stdout)["sent"] == 7, done.stderr
+    assert run_json("publish", url, "-g", tmp_path / "gallery")["sent"] == 7
     return url
 
 
-@pytest.mark.long
-def test_a_published_gallery_is_searched_by_its_address(published: str, tmp_path: Path) -> None:
-    here = run_eyespot("search", "green stripes", "-g", tmp_path / "gallery", "--json")
-    there = run_eyespot("search", "green stripes", "-g", published, "--json")
+def test_a_published_gallery_is_searched_by_its_address_and_not_written_there(published: str, tmp_path: Path) -> None:
+    here, there = (run_json("search", "green stripes", "-g", place) for place in (tmp_path / "gallery", published))
+    for file in (tmp_path / "gallery" / "shards").rglob("*"):
+        file.touch()  # what only looks new is not sent
+    again = run_json("publish", published, "-g", tmp_path / "gallery")
 
-    assert there.returncode == 0, there.stderr
-    assert [hit["id"] for hit in json.loads(there.stdout)["items"]] == [
-        hit["id"] for hit in json.loads(here.stdout)["items"]
-    ]
-
-
-def test_what_writes_to_a_gallery_is_refused_there(published: str, tmp_path: Path) -> None:
-    for line in (("index", tmp_path / "photos"), ("publish", published)):
-        refused = run_eyespot(*line, "-g", published)
-        assert refused.returncode == 2 and "can be searched, not written" in refused.stderr
+    assert [hit["id"] for hit in there["items"]] == [hit["id"] for hit in here["items"]]
+    assert again == {"url": published, "sent": 0, "bytes": 0, "known": 7}
+    refuses("index", tmp_path / "photos", "-g", published)
+    refuses("publish", published, "-g", published)
 
 
-@pytest.mark.long
-def test_judgements_go_along_once(published: str, tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    place = tmp_path / "gallery"
-    search = ("search", "stripes", "-g", place, "--rerank", "encoder:starter", "-k", "3")
-    assert run_eyespot(*search).returncode == 0
-    run_eyespot("publish", published, "-g", place)
-    run_eyespot("publish", published, "-g", place)
-
-    (table,) = (tmp_path / "store" / "ledger").iterdir()
-    assert pq.read_table(table)["judge"].to_pylist() == ["encoder:starter"] * 3
-
-
-@pytest.mark.long
-def test_a_kill_before_the_list_was_written_doubles_no_judgement(published: str, tmp_path: Path) -> None:
-    """What such a kill leaves is a table of judgements that the list does not know of."""
-    import pyarrow.parquet as pq
-
+def test_judgements_go_along_once_also_after_a_kill_and_another_ledger_is_refused(
+    published: str, tmp_path: Path
+) -> None:
+    """A kill before the list is written leaves a table of judgements that the list does not know of."""
     place, store = tmp_path / "gallery", tmp_path / "store"
     search = ("search", "stripes", "-g", place, "--rerank", "encoder:starter", "-k")
     before = (store / "gallery.json").read_bytes()
-    run_eyespot(*search, "2", "--depth", "2")
-    run_eyespot("publish", published, "-g", place)
+    done(*search, 2, "--depth", 2)
+    done("publish", published, "-g", place)
     (store / "gallery.json").write_bytes(before)
-    run_eyespot(*search, "3")
-    run_eyespot("publish", published, "-g", place)
+    done(*search, 3)
+    for _ in range(2):
+        done("publish", published, "-g", place)
 
     (table,) = (store / "ledger").iterdir()
-    assert pq.read_table(table).num_rows == 3
-
-
-@pytest.mark.long
-def test_another_ledger_is_refused_not_left_out(published: str, tmp_path: Path) -> None:
-    place = tmp_path / "gallery"
-    search = ("search", "stripes", "-g", place, "--rerank", "encoder:starter")
-    run_eyespot(*search)
-    run_eyespot("publish", published, "-g", place)
+    assert pq.read_table(table)["judge"].to_pylist() == ["encoder:starter"] * 3
     (place / "ledger.sqlite").unlink()
     shutil.rmtree(place / "ledger")  # its copies would bring the old one back
-    run_eyespot(*search, "--depth", "1")
-    refused = run_eyespot("publish", published, "-g", place)
-
-    assert refused.returncode == 2 and "it is another one" in refused.stderr
+    done(*search, 1, "--depth", 1)
+    refuses("publish", published, "-g", place)
 
 
-def test_what_only_looks_new_is_not_sent_and_not_counted(published: str, tmp_path: Path) -> None:
-    for file in (tmp_path / "gallery" / "shards").rglob("*"):
-        file.touch()
-    done = run_eyespot("publish", published, "-g", tmp_path / "gallery", "--json")
-
-    assert json.loads(done.stdout) == {"url": published, "sent": 0, "bytes": 0, "known": 7}
-
-
-@pytest.mark.long
-def test_a_plain_folder_is_an_address_too(published: str, tmp_path: Path) -> None:
-    """`published` is there for what it sets up; what could not be read is known at home alone."""
-    done = run_eyespot("publish", "plain", "-g", tmp_path / "gallery", "--json", cwd=tmp_path)
+@pytest.mark.usefixtures("published")
+def test_a_plain_folder_is_an_address_too(tmp_path: Path) -> None:
+    """What could not be read is known at home alone."""
     address = f"file://{tmp_path}/plain"
 
-    assert json.loads(done.stdout)["url"] == address
-    assert run_eyespot("search", "green stripes", "-g", address).returncode == 0
-    refused = run_eyespot("failures", "-g", address)
-    assert refused.returncode == 2 and "where the gallery was indexed" in refused.stderr
+    assert run_json("publish", "plain", "-g", tmp_path / "gallery", cwd=tmp_path)["url"] == address
+    done("search", "green stripes", "-g", address)
+    refuses("failures", "-g", address)
 
 
-@pytest.mark.long
 def test_check_sends_again_what_was_damaged_there(published: str, tmp_path: Path) -> None:
     place = next((tmp_path / "store" / "shards").rglob("*.npy"))
     place.write_bytes(place.read_bytes()[:-1] + b"x")
-    refused = run_eyespot("search", "green stripes", "-g", published)
-    assert refused.returncode == 1 and f"eyespot publish {published} --check" in refused.stderr
+    refused = done("search", "green stripes", "-g", published, code=1)
 
-    done = run_eyespot("publish", published, "--check", "-g", tmp_path / "gallery", "--json")
+    sent = run_json("publish", published, "--check", "-g", tmp_path / "gallery")["sent"]
 
-    assert json.loads(done.stdout)["sent"] == 1
-    assert run_eyespot("search", "green stripes", "-g", published).returncode == 0
+    assert f"eyespot publish {published} --check" in refused.stderr and sent == 1
+    done("search", "green stripes", "-g", published)
+
+
+CROPS = "crops:5:starter"
+BOTH = {"starter", CROPS}
+
+
+def make_two_spaces(folder: Path) -> None:
+    make_gallery(folder, 6, encoders=("starter", CROPS), shard_rows=3, codes=True)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A gallery with two spaces and codes, published; what is fetched from there can be compared with it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = made_once("two spaces at an address", make_two_spaces)
+    shutil.copytree(made / "gallery", tmp_path / "gallery")
+    store = f"file://{tmp_path}/store"
+    done("publish", store, "-g", tmp_path / "gallery")
+    yield store
+    originals = {place.relative_to(tmp_path / "gallery"): place for place in (tmp_path / "gallery").glob("shards/*/*")}
+    for place in (tmp_path / "cache").glob("eyespot/galleries/*/shards/*/*"):
+        assert place.read_bytes() == originals[place.relative_to(place.parents[2])].read_bytes()
+
+
+def spaces_there(tmp_path: Path) -> set[str]:
+    """The encoders whose vectors and codes have come, each of both shards; the facts have come in any case."""
+    (copy,) = (tmp_path / "cache" / "eyespot" / "galleries").iterdir()
+    assert len(list(copy.glob("shards/*/items.parquet"))) == 2
+    stems = {stem: space.encoder for stem, space in disk.read_header(copy).spaces.items()}
+    there = {encoder: len(list(copy.glob(f"shards/*/{stem}.*"))) for stem, encoder in stems.items()}
+    assert set(there.values()) <= {0, 14}  # vectors, note and five files of codes of two shards
+    return {encoder for encoder, files in there.items() if files}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "spaces"),
+    [
+        ("search stripes", 0, {"starter"}),
+        (f"search stripes -e {CROPS}", 0, {CROPS}),
+        ("search stripes -e starter --where width>100", 0, {"starter"}),
+        ("search stripes -e nowhere", 2, set()),
+        ("duplicates", 4, {"starter"}),
+        ("export npy {folder}/out", 0, {"starter"}),
+        ("export npy {folder}/out -e " + CROPS, 0, {CROPS}),
+        ("tune", 4, {"starter"}),  # six pictures are too few
+        (f"tune -e {CROPS}", 4, {CROPS}),
+        ("failures", 2, set()),
+        ("doctor", 0, BOTH),
+    ],
+)
+def test_a_verb_brings_the_space_that_it_reads(
+    store: str, tmp_path: Path, words: str, code: int, spaces: set[str]
+) -> None:
+    done(*words.format(folder=tmp_path).split(), "-g", store, code=code)
+
+    assert spaces_there(tmp_path) == spaces
+
+
+@pytest.mark.parametrize("words", ["index --repair", "compact"])
+def test_a_verb_that_writes_brings_nothing(store: str, tmp_path: Path, words: str) -> None:
+    refuses(*words.split(), "-g", store)
+
+    assert not (tmp_path / "cache" / "eyespot").exists()
+
+
+def test_an_evaluation_brings_the_space_of_its_encoder(store: str, tmp_path: Path) -> None:
+    items = run_json("search", "stripes", "-g", tmp_path / "gallery")["items"]
+    worlds.own_set(tmp_path / "own", [{"id": "q1", "text": "stripes"}], {"q1": [items[0]["id"]]})
+
+    done("eval", "own", "--data", tmp_path / "own", "-g", store, "-e", CROPS)
+
+    assert spaces_there(tmp_path) == {CROPS}
+
+
+def test_a_server_brings_the_space_of_its_encoder(store: str, tmp_path: Path) -> None:
+    pytest.importorskip("fastapi")
+    testclient = pytest.importorskip("fastapi.testclient")
+    from eyespot.cli.settings import gallery_here
+    from eyespot.web import ServerSettings, application
+
+    settings = ServerSettings(gallery_here(Path(store)), "starter", hosts=None, cache=tmp_path / "pages")
+    with testclient.TestClient(application(settings), base_url="http://127.0.0.1", client=("127.0.0.1", 1)) as client:
+        assert len(client.get("/v1/search", params={"q": "stripes"}).json()["items"]) == 6
+    assert spaces_there(tmp_path) == {"starter"}
+
+
+def test_a_second_search_needs_no_more_files(store: str, tmp_path: Path) -> None:
+    first = run_json("search", "stripes", "-g", store)
+    for shard in (tmp_path / "store" / "shards").iterdir():
+        shutil.rmtree(shard)
+
+    assert run_json("search", "stripes", "-g", store)["items"] == first["items"]
+    refused = done("search", "stripes", "-g", store, "-e", CROPS, code=1)
+    assert f"eyespot publish {store} --check" in refused.stderr

@@ -1,4 +1,4 @@
-"""Re-ranking, wordings and fusion by the command line: what is printed, what it costs, and that it is paid for once."""
+"""Judges by the command line: what is printed, what it costs, that it is paid for once, calibration, and fusion."""
 
 from __future__ import annotations
 
@@ -10,32 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from eyespot import rooms, sample
-from eyespot.cli import app
-from eyespot.gallery.indexing import index
 from eyespot.ledger.judgements import Judgements
-from eyespot.runs import read_run, write_run
-from eyespot.types import EyespotError, Run, UsageError
-from tests.command import run_eyespot
+from eyespot.runs import read_qrels, read_run, write_run
+from eyespot.types import Judgement, Query, Run, Spent, Term, Verdict
+from tests.cli.conftest import FEW, done, gallery_of_samples, run_json
+from tests.command import Done, refuses, run_eyespot
 from tests.pages import ROOT, blocks, run_page, tools
 from tests.worlds import benchmarks as worlds
-from tests.worlds.servers import Double, chat, error
-
-NAMES = ("eiffelTower", "bucket", "cup", "chair", "bulb", "dam1")
+from tests.worlds.servers import Double, Response, Seen, chat, error
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six of the sample photos, indexed once."""
-    home = tmp_path_factory.mktemp("made")
-    (home / "photos").mkdir()
-    for name in NAMES:
-        file = f"categorization__{name}.jpg"
-        (home / "photos" / file).write_bytes((sample.photos() / file).read_bytes())
-    index(home / "g", [str(home / "photos")], [rooms.load("encoders", "starter")])
-    return home / "g"
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """Two queries, one of each split, with one relevant photo each."""
+    rows = [("q", "a tower", "test"), ("r", "a bucket", "val")]
+    worlds.table(tmp_path / "own/queries.csv", [dict(zip(("id", "text", "split"), row, strict=True)) for row in rows])
+    relevant = "q 0 categorization__eiffelTower.jpg 1\nr 0 categorization__bucket.jpg 1\n"
+    worlds.write(tmp_path / "own/qrels.txt", relevant)
+    return tmp_path / "own"
 
 
 @pytest.fixture
@@ -43,38 +37,12 @@ def ledger(tmp_path: Path) -> Path:
     return tmp_path / "ledger.sqlite"
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Path:
-    """Two queries, one of each split, with one relevant photo each."""
-    rows = [("q", "a tower", "test", "plain"), ("r", "a bucket", "val", "plain")]
-    worlds.table(
-        tmp_path / "own/queries.csv", [dict(zip(("id", "text", "split", "kind"), row, strict=True)) for row in rows]
-    )
-    relevant = "q 0 categorization__eiffelTower.jpg 1\nr 0 categorization__bucket.jpg 1\n"
-    worlds.write(tmp_path / "own/qrels.txt", relevant)
-    return tmp_path / "own"
-
-
-def run_cli(*words: object) -> Result:
-    return CliRunner().invoke(app, [*map(str, words)])
-
-
-def run_json(*words: object, code: int = 0) -> Any:
-    shown = run_cli(*words, "--json")
-    assert shown.exit_code == code, shown.output + str(shown.exception)
-    return json.loads(shown.stdout)
-
-
-def of(path: str) -> str:
-    return Path(path).stem.removeprefix("categorization__")
-
-
 # -- search -----------------------------------------------------------------------------------------------------
 
 
-def test_json_has_probability_and_judge_of_each_judged_hit(made: Path, ledger: Path) -> None:
+def test_json_has_probability_and_judge_of_each_judged_hit(few_gallery: Path, ledger: Path) -> None:
     found = run_json(
-        "search", "a tower", "-g", made, "--rerank", "encoder:starter", "--depth", 2, "--ledger", ledger, "-k", 3
+        "search", "a tower", "-g", few_gallery, "--rerank", "encoder:starter", "--depth", 2, "--ledger", ledger, "-k", 3
     )
 
     first, second, third = found["items"]
@@ -83,73 +51,64 @@ def test_json_has_probability_and_judge_of_each_judged_hit(made: Path, ledger: P
     assert (found["judge"], found["depth"], found["verdicts"]["asked"]) == ("encoder:starter", 2, 2)
 
 
-def test_the_second_time_is_free_and_one_line_says_so(made: Path, ledger: Path) -> None:
-    words = ("search", "a tower", "-g", made, "--rerank", "encoder:starter", "--depth", 4, "--ledger", ledger)
+def test_the_second_time_is_free_and_one_line_says_so(few_gallery: Path, ledger: Path) -> None:
+    words = ("search", "a tower", "-g", few_gallery, "--rerank", "encoder:starter", "--depth", 4, "--ledger", ledger)
 
-    first, again = run_cli(*words), run_cli(*words)
+    first, again = run_eyespot(*words), run_eyespot(*words)
 
     assert "eyespot: encoder:starter: 0 verdicts from the ledger, 4 asked" in first.stderr.splitlines()
     assert "eyespot: encoder:starter: 4 verdicts from the ledger, 0 asked" in again.stderr.splitlines()
     assert first.stdout == again.stdout
 
 
-def test_without_a_ledger_named_it_is_the_gallerys(made: Path) -> None:
-    run_cli("search", "a chair", "-g", made, "--rerank", "encoder:starter", "--depth", 3)
+def test_without_a_ledger_named_it_is_the_gallerys(few_gallery: Path) -> None:
+    run_eyespot("search", "a chair", "-g", few_gallery, "--rerank", "encoder:starter", "--depth", 3)
 
-    with Judgements(made / "ledger.sqlite") as judgements:
+    with Judgements(few_gallery / "ledger.sqlite") as judgements:
         chair = next(digest for digest, query in judgements.queries().items() if query.terms[0].text == "a chair")
         assert sum(row.judgement.query == chair for row in judgements.rows()) == 3
 
 
-def test_a_dry_run_asks_nothing(made: Path, ledger: Path) -> None:
-    words = ("search", "a tower", "-g", made, "--rerank", "encoder:starter", "--depth", 4, "--ledger", ledger)
+def test_a_dry_run_asks_nothing(few_gallery: Path, ledger: Path) -> None:
+    words = ("search", "a tower", "-g", few_gallery, "--rerank", "encoder:starter", "--depth", 4, "--ledger", ledger)
 
     plan = run_json(*words, "--dry-run")
-    run_cli(*words[:6], "--depth", 3, "--ledger", ledger)
+    run_eyespot(*words[:6], "--depth", 3, "--ledger", ledger)
 
     assert (plan["pairs"], plan["to_ask"], plan["money"]) == (4, 4, 0)
-    assert run_cli(*words, "--dry-run").stdout == "encoder:starter: 4 pairs, 3 in the ledger, 1 to ask\n"
+    assert run_eyespot(*words, "--dry-run").stdout == "encoder:starter: 4 pairs, 3 in the ledger, 1 to ask\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    "words",
     [
-        (("--rerank", "nobody:x"), "no judge 'nobody:x'; there are: "),
-        (("--depth", 3), "--depth is about a judge; name one with --rerank"),
-        (("--dry-run",), "--dry-run is about a judge"),
-        (("--budget-calls", 0), "--budget-calls is about a judge"),
-        (("--rerank", "encoder:nope"), "no 'nope' in encoders"),
-        (("--rerank", "openai"), "OPENAI_API_KEY|name the model"),
-        (("--expand", "no-such-file.json"), "neither a file of terms nor a model"),
+        "--rerank nobody:x",
+        "--depth 3",
+        "--dry-run",
+        "--budget-calls 0",
+        "--judge batch=2",
+        "--calibrate 5",
+        "--rerank encoder:nope",
+        "--rerank openai",
+        "--rerank person:ada",
+        "--rerank person:ada --judge batch=2",
+        "--rerank encoder:starter --judge batch=2",
+        "--expand no-such-file.json",
     ],
 )
-def test_what_is_wrong_is_one_sentence(made: Path, words: tuple[object, ...], sentence: str) -> None:
-    raised = run_cli("search", "a tower", "-g", made, *words).exception
-
-    assert isinstance(raised, UsageError) and "\n" not in str(raised)
-    assert any(part in str(raised) for part in sentence.split("|"))
-
-
-def test_a_person_needs_a_terminal(made: Path, ledger: Path) -> None:
-    shown = run_eyespot("search", "a tower", "-g", made, "--rerank", "person:ada", "--ledger", ledger)
-
-    assert shown.returncode == 2 and shown.stdout == ""
-    assert shown.stderr == (
-        "eyespot: a person can only be asked on a terminal; run this line in one, or choose another judge\n"
-    )
+def test_what_is_wrong_is_one_sentence(words: str, few_gallery: Path, ledger: Path) -> None:
+    pytest.importorskip("openai")
+    refuses("search", "a tower", "-g", few_gallery, "--ledger", ledger, *words.split())
 
 
 @pytest.mark.long
 def test_a_picture_that_is_gone_fails_alone_with_exit_code_3(tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    for name in NAMES[:3]:
-        file = f"categorization__{name}.jpg"
-        (tmp_path / "photos" / file).write_bytes((sample.photos() / file).read_bytes())
-    index(tmp_path / "g", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")])
+    photos = [sample.photos() / f"categorization__{name}.jpg" for name in FEW[:3]]
+    gallery = gallery_of_samples(tmp_path, photos)
     (tmp_path / "photos" / "categorization__cup.jpg").unlink()
-    words = ("search", "a cup", "-g", tmp_path / "g", "--rerank", "encoder:starter")
+    words = ("search", "a cup", "-g", gallery, "--rerank", "encoder:starter")
 
-    found, shown = run_json(*words, code=3), run_cli(*words)
+    found, shown = run_json(*words, code=3), run_eyespot(*words)
 
     assert [item["probability"] is None for item in found["items"]] == [False, False, True]
     assert "1 hits have no verdict (cannot read the picture" in shown.stderr
@@ -167,56 +126,22 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield double
 
 
-def test_a_budget_stops_it_and_the_next_run_goes_on(made: Path, ledger: Path, server: Double) -> None:
-    words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 5)
+def test_a_budget_stops_it_and_the_next_run_goes_on(few_gallery: Path, ledger: Path, server: Double) -> None:
+    words = ("search", "a tower", "-g", few_gallery, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 5)
 
-    first = run_cli(*words, "--budget-calls", 2)
-    again = run_cli(*words)
+    first = run_eyespot(*words, "--budget-calls", 2)
+    again = run_eyespot(*words)
 
-    assert first.exit_code == 3 and "the budget of 2 calls is spent" in first.stderr
-    assert again.exit_code == 0 and "2 verdicts from the ledger, 3 asked, 3 calls" in again.stderr
+    assert first.returncode == 3 and "the budget of 2 calls is spent" in first.stderr
+    assert again.returncode == 0 and "2 verdicts from the ledger, 3 asked, 3 calls" in again.stderr
     assert len(server.answered) == 5 and len(first.stdout.splitlines()) == 6
 
 
-def test_all_calls_are_counted_where_a_budget_cuts_pairs_short(made: Path, ledger: Path, server: Double) -> None:
-    words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 6)
-
-    found = run_json(*words, "--judge", "answer=votes", "--judge", "votes=3", "--budget-calls", 7, code=3)
-
-    with Judgements(ledger) as judgements:
-        recorded = [row.judgement.spent for row in judgements.rows()]
-    assert len(server.seen) == found["verdicts"]["calls"] == sum(spent.calls for spent in recorded) == 7
-    assert found["verdicts"]["tokens_in"] == sum(spent.tokens_in for spent in recorded) == 700
-
-
-@pytest.mark.long
-def test_a_word_among_probabilities_is_told_and_its_way_out_works(made: Path, ledger: Path, server: Double) -> None:
-    server.script = [chat("Yes")]
-    words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 6)
-
-    first, again = run_json(*words, code=3), run_json(*words, code=3)
-    in_words, shown = run_json(*words, "--judge", "answer=words"), run_cli(*words)
-
-    assert first["verdicts"]["unscored"] == 1 and first["items"] == again["items"]
-    assert first["items"][-1]["probability"] is None and again["verdicts"]["calls"] == 0
-    assert {item["probability"] for item in in_words["items"]} == {1.0} and in_words["verdicts"]["unscored"] == 0
-    assert "1 hits were answered on another scale" in shown.stderr and "--judge answer=words" in shown.stderr
-
-
-def test_the_price_of_a_dry_run_is_that_of_the_table(made: Path, ledger: Path, server: Double, tmp_path: Path) -> None:
-    prices = tmp_path / "prices.toml"
-    prices.write_text('["tiny"]\ninput = 1000.0\noutput = 0.0\n')
-    words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--dry-run")
-
-    free, paid = run_json(*words), run_json(*words, "--prices", prices)
-
-    assert free["money"] is None and free["to_ask"] == 6
-    assert paid["money"] == pytest.approx(paid["tokens"] / 1000, rel=0.01) and not server.seen
-
-
-def test_a_model_that_fails_for_all_still_shows_the_first_stage(made: Path, ledger: Path, server: Double) -> None:
+def test_a_model_that_fails_for_all_still_shows_the_first_stage(
+    few_gallery: Path, ledger: Path, server: Double
+) -> None:
     server.then = error(422, "no such picture")
-    words = ("search", "a tower", "-g", made, "-k", 6)
+    words = ("search", "a tower", "-g", few_gallery, "-k", 6)
 
     plain, judged = run_json(*words), run_json(*words, "--rerank", "openai:tiny", "--ledger", ledger, code=3)
 
@@ -224,175 +149,86 @@ def test_a_model_that_fails_for_all_still_shows_the_first_stage(made: Path, ledg
     assert judged["verdicts"]["failed"] == 6
 
 
-def test_wordings_of_a_model_are_searched_and_asked_for_once(made: Path, ledger: Path, server: Double) -> None:
+def test_wordings_of_a_model_are_searched_and_asked_for_once(few_gallery: Path, ledger: Path, server: Double) -> None:
     server.then = chat("1. a wall that holds a lake\n2. a bucket\n")
-    words = ("search", "a barrage", "-g", made, "--expand", "openai:tiny", "--ledger", ledger)
+    words = ("search", "a barrage", "-g", few_gallery, "--expand", "openai:tiny", "--ledger", ledger)
 
-    first, again = run_cli(*words), run_cli(*words)
+    first, again = run_eyespot(*words), run_eyespot(*words)
 
     assert "searched as well: a wall that holds a lake; a bucket" in first.stderr
     assert first.stdout == again.stdout and len(server.seen) == 1
 
 
+@pytest.mark.parametrize("verb", ["search", "eval"])
+def test_it_ends_when_the_money_is_spent(
+    verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path
+) -> None:
+    """Each request of the double, 100 tokens in and 1 out, costs 10 cents."""
+    (tmp_path / "prices.toml").write_text('["tiny"]\ninput = 1000.0\noutput = 0.0\n')
+    line = {"search": ("search", "a tower"), "eval": ("eval", "own", "--data", own)}[verb]
+    judge = ("--rerank", "openai:tiny", "--judge", "workers=1", "--ledger", tmp_path / "ledger.sqlite")
+
+    cut = done(*line, "-g", few_gallery, *judge, "--prices", tmp_path / "prices.toml", "--budget-money", 0.25, code=3)
+
+    assert "$0.25" in cut.stderr and len(server.seen) == 2
+
+
+@pytest.mark.parametrize("verb", ["search", "eval"])
+def test_a_judge_is_asked_in_words_of_ones_own(
+    verb: str, few_gallery: Path, own: Path, server: Double, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.toml").write_text('question = "Siehst du {query}?"\nyes = "ja"\nno = "nein"\n')
+    server.then = chat("ja", {"ja": 0.9, "nein": 0.1})
+    line = {"search": ("search", "a tower"), "eval": ("eval", "own", "--data", own)}[verb]
+
+    judged = (*line, "-g", few_gallery, "--rerank", "openai:tiny", "--wording", tmp_path / "mine.toml")
+    run_json(*judged, "--ledger", tmp_path / "ledger.sqlite")
+
+    assert len(server.seen) == 6
+    assert all("Siehst du a tower?" in json.dumps(seen.body["messages"]) for seen in server.seen)
+
+
 # -- wordings ---------------------------------------------------------------------------------------------------
-
-
-def test_a_table_of_terms_is_searched_as_well(made: Path, tmp_path: Path) -> None:
-    terms = tmp_path / "terms.json"
-    terms.write_text(json.dumps({"pail": ["a bucket", "a metal bucket"]}))
-    words = ("search", "zzpail pail", "-g", made, "-k", 1)
-
-    expanded = run_json(*words, "--expand", terms)
-
-    assert of(expanded["items"][0]["path"]) == "bucket" and expanded["query"] == "zzpail pail"
 
 
 # -- eval -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
-def test_a_benchmark_shows_both_stages_and_the_bound(made: Path, own: Path, ledger: Path) -> None:
-    words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--depth", 3, "--ledger", ledger)
+def test_a_benchmark_shows_both_stages_and_the_bound_and_pays_once(few_gallery: Path, own: Path, ledger: Path) -> None:
+    line = ("eval", "own", "--data", own, "-g", few_gallery, "--rerank", "encoder:starter", "--ledger", ledger)
+    words = (*line, "--depth", 3)
 
-    (task,) = run_json(*words)["tasks"]
+    planned = run_json(*words, "--dry-run")["to_ask"]
+    found = run_json(*words)
+    worlds.write(own / "summary.json", found)
+    again, shown = run_json("eval", "--from", own / "summary.json"), done(*line, "--blend-from", "val")
 
-    assert [stage["stage"] for stage in task["stages"]] == ["first stage", "best possible of the first 3", "re-ranked"]
-    assert "encoder:starter: 0 verdicts from the ledger, 3 asked" in run_cli(*words[:-1], f"{ledger}.other").stderr
-    assert "3 verdicts from the ledger, 0 asked" in run_cli(*words).stderr
+    (task,), (other,) = found["tasks"], again["tasks"]
+    stages = ["first stage", "best possible of the first 3", "re-ranked"]
+    assert [stage["stage"] for stage in task["stages"]] == stages and task["measures"] == other["measures"]
+    assert (planned, run_json(*words, "--dry-run")["to_ask"]) == (3, 0)
+    assert "learned on the 1 queries of val by AP" in shown.stderr
 
 
 @pytest.mark.long
-def test_a_run_of_files_is_judged_by_the_gallerys_pictures(made: Path, own: Path, ledger: Path, tmp_path: Path) -> None:
-    """The run is upside down; a judge of all six puts them as the encoder alone does."""
-    words = ("eval", "own", "--data", own, "-g", made)
+def test_a_half_judged_run_of_files_has_no_numbers_and_the_next_line_goes_on(
+    few_gallery: Path, own: Path, ledger: Path, server: Double, tmp_path: Path
+) -> None:
+    """The run is upside down; the judge sees the gallery's pictures of it."""
+    words = ("eval", "own", "--data", own, "-g", few_gallery)
     run_json(*words, "--out", tmp_path / "first")
-    first = read_run(tmp_path / "first/run.parquet")
-    write_run(Run.from_orders({"q": [hit.image for hit in reversed(first["q"])]}), tmp_path / "run.txt")
-    judge = ("--rerank", "encoder:starter", "--ledger", ledger, "--out", tmp_path / "again")
+    first = [hit.image for hit in read_run(tmp_path / "first/run.parquet")["q"]]
+    write_run(Run.from_orders({"q": first[::-1]}), tmp_path / "run.txt")
+    judged = (*words, "--run", tmp_path / "run.txt", "--rerank", "openai:tiny", "--ledger", ledger)
 
-    run_json(*words, "--run", tmp_path / "run.txt", *judge)
+    stopped, again = done(*judged, "--budget-calls", 2, code=3), run_json(*judged, "--out", tmp_path / "again")
 
-    again = read_run(tmp_path / "again/run.parquet")
-    assert [hit.image for hit in again["q"]] == [hit.image for hit in first["q"]]
-    assert again.header["judge"] == "encoder:starter" and again.header["verdicts"]["asked"] == 6
-
-
-@pytest.mark.long
-def test_the_same_numbers_again_from_their_summary(made: Path, own: Path, ledger: Path, tmp_path: Path) -> None:
-    words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--depth", 3, "--ledger", ledger)
-    first = run_json(*words)
-    worlds.write(tmp_path / "summary.json", first)
-
-    again = run_json("eval", "--from", tmp_path / "summary.json")
-
-    assert [task["measures"] for task in again["tasks"]] == [task["measures"] for task in first["tasks"]]
-    assert again["made"]["judge"] == "encoder:starter"
-
-
-@pytest.mark.long
-def test_a_dry_run_of_a_benchmark_counts_all_queries(made: Path, own: Path, ledger: Path) -> None:
-    words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--depth", 4, "--ledger", ledger)
-
-    assert run_json(*words, "--dry-run")["to_ask"] == 4
-    run_json(*words)
-    assert run_json(*words, "--dry-run")["to_ask"] == 0
-
-
-@pytest.mark.long
-def test_how_much_the_judge_counts_is_learned_on_the_other_split(made: Path, own: Path, ledger: Path) -> None:
-    words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--ledger", ledger)
-
-    shown = run_cli(*words, "--blend-from", "val")
-
-    assert shown.exit_code == 0 and "learned on the 1 queries of val by AP" in shown.stderr
-    refused = run_cli(*words, "--blend-from", "test").exception
-    assert isinstance(refused, UsageError) and "a split other than" in str(refused)
-
-
-@pytest.mark.long
-def test_half_judged_numbers_are_not_shown(made: Path, own: Path, ledger: Path, server: Double) -> None:
-    words = ("eval", "own", "--data", own, "-g", made, "--rerank", "openai:tiny", "--ledger", ledger)
-
-    stopped, again = run_cli(*words, "--budget-calls", 2), run_cli(*words)
-
-    assert isinstance(stopped.exception, EyespotError) and stopped.exception.exit_code == 3
-    assert stopped.stdout == "" and "2 asked" in str(stopped.exception) and again.exit_code == 0
+    assert stopped.stdout == "" and "2 asked" in stopped.stderr
     with Judgements(ledger) as judgements:
         assert sum(row.judgement.spent.calls for row in judgements.rows()) == len(server.answered) == 6
-
-
-@pytest.mark.long
-def test_a_judge_in_words_scores_as_its_verdicts_in_a_file_do(
-    made: Path, own: Path, ledger: Path, server: Double, tmp_path: Path
-) -> None:
-    """Yes to half of the photos: 1 and 0, whose ties the measures see by either way, and again in the saved run."""
-    server.script = [chat(word) for word in ("No", "Yes", "Yes", "No", "Yes")]
-    words = ("eval", "own", "--data", own, "-g", made, "--depth", 5)
-    judge = ("--rerank", "openai:tiny", "--judge", "answer=words", "--judge", "workers=1", "--ledger", ledger)
-    run_json(*words, "--out", tmp_path / "first")
-
-    judged = run_json(*words, *judge, "--out", tmp_path / "second")
-
-    first = [hit.image for hit in read_run(tmp_path / "first/run.parquet")["q"][:5]]
-    write_run(Run.from_columns(["q"] * 5, first, (0, 1, 1, 0, 1)), tmp_path / "second.txt")
-    by_file = run_json(*words, "--rerank", tmp_path / "second.txt")
-    saved = run_json(*words[:4], "--run", tmp_path / "second/run.parquet")
-    ((task,), (other,), (again,)) = judged["tasks"], by_file["tasks"], saved["tasks"]
-    assert task["measures"] == other["measures"] and task["stages"] == other["stages"]
-    assert _means(again) == _means(task) and task["measures"]["AP@50"]["definition"]["ties"] == "average"
-    assert task["measures"]["AP@50"]["mean"] in (1 / 3, 1 / 5)  # one of three yes, or one of two no behind them
-
-
-def _means(task: Any) -> dict[str, float]:
-    return {label: found["mean"] for label, found in task["measures"].items()}
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("--rerank", "no-such-scores.txt"), "no file no-such-scores.txt of scores, and no judge"),
-        (("--dry-run",), "name one with --rerank"),
-        (("--blend", 0.5), "--blend is about a judge"),
-        (("--run", "run.txt", "--expand", "terms.json"), "--expand changes how a gallery is searched"),
-    ],
-)
-def test_what_is_wrong_with_a_benchmark_is_one_sentence(
-    made: Path, own: Path, words: tuple[object, ...], sentence: str
-) -> None:
-    raised = run_cli("eval", "own", "--data", own, "-g", made, *words).exception
-
-    assert isinstance(raised, UsageError) and sentence in str(raised)
-
-
-def test_wordings_of_a_benchmarks_queries_are_counted(made: Path, own: Path, tmp_path: Path) -> None:
-    terms = tmp_path / "terms.json"
-    terms.write_text(json.dumps({"tower": ["a spire"]}))
-
-    shown = run_cli("eval", "own", "--data", own, "-g", made, "--expand", terms)
-
-    assert shown.exit_code == 0 and f"1 of 1 queries have further wordings by {terms}" in shown.stderr
-
-
-def test_what_further_wordings_do_for_lingo_is_broken_down(made: Path, own: Path, tmp_path: Path) -> None:
-    """Four queries, half of them in words that the encoder has never read."""
-    queries = {"eiffelTower": ("zzturris", "yes"), "cup": ("zzpoculum", "yes")}
-    queries |= {"bucket": ("a bucket", "no"), "chair": ("a chair", "no")}
-    rows = [{"id": name, "text": text, "lingo": lingo} for name, (text, lingo) in queries.items()]
-    worlds.table(own / "queries.csv", rows)
-    worlds.write(own / "qrels.txt", "".join(f"{name} 0 categorization__{name}.jpg 1\n" for name in queries))
-    (tmp_path / "terms.json").write_text(
-        json.dumps({"zzturris": ["the eiffel tower"], "zzpoculum": ["a cup", "a coffee cup"]})
-    )
-    words = ("eval", "own", "--data", own, "-g", made)
-
-    before, after = _by_lingo(run_json(*words)), _by_lingo(run_json(*words, "--expand", tmp_path / "terms.json"))
-
-    assert before["no"] == after["no"] == 1.0 and before["yes"] < after["yes"]
-
-
-def _by_lingo(found: Any) -> dict[str, float]:
-    (task,) = found["tasks"]
-    return {group["value"]: group["means"]["AP@50"] for group in task["groups"]["lingo"]}
+    header = read_run(tmp_path / "again/run.parquet").header
+    assert (header["judge"], header["verdicts"]["asked"]) == (again["made"]["judge"], 4)
 
 
 # -- fuse -------------------------------------------------------------------------------------------------------
@@ -408,7 +244,7 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_runs_are_fused_into_a_file(two: tuple[Path, Path], tmp_path: Path) -> None:
     """By RRF: z 1/63 + 1/61, y 2/62, x 1/61, w 1/63."""
-    shown = run_cli("fuse", *two, "--out", tmp_path / "fused.parquet")
+    shown = run_eyespot("fuse", *two, "--out", tmp_path / "fused.parquet")
 
     fused = read_run(tmp_path / "fused.parquet")
     assert "1 queries, 4 hits, by rrf with weights 1, 1" in shown.stdout
@@ -426,23 +262,22 @@ def test_weights_are_learned_on_judgements(two: tuple[Path, Path], tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    "words",
     [
-        (("{a}", "--out", "{out}"), "two runs or more"),
-        (("{a}", "{b}", "--weights", "1,x", "--out", "{out}"), "a number for each run"),
-        (("{a}", "{b}", "--weights", "1", "--out", "{out}"), "2 runs need as many weights, not 1"),
-        (("{a}", "{b}", "--by", "best", "--out", "{out}"), "no 'best' among the ways to fuse"),
-        (("{a}", "{b}", "--weights", "1,1", "--learn", "{a}", "--out", "{out}"), "given or learned, not both"),
+        "{a} --out {out}",
+        "{a} {b} --weights 1,x --out {out}",
+        "{a} {b} --weights 1 --out {out}",
+        "{a} {b} --by best --out {out}",
+        "{a} {b} --weights 1,1 --learn {a} --out {out}",
+        "{a} {b} --run-format nope --out {out}",
     ],
 )
-def test_what_cannot_be_fused_is_one_sentence(
-    two: tuple[Path, Path], tmp_path: Path, words: tuple[str, ...], sentence: str
-) -> None:
+def test_what_cannot_be_fused_is_one_sentence(words: str, two: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "out.txt"
 
-    raised = run_cli("fuse", *(word.format(a=two[0], b=two[1], out=out) for word in words)).exception
+    refuses("fuse", *words.format(a=two[0], b=two[1], out=out).split())
 
-    assert isinstance(raised, UsageError) and sentence in str(raised) and not out.exists()
+    assert not out.exists()
 
 
 # -- the page -----------------------------------------------------------------------------------------------------
@@ -483,3 +318,267 @@ def test_every_judge_is_on_the_page() -> None:
     text = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
 
     assert [name for name in rooms.names("judges") if f"`{name}:" not in text] == []
+
+
+PHOTOS = 30
+
+
+@pytest.fixture(scope="module")
+def thirty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    photos = sorted(sample.photos().glob("categorization__*.jpg"))[:PHOTOS]
+    return gallery_of_samples(tmp_path_factory.mktemp("thirty") / "thirty", photos)
+
+
+@pytest.fixture
+def towers(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A model that sees towers everywhere, and nothing else."""
+    pytest.importorskip("openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with Double(then=said_of) as double:
+        monkeypatch.setenv("OPENAI_BASE_URL", double.url)
+        yield double
+
+
+def said_of(seen: Seen) -> Response:
+    """Yes to "a tower", no to all else."""
+    return chat(
+        "x", {"Yes": 0.98, "No": 0.02} if "a tower" in str(seen.body["messages"]) else {"Yes": 0.02, "No": 0.98}
+    )
+
+
+def run_search(*words: object) -> Done:
+    return run_eyespot("search", *words)
+
+
+def search_report(*words: object) -> Any:
+    return run_json("search", *words)
+
+
+def line(query: str, thirty: Path, ledger: Path, verdicts: int = 12) -> tuple[object, ...]:
+    """By a model whose errors were measured."""
+    return (*unverified(query, thirty, ledger, verdicts), "--accuracy", "0.98,0.98")
+
+
+def unverified(query: str, thirty: Path, ledger: Path, verdicts: int = 12) -> tuple[object, ...]:
+    return (query, "-g", thirty, "--rerank", "openai:tiny", "--ledger", ledger, "--calibrate", verdicts)
+
+
+def test_each_hit_has_its_probability_and_keeps_its_place(thirty: Path, ledger: Path, towers: Double) -> None:
+    found = search_report(*line("a tower", thirty, ledger), "-k", 10)
+
+    plain = search_report("a tower", "-g", thirty, "-k", 10)
+    assert [item["id"] for item in found["items"]] == [item["id"] for item in plain["items"]]
+    assert all(item["probability"] > 0.5 for item in found["items"])
+    looked = [item["verdict"] for item in found["items"] if item["judge"]]
+    assert looked == [0.98] * len(looked) and 0 < len(looked) < 10 and len(towers.seen) == 12
+
+
+def test_all_that_is_likely_is_shown_down_to_the_cut(thirty: Path, ledger: Path, towers: Double) -> None:
+    every = search_report(*line("a tower", thirty, ledger), "--likely", 0.5)
+    some = search_report(*line("a tower", thirty, ledger), "--likely", 0.5, "-k", 3)
+
+    assert len(every["items"]) == every["likely"]["hits"] > 20 and len(some["items"]) == 3
+    assert 0.5 <= every["likely"]["precision"] <= every["likely"]["high"]
+
+
+def test_where_nothing_is_likely_nothing_is_shown(thirty: Path, ledger: Path, towers: Double) -> None:
+    shown = done("search", *line("a boat", thirty, ledger), "--likely", 0.9, code=4)
+
+    assert shown.stdout == "" and "relevant pictures are expected among" in shown.stderr
+
+
+def test_a_budget_ends_it_and_the_same_line_goes_on(thirty: Path, ledger: Path, towers: Double) -> None:
+    short = run_search(*line("a tower", thirty, ledger), "--budget-calls", 5)
+    whole = run_search(*line("a tower", thirty, ledger))
+
+    assert short.returncode == 3 and "by 5 verdicts" in short.stderr and "the budget of 5 calls" in short.stderr
+    assert whole.returncode == 0 and "5 verdicts from the ledger, 7 asked" in whole.stderr
+
+
+def test_no_answer_at_all_is_one_sentence(thirty: Path, ledger: Path, towers: Double) -> None:
+    towers.then = error(422, "no such picture")
+
+    refuses("search", *line("a tower", thirty, ledger), code=1)
+
+
+def test_an_accuracy_widens_the_interval_and_stands_beside_the_count(
+    thirty: Path, ledger: Path, towers: Double
+) -> None:
+    believed = search_report(*line("a tower", thirty, ledger))["relevant"]
+    doubted = search_report(*unverified("a tower", thirty, ledger), "--accuracy", "0.8,0.7,20,30")
+
+    low, high = doubted["relevant"]["low"], doubted["relevant"]["high"]
+    assert high - low > believed["high"] - believed["low"]
+    shares = {"sensitivity": 0.8, "specificity": 0.7}
+    assert doubted["accuracy"] == shares | {"relevant": 20, "irrelevant": 30}
+
+
+# -- a model that nobody has verified -----------------------------------------------------------------------------
+
+
+def test_a_model_s_own_word_is_an_opinion_and_no_count(
+    thirty: Path, ledger: Path, towers: Double, tmp_path: Path
+) -> None:
+    found = search_report(*unverified("a tower", thirty, ledger), "-k", 30)
+    shown = run_search(*unverified("a tower", thirty, ledger), "-k", 30, "--html", tmp_path / "hits.html")
+
+    assert found["opinion"] == {"judge": "openai:tiny@localhost", "yes": 12, "looked": 12, "among": PHOTOS}
+    assert "relevant" not in found and not any("probability" in item for item in found["items"])
+    assert [item["verdict"] for item in found["items"] if item["judge"]] == [0.98] * 12
+    assert shown.stdout == run_search("a tower", "-g", thirty, "-k", 30).stdout
+    for text in (shown.stderr, (tmp_path / "hits.html").read_text()):
+        assert "12 of the 12 pictures" in text and "are expected" not in text and "is a probability" not in text
+
+
+@pytest.mark.parametrize("more", ["", "--dry-run", "--accuracy 1,1"])
+def test_what_is_likely_is_not_asked_of_a_model_that_nobody_verified(
+    more: str, thirty: Path, ledger: Path, towers: Double
+) -> None:
+    refuses("search", *unverified("a tower", thirty, ledger), "--likely", 0.5, *more.split())
+
+    assert not towers.seen
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "--likely 0.5",
+        "--accuracy 1,1",
+        "--calibrate 5 --accuracy 0.9",
+        "--calibrate 5 --accuracy 0.9,0.8,5",
+        "--calibrate 5 --accuracy 0.5,0.5",
+        "--calibrate 5 --blend 0.5",
+        "--judge key=secret",
+        "--judge workers=many",
+        "--judge workers=0",
+        "--judge answer=songs",
+        "--judge requests_per_minute=0",
+        "--judge tokens_per_minute=0",
+    ],
+)
+def test_what_is_wrong_with_a_calibration_is_one_sentence(more: str, thirty: Path, towers: Double) -> None:
+    refuses("search", "a tower", "-g", thirty, "--rerank", "openai:tiny", *more.split())
+
+    assert not towers.seen
+
+
+# -- options of the judge ---------------------------------------------------------------------------------------
+
+
+def test_a_judge_can_be_told_how_to_answer_and_where(thirty: Path, ledger: Path, towers: Double) -> None:
+    towers.then = chat("Yes")
+    words = ("a tower", "-g", thirty, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 3)
+
+    run_search(*words, "--judge", "answer=votes", "--judge", "votes=2", "--judge", f"url={towers.url}")
+
+    with Judgements(ledger) as judgements:
+        assert [row.judgement.verdict.reason for row in judgements.rows() if row.judgement.verdict] == [
+            "2 of 2 votes"
+        ] * 3
+    assert len(towers.seen) == 6
+
+
+# -- a model beside a person ------------------------------------------------------------------------------------
+
+
+HERON = Query.words("a heron")
+OWL = Query("q", (Term(1.0, "an owl"), Term(-2.0, "snow")))
+
+
+@pytest.fixture
+def verdicts(tmp_path: Path) -> Path:
+    path = tmp_path / "ledger.sqlite"
+    with Judgements(path) as judgements:
+        heron, owl = judgements.enter([HERON, OWL]).values()
+        judgements.record(
+            [
+                Judgement(heron, "a", "m", "p", Verdict(0.9), spent=Spent(1, 100, 1, 0.01)),
+                Judgement(heron, "b", "m", "p", Verdict(0.2)),
+                Judgement(heron, "c", "m", "p", None, "hung up"),
+                Judgement(owl, "a", "m", "p", Verdict(0.6)),
+            ]
+        )
+    return path
+
+
+# -- judges -----------------------------------------------------------------------------------------------------
+
+
+def test_every_judge_is_listed_with_what_it_is() -> None:
+    listed = run_json("judges", "list")
+
+    assert [row["name"] for row in listed] == rooms.names("judges")
+    assert all(row["spelling"].startswith(row["name"]) for row in listed)
+    assert [row["name"] for row in listed if not (row["kind"] and row["needs"] and row["offline"] is not None)] == []
+
+
+def test_prices_are_shown_with_the_file_that_says_so(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text('["mine"]\ninput = 0.5\noutput = 2\ndate = "2026-11"\n')
+    line = ("judges", "prices")
+
+    (mine,) = run_json(*line, "mine", "--prices", tmp_path / "p.toml")
+    lines = done(*line).stdout.splitlines()
+
+    source = str(tmp_path / "p.toml")
+    assert mine == {"model": "mine", "input": 0.5, "output": 2.0, "date": "2026-11", "source": source}
+    assert [line.split()[1:5] for line in lines if line.startswith("gpt-4o ")] == [["2.500", "in", "10.000", "out"]]
+    refuses(*line, "no-such", code=4, XDG_CONFIG_HOME=str(tmp_path))
+
+
+# -- export -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to", ["q.txt", "q.parquet"])
+def test_qrels_name_queries_by_their_words_and_a_threshold_moves_the_line(verdicts: Path, to: str) -> None:
+    line = ("export", "judgements", "--ledger", verdicts, "--to", verdicts.parent / to, "--qrels")
+
+    assert run_json(*line) == {"out": str(verdicts.parent / to), "queries": 2, "judgements": 3}
+    assert read_qrels(verdicts.parent / to).grades == {"a heron": {"a": 1, "b": 0}, "an owl - 2:snow": {"a": 1}}
+    done(*line, "--threshold", "0.7")
+    assert read_qrels(verdicts.parent / to).grades["an owl - 2:snow"] == {"a": 0}
+
+
+def test_a_file_of_queries_gives_their_ids_and_leaves_the_others_out(verdicts: Path) -> None:
+    (verdicts.parent / "queries.csv").write_text("query_id,query_text\n17,a heron\n18,a stork\n")
+
+    line = ("export", "judgements", "--ledger", verdicts, "--to", verdicts.parent / "q.txt")
+    shown = done(*line, "--queries", verdicts.parent / "queries.csv")
+
+    assert (verdicts.parent / "q.txt").read_text() == "17 0 a 1\n17 0 b 0\n"
+    assert shown.stderr == "eyespot: 1 judged queries are not among those named and are left out\n"
+
+
+def test_a_table_has_failures_too_and_for_qrels_one_of_several_judges_must_be_named(verdicts: Path) -> None:
+    with Judgements(verdicts) as judgements:
+        (digest,) = judgements.enter([HERON]).values()
+        judgements.record([Judgement(digest, "a", "person:ada", "p", Verdict(0.0))])
+    line = ("export", "judgements", "--ledger", verdicts, "--to")
+
+    refuses(*line, verdicts.parent / "q.txt")
+    done(*line, verdicts.parent / "q.txt", "--by", "person:ada")
+
+    assert (verdicts.parent / "q.txt").read_text() == "a heron\t0\ta\t0\n"
+    assert run_json(*line, verdicts.parent / "j.jsonl")["judgements"] == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("--to q.xls", 2), ("--to q.txt -g nowhere", 4), ("--to q.txt --ledger empty.sqlite", 4)],
+)
+def test_what_is_wrong_is_said(words: str, code: int, tmp_path: Path) -> None:
+    Judgements(tmp_path / "empty.sqlite").close()
+
+    refuses("export", "judgements", *words.split(), code=code, cwd=tmp_path)
+
+
+def test_grades_from_the_least_on_count_as_relevant(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    with Judgements(ledger) as judgements:
+        (query,) = judgements.enter([Query.words("a heron")]).values()
+        judgements.record(Judgement(query, str(grade), "m", "p", Verdict(grade=grade)) for grade in range(4))
+
+    for name, more in (("all.txt", ()), ("some.txt", ("--least-grade", 2))):
+        run_json("export", "judgements", "--to", tmp_path / name, "--ledger", ledger, "--qrels", *more)
+
+    every, some = (read_qrels(tmp_path / name).grades["a heron"] for name in ("all.txt", "some.txt"))
+    assert every == {"0": 0, "1": 1, "2": 2, "3": 3} and some == {"0": 0, "1": 0, "2": 1, "3": 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import tarfile
 from dataclasses import replace
@@ -16,8 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import eyespot
-from eyespot import rooms, sample
-from eyespot.gallery.indexing import index
+from eyespot import sample
 from eyespot.judges.person import PersonJudge
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.calibrated import Calibrated
@@ -25,20 +25,22 @@ from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.judge_rerank import JudgeRerank, judge_named
 from eyespot.search.tagging import LabelSet, tags
 from eyespot.types import Query
-from tests.command import run_eyespot
+from tests.cli.conftest import done, gallery_of_samples, run_json
+from tests.command import refuses, run_eyespot
+from tests.worlds import index_gallery
 
 TOWERS = re.compile(r"tower|castle|lighthouse|windmill", re.IGNORECASE)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixty of the sample photos, indexed once."""
-    home = tmp_path_factory.mktemp("made")
-    (home / "photos").mkdir()
-    for photo in sorted(sample.photos().glob("*.jpg"))[::3][:60]:
-        shutil.copy(photo, home / "photos")
-    index(home / "g", [str(home / "photos")], [rooms.load("encoders", "starter")])
-    return home / "g"
+    """Sixty of the sample photos, the first with a label that somebody else gave."""
+    folder = tmp_path_factory.mktemp("made") / "sixty"
+    gallery = gallery_of_samples(folder, sorted(sample.photos().glob("*.jpg"))[::3][:60])
+    place = next(row["path"] for row in eyespot.open(gallery).view.facts([0]))
+    (folder / "labels.csv").write_text(f"file_name,bird_by\n{place},ada\n")
+    index_gallery(gallery, folder / "labels.csv", encoders=())
+    return gallery
 
 
 @pytest.fixture
@@ -64,63 +66,66 @@ def judged_by_ada(gallery: Path, text: str, grouped: bool = False) -> None:
         Calibrated(JudgeRerank(ada, ledger, 100), 30)(query, collection.answered(query, chain))
 
 
-@pytest.mark.long
-def test_labels_become_a_column_that_filters(gallery: Path) -> None:
-    done = run_eyespot("tag", "a tower, an animal", "--others", "food", "-g", gallery, "--json")
+def test_labels_become_a_column_that_filters_until_they_are_given_anew(gallery: Path) -> None:
+    words = ("tag", "a tower, an animal", "-g", gallery)
+    shown = done(*words, "--others", "food", "--json")
 
-    counts = {name: label["pictures"] for name, label in json.loads(done.stdout)["labels"].items()}
+    counts = {name: label["pictures"] for name, label in json.loads(shown.stdout)["labels"].items()}
     stored = column(gallery, "tag")
     assert counts == {name: list(stored.values()).count(name) for name in ("a tower", "an animal")}
     assert sum(counts.values()) < len(stored), "what is nearer to food gets no label"
-    found = run_eyespot("search", "--label", "tag=a tower", "-g", gallery, "--paths", "-k", 100).stdout
+    found = done("search", "--label", "tag=a tower", "-g", gallery, "--paths", "-k", 100).stdout
     assert {Path(path).name for path in found.splitlines()} == {k for k, v in stored.items() if v == "a tower"}
     by, scores = column(gallery, "tag_by"), column(gallery, "tag_score")
     assert {by[name] for name, label in stored.items() if label} == {"starter, zero-shot"}
     assert all((scores[name] is None) == (label is None) for name, label in stored.items())
-    assert "nobody calibrated a tower, an animal" in done.stderr
+    assert "nobody calibrated a tower, an animal" in shown.stderr
 
-
-@pytest.mark.long
-def test_a_second_run_takes_the_place_of_the_first_and_columns_stand_side_by_side(gallery: Path) -> None:
-    run_eyespot("tag", "a tower, an animal", "-g", gallery)
-    run_eyespot("tag", "a tower, an animal", "-g", gallery, "--column", "other_tag")
-    run_eyespot("tag", "a machine, food", "-g", gallery)
+    done(*words, "--column", "other_tag")
+    done("tag", "a machine, food", "-g", gallery)
 
     assert set(column(gallery, "tag").values()) <= {"a machine", "food"}
     assert set(column(gallery, "other_tag").values()) == {"a tower", "an animal"}
 
 
-def test_a_column_beside_the_labels_that_something_else_wrote_is_refused(gallery: Path) -> None:
-    photo = next(iter(column(gallery, "id")))
-    labels = gallery.parent / "labels.csv"
-    place = next(row["path"] for row in eyespot.open(gallery).view.facts([0]))
-    labels.write_text(f"file_name,bird_by\n{place},ada\n")
-    index(gallery, [str(labels)], [])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "' , '",
+        "'a dog, a dog'",
+        "'a dog' --others 'a dog'",
+        "'a dog' --column 'A B'",
+        "'a dog' --column bird",
+        "'a dog' --calibrated-by encoder:starter",
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(words: str, made: Path) -> None:
+    """Nor is a column taken beside the labels that something else wrote."""
+    refuses("tag", *shlex.split(words), "-g", made)
 
-    done = run_eyespot("tag", "a tower", "--column", "bird", "-g", gallery)
-
-    assert done.returncode == 2 and "the column bird_by holds what eyespot tag did not write" in done.stderr
-    assert column(gallery, "bird_by")[photo] == "ada"
+    assert "ada" in column(made, "bird_by").values()
 
 
 def test_a_dry_run_writes_nothing(gallery: Path) -> None:
     before = {path: path.read_bytes() for path in gallery.rglob("*.*") if path.name != "digests.txt"}
 
-    done = run_eyespot("tag", "a tower, an animal", "-g", gallery, "--dry-run")
+    shown = done("tag", "a tower, an animal", "-g", gallery, "--dry-run")
 
-    assert re.fullmatch(r" +\d+  a tower\n +\d+  an animal\n", done.stdout)
+    assert re.fullmatch(r" +\d+  a tower\n +\d+  an animal\n", shown.stdout)
     assert {path: path.read_bytes() for path in gallery.rglob("*.*") if path.name != "digests.txt"} == before
 
 
 def test_verdicts_of_a_person_make_probabilities(gallery: Path) -> None:
     judged_by_ada(gallery, "a tower")
 
-    done = run_eyespot("tag", "a tower", "-g", gallery, "--calibrated-by", "person:ada", "--likely", 0.6, "--json")
+    ledger = (gallery / "ledger.sqlite").rename(gallery.parent / "ada.sqlite")
+    line = ("tag", "a tower", "-g", gallery, "--calibrated-by", "person:ada", "--ledger", ledger)
+    shown = done(*line, "--likely", 0.6, "--json")
 
-    labels = json.loads(done.stdout)["labels"]
+    labels = json.loads(shown.stdout)["labels"]
     stored, probabilities = column(gallery, "tag"), column(gallery, "tag_probability")
     assert labels["a tower"]["calibrated"] is True
-    assert "nobody calibrated" not in done.stderr
+    assert "nobody calibrated" not in shown.stderr
     assert 0 < labels["a tower"]["pictures"] < len(stored)
     assert all(float(str(probabilities[name])) >= 0.6 for name, label in stored.items() if label)
 
@@ -133,86 +138,48 @@ def test_verdicts_on_the_best_of_each_group_speak_for_its_copies(made: Path, tmp
     (tmp_path / "copies").mkdir()
     for photo in sorted((made.parent / "photos").glob("*.jpg"))[::4]:
         Image.open(photo).save(tmp_path / "copies" / f"copy-{photo.name}", quality=88)
-    index(gallery, [str(tmp_path / "copies")], [rooms.load("encoders", "starter")])
+    index_gallery(gallery, tmp_path / "copies")
     judged_by_ada(gallery, "a tower", grouped=True)
 
-    done = run_eyespot("tag", "a tower", "-g", gallery, "--calibrated-by", "person:ada", "--likely", 0.6, "--json")
-
-    assert json.loads(done.stdout)["labels"]["a tower"]["calibrated"] is True
+    line = ("tag", "a tower", "-g", gallery, "--calibrated-by", "person:ada", "--likely", 0.6)
+    assert run_json(*line)["labels"]["a tower"]["calibrated"] is True
     stored = column(gallery, "tag_probability")
     pairs = [(stored[name], stored[name.removeprefix("copy-")]) for name in stored if name.startswith("copy-")]
     assert any(first for first, _ in pairs) and all(first == second for first, second in pairs)
 
 
 def test_verdicts_that_are_not_spread_calibrate_nothing(gallery: Path) -> None:
-    done = run_eyespot("tag", "a tower", "-g", gallery, "--calibrated-by", "person:ada", "--json")
+    found = run_json("tag", "a tower", "-g", gallery, "--calibrated-by", "person:ada")
 
-    assert json.loads(done.stdout)["labels"]["a tower"] == {"pictures": 60, "calibrated": False}
+    assert found["labels"]["a tower"] == {"pictures": 60, "calibrated": False}
 
 
 def test_pictures_in_a_tar_are_listed_and_the_rest_is_labelled(made: Path, tmp_path: Path) -> None:
     photos = sorted((made.parent / "photos").iterdir())
     with tarfile.open(tmp_path / "0.tar", "w") as archive:
         archive.add(photos[0], "first.jpg")
-    paths = [str(tmp_path / "0.tar"), str(photos[1])]
-    index(tmp_path / "g", paths, [rooms.load("encoders", "starter")])
+    index_gallery(tmp_path / "g", tmp_path / "0.tar", photos[1])
 
-    done = run_eyespot("tag", "a tower, an animal", "-g", tmp_path / "g")
+    shown = done("tag", "a tower, an animal", "-g", tmp_path / "g", code=3)
 
-    assert done.returncode == 3
-    assert "0.tar/first.jpg (lies in an archive, where a list of facts names nothing; unpack it)" in done.stderr
+    assert "0.tar/first.jpg (lies in an archive, where a list of facts names nothing; unpack it)" in shown.stderr
     labels = column(tmp_path / "g", "tag")
     assert (labels["first.jpg"], labels[photos[1].name] is None) == (None, False)
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ([" , "], "name each label once"),
-        (["a dog, a dog"], "name each label once"),
-        (["a dog", "--others", "a dog"], "name each label once"),
-        (["a dog", "--column", "A B"], "--column takes a name of small letters"),
-        (["a dog", "--column", "title"], "the column title holds what eyespot tag did not write"),
-        (["a dog", "--calibrated-by", "encoder:starter"], "--calibrated-by takes person:NAME"),
-    ],
-)
-def test_what_makes_no_sense_is_one_sentence(words: list[str], sentence: str, tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    photo = next(sample.photos().glob("*.jpg"))
-    shutil.copy(photo, tmp_path / "photos")
-    (tmp_path / "photos" / "metadata.csv").write_text(f"file_name,title\n{photo.name},mine\n")
-    run_eyespot("index", "photos", "-g", "g", cwd=tmp_path)
-
-    done = run_eyespot("tag", *words, "-g", "g", cwd=tmp_path)
-
-    assert (done.returncode, done.stderr.startswith(f"eyespot: {sentence}")) == (2, True), done.stderr
-
-
-@pytest.mark.long
 def test_filters_limit_which_pictures_get_labels(gallery: Path) -> None:
     before = eyespot.open(gallery).view.facts(list(range(60)))
     wide = sum(facts["width"] > 330 for facts in before)
 
     def counted(*words: object) -> int:
-        done = run_eyespot("tag", "a tower", "-g", gallery, "-e", "starter", "--dry-run", "--json", *words)
-        assert done.returncode in (0, 4), done.stderr  # 4: the filter leaves none
-        return int(json.loads(done.stdout)["labels"]["a tower"]["pictures"]) if done.returncode == 0 else 0
+        ran = run_eyespot("tag", "a tower", "-g", gallery, "-e", "starter", "--dry-run", "--json", *words)
+        assert ran.returncode in (0, 4), ran.stderr  # 4: the filter leaves none
+        return int(json.loads(ran.stdout)["labels"]["a tower"]["pictures"]) if ran.returncode == 0 else 0
 
     assert 0 < wide < 60
     assert counted("--where", "width > 330") == wide
     assert counted("--after", "2000") == sum(facts["taken"] is not None for facts in before)
     assert counted("--before", "1990") == counted("--near", "0,0,1") == counted("--label", "camera=none") == 0
-
-
-@pytest.mark.long
-def test_verdicts_may_lie_in_another_ledger(gallery: Path, tmp_path: Path) -> None:
-    judged_by_ada(gallery, "a tower")
-    shutil.copy(gallery / "ledger.sqlite", tmp_path / "ada.sqlite")
-
-    line = ["-g", gallery, "--calibrated-by", "person:ada", "--ledger", tmp_path / "ada.sqlite", "--dry-run", "--json"]
-    done = run_eyespot("tag", "a tower", *line)
-
-    assert json.loads(done.stdout)["labels"]["a tower"]["calibrated"] is True
 
 
 # -- the rule -----------------------------------------------------------------------------------------------

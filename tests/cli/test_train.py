@@ -1,10 +1,8 @@
-"""`eyespot train`, `eyespot mine` and `eyespot build pairs`: to the end, killed on the way, and from a gallery.
-
-In one process, since torch takes seconds to load; what is killed or goes without torch is a process of its own.
-"""
+"""`eyespot train`, `eyespot mine` and `eyespot build pairs`: to the end, killed on the way, and from a gallery."""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -14,22 +12,30 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tiny_models
+import typer
 import yaml
-from click.testing import Result
-from typer.testing import CliRunner
 
 from eyespot import sample
-from eyespot.cli import app
+from eyespot.adapters.linear import load
+from eyespot.adapters.quari import FrozenComparison
+from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
+from eyespot.adapters.quari.training.reading import read_pairs
+from eyespot.cli._train_report import report
 from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
-from eyespot.types import UsageError
+from eyespot.search.labelled import labels_of
+from eyespot.types import NothingFound, UsageError
+from tests.cli.conftest import done, run_json
+from tests.command import Done, refuses
 from tests.lazy_import import lazy_import, requires
+from tests.wording import raises
 from tests.worlds import draw
 
 torch = lazy_import("torch")
@@ -72,17 +78,7 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "gallery"
 
 
-def eyespot(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def done(*words: object) -> Result:
-    ran = eyespot(*words)
-    assert ran.exit_code == 0, ran.output or ran.exception
-    return ran
-
-
-def trained(pairs: Path, out: Path, *more: object) -> Result:
+def trained(pairs: Path, out: Path, *more: object) -> Done:
     return done("train", "quari", pairs, "--out", out, *SMALL, *more)
 
 
@@ -104,13 +100,13 @@ def test_a_training_ends_in_a_checkpoint_that_serves(pairs: Path, tmp_path: Path
 
 
 def test_a_model_that_does_not_help_is_not_named(pairs: Path, tmp_path: Path) -> None:
-    ran = eyespot("train", "quari", pairs, "--out", tmp_path / "out", *SMALL, "--epochs", 1, "--json")
-    again = eyespot("train", "quari", pairs, "--out", tmp_path / "out", *SMALL, "--epochs", 1, "--keep-anyway")
+    line = ("train", "quari", pairs, "--out", tmp_path / "out", *SMALL, "--epochs", 1)
+    ran, again = done(*line, "--json", code=4), done(*line, "--keep-anyway")
 
     report = json.loads(ran.stdout)
-    assert ran.exit_code == 4 and report["model"] is None and report["validation"]["better"] is False
+    assert report["model"] is None and report["validation"]["better"] is False
     assert "no model is named" in ran.stderr and "an estimate from this spread" in ran.stderr
-    assert again.exit_code == 0 and again.stdout.strip() == str(tmp_path / "out" / "model")
+    assert again.stdout.strip() == str(tmp_path / "out" / "model")
     assert (tmp_path / "out" / "model" / "config.yml").is_file()
 
 
@@ -134,18 +130,15 @@ def test_a_model_that_helps_is_named_by_the_default_preset(tmp_path: Path) -> No
 
 
 @pytest.mark.long
-def test_held_out_captions_of_a_gallery_validate_what_others_train(gallery: Path, pairs: Path, tmp_path: Path) -> None:
+def test_held_out_captions_of_a_gallery_validate_what_others_train(gallery: Path, tmp_path: Path) -> None:
     names = [Path(path).name for path in sorted(Path(sample.photos()).rglob("*.jpg"))[:24]]
     for file, some in (("train.csv", names), ("held.csv", names[20:])):
         (tmp_path / file).write_text("file_name,caption\n" + "".join(f"{name},a photo {name}\n" for name in some))
     captions = ("--captions", tmp_path / "train.csv", "--held-out-captions", tmp_path / "held.csv")
 
-    ran = trained(gallery, tmp_path / "out", *captions, "--batch", 4, "--dry-run", "--json")
-    wrong = eyespot("train", "quari", pairs, "--out", tmp_path, "--held-out-captions", "held.csv")
+    report = json.loads(trained(gallery, tmp_path / "out", *captions, "--batch", 4, "--dry-run", "--json").stdout)
 
-    report = json.loads(ran.stdout)
     assert (report["pairs"], report["held_out"]) == (20, 4)
-    assert isinstance(wrong.exception, UsageError) and "give arrays with --held-out" in str(wrong.exception)
 
 
 @pytest.mark.long
@@ -177,29 +170,31 @@ def test_a_dry_run_counts_and_writes_nothing(pairs: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    "words",
     [
-        (["nowhere"], "there is nothing at nowhere"),
-        (["PAIRS", "--without", "everything"], "there are: one-step, no-semi-positives, no-noise"),
-        (["PAIRS", "--captions", "text"], "speaks of the pictures of a gallery"),
-        (["PAIRS", "--preset", "best"], "identity, released, paper, arxiv-2025-05"),
-        (["PAIRS", "--batch", "500"], "give a smaller --batch"),
+        "quari nowhere",
+        "quari {pairs} --without everything",
+        "quari {pairs} --captions text",
+        "quari {pairs} --held-out-captions held.csv",
+        "quari {pairs} --preset best",
+        "quari {pairs} --batch 500",
+        "linear {gallery}",
+        "backbone {gallery} --captions caption",
+        "backbone {pairs} --captions caption",
+        "backbone {gallery}",
     ],
 )
-def test_what_is_wrong_is_told_in_a_sentence(words: list[str], message: str, pairs: Path, tmp_path: Path) -> None:
-    line = [str(pairs) if word == "PAIRS" else word for word in words]
+def test_what_is_wrong_is_told_in_a_sentence(words: str, pairs: Path, gallery: Path, tmp_path: Path) -> None:
+    refuses("train", *words.format(pairs=pairs, gallery=gallery).split(), "--out", tmp_path / "out")
 
-    ran = eyespot("train", "quari", *line, "--out", tmp_path / "out")
-
-    assert isinstance(ran.exception, UsageError) and message in str(ran.exception)
     assert not (tmp_path / "out").exists()
 
 
 def test_semi_positives_mined_beforehand_are_taken(pairs: Path, tmp_path: Path) -> None:
-    mined = done("mine", "semipositives", pairs / "images.npy", "--out", tmp_path / "semi.npz", "--json")
+    mined = run_json("mine", "semipositives", pairs / "images.npy", "--out", tmp_path / "semi.npz")
     trained(pairs, tmp_path / "out", "--epochs", 1, "--semi-positives", tmp_path / "semi.npz", *ANYWAY)
 
-    assert json.loads(mined.stdout) == {"out": str(tmp_path / "semi.npz"), "images": 128, "keep": 2, "without": 0}
+    assert mined == {"out": str(tmp_path / "semi.npz"), "images": 128, "keep": 2, "without": 0}
     assert not (tmp_path / "out" / "semi-positives.npz").exists()
 
 
@@ -225,32 +220,6 @@ def test_captions_of_files_join_a_gallery_and_what_is_not_there_is_told(gallery:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_gallery_asks_where_its_texts_are(gallery: Path, tmp_path: Path) -> None:
-    ran = eyespot("train", "linear", gallery, "--out", tmp_path / "out")
-
-    assert isinstance(ran.exception, UsageError) and "--captions FILE or --captions COLUMN" in str(ran.exception)
-
-
-@pytest.mark.long
-def test_a_backbone_is_trained_and_indexes_the_same_gallery(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    model = tiny_models.hf_clip(tmp_path / "clip")
-    rows = [f'{draw(tmp_path / f"{at}.png", at)},"caption {at}"' for at in range(8)]
-    (tmp_path / "list.csv").write_text("path,caption\n" + "\n".join(rows) + "\n")
-    gallery = ("-g", tmp_path / "gallery")
-    done("index", tmp_path / "list.csv", *gallery, "-e", f"hf:{model}")
-    small = ("--out", tmp_path / "out", "--captions", "caption", "--batch", 4, "--epochs", 1)
-
-    first = done("train", "backbone", gallery[1], *small, "--blocks", 1)
-    again = done("train", "backbone", gallery[1], *small, "--blocks", 1, "--json")
-    done("index", *gallery, "-e", first.stdout.strip())
-
-    report = json.loads(again.stdout)
-    assert "8 pairs, 2 steps of 4" in first.stderr
-    assert (report["step"], report["unread"], report["model"]) == (2, 0, first.stdout.strip())
-    assert Gallery(gallery[1]).encoders == [f"hf:{model}", report["model"]]
-
-
 @pytest.fixture(scope="module")
 def pictured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A gallery of eight drawn photos with captions, in the space of a tiny model."""
@@ -263,63 +232,30 @@ def pictured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "gallery"
 
 
-@pytest.mark.long
-def test_a_training_killed_while_it_writes_the_model_is_finished_by_the_next(
-    pictured: Path, tmp_path: Path, child_env: dict[str, str]
-) -> None:
-    small = ("--out", tmp_path / "out", "--captions", "caption", "--batch", 4, "--epochs", 1, "--blocks", 1)
-    line = [sys.executable, "-m", "eyespot.cli", "train", "backbone", pictured, *small]
-    half = tmp_path / "out" / ".model.part"
-    with subprocess.Popen([*map(str, line)], env=child_env, stderr=subprocess.DEVNULL) as process:
-        while process.poll() is None and not (half.is_dir() and any(half.iterdir())):
-            time.sleep(0.001)
-        process.kill()
-    assert half.is_dir() and not (tmp_path / "out" / "model").exists()
-
-    again = done("train", "backbone", pictured, *small)
-    alone = done("train", "backbone", pictured, *small[:1], tmp_path / "alone", *small[2:])
-
-    models = [Path(ran.stdout.strip().removeprefix("hf:")) for ran in (again, alone)]
-    assert contents(models[0]) == contents(models[1]) and contents(models[0])
-    assert not half.exists()
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_folder_that_is_no_model_is_not_taken_for_one(pictured: Path, tmp_path: Path) -> None:
-    """As a power cut left it when its files were not flushed: empty, or with empty files."""
-    small = ("--captions", "caption", "--batch", 4, "--epochs", 1)
+def test_a_backbone_is_trained_indexes_the_gallery_and_half_a_model_is_not_taken_for_one(
+    pictured: Path, tmp_path: Path
+) -> None:
+    """As a power cut leaves it when its files were not flushed: empty, or with empty files."""
+    small = ("--captions", "caption", "--batch", 4, "--epochs", 1, "--blocks", 1, "--seed", 3)
     line = ("train", "backbone", pictured, "--out", tmp_path / "out", *small)
-    done(*line)
-    model = tmp_path / "out" / "model"
+    first = done(*line)
+    model, name = tmp_path / "out" / "model", first.stdout.strip()
     whole = contents(model)
     (model / "model.safetensors").write_bytes(b"")
-    lost = eyespot(*line)
+    refuses(*line)
     shutil.rmtree(model)
     model.mkdir()
+    report = run_json(*line)
+    gallery = shutil.copytree(pictured, tmp_path / "gallery")
+    done("index", "-g", gallery, "-e", name)
 
-    done(*line)
-
-    assert f"remove {model} and run the same line again" in str(lost.exception)
-    assert contents(model) == whole
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["GALLERY", "--captions", "caption"], "starter cannot be trained"),
-        (["PAIRS", "--captions", "caption"], "is no gallery; index the pictures first"),
-        (["GALLERY"], "--captions FILE or --captions COLUMN"),
-    ],
-)
-def test_what_no_backbone_can_be_trained_on_is_told(words: list[str], message: str, pairs: Path, gallery: Path) -> None:
-    line = [{"GALLERY": gallery, "PAIRS": pairs}.get(word, word) for word in words]
-
-    ran = eyespot("train", "backbone", *line, "--out", pairs / "out")
-
-    assert isinstance(ran.exception, UsageError) and message in str(ran.exception)
+    assert "8 pairs, 2 steps of 4" in first.stderr and contents(model) == whole
+    assert (report["step"], report["unread"], report["model"]) == (2, 0, name)
+    assert Gallery(gallery).encoders[1:] == [name]
 
 
 def test_coco_is_made_into_pairs_indexed_and_trained_on(tmp_path: Path) -> None:
@@ -328,62 +264,36 @@ def test_coco_is_made_into_pairs_indexed_and_trained_on(tmp_path: Path) -> None:
     captions = [{"id": at, "image_id": at % 6, "caption": f"photo {at % 6}, once more {at}"} for at in range(12)]
     (tmp_path / "captions.json").write_text(json.dumps({"images": images, "annotations": captions}))
 
-    made = done(
-        *("build", "pairs", "coco", tmp_path / "captions.json"),
-        "--images",
-        sample.photos(),
-        "--out",
-        tmp_path / "coco",
-        "--json",
-    )
+    line = ("build", "pairs", "coco", tmp_path / "captions.json", "--images", sample.photos())
+    report = run_json(*line, "--out", tmp_path / "coco")
     done("index", tmp_path / "coco" / "captions" / "pictures.parquet", "-g", tmp_path / "gallery")
-    ran = trained(
-        tmp_path / "gallery",
-        tmp_path / "out",
-        "--captions",
-        f"{tmp_path}/coco/",
-        "--batch",
-        4,
-        "--held-out-share",
-        0,
-        "--dry-run",
-    )
+    small = ("--captions", f"{tmp_path}/coco/", "--batch", 4, "--held-out-share", 0)
+    ran = trained(tmp_path / "gallery", tmp_path / "out", *small, "--dry-run")
 
-    report = json.loads(made.stdout)
     assert (report["files"], report["pictures"], report["captions"], report["failures"]) == (1, 6, 12, [])
     assert "12 of 12 captions" in ran.stderr and "12 pairs, 0 held out" in ran.stderr
 
 
 def test_files_that_make_no_pairs_are_told_and_the_code_is_3(tmp_path: Path) -> None:
-    (tmp_path / "good.json").write_text(
-        json.dumps({"images": [{"id": 1, "file_name": "1.jpg"}], "annotations": [{"image_id": 1, "caption": "a"}]})
-    )
+    whole = {"images": [{"id": 1, "file_name": "1.jpg"}], "annotations": [{"image_id": 1, "caption": "a"}]}
+    (tmp_path / "good.json").write_text(json.dumps(whole))
     (tmp_path / "bad.json").write_text("[")
 
-    ran = eyespot(
-        "build",
-        "pairs",
-        "coco",
-        tmp_path / "good.json",
-        tmp_path / "bad.json",
-        "--images",
-        tmp_path,
-        "--out",
-        tmp_path / "out",
-    )
+    files = (tmp_path / "good.json", tmp_path / "bad.json")
+    ran = done("build", "pairs", "coco", *files, "--images", tmp_path, "--out", tmp_path / "out", code=3)
 
-    assert ran.exit_code == 3 and "bad.json: is no COCO JSON" in ran.stderr
+    assert "bad.json: is no COCO JSON" in ran.stderr
     assert ran.stdout.splitlines()[0] == "1 files (0 before)  1 rows of pictures.parquet  1 rows of captions.parquet"
 
 
 def test_a_linear_adapter_of_the_same_pairs(pairs: Path, tmp_path: Path) -> None:
     from eyespot.adapters.linear import load
 
-    line = ["train", "linear", pairs, "--out", tmp_path / "out", "--width", 4, "--epochs", 1, "-e", "mine", "--json"]
-    ran = done(*line)
+    line = ("train", "linear", pairs, "--out", tmp_path / "out", "--width", 4, "--epochs", 1, "-e", "mine")
+    report = run_json(*line)
 
     adapter = load(tmp_path / "out")
-    assert json.loads(ran.stdout) == {"out": str(tmp_path / "out"), "vectors": 256, "classes": 128, "width": 4}
+    assert report == {"out": str(tmp_path / "out"), "vectors": 256, "classes": 128, "width": 4}
     assert adapter.apply(np.load(pairs / "texts.npy")).shape == (128, 4) and adapter.space == "mine"
 
 
@@ -399,3 +309,225 @@ def test_without_torch_mining_works_and_training_says_what_to_install(pairs: Pat
     assert mined.returncode == 0, mined.stderr
     assert trained.returncode == 1 and install_line("torch") in trained.stderr.splitlines()[-1]
     assert not (tmp_path / "out").exists()
+
+
+TINY = [
+    *("--rank", "2", "--hidden", "8", "--steps", "1", "--layers", "1", "--heads", "1", "--batch", "8"),
+    *("--epochs", "1", "--accumulate", "1", "--device", "cpu", "--dropout", "0.0", "--patience", "0"),
+    *("--preset", "released", "--held-out-share", "0.05", "--keep-anyway"),
+]
+
+
+@pytest.fixture(scope="module")
+def forty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty texts and images of eight components."""
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("forty")
+    images = rng.normal(size=(40, 8)).astype(np.float32)
+    np.save(folder / "images.npy", images)
+    np.save(folder / "texts.npy", (images + 0.3 * rng.normal(size=images.shape)).astype(np.float32))
+    return folder
+
+
+def log(forty: Path, out: Path, *more: object) -> list[dict[str, str]]:
+    """The log of a short training, step by step."""
+    done("train", "quari", forty, "--out", out, *TINY, *more)
+    return list(csv.DictReader((out / "log.csv").read_text().splitlines()))
+
+
+@pytest.fixture(scope="module")
+def usual(forty: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    return log(forty, tmp_path_factory.mktemp("usual") / "out")
+
+
+def plan(forty: Path, *more: object) -> dict[str, int]:
+    report: dict[str, int] = run_json("train", "quari", forty, "--out", "never", *TINY, *more, "--dry-run")
+    return report
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--noise 0",
+        "--temperature 0.5",
+        "--clip 0.001",
+        "--rate 0.1",
+        "--seed 1",
+        "--precision bfloat16",
+        "--loss linear",
+    ],
+)
+def test_what_changes_a_training(option: str, forty: Path, usual: list[dict[str, str]], tmp_path: Path) -> None:
+    changed = log(forty, tmp_path / "out", *option.split())
+
+    assert len(changed) == len(usual) and changed != usual
+
+
+def test_a_plan_knows_accumulated_batches_and_activations_that_are_recomputed(forty: Path) -> None:
+    deep = ("--layers", 4, "--steps", 4, "--activations")
+
+    assert plan(forty)["steps"] == 2 * plan(forty, "--accumulate", 2)["steps"] == 4
+    assert plan(forty, *deep, "recomputed")["bytes"] < plan(forty, *deep, "kept")["bytes"]
+
+
+def test_pairs_that_are_held_out_are_not_trained_on(forty: Path, tmp_path: Path) -> None:
+    arrays = {name: np.load(forty / f"{name}.npy") for name in ("texts", "images")}
+    for name, array in arrays.items():
+        np.save(tmp_path / name, array[:10].astype(np.float16))
+    ran = done("train", "quari", forty, "--out", tmp_path / "out", *TINY, "--held-out", tmp_path, "--dry-run")
+
+    assert "30 pairs, 10 held out" in ran.stderr and "10 pairs share an image or a text" in ran.stderr
+    with raises(UsageError):
+        read_pairs(forty).pairs.without(read_pairs(forty).pairs)
+
+
+def mined(forty: Path, out: Path, *more: object) -> tuple[np.ndarray, np.ndarray]:
+    done("mine", "semipositives", forty / "images.npy", "--out", out, *more)
+    with np.load(out) as arrays:
+        return arrays["rows"], arrays["weights"]
+
+
+def test_semi_positives_are_kept_of_neighbours_and_weighed(forty: Path, tmp_path: Path) -> None:
+    rows, weights = mined(forty, tmp_path / "usual.npz")
+    more, _ = mined(forty, tmp_path / "more.npz", "--keep", 3)
+    near, heavy = mined(forty, tmp_path / "near.npz", "--neighbours", 3)
+    same, warm = mined(forty, tmp_path / "warm.npz", "--temperature", 1.0)
+
+    assert (rows.shape, more.shape) == ((40, 2), (40, 3))
+    assert np.array_equal(near, rows) and (heavy > weights).all()  # fewer share the softmax
+    assert np.array_equal(same, rows) and (warm < weights[:, :1]).all()
+
+
+KINDS, EACH = 6, 4
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six kinds of four photos, as pairs of which a third is held out, and a gallery of all of them."""
+    folder = tmp_path_factory.mktemp("world")
+    for kind in range(KINDS):
+        for at in range(EACH):
+            draw(folder / "set" / f"kind{kind}" / f"{kind}-{at}.png", 50 * kind + at)
+    run_json("build", "pairs", "labelled", folder / "set", "--out", folder / "pairs", "--held-out", 0.34)
+    lists = sorted((folder / "pairs").glob("*/*/pictures.parquet"))
+    run_json("index", *lists, "-g", folder / "gallery")
+    return folder
+
+
+@pytest.mark.long
+def test_every_option_of_the_builder_counts(world: Path, tmp_path: Path) -> None:
+    def pairs(*words: object) -> Any:
+        return run_json("build", "pairs", "labelled", *words)
+
+    usual = pairs(world / "set", "--out", tmp_path / "usual")
+    assert (usual["captions"], usual["classes"]) == (24, {"train": 6})
+    assert pairs(world / "set", "--out", tmp_path / "b", "--count", 8, "--seed", 3)["captions"] == 8
+    assert pairs(world / "set", "--out", tmp_path / "c", "--per-class", 2, "--workers", 1)["captions"] == 12
+    assert pairs(world / "set", "--out", tmp_path / "d", "--partners", 2)["captions"] == 48
+    (tmp_path / "without.txt").write_text("0-0.png\n0-1.png\n0-2.png\n")
+    without = pairs(world / "set", "--out", tmp_path / "e", "--without", tmp_path / "without.txt")
+    assert without["left_out"] == {"is left out by --without": 3, "is the one picture of its class": 1}
+    of_gallery = pairs(world / "gallery", "--label", "label", "--out", tmp_path / "f")
+    assert (of_gallery["captions"], "pictures" in of_gallery) == (24, False)
+
+
+def test_files_of_universal_embeddings_are_named_by_split(world: Path, tmp_path: Path) -> None:
+    entries = [{"path": f"kind{at // 2}/{at // 2}-{at % 2}.png", "class_id": at // 2} for at in range(4)]
+    (tmp_path / "info_files" / "kinds").mkdir(parents=True)
+    (tmp_path / "info_files" / "kinds" / "val.json").write_text(json.dumps(entries))
+    words = ("--images", world / "set", "--split", "val", "--out", tmp_path / "out")
+
+    assert run_json("build", "pairs", "labelled", tmp_path / "info_files", *words)["captions"] == 4
+
+
+@pytest.mark.long
+@requires("torch")
+def test_a_linear_adapter_has_a_class_for_each_label(world: Path, tmp_path: Path) -> None:
+    small = ("--width", 8, "--epochs", 1)
+    by_column = run_json("train", "linear", world / "gallery", "--labels", "label", "--out", tmp_path / "a", *small)
+    by_pairs = run_json(
+        "train", "linear", world / "gallery", "--labels", f"{world}/pairs/train/", "--out", tmp_path / "b", *small
+    )
+
+    assert (by_column["vectors"], by_column["classes"]) == (24, 6)
+    assert (by_pairs["vectors"], by_pairs["classes"]) == (16, 4)
+    assert load(tmp_path / "a").space == "starter"
+
+
+@requires("torch")
+def test_arrays_have_a_line_for_each_image(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("texts", "images"):
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=(6, 8)).astype(np.float32))
+    (tmp_path / "labels.txt").write_text("a\na\nb\nb\n\nb\n")
+    (tmp_path / "short.txt").write_text("a\n")
+    line = ("train", "linear", tmp_path, "--width", 4, "--epochs", 1, "--out", tmp_path / "out")
+
+    found = run_json(*line, "--labels", tmp_path / "labels.txt")
+
+    assert (found["vectors"], found["classes"]) == (10, 2)
+    refuses(*line, "--labels", tmp_path / "short.txt")
+
+
+@requires("torch")
+def test_quari_trains_on_pictures_that_ask_for_pictures(world: Path, tmp_path: Path) -> None:
+    small = ("--rank", 2, "--hidden", 8, "--heads", 2, "--batch", 4, "--epochs", 1, "--keep-anyway", "--device", "cpu")
+    sides = ("--captions", f"{world}/pairs/train/", "--held-out-captions", f"{world}/pairs/held-out/")
+
+    done = run_json("train", "quari", world / "gallery", *sides, "--out", tmp_path / "run", *small)
+
+    assert done["model"] == str(tmp_path / "run" / "model") and done["validation"]["gallery"] == 24
+
+
+def test_labels_of_nothing_are_refused(world: Path, tmp_path: Path) -> None:
+    view = Gallery(world / "gallery").view(Gallery(world / "gallery").stem())
+    (tmp_path / "labels.csv").write_text("file_name,label\nnowhere.png,x\n")
+    (tmp_path / "plain.csv").write_text("file_name\n0-0.png\n")
+
+    with raises(NothingFound):
+        labels_of(view, str(tmp_path / "labels.csv"))
+    for labels in (str(tmp_path / "plain.csv"), "colour"):
+        with raises(UsageError):
+            labels_of(view, labels)
+    refuses("train", "backbone", world / "gallery", "--captions", f"{world}/pairs/train/", "--out", tmp_path)
+    line = ("build", "pairs", "labelled", world / "gallery", "--out")
+    refuses(*line, tmp_path / "a")
+    refuses(*line, tmp_path / "b", "--label", "colour", code=4)
+
+
+loop = lazy_import("eyespot.adapters.quari.training.loop")
+VECTORS = np.eye(50, dtype=np.float32)
+PAIRS = TrainingData(Pairs(VECTORS, VECTORS, np.arange(50)))
+
+
+def sentences(found: FrozenComparison, frozen: float, capsys: pytest.CaptureFixture[str]) -> str:
+    """What stands on stderr after six steps, of which the first was the best."""
+    done = loop.TrainingResult(None, 6, 6, frozen, 1, 0.1, True, frozen, found)
+    with pytest.raises(typer.Exit):
+        report(done, PAIRS, TrainingSettings(), json=False)
+    return capsys.readouterr().err
+
+
+def compared(lead: float, spread: float, images: int) -> FrozenComparison:
+    return FrozenComparison(0.5 + lead, 0.5, (lead - 0.1, lead + 0.1), 0.6, spread, images, images, 1000)
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        (compared(0.00001, 0.2, 5), "fewer than 6 images to test on can show of no model that it helps"),
+        (compared(0.0, 0.0, 40), "the model changed the rank of none of the 40 texts of the test"),
+        (compared(0.00001, 0.2, 40), "40 held-out images show a lead of 0.089 in 80 % of the cases"),
+        (compared(0.05, 0.2, 40), "about 126 held-out images like these 40 would show such a lead"),
+    ],
+)
+def test_what_a_test_would_need(found: FrozenComparison, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = sentences(found, 0.5, capsys)
+
+    assert sentence in shown and "more pairs, or a lower --rate, may help (in a new folder)" in shown
+    assert shown.count("an estimate") == ("in 80 %" in sentence or "such a lead" in sentence)
+
+
+def test_where_the_frozen_space_finds_all_nothing_is_to_gain(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = sentences(compared(0.0, 0.0, 40), 1.0, capsys)
+
+    assert "there is nothing to gain on these" in shown and "may help" not in shown

@@ -1,7 +1,8 @@
-"""`eyespot export` and `import` from the command line: what is chosen, what is told, and how it ends."""
+"""`eyespot export` and `import`: what is chosen, what is told, how it ends, and options that change what is written."""
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import signal
@@ -10,77 +11,67 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from eyespot import rooms, sample
-from tests.cli.conftest import copy_of_sample_gallery
-from tests.command import run_eyespot
-
-FORMATS = [name.replace("_", "-") for name in rooms.names("gallery.exports")]
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_has_help_with_the_filters_of_a_search(name: str) -> None:
-    output = run_eyespot("export", name, "--help").stdout
-
-    assert all(option in output for option in ("--where", "--label", "--after", "--near", "--ids", "--all-columns"))
+from tests.cli.conftest import copy_of_sample_gallery, done, run_json
+from tests.command import refuses
+from tests.worlds import index_gallery, make_gallery
 
 
-@pytest.mark.long
+def test_every_format_has_help_with_the_filters_of_a_search() -> None:
+    filters = ("--where", "--label", "--after", "--near", "--ids", "--all-columns")
+    for name in rooms.names("gallery.exports"):
+        output = done("export", name.replace("_", "-"), "--help").stdout
+        assert all(option in output for option in filters), name
+
+
 def test_what_fits_the_filters_and_ids_is_written(sample_gallery: Path, tmp_path: Path) -> None:
-    found = run_eyespot("search", "a fish", "-g", sample_gallery, "-k", 20, "--json")
-    ids = [item["id"] for item in json.loads(found.stdout)["items"]]
+    ids = [item["id"] for item in run_json("search", "a fish", "-g", sample_gallery, "-k", 20)["items"]]
     (tmp_path / "ids.txt").write_text("\n".join([*ids[:5], ""]))
-    line = ["export", "coco", "out", "-g", sample_gallery, "--ids", "ids.txt", "--where", "width > 10", "--json"]
-    done = run_eyespot(*line, cwd=tmp_path)
 
-    assert done.returncode == 0, done.stderr
+    line = ("export", "coco", "out", "-g", sample_gallery, "--ids", "ids.txt", "--where", "width > 10")
+    rows = run_json(*line, cwd=tmp_path)["rows"]
+
     dataset = json.loads((tmp_path / "out" / "annotations.json").read_text())
-    assert {image["eyespot_id"] for image in dataset["images"]} == set(ids[:5])
-    assert json.loads(done.stdout)["rows"] == 5
+    assert {image["eyespot_id"] for image in dataset["images"]} == set(ids[:5]) and rows == 5
 
 
 @pytest.mark.long
 def test_licences_travel_with_the_names_that_they_ask_for(sample_gallery: Path, tmp_path: Path) -> None:
-    done = run_eyespot("export", "webdataset", "out", "-g", sample_gallery, "--shard-rows", 100, cwd=tmp_path)
+    shown = done("export", "webdataset", "out", "-g", sample_gallery, "--shard-rows", 100, cwd=tmp_path)
+    done("index", "out", "-g", "again", cwd=tmp_path)
 
-    assert done.returncode == 0 and "left out: latitude, longitude" in done.stderr
+    assert "left out: latitude, longitude" in shown.stderr
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["00000.tar", "00001.tar", "00002.tar"]
-    index = run_eyespot("index", "out", "-g", "again", cwd=tmp_path)
-    assert index.returncode == 0, index.stderr
-    (item,) = json.loads(run_eyespot("search", "a windmill", "-k", 1, "-g", "again", "--json", cwd=tmp_path).stdout)[
-        "items"
-    ]
+    (item,) = run_json("search", "a windmill", "-k", 1, "-g", "again", cwd=tmp_path)["items"]
     assert item["licence"] and item["author"] and item["title"]
 
 
-@pytest.mark.long
 def test_pictures_that_are_gone_are_named_and_the_exit_code_says_so(tmp_path: Path) -> None:
-    photos = tmp_path / "photos"
-    photos.mkdir()
-    for path in sorted(sample.photos().glob("*.jpg"))[:4]:
-        shutil.copy(path, photos)
-    assert run_eyespot("index", photos, "-g", tmp_path / "gallery").returncode == 0
-    gone = sorted(photos.iterdir())[1]
+    gallery, gone = make_gallery(tmp_path), tmp_path / "photos" / "1.jpg"
     gone.unlink()
-    done = run_eyespot("export", "imagefolder", "out", "-g", "gallery", "--json", cwd=tmp_path)
 
-    assert done.returncode == 3 and f"not exported: {gone}" in done.stderr
-    assert [one["path"] for one in json.loads(done.stdout)["failed"]] == [str(gone)]
+    shown = done("export", "imagefolder", tmp_path / "out", "-g", gallery, "--json", code=3)
+
+    assert f"not exported: {gone}" in shown.stderr
+    assert [one["path"] for one in json.loads(shown.stdout)["failed"]] == [str(gone)]
     assert len(list((tmp_path / "out").rglob("*.jpg"))) == 3
 
 
-@pytest.mark.long
-def test_a_taken_folder_and_an_empty_choice_are_refused(sample_gallery: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "code"), [("parquet taken", 2), ("parquet out --where width<0", 4), ("camtrap-dp out", 2)]
+)
+def test_a_taken_folder_and_an_empty_choice_are_refused(
+    words: str, code: int, sample_gallery: Path, tmp_path: Path
+) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine").touch()
-    taken = run_eyespot("export", "parquet", "taken", "-g", sample_gallery, cwd=tmp_path)
-    empty = run_eyespot("export", "parquet", "out", "-g", sample_gallery, "--where", "width < 0", cwd=tmp_path)
-    held = run_eyespot("export", "camtrap-dp", "out", "-g", sample_gallery, cwd=tmp_path)
 
-    assert (taken.returncode, "name a new folder" in taken.stderr) == (2, True)
-    assert (empty.returncode, "no picture fits the filter" in empty.stderr) == (4, True)
-    assert (held.returncode, "export it with --all-columns" in held.stderr) == (2, True)
+    refuses("export", *words.split(), "-g", sample_gallery, code=code, cwd=tmp_path)
+
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
@@ -96,21 +87,213 @@ def test_a_killed_export_leaves_no_folder_and_runs_again(tmp_path: Path) -> None
     child.wait()
     assert building.exists() and not (tmp_path / "out").exists()
 
-    done = run_eyespot("export", "imagefolder", "out", "-g", gallery, cwd=tmp_path)
-    assert done.returncode == 0 and not building.exists()
+    done("export", "imagefolder", "out", "-g", gallery, cwd=tmp_path)
+    assert not building.exists()
     assert len(list((tmp_path / "out").rglob("*.jpg"))) == 208
 
 
-@pytest.mark.long
 def test_a_detectors_boxes_can_be_filtered_by(tmp_path: Path) -> None:
-    gallery = copy_of_sample_gallery(tmp_path / "gallery")
-    name = sorted(sample.photos().glob("*.jpg"))[0].name
-    found = {"images": [{"file": name, "detections": [{"category": "1", "conf": 0.9, "bbox": [0, 0, 0.5, 0.5]}]}]}
+    gallery = make_gallery(tmp_path)
+    found = {"images": [{"file": "1.jpg", "detections": [{"category": "1", "conf": 0.9, "bbox": [0, 0, 0.5, 0.5]}]}]}
     (tmp_path / "found.json").write_text(json.dumps(found | {"detection_categories": {"1": "animal"}}))
-    done = run_eyespot("import", "megadetector", "found.json", "-g", gallery, "--json", cwd=tmp_path)
-    search = run_eyespot("search", "anything", "--where", "detected = 'animal'", "--paths", "-g", gallery)
-    nowhere = run_eyespot("import", "speciesnet", "found.json", "-g", gallery, "--threshold", 2, cwd=tmp_path)
 
-    assert done.returncode == 0 and json.loads(done.stdout)["known"] == 1, done.stderr
-    assert [Path(path).name for path in search.stdout.split("\n") if path] == [name]
-    assert nowhere.returncode == 2
+    assert run_json("import", "megadetector", "found.json", "-g", gallery, cwd=tmp_path)["known"] == 1
+    items = run_json("search", "anything", "--where", "detected = 'animal'", "-g", gallery)["items"]
+
+    assert [Path(item["path"]).name for item in items] == ["1.jpg"]
+    refuses("import", "speciesnet", "found.json", "-g", gallery, "--threshold", 2, cwd=tmp_path)
+
+
+FILTERS = ("--where", "--after", "--before", "--near", "--label", "--ids")
+TABLES = ["parquet", "imagefolder", "coco", "webdataset", "hdf5", "lance", "milvus", "vespa", "npy", "clip-retrieval"]
+FORMATS = [*TABLES, "beir", "mteb", "label-studio", "camtrap-dp"]
+NEEDS = {"hdf5": "h5py", "lance": "lancedb"}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six photos, taken on the first days of May 2024, each 11 km north of the one before; every other is a bird."""
+    folder = tmp_path_factory.mktemp("place")
+    (folder / "photos").mkdir()
+    with (folder / "photos" / "metadata.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["file_name", "title", "kind", "species", "taken", "latitude", "longitude"])
+        for at, path in enumerate(sorted(sample.photos().glob("*.jpg"))[:6]):
+            shutil.copy(path, folder / "photos" / f"{at}.jpg")
+            kind = "bird" if at % 2 == 0 else "mammal"
+            rows.writerow([f"{at}.jpg", f"Nr {at}", kind, "Turdus merula", f"2024-05-0{at + 1}", 47 + at / 10, 8.5])
+    index_gallery(folder / "gallery", folder / "photos")
+    items = run_json("search", "anything", "-g", folder / "gallery", "-k", 6)["items"]
+    ids = {item["title"]: item["id"] for item in items}
+    (folder / "ids.txt").write_text("\n".join(ids[f"Nr {at}"] for at in (0, 2, 4)) + "\n")
+    (folder / "qrels.txt").write_text("".join(f"q{at} 0 {ids[f'Nr {at}']} 1\n" for at in range(6)))
+    (folder / "queries.csv").write_text("id,text\nq2,a blackbird\n")
+    return folder
+
+
+def filters(place: Path) -> dict[str, object]:
+    values = ("title <> 'Nr 4'", "2024-05-02", "2024-05-06", "47.2,8.5,25", "kind=bird", place / "ids.txt")
+    return dict(zip(FILTERS, values, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("option", "numbers"),
+    [("--where", "01235"), ("--after", "12345"), ("--before", "01234"), ("--near", "01234"), ("--label", "024")],
+)
+def test_each_filter_chooses_alone(place: Path, tmp_path: Path, option: str, numbers: str) -> None:
+    line = ("export", "parquet", tmp_path / "out", "-g", place / "gallery", option, filters(place)[option])
+    assert run_json(*line)["rows"] == len(numbers)
+
+    titles = [
+        title for path in (tmp_path / "out").rglob("*.parquet") for title in pq.read_table(path)["title"].to_pylist()
+    ]
+    assert sorted(titles) == [f"Nr {number}" for number in numbers]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_takes_all_filters_together(place: Path, tmp_path: Path, name: str) -> None:
+    pytest.importorskip(NEEDS.get(name, "json"))
+    line = ["export", name, "-g", place / "gallery", "-e", "starter"]
+    line += [word for pair in filters(place).items() for word in pair]
+    line += ["--qrels", place / "qrels.txt", "--queries", place / "queries.csv"] if name in ("beir", "mteb") else []
+    line += ["--all-columns"] if name in ("camtrap-dp", "label-studio") else []
+    report = run_json(*line[:2], tmp_path / "out", *line[2:])
+
+    assert report["rows"] == 1 and any((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("name", ["beir", "mteb"])
+def test_judgements_of_one_judge_go_out_by_default_from_the_ledger(place: Path, tmp_path: Path, name: str) -> None:
+    gallery = tmp_path / "gallery"
+    shutil.copytree(place / "gallery", gallery)
+    run_json("search", "a bird", "-g", gallery, "--rerank", "encoder:starter", "--depth", 3)
+    report = run_json("export", name, tmp_path / "out", "-g", gallery, "--by", "encoder:starter")
+    refuses("export", name, tmp_path / "no", "-g", gallery, "--by", "person:nobody")
+
+    assert report["rows"] == 6 and not (tmp_path / "no").exists()
+
+
+def test_lance_tables_hold_half_precision_where_asked(place: Path, tmp_path: Path) -> None:
+    lancedb = pytest.importorskip("lancedb")
+    run_json("export", "lance", tmp_path / "out", "-g", place / "gallery", "--float16")
+
+    (table,) = (tmp_path / "out").glob("*.lance")
+    assert "halffloat" in str(lancedb.connect(tmp_path / "out").open_table(table.stem).schema)
+
+
+def test_vectors_are_halved_and_pictures_are_put_into_tables(place: Path, tmp_path: Path) -> None:
+    line = ("-g", place / "gallery", "--label", "kind=bird")
+    done("export", "parquet", tmp_path / "small", *line, "--float16")
+    done("export", "parquet", tmp_path / "large", *line, "--pictures")
+    small, large = (pq.read_schema(next((tmp_path / name).rglob("*.parquet"))) for name in ("small", "large"))
+
+    assert "halffloat" in str(small) and "halffloat" not in str(large)
+    assert set(large.names) - set(small.names) == {"image"}
+
+
+def test_columns_become_categories_and_splits(place: Path, tmp_path: Path) -> None:
+    gallery = place / "gallery"
+    run_json("export", "coco", tmp_path / "coco", "-g", gallery, "--category", "species")
+    run_json("export", "imagefolder", tmp_path / "split", "-g", gallery, "--category", "kind", "--split", "kind")
+    categories = json.loads((tmp_path / "coco" / "annotations.json").read_text())["categories"]
+
+    assert [category["name"] for category in categories] == ["Turdus merula"]
+    assert {path.parent.name for path in (tmp_path / "split").rglob("metadata.parquet")} == {"bird", "mammal"}
+
+
+def test_tasks_name_the_address_that_is_given(place: Path, tmp_path: Path) -> None:
+    line = ("export", "label-studio", tmp_path / "out", "-g", place / "gallery", "--images-at", "https://example.org/")
+    run_json(*line)
+
+    tasks = json.loads((tmp_path / "out" / "tasks.json").read_text())
+    assert all(task["data"]["image"].startswith("https://example.org/") for task in tasks)
+
+
+def test_results_of_label_studio_come_into_the_gallery_that_is_named(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "gallery", tmp_path / "gallery")
+    id = (place / "ids.txt").read_text().split()[0]
+    result = [{"image_id": id, "query_id": "q", "query": "a bird", "relevance": "relevant", "annotator": 7}]
+    (tmp_path / "min.json").write_text(json.dumps(result))
+    report = run_json("import", "label-studio", tmp_path / "min.json", "-g", tmp_path / "gallery")
+
+    assert 1 in report.values()
+
+
+@pytest.mark.parametrize("detector", ["megadetector", "speciesnet"])
+def test_detections_are_looked_for_below_the_folder_of_photos(place: Path, tmp_path: Path, detector: str) -> None:
+    shutil.copytree(place / "gallery", tmp_path / "gallery")
+    box = {"category": "1", "label": "animal", "conf": 0.9, "bbox": [0, 0, 0.5, 0.5]}
+    image = {"file": "photos/0.jpg", "filepath": "photos/0.jpg", "detections": [box]}
+    key = "images" if detector == "megadetector" else "predictions"
+    (tmp_path / "found.json").write_text(json.dumps({key: [image], "detection_categories": {"1": "animal"}}))
+    line = ("import", detector, tmp_path / "found.json", "-g", tmp_path / "gallery")
+
+    refuses(*line, code=4)
+    assert run_json(*line, "--photos", place)["known"] == 1
+
+
+SYSTEMS = {
+    "timelapse": {"cards.csv": "File,RelativePath,Species\n0.jpg,photos,deer\n1.jpg,photos,fox\ncut\n"},
+    "wildlife-insights": {
+        "images.csv": "project_id,deployment_id,image_id,filename,common_name\n1,d,a,photos/0.jpg,Deer\ncut\n",
+        "deployments.csv": "deployment_id,latitude,longitude\nd,1,2\n",
+    },
+    "camtrap-dp": {
+        "datapackage.json": "{}",
+        "media.csv": "mediaID,deploymentID,timestamp,filePath\nm,d,2020-05-30T02:57:37Z,photos/0.jpg\ncut\n",
+        "observations.csv": "observationID,mediaID,observationType,scientificName\no,m,animal,Cervus elaphus\n",
+        "deployments.csv": "deploymentID,latitude,longitude\nd,1,2\n",
+    },
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_camera_traps_are_imported_and_what_is_refused_is_listed(place: Path, tmp_path: Path, system: str) -> None:
+    shutil.copytree(place / "gallery", tmp_path / "gallery")
+    (tmp_path / "export").mkdir()
+    for name, text in SYSTEMS[system].items():
+        (tmp_path / "export" / name).write_text(text)
+    source = tmp_path / "export" / ("cards.csv" if system == "timelapse" else "")
+    line = ("import", system, source, "--gallery", tmp_path / "gallery")
+    if system == "timelapse":  # the others are also found by the end of their paths
+        refuses(*line, code=4)
+    report = run_json(*line, "--photos", place, code=3)
+
+    assert (report["known"], report["photos"]) == ((2, 3) if system == "timelapse" else (1, 2))
+    assert [failure["reason"].partition(" where")[0] for failure in report["failed"]] == ["has 1 fields"]
+
+
+def test_convert_takes_a_file_for_what_it_is_said_to_be(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "either.json").write_text(json.dumps({"q": {"a": 1, "b": 2}}))
+    run = run_json("convert", tmp_path / "either.json", tmp_path / "run.txt", "--run")
+    (tmp_path / "run.dat").write_text("q Q0 a 1 0.5 t\n")
+    named = run_json("convert", tmp_path / "run.dat", tmp_path / "named.json", "--run", "--format", "trec")
+
+    assert run["holds"] == "run" and (tmp_path / "run.txt").read_text().startswith("q Q0 b 1 ")
+    assert named["rows"] == 1
+
+
+@pytest.mark.parametrize("format", ["npy", "clip-retrieval"])
+def test_vectors_are_written_in_half_precision_and_columns_in_full(place: Path, tmp_path: Path, format: str) -> None:
+    plain = run_json("export", format, tmp_path / "plain", "-g", place / "gallery", "-e", "starter")
+    whole = run_json("export", format, tmp_path / "whole", "-g", place / "gallery", "--float16", "--all-columns")
+
+    arrays = {out: next((tmp_path / out).rglob("*.npy")) for out in ("plain", "whole")}
+    columns = {out: pq.read_table(next((tmp_path / out).rglob("*.parquet"))).column_names for out in arrays}
+    assert [str(np.load(path).dtype) for path in arrays.values()] == ["float32", "float16"]
+    assert "latitude" in plain["left_out"] and whole["left_out"] == []
+    assert "latitude" not in columns["plain"] and "latitude" in columns["whole"]
+
+
+def test_hdf5_is_taken_in_and_copied(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    vectors = np.eye(4, 32, dtype=np.float32) * 3
+    with h5py.File(tmp_path / "v.hdf5", "w") as file:
+        file["features"] = vectors
+        file.create_dataset("index", data=[f"{at}.jpg" for at in range(4)], dtype=h5py.string_dtype())
+    line = ("import", "hdf5", tmp_path / "v.hdf5", "-e", "open_clip:tiny/none")
+
+    refuses(*line, "-g", tmp_path / "g", code=1)
+    taken = run_json(*line, "-g", tmp_path / "g", "--copy")
+
+    assert (taken["gallery"], taken["rows"], taken["added"]) == (str(tmp_path / "g"), 4, 4)

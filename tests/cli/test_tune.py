@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
-from eyespot.cli import app
 from eyespot.search.index_choice import names_in
 from eyespot.search.tuning import QUERIES, Try, Tuning, TuningQueries, candidates, pictures_moved
-from eyespot.types import EyespotError, NothingFound, UsageError
-from tests.command import run_eyespot
+from tests.cli.conftest import done, run_json
+from tests.command import refuses
 from tests.lazy_import import requires
 from tests.pages import ROOT, run_page, tools
 from tests.worlds.vectors import DIM, drawn, take, view_of
@@ -34,14 +31,8 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def run_tune(*words: object) -> Result:
-    return CliRunner().invoke(app, ["tune", *map(str, words)])
-
-
 def tune_report(*words: object) -> dict[str, Any]:
-    done = run_tune(*words, "--json")
-    assert done.exit_code == 0, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = run_json("tune", *words)
     return found
 
 
@@ -52,13 +43,16 @@ def test_the_fastest_that_finds_enough_is_kept_and_searched(gallery: Path, tmp_p
     enough = [one for one in found["tried"] if one["recall"] >= 0.95]
     matches = [one for one in enough if {**one, **found["settings"]} == one]
     assert len(matches) == 1 and found["index"] == "faiss"
-    assert found["measured"]["recall"] >= 0.95 and found["measured"]["queries"] == QUERIES
+    measured = found["measured"]
+    assert set(measured["shares"]) == {"pictures, each moved towards another", "words"}
+    assert measured["recall"] == min(measured["shares"].values()) >= 0.95 and measured["queries"] == QUERIES
+    assert 0 <= measured["exact"] <= 1
     assert names_in(view_of(gallery)) == ["faiss"] and found["bytes"] < 4000 * DIM
     assert (tmp_path / "t.png").read_bytes()[:4] == b"\x89PNG"
     page = (tmp_path / "t.html").read_text()
     assert "<svg" in page and page.count("<tr") == len(found["tried"]) + 2  # the head, exact search
     assert page.count(">kept<") == 1
-    searched = run_eyespot("search", "a heron", "-g", gallery, "-k", 3, "--json", EYESPOT_INDEX="faiss")
+    searched = done("search", "a heron", "-g", gallery, "-k", 3, "--json", EYESPOT_INDEX="faiss")
     answer = json.loads(searched.stdout)
     assert (answer["exact"], len(answer["items"])) == (answer.get("recall") is None, 3)
     assert ("% of the nearest were found" in searched.stderr) is not answer["exact"]
@@ -66,12 +60,12 @@ def test_the_fastest_that_finds_enough_is_kept_and_searched(gallery: Path, tmp_p
 
 @pytest.mark.long
 def test_a_table_ends_in_exact_search(gallery: Path) -> None:
-    done = run_tune("-g", gallery, "--kind", "pq", "--recall", 0.5)
+    shown = done("tune", "-g", gallery, "--kind", "pq", "--recall", 0.5)
 
-    head, *rows = done.stdout.splitlines()
+    head, *rows = shown.stdout.splitlines()
     assert head.split() == ["index", "probes", "depth", "recall@50", "ms"]
     assert sum(row.endswith("kept") for row in rows) == 1 and rows[-1].split()[:2] == ["exact", "1.0000"]
-    assert "queries that chose nothing" in done.stderr
+    assert "queries that chose nothing" in shown.stderr
 
 
 def test_a_dry_run_builds_nothing(tmp_path: Path) -> None:
@@ -84,56 +78,58 @@ def test_a_dry_run_builds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_lists(gallery: Path) -> None:
-    found = tune_report("-g", gallery, "--kind", "ivf", "--recall", 0.8)
+@pytest.mark.parametrize("kind", ["ivf", "rabitq"])
+def test_another_kind_is_tuned_and_searched(gallery: Path, kind: str) -> None:
+    found = tune_report("-g", gallery, "--kind", kind, "--recall", 0.8)
 
-    assert found["settings"]["kind"] == "ivf" and found["settings"]["lists"] == 128
-
-
-@pytest.mark.long
-def test_rabitq(gallery: Path) -> None:
-    found = tune_report("-g", gallery, "--kind", "rabitq", "--recall", 0.8)
-
-    assert found["settings"]["kind"] == "rabitq" and found["settings"]["bits"] in (1, 2)
-    searched = run_eyespot("search", "a heron", "-g", gallery, "-k", 3, "--json", "--index", "rabitq")
-    answer = json.loads(searched.stdout)
+    assert found["settings"]["kind"] == kind
+    assert found["settings"]["lists"] == 128 if kind == "ivf" else found["settings"]["bits"] in (1, 2)
+    answer = run_json("search", "a heron", "-g", gallery, "-k", 3, "--index", found["index"])
     assert (answer["exact"], len(answer["items"])) == (answer.get("recall") is None, 3)
-    refused = run_eyespot("search", "a heron", "-g", gallery, "--index", "hnsw")
-    assert refused.returncode == 2 and "it has: exact, faiss" in refused.stderr
 
 
-def test_of_those_that_surely_find_enough_the_fastest_is_chosen(gallery: Path) -> None:
-    view = view_of(gallery)
-    tuning = Tuning(view, 0.9, [pictures_moved(view)])
-    (candidate, *_) = candidates("pq", 4000, DIM)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--kind annoy",
+        "--recall 1.5",
+        "--plot t.gif",
+        "--html no/where.html",
+        "--queries none.npy",
+        "--queries none.txt",
+        "--queries few.npy",
+        "--queries wide.npy",
+        "--queries empty.txt",
+        "-e nothing",
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: str, gallery: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "few.npy", drawn(3, 0))
+    np.save(tmp_path / "wide.npy", np.ones((20, 7), np.float32))
+    (tmp_path / "empty.txt").write_text("\n \n")
 
-    def tried(recall: float, error: float, seconds: float) -> Try:
-        return Try(candidate, {"probes": 1, "depth": 100}, recall, error, seconds)
-
-    best, sure, unsure, short = tried(0.99, 0, 3), tried(0.95, 0.001, 2), tried(0.91, 0.1, 1), tried(0.8, 0, 0.5)
-    assert tuning._chosen([best, sure, unsure, short]) is sure
+    refuses("tune", "-g", gallery, *words.split(), cwd=tmp_path)
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
-def test_without_a_vector_there_is_nothing_to_tune(tmp_path: Path, more: list[str]) -> None:
+def test_without_a_vector_and_with_few_there_is_nothing_to_tune(tmp_path: Path, more: list[str]) -> None:
+    take(tmp_path / "few", drawn(208, 0))
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "torn.jpg").write_bytes(b"no photo")
-    run_eyespot("index", tmp_path / "photos", "-g", tmp_path / "gallery")
-    result = run_eyespot("tune", "-g", tmp_path / "gallery", *more)
+    done("index", tmp_path / "photos", "-g", tmp_path / "none", code=3)
 
-    assert (result.returncode, result.stdout) == (4, "")
-    assert len(result.stderr.splitlines()) == 1 and "nothing to tune" in result.stderr
+    for name in ("none", "few"):
+        refuses("tune", "-g", tmp_path / name, *more, code=4)
 
 
 @pytest.mark.long
-def test_lance(gallery: Path) -> None:
-    pytest.importorskip("lancedb")
-    found = run_eyespot("tune", "-g", gallery, "--kind", "lance", "--recall", 0.8, "--json")
+def test_where_nothing_finds_enough_nothing_is_kept(tmp_path: Path) -> None:
+    """Vectors without any structure: short codes say nothing of them."""
+    noise = np.random.default_rng(0).standard_normal((2100, DIM)).astype(np.float32)
+    view = take(tmp_path / "gallery", noise / np.linalg.norm(noise, axis=1, keepdims=True))
 
-    assert found.returncode == 0 and "WARN" not in found.stderr, found.stderr
-    assert json.loads(found.stdout)["index"] == "lance"
-    answer = run_eyespot("search", "a heron", "-g", gallery, "--index", "lance", "--json")
-    assert json.loads(answer.stdout)["exact"] is False and "WARN" not in answer.stderr
+    assert "--recall" in done("tune", "-g", tmp_path / "gallery", "--recall", "1", code=4).stderr
+    assert names_in(view) == []
 
 
 @pytest.mark.long
@@ -145,14 +141,11 @@ def test_an_index_is_published_with_its_gallery(
     pytest.importorskip("fsspec")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     name, address = tune_report("-g", gallery, "--kind", kind, "--recall", 0.5)["index"], f"file://{tmp_path}/store"
-    assert run_eyespot("publish", address, "-g", gallery).returncode == 0
-    here, there = (
-        run_eyespot("search", "a heron", "-g", place, "--index", name, "--json") for place in (gallery, address)
-    )
+    done("publish", address, "-g", gallery)
 
-    assert there.returncode == 0, there.stderr
-    assert json.loads(there.stdout)["items"] == json.loads(here.stdout)["items"]
-    assert json.loads(there.stdout).get("recall") == json.loads(here.stdout).get("recall")
+    here, there = (run_json("search", "a heron", "-g", place, "--index", name) for place in (gallery, address))
+
+    assert (there["items"], there.get("recall")) == (here["items"], here.get("recall"))
 
 
 @pytest.mark.long
@@ -163,10 +156,10 @@ def test_without_room_on_the_disk_it_is_said_and_nothing_is_kept(gallery: Path, 
     line = [sys.executable, "-c", f"{limit}; from eyespot.cli import main; main()"]
     before = names_in(view_of(gallery))
     arguments = ["tune", "-g", str(gallery), "--kind", kind, "--recall", "0.8"]
-    done = subprocess.run([*line, *arguments], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([*line, *arguments], capture_output=True, text=True, timeout=120)
 
-    assert done.returncode == 1 and "cannot be written" in done.stderr and "make room" in done.stderr
-    assert "stumbled" not in done.stderr and "Traceback" not in done.stderr
+    assert ran.returncode == 1 and "cannot be written" in ran.stderr and "make room" in ran.stderr
+    assert "stumbled" not in ran.stderr and "Traceback" not in ran.stderr
     assert names_in(view_of(gallery)) == before and not list(gallery.rglob(".building"))
 
 
@@ -181,68 +174,24 @@ def test_queries_of_your_own(gallery: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_where_nothing_finds_enough_nothing_is_kept(tmp_path: Path) -> None:
-    """Vectors without any structure: short codes say nothing of them."""
-    noise = np.random.default_rng(0).standard_normal((2100, DIM)).astype(np.float32)
-    view = take(tmp_path / "gallery", noise / np.linalg.norm(noise, axis=1, keepdims=True))
-
-    done = CliRunner().invoke(app, ["tune", "-g", str(tmp_path / "gallery"), "--recall", "1"])
-
-    assert isinstance(done.exception, NothingFound) and "ask for less with --recall" in str(done.exception)
-    assert names_in(view) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "said_so"),
-    [
-        (["--kind", "annoy"], "no kind 'annoy'"),
-        (["--recall", "1.5"], "a share above 0"),
-        (["--plot", "t.gif"], "draws .png and .svg"),
-        (["--html", "no/where.html"], "no folder no"),
-        (["--queries", "none.npy"], "no file none.npy"),
-        (["--queries", "none.txt"], "no file none.txt"),
-        (["--queries", "few.npy"], "queries measure too little"),
-        (["--queries", "wide.npy"], "do not fit this gallery"),
-        (["--queries", "empty.txt"], "holds no query"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Sequence[str], said_so: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    np.save("few.npy", drawn(3, 0))
-    np.save("wide.npy", np.ones((20, 7), np.float32))
-    Path("empty.txt").write_text("\n \n")
-
-    done = run_tune("-g", gallery, *words)
-
-    assert isinstance(done.exception, EyespotError) and said_so in str(done.exception), done.output
-
-
-@pytest.mark.long
-def test_words_are_measured_beside_pictures(gallery: Path) -> None:
-    found = tune_report("-g", gallery, "--kind", "pq", "--recall", 0.9)["measured"]
-
-    assert set(found["shares"]) == {"pictures, each moved towards another", "words"}
-    assert found["recall"] == min(found["shares"].values()) >= 0.9 and 0 <= found["exact"] <= 1
-
-
-@pytest.mark.long
 def test_without_its_encoder_a_gallery_is_tuned_for_pictures_only(tmp_path: Path) -> None:
     take(tmp_path / "gallery", drawn(2500, 0), encoder="nobody:model")
 
-    done = run_tune("-g", tmp_path / "gallery", "--kind", "pq", "--recall", 0.9, "--json")
+    shown = done("tune", "-g", tmp_path / "gallery", "--kind", "pq", "--recall", 0.9, "--json")
 
-    assert done.exit_code == 0 and "tuned for pictures only, not for words: " in done.stderr
-    assert len(json.loads(done.stdout)["measured"]["shares"]) == 1
+    assert "tuned for pictures only, not for words: " in shown.stderr
+    assert len(json.loads(shown.stdout)["measured"]["shares"]) == 1
 
 
-def test_a_small_gallery_has_nothing_to_tune(tmp_path: Path) -> None:
-    take(tmp_path / "gallery", drawn(208, 0))
+def test_of_those_that_surely_find_enough_the_fastest_is_chosen(gallery: Path) -> None:
+    view = view_of(gallery)
+    (candidate, *_) = candidates("pq", 4000, DIM)
 
-    done = run_tune("-g", tmp_path / "gallery")
+    def tried(recall: float, error: float, seconds: float) -> Try:
+        return Try(candidate, {"probes": 1, "depth": 100}, recall, error, seconds)
 
-    assert isinstance(done.exception, NothingFound) and "208 pictures" in str(done.exception)
+    best, sure, unsure, short = tried(0.99, 0, 3), tried(0.95, 0.001, 2), tried(0.91, 0.1, 1), tried(0.8, 0, 0.5)
+    assert Tuning(view, 0.9, [pictures_moved(view)]).chosen([best, sure, unsure, short]) is sure
 
 
 def test_lists_are_tried_as_a_gallery_grows() -> None:
@@ -266,12 +215,6 @@ def test_halves_share_no_query() -> None:
     one, two = TuningQueries(np.arange(21, dtype=np.float32)[:, None], "drawn").halves()
 
     assert sorted([*one.ravel(), *two.ravel()]) == list(range(21))
-
-
-def test_an_index_that_is_not_there_is_refused(gallery: Path) -> None:
-    done = CliRunner().invoke(app, ["search", "a heron", "-g", str(gallery), "--index", "nmslib"])
-
-    assert isinstance(done.exception, UsageError) and "make one with: eyespot tune" in str(done.exception)
 
 
 @pytest.mark.long

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +12,8 @@ import pytest
 
 from eyespot.cli._watching import keep_up
 from eyespot.gallery.photos.sources import Root
-from eyespot.gallery.watching import LOOK_MS, QUIET_MS
-from tests.command import run_eyespot
-from tests.worlds import draw
+from tests.command import refuses, run_eyespot
+from tests.worlds import draw, index_gallery
 
 pytest.importorskip("watchfiles")
 
@@ -56,8 +54,10 @@ def searchable(gallery: Path, cwd: Path) -> set[str]:
 
 @pytest.mark.long
 def test_what_comes_changes_and_goes_is_followed(photos: Path, process: subprocess.Popen[str]) -> None:
+    """The gallery among the photos does not count, and a folder that was away is followed again."""
     gallery = photos / "gallery"
 
+    (gallery / "note.txt").write_text("mine")
     (photos / "torn.jpg").write_bytes(b"\xff\xd8 no more")
     draw(photos / "new" / "1.jpg", 1)
     lines_until(process, "could not be read")
@@ -67,41 +67,18 @@ def test_what_comes_changes_and_goes_is_followed(photos: Path, process: subproce
 
     (photos / "torn.jpg").unlink()
     lines_until(process, "holds")
-    process.send_signal(signal.SIGINT)
-    assert lines_until(process, "no longer watching")[-1].endswith(
-        "the next eyespot index takes what comes from now on"
-    )
-    assert process.wait() == 0
-
-
-@pytest.mark.long
-def test_the_gallery_among_the_photos_does_not_count(photos: Path, process: subprocess.Popen[str]) -> None:
-    (photos / "gallery" / "note.txt").write_text("mine")
-    time.sleep(QUIET_MS / 1000 + 1)
-    draw(photos / "1.jpg", 1)
-
-    accounts = lines_until(process, "2 pictures from 2 files: 1 embedded now")
-
-    assert len(accounts) == 1
-
-
-@pytest.mark.long
-def test_a_folder_that_goes_away_is_waited_for(photos: Path, process: subprocess.Popen[str]) -> None:
-    """The gallery lies in it: a new one in its place would stand in the way of the disk that comes back."""
     away = photos.rename(photos.with_name("away"))
-    time.sleep(LOOK_MS / 1000 + 2)
-    assert not photos.exists()
-
-    draw(away / "1.jpg", 1)
+    draw(away / "2.jpg", 3)
     away.rename(photos)
-
-    lines_until(process, "2 pictures from 2 files: 1 embedded now")
+    lines_until(process, "3 pictures from 3 files: 1 embedded now")
+    process.send_signal(signal.SIGINT)
+    assert lines_until(process, "no longer watching") and process.wait() == 0
 
 
 @pytest.mark.long
 def test_who_waits_for_a_folder_that_is_away_is_told_so(photos: Path) -> None:
     gallery = photos.parent / "gallery"
-    run_eyespot("index", "photos", "-g", gallery, cwd=photos.parent)
+    index_gallery(gallery, photos)
     away = photos.rename(photos.with_name("away"))
     line = [sys.executable, "-m", "eyespot.cli", "index", "-g", str(gallery), "--watch"]
 
@@ -114,23 +91,15 @@ def test_who_waits_for_a_folder_that_is_away_is_told_so(photos: Path) -> None:
             process.kill()
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["list.csv", "--watch"], "--watch watches folders, and none is named or known; name one"),
-        (["photos", "--watch", "--dry-run"], "--watch and --dry-run exclude each other"),
-    ],
-)
-def test_what_cannot_be_watched_is_refused(words: list[str], sentence: str, photos: Path) -> None:
+@pytest.mark.parametrize("words", ["list.csv --watch", "photos --watch --dry-run"])
+def test_what_cannot_be_watched_is_refused(words: str, photos: Path) -> None:
     photos.with_name("list.csv").write_text("path\nphotos/0.jpg\n")
 
-    done = run_eyespot("index", *words, cwd=photos.parent)
+    refuses("index", *words.split(), cwd=photos.parent)
 
-    assert (done.returncode, done.stderr.startswith(f"eyespot: {sentence}")) == (2, True), done.stderr
     assert not (photos.parent / ".eyespot").exists()
 
 
-@pytest.mark.long
 def test_a_round_that_fails_in_any_way_is_listed_and_the_watch_goes_on(
     photos: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cli.test_verbs import some_photos
 from tests.command import run_process
 from tests.pages import ROOT
+from tests.worlds import draw_photos
 from tests.worlds.adapters import checkpoint
 
 WITH, WITHOUT = "with", "without"
@@ -54,7 +54,7 @@ def test_numba_is_really_missing(blocked: dict[str, dict[str, str]]) -> None:
 @pytest.mark.long
 def test_a_gallery_is_indexed_and_searched_alike(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
     """Words, a QuARI adapter, and the codes that are written beside the vectors."""
-    photos, adapter = some_photos(tmp_path / "photos"), checkpoint(tmp_path / "quari", 512, "starter")
+    photos, adapter = draw_photos(tmp_path / "photos"), checkpoint(tmp_path / "quari", 512, "starter")
     for name, env in blocked.items():
         run_process("index", photos, "-g", tmp_path / name, "--codes", **env)
     vectors, codes = ([next((tmp_path / name).rglob(f"starter-*{end}")) for name in blocked]
@@ -110,7 +110,7 @@ def test_a_search_of_many_pictures_says_what_would_make_it_fast(
         print(json.dumps(collection.Collection(sys.argv[1]).search("a heron", k=1).notes))
     """
     gallery = tmp_path / "gallery"
-    run_process("index", some_photos(tmp_path / "photos"), "-g", gallery)
+    run_process("index", draw_photos(tmp_path / "photos"), "-g", gallery)
 
     (compiled, many), (_, few) = ([python(env, script, gallery, most) for env in blocked.values()] for most in (2, 99))
 

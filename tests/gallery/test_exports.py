@@ -29,12 +29,12 @@ from eyespot.gallery.view import Gallery, View
 from eyespot.runs import beir
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import NothingFound, Qrels, UsageError
-from tests.worlds.outside import loaded
 from tests.examples import examples
 from tests.lazy_import import lazy_import, requires
 from tests.wording import raises
 from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.galleries import facts_of, opened
+from tests.worlds.outside import loaded
 
 lancedb = lazy_import("lancedb")
 FORMATS = rooms.names("gallery.exports")

@@ -35,6 +35,13 @@ def table(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     return path
 
 
+def own_set(folder: Path, queries: list[dict[str, str]], truth: Mapping[str, list[str]]) -> Path:
+    """A benchmark of one's own: its queries, and the images that are relevant to each."""
+    table(folder / "queries.csv", queries)
+    write(folder / "qrels.json", truth)
+    return folder
+
+
 def write(path: Path, found: Any) -> Path:
     """A JSON file, or the lines of a text file."""
     path.parent.mkdir(parents=True, exist_ok=True)
