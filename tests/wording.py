@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,7 +72,7 @@ def _read() -> dict[str, str]:
 
 
 def _write(key: str, sentence: str) -> None:
-    with FileLock(SNAPSHOT.with_suffix(".lock")):
+    with FileLock(Path(tempfile.gettempdir()) / "eyespot-wording.lock"):
         held = {name: text for name, text in _read().items() if _is_there(name)} | {key: sentence}
         text = json.dumps(dict(sorted(held.items())), indent=0, ensure_ascii=False)
         SNAPSHOT.write_text(text + "\n", encoding="utf-8")

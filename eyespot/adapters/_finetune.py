@@ -132,7 +132,7 @@ def finetune(
     settings = {name: value for name, value in asdict(recipe).items() if name != "checkpoint_every"}
     checkpoints.begin(out, {**settings, "pairs": material.fingerprint, "model": digest(towers.model)})
     with torch.random.fork_rng():
-        tuning = Tuning(towers, material, recipe, out, total)
+        tuning = FineTuning(towers, material, recipe, out, total)
         log = checkpoints.Log(out, tuning.step)
         try:
             for point in tuning.points():
@@ -182,7 +182,7 @@ def _follows(name: str, stacks: dict[str, Any], blocks: int) -> bool:
     return not any(word in name for word in BEFORE)
 
 
-class Tuning:
+class FineTuning:
     """Where a fine-tuning stands; what is drawn at a step hangs on the seed and the step's number alone."""
 
     def __init__(

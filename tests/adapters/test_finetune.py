@@ -15,7 +15,7 @@ import tiny_models
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.adapters._finetune import FineTuneData, FineTuneRecipe, Tuning, finetune, info_nce
+from eyespot.adapters._finetune import FineTuneData, FineTuneRecipe, FineTuning, finetune, info_nce
 from eyespot.encoders import _saving
 from eyespot.types import EyespotError, UsageError
 from tests.lazy_import import lazy_import, requires
@@ -129,7 +129,7 @@ def test_a_question_about_a_picture_learns_its_answer(encoder: Any, tmp_path: Pa
 def test_another_answer_to_the_same_question_is_no_negative(hf: Any, tmp_path: Path) -> None:
     """Two answers each: a question, the same about another picture, and words alone, which are no question."""
     texts, asking = ["why?"] * 6, np.array([9, 9, 8, 8, -1, -1])
-    tuning = Tuning(hf.towers, FineTuneData(texts, np.arange(6), pictures, asking), SHORT, tmp_path, 1)
+    tuning = FineTuning(hf.towers, FineTuneData(texts, np.arange(6), pictures, asking), SHORT, tmp_path, 1)
 
     right = tuning.others(np.arange(6))
 
