@@ -116,6 +116,8 @@ def test_what_cannot_be_done_with_a_list_is_one_sentence(listed: Path, words: st
 
 
 def test_a_gallery_without_lists_stays_as_it_is(gallery: Path) -> None:
+    (gallery / "ledger.sqlite").unlink(missing_ok=True)
+
     done("lists", "list", "-g", gallery, code=4)
 
     assert not (gallery / "ledger.sqlite").exists()
