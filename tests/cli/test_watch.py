@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.cli._watching import keep_up
+from eyespot.gallery import watching
 from eyespot.gallery.photos.sources import Root
 from tests.command import refuses, run_eyespot
 from tests.worlds import draw, index_gallery
@@ -54,7 +55,7 @@ def searchable(gallery: Path, cwd: Path) -> set[str]:
 
 @pytest.mark.long
 def test_what_comes_changes_and_goes_is_followed(photos: Path, process: subprocess.Popen[str]) -> None:
-    """The gallery among the photos does not count, and a folder that was away is followed again."""
+    """The gallery among the photos does not count."""
     gallery = photos / "gallery"
 
     (gallery / "note.txt").write_text("mine")
@@ -67,12 +68,26 @@ def test_what_comes_changes_and_goes_is_followed(photos: Path, process: subproce
 
     (photos / "torn.jpg").unlink()
     lines_until(process, "holds")
-    away = photos.rename(photos.with_name("away"))
-    draw(away / "2.jpg", 3)
-    away.rename(photos)
-    lines_until(process, "3 pictures from 3 files: 1 embedded now")
     process.send_signal(signal.SIGINT)
     assert lines_until(process, "no longer watching") and process.wait() == 0
+
+
+def test_a_folder_that_goes_away_is_waited_for(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new gallery in its place would stand in the way of the disk that comes back."""
+    monkeypatch.setattr(watching, "LOOK_MS", 50)
+    seen = watching.changes([str(photos)], photos / "gallery")
+    next(seen)
+    away, waits = photos.rename(photos.with_name("away")), []
+
+    def come_back(seconds: float) -> None:
+        waits.append((seconds, photos.exists()))
+        away.rename(photos)
+
+    monkeypatch.setattr(watching.time, "sleep", come_back)
+
+    next(seen)
+
+    assert waits == [(0.05, False)] and photos.is_dir()
 
 
 @pytest.mark.long
@@ -101,8 +116,9 @@ def test_what_cannot_be_watched_is_refused(words: str, photos: Path) -> None:
 
 
 def test_a_round_that_fails_in_any_way_is_listed_and_the_watch_goes_on(
-    photos: Path, capsys: pytest.CaptureFixture[str]
+    photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(watching, "QUIET_MS", 50)
     errors = [MemoryError(), OSError(28, "No space left on device"), KeyboardInterrupt()]
 
     def later() -> None:
