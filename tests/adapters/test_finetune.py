@@ -69,6 +69,7 @@ def changed(before: dict[str, Any], encoder: Any) -> set[str]:
     return {name for name, value in weights(encoder).items() if not torch.equal(value, before[name])}
 
 
+@pytest.mark.long
 def test_the_loss_of_orthogonal_pairs_by_hand() -> None:
     none = torch.zeros(3, 3, dtype=torch.bool)
 
@@ -90,6 +91,7 @@ def test_another_caption_of_the_same_picture_is_no_negative() -> None:
     )
 
 
+@pytest.mark.long
 def test_it_learns_which_picture_each_text_means(encoder: Any, tmp_path: Path) -> None:
     found = finetune(encoder.towers, world(), replace(SHORT, epochs=40, batch=8, rate=3e-3), tmp_path / "out")
 

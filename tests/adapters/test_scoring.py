@@ -137,6 +137,7 @@ def test_any_small_world_is_ranked_as_by_the_matrix(data: st.DataObject) -> None
     assert_best(found, 0, by_the_matrix(adapted, vectors), k)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_neither_pruning_nor_windows_change_an_answer(data: st.DataObject) -> None:

@@ -276,6 +276,7 @@ def cut_after(step: int) -> Any:
     return tell
 
 
+@pytest.mark.long
 def test_a_training_learns(tmp_path: Path) -> None:
     recipe = replace(SHORT, epochs=12, noise=0.2, patience=0)
     done = loop.train(material(), SMALL, recipe, tmp_path)

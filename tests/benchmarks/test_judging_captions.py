@@ -138,6 +138,7 @@ def scenes(data: Path) -> dict[str, str]:
     return {row["id"]: row["text"] for row in rows}
 
 
+@pytest.mark.long
 @requires("torch", "transformers")
 @pytest.mark.parametrize("head", [tiny.blip_itm, tiny.blip2_itm])
 def test_a_matching_head_re_ranks_both_directions(head: Any, tmp_path: Path) -> None:

@@ -161,6 +161,7 @@ def test_queries_under_the_official_file_s_name_are_not_the_official_ones(tmp_pa
     assert found.rows == [] and why.startswith("inquire_queries_test.csv ")
 
 
+@pytest.mark.long
 def test_a_set_of_one_s_own_has_no_published_numbers_beside_it(tmp_path: Path) -> None:
     data = rmir(tmp_path / "rmir")
     (data / "losses.jsonl").write_text("{}\n")

@@ -160,6 +160,7 @@ def test_candidates_are_reranked_and_nothing_else(collection: Collection, starte
     assert {key: scores[key] for key in mine} == pytest.approx(mine, abs=1e-12)
 
 
+@pytest.mark.long
 def test_the_model_says_what_it_is(starter: Encoder) -> None:
     """mteb keeps results by name and revision: the digest of the space is in it."""
     bridge, left, right = model("starter"), np.float32([[1, 2], [3, 4]]), np.float32([[1, 1], [0, 2]])

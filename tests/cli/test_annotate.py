@@ -69,6 +69,7 @@ def test_what_cannot_be_is_told_in_a_sentence(words: str, code: int, tmp_path: P
     refuses("annotate", *words.split(), "-g", tmp_path / "gallery", code=code, cwd=tmp_path)
 
 
+@pytest.mark.long
 def test_from_marks_to_a_set_and_its_rerank_subset(labelled: Place, tmp_path: Path) -> None:
     """Only sets without problems are kept, and they are re-ranked as deep as asked."""
     (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
@@ -94,6 +95,7 @@ def test_from_marks_to_a_set_and_its_rerank_subset(labelled: Place, tmp_path: Pa
     assert set(survivors) < set(every) == {"1", "2"} and Counter(row["query"] for row in rows) == {"a heron": 15}
 
 
+@pytest.mark.long
 def test_a_mistyped_query_is_removed_and_a_labelled_one_is_not(twelve: Place, tmp_path: Path) -> None:
     done("annotate", "add", "--id", "2", "--text", "a hreon", *twelve)
     done("annotate", "mark", "1", marks(tmp_path / "m.csv", {photo(0): "y"}), "--as", "Ada", *twelve)
@@ -118,6 +120,7 @@ def test_a_table_without_marks_takes_none_back_and_empty_ones_do(twelve: Place, 
 # -- a team -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_team_settles_flags_gives_and_takes(labelled: Place, tmp_path: Path) -> None:
     """Who is of a dispute settles it only where they say so; what nobody disputes is not settled."""
     (pair,) = run_json("annotate", "agreement", *labelled)["1"]["pairs"]

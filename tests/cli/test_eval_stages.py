@@ -85,6 +85,7 @@ def test_all_stages_come_together_with_wordings_and_a_judge(own: Callable[..., A
     assert [stage["stage"] for stage in shown["tasks"][0]["stages"]][-1] == "re-ranked"
 
 
+@pytest.mark.long
 def test_the_same_numbers_again_from_their_summary_but_not_from_a_later_version(
     own: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -115,6 +116,7 @@ def test_an_adapter_re_ranks_the_first_hits_of_a_run_and_those_that_the_gallery_
     assert any(note.startswith("3 of the first 31 hits are not in the gallery") for note in lacking["notes"])
 
 
+@pytest.mark.long
 @requires("cv2")
 def test_local_descriptors_re_rank_a_run(gallery: Path, collection: Collection, tmp_path: Path) -> None:
     describe(gallery, rooms.load("descriptors", "sift"), Describing())

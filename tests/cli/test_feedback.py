@@ -41,6 +41,7 @@ def record(gallery: Path, image: str, key: str, who: str) -> None:
         judgements.record([Judgement(digest, image, f"person:{who}", "p", VERDICTS[key], at=time.time())])
 
 
+@pytest.mark.long
 def test_photos_of_the_line_move_the_search_and_the_output_says_so(gallery: Path) -> None:
     plain = search(gallery)
     first, *_, last = (item["id"] for item in plain["items"])

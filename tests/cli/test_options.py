@@ -79,6 +79,7 @@ def test_every_option_is_tried_through_its_verb() -> None:
     assert len(list(options(eyespot))) > 380 and untried(eyespot) == []
 
 
+@pytest.mark.long
 def test_an_option_that_no_test_names_is_found() -> None:
     made_up = typer.Typer()
 

@@ -78,6 +78,7 @@ def test_a_seed_draws_and_flags_and_poor_accuracy_count(export: Path) -> None:
     assert set(strict) == {"a", "far"} and all(one["coarsened"] for one in strict.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "dropped"),
     [("--grade casual", {"another quality grade": 3}), ("--grade casual --grade research", {})],
@@ -247,6 +248,7 @@ def script_of(verb: str, breaks: float = 0.0) -> Any:
     return rmir.Scripted(rmir.Rates(breaks=breaks)) if verb == "rmir" else recos.Scripted(recos.Rates(breaks=breaks))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("paid")
 @pytest.mark.parametrize(
     ("verb", "option", "limit"),

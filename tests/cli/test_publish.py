@@ -44,6 +44,7 @@ def test_a_published_gallery_is_searched_by_its_address_and_not_written_there(pu
     refuses("publish", published, "-g", published)
 
 
+@pytest.mark.long
 def test_judgements_go_along_once_also_after_a_kill_and_another_ledger_is_refused(
     published: str, tmp_path: Path
 ) -> None:

@@ -363,6 +363,7 @@ def unverified(query: str, thirty: Path, ledger: Path, verdicts: int = 12) -> tu
     return (query, "-g", thirty, "--rerank", "openai:tiny", "--ledger", ledger, "--calibrate", verdicts)
 
 
+@pytest.mark.long
 def test_each_hit_has_its_probability_and_keeps_its_place(thirty: Path, ledger: Path, towers: Double) -> None:
     found = search_report(*line("a tower", thirty, ledger), "-k", 10)
 
@@ -387,6 +388,7 @@ def test_where_nothing_is_likely_nothing_is_shown(thirty: Path, ledger: Path, to
     assert shown.stdout == "" and "relevant pictures are expected among" in shown.stderr
 
 
+@pytest.mark.long
 def test_a_budget_ends_it_and_the_same_line_goes_on(thirty: Path, ledger: Path, towers: Double) -> None:
     short = run_search(*line("a tower", thirty, ledger), "--budget-calls", 5)
     whole = run_search(*line("a tower", thirty, ledger))

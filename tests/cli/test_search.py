@@ -42,6 +42,7 @@ def test_a_picture_finds_itself_first(search: Search) -> None:
     assert second["score"] < 0.999
 
 
+@pytest.mark.long
 def test_words_and_a_picture_and_minus_work_together(search: Search) -> None:
     picture = search("a fish", "-k", 1)[0]["path"]
 
@@ -67,6 +68,7 @@ def test_why_says_what_terms_and_words_add_to_the_score(search: Search, sample_g
     assert len(lines) == 4 and "windmill adds +" in lines[1]
 
 
+@pytest.mark.long
 def test_a_filter_gives_every_row_it_lets_through_and_no_other(search: Search) -> None:
     everything = search("sun", "-k", 500, "--ungrouped")
     fishes = search("sun", "-k", 500, "--where", "category = 'categorization/fishes'")
@@ -96,6 +98,7 @@ def test_json_has_the_promised_shape_and_the_table_and_the_sheet_its_hits(sample
     assert page.count("data:image/jpeg;base64,") == 2 and "<script" not in page
 
 
+@pytest.mark.long
 def test_names_that_would_break_a_line_or_act_on_a_terminal_are_spelled_out(tmp_path: Path) -> None:
     name = "two\nlines \x1b[31mred \u202egpj.jpg"
     draw(tmp_path / "photos" / name, 1)
@@ -247,6 +250,7 @@ def test_a_language_the_encoder_does_not_know_is_told(sample_gallery: Path) -> N
     assert "English" not in english.stderr
 
 
+@pytest.mark.long
 def test_no_good_match_is_told_and_a_good_one_is_not_doubted(sample_gallery: Path) -> None:
     bad = ["piano", "a photo of a trumpet", "tomato", "people dancing in a club"]
     good = ["a windmill", "giraffe", "hammer", "a photo of an owl"]

@@ -57,6 +57,7 @@ def test_no_history_is_kept_where_the_owner_wants_none(sample_gallery: Path, tmp
         urllib.request.urlopen(f"{address}history", timeout=60)
 
 
+@pytest.mark.long
 def test_a_gallery_begins_without_photos_and_one_that_is_there_stays(tmp_path: Path) -> None:
     begin_gallery(tmp_path / "new")
     header = (tmp_path / "new" / "gallery.toml").read_bytes()
@@ -67,6 +68,7 @@ def test_a_gallery_begins_without_photos_and_one_that_is_there_stays(tmp_path: P
         assert "Add photos" in answer.read().decode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", ["--always-token", "--host 0.0.0.0 --always-token --allow-host photos.example"])
 def test_the_address_that_is_told_lets_its_token_in_and_nobody_else(
     sample_gallery: Path, tmp_path: Path, words: str

@@ -66,6 +66,7 @@ def judged_by_ada(gallery: Path, text: str, grouped: bool = False) -> None:
         Calibrated(JudgeRerank(ada, ledger, 100), 30)(query, collection.answered(query, chain))
 
 
+@pytest.mark.long
 def test_labels_become_a_column_that_filters_until_they_are_given_anew(gallery: Path) -> None:
     words = ("tag", "a tower, an animal", "-g", gallery)
     shown = done(*words, "--others", "food", "--json")

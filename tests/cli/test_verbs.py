@@ -47,6 +47,7 @@ def test_help_names_verbs_and_loads_nothing_heavy_and_a_verb_is_loaded_alone(
     assert printed.splitlines()[-1] == "[]"
 
 
+@pytest.mark.long
 def test_a_verb_alone_is_the_verb_among_all() -> None:
     for verb in VERBS:
         alone, among = (CliRunner().invoke(one, [verb, "--help"], prog_name="eyespot") for one in (app_of([verb]), app))

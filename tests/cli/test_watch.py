@@ -115,6 +115,7 @@ def test_what_cannot_be_watched_is_refused(words: str, photos: Path) -> None:
     assert not (photos.parent / ".eyespot").exists()
 
 
+@pytest.mark.long
 def test_a_round_that_fails_in_any_way_is_listed_and_the_watch_goes_on(
     photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

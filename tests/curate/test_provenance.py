@@ -83,7 +83,7 @@ def test_the_card_counts_what_was_not_accepted_from_the_answers_and_one_note_tel
     assert otherwise(done) == ALL and len(notes) == 1 and "temperature 0.25" in notes[0]
     assert len(server.seen) == 2 + 6  # four workers learn it from one
     (origin,) = done[-1].origins
-    assert (origin.model, origin.served, origin.answers) == ("openai:gpt-x", "gpt-x-2026-01-01", 6)
+    assert (origin.model, origin.provenance.served, origin.answers) == ("openai:gpt-x", "gpt-x-2026-01-01", 6)
 
 
 def test_both_layouts_of_the_card_show_it_unless_a_model_takes_all(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ def spaces_in(copy: Path) -> set[str]:
     return {space.encoder for stem, space in spaces.items() if list(copy.glob(f"shards/*/{stem}.*"))}
 
 
+@pytest.mark.long
 def test_facts_come_alone_and_vectors_with_the_view(gallery: Path, tmp_path: Path) -> None:
     publish(gallery, url_of(tmp_path))
     copy = fetch(url_of(tmp_path), part=FACTS)

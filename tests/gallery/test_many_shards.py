@@ -56,6 +56,7 @@ def output(gallery: Path, usual: int, most: int, times: int = 1) -> str:
     return subprocess.run(line, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.long
 def test_files_that_are_more_than_the_usual_limit_are_opened(gallery: Path) -> None:
     """The limit is raised as far as it may be, also for what is open already; codes are not silently left out."""
     assert output(gallery, 100, 1000) == output(gallery, 100, 5000, times=4) == "60 True\n"

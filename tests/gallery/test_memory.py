@@ -78,6 +78,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> int:
     return peak
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("height", "code"), [(149_000_000, 3), (20_000_000, 0)])
 def test_a_tall_thin_picture_keeps_to_the_limit_or_is_refused(
     tmp_path: Path, usual: int, height: int, code: int
@@ -229,6 +230,7 @@ CASES = [  # format, mode, options, and the shorter side that is asked for
 ]
 
 
+@pytest.mark.long
 @LINUX
 def test_no_format_takes_more_than_is_estimated(tmp_path: Path) -> None:
     for at, (kind, mode, options, min_side) in enumerate(CASES):

@@ -64,6 +64,7 @@ def test_a_raw_photo_that_is_cut_or_too_large_is_refused_in_a_sentence(
             open_picture(data)
 
 
+@pytest.mark.long
 @needs_rawpy
 def test_raw_photos_are_indexed_and_not_gone_where_the_extra_is_not_installed(
     photo: Image.Image, tmp_path: Path

@@ -146,6 +146,7 @@ def test_a_damaged_file_is_not_used(tmp_path: Path, name: str, at: float) -> Non
     assert take_rows(shard, [7])[0]["number"] == 7 and find_rows(shard, [f"{250:032x}"]).tolist() == [250]
 
 
+@pytest.mark.long
 def test_segments_have_them_and_whoever_fetches_them_and_older_segments_get_them(gallery: Path, tmp_path: Path) -> None:
     assert not list(gallery.glob("shards/*/items.arrow"))
     before = facts_of(gallery)

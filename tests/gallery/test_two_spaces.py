@@ -47,6 +47,7 @@ def vectors(gallery: Path, encoder: Encoder | str) -> np.ndarray:
     return np.concatenate([np.array(block) for block in eyespot.open(gallery, name).view.blocks])
 
 
+@pytest.mark.long
 def test_a_second_encoder_is_added_and_both_are_kept_up_to_date(
     tmp_path: Path, photos: Path, gallery: Path, clip: Encoder
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_second_encoder_is_added_and_both_are_kept_up_to_date(
     assert vectors(gallery, clip).shape == (6, clip.space.dim)
 
 
+@pytest.mark.long
 def test_pictures_without_vectors_in_one_space_are_counted_and_filled_later(
     photos: Path, gallery: Path, clip: Encoder
 ) -> None:

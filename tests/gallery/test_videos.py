@@ -77,6 +77,7 @@ def reasons(summary: Summary) -> dict[str, str]:
 # -- frames -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_one_frame_a_shot_is_read_again_as_it_was(photos: list[Image.Image], starter: Encoder, tmp_path: Path) -> None:
     for ending in ENDINGS:
         clip(tmp_path / "films" / f"tour{ending}", photos[:3], 3)
@@ -184,6 +185,7 @@ def test_a_film_that_is_too_long_for_all_its_seconds_is_seen_at_times_far_apart(
 # -- what is no video ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_what_cannot_be_read_is_a_failure_with_a_reason_and_the_rest_goes_on(
     folder: Path, photos: list[Image.Image], tmp_path: Path
 ) -> None:
@@ -213,6 +215,7 @@ def test_what_cannot_be_read_is_a_failure_with_a_reason_and_the_rest_goes_on(
     assert summary.looked.files == 11 == summary.looked.searchable + summary.looked.failures
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["frame_threads.webm", "more_streams.mts"])
 def test_damage_that_crashed_readers_is_a_failure_and_photos_beside_it_are_found(
     name: str, photos: list[Image.Image], tmp_path: Path
@@ -283,6 +286,7 @@ def test_labels_of_a_video_are_labels_of_its_frames(folder: Path) -> None:
     assert {one["species"] for one in facts_of(folder)} == {"a trout", None}
 
 
+@pytest.mark.long
 def test_a_second_space_and_a_lost_index_find_the_same_frames(folder: Path) -> None:
     indexed(folder)
     before = paths(folder)

@@ -30,6 +30,7 @@ def share(index: Index, exact: Index, queries: np.ndarray, mask: np.ndarray | No
     return float(np.mean([len({*a} & {*b}) / 20 for a, b in zip(found, true, strict=True)]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "way"),
     [("faiss", {"kind": "ivf", "lists": 16, "probes": 1}), ("lance", {"lists": 16, "probes": 1})],

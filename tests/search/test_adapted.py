@@ -42,6 +42,7 @@ def ids(collection: Collection, rows: Any) -> list[str]:
     return [facts["id"] for facts in collection.view.facts(np.asarray(rows).tolist())]
 
 
+@pytest.mark.long
 def test_a_first_stage_ranks_as_the_dense_formula(collection: Collection, adapter: Adapter) -> None:
     run = Adapted(collection.view, collection.encoder, adapter, 20, collection.view.live)(QUERIES)
 

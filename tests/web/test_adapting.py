@@ -34,6 +34,7 @@ def adapted(settings: ServerSettings, birds: Path) -> Iterator[TestClient]:
         yield client
 
 
+@pytest.mark.long
 def test_an_adapted_search_gives_what_the_command_line_gives(adapted: TestClient, gallery: Path, birds: Path) -> None:
     payload = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "limit": 20}).json()
     expected = eyespot.open(gallery).search("red stripes", k=20, adapt=birds)

@@ -201,6 +201,7 @@ def test_a_photo_keeps_its_place_until_its_link_ends(
     assert [stranger.get(place).status_code for place in (link, f"{link}/2-320.jpg")] == [404, 404]
 
 
+@pytest.mark.long
 def test_a_long_list_is_read_a_stretch_at_a_time(world: ServerSettings) -> None:
     with at_this_machine(world) as client:
         house: AppState = client.app.state.house  # type: ignore[attr-defined]

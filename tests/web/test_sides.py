@@ -63,6 +63,7 @@ def test_overlap_correlation_and_changes_can_be_counted_by_hand() -> None:
     assert TwoRankings("", "").overlap(10) == 0
 
 
+@pytest.mark.long
 def test_the_numbers_are_those_of_two_searches(client: Any) -> None:
     answer = client.get("/v1/sides", params={"q": "heron", "left_by": "look", "right_by": "both"}).json()
     searched = [

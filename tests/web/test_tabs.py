@@ -70,6 +70,7 @@ def test_a_tab_that_is_paged_through_stays_as_it_was(here: TestClient) -> None:
     assert len(found(here, q="discs", verdict="unjudged")) == PHOTOS - 30
 
 
+@pytest.mark.long
 def test_verdicts_are_ones_own_or_everybodys(world: ServerSettings) -> None:
     with from_afar(world, TOKENS[Role.ANNOTATOR]) as ann, from_afar(world, BO) as bo:
         every = found(ann, q="a red disc")

@@ -96,6 +96,7 @@ def table(lea: TestClient, settings: ServerSettings) -> TestClient:
     return lea
 
 
+@pytest.mark.long
 def test_the_table_is_searched_sorted_and_filtered_by_its_address(table: TestClient) -> None:
     mark(table, {one["image"]: "n" for one in photos(table)[:5]})
 

@@ -225,6 +225,7 @@ def test_what_to_fetch_and_whom_to_name(tmp_path: Path) -> None:
     assert named["license_url"] == "https://creativecommons.org/licenses/by/4.0/"
 
 
+@pytest.mark.long
 def test_the_card_has_funnel_map_and_licences(tmp_path: Path) -> None:
     collect(tmp_path, [seen(str(at), longitude=8.0 + at) for at in range(5)], sampling=Sampling(cap=3))
     text = (tmp_path / "out" / "card.md").read_text()

@@ -47,6 +47,7 @@ def test_the_planted_faults_are_the_ones_that_are_found(tmp_path: Path) -> None:
     assert sum(counts.values()) + done.pictures == planted.observations
 
 
+@pytest.mark.long
 def test_the_same_seed_makes_the_same_and_another_draws_again_while_groups_stay(made: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         curate(made, tmp_path / name, settings(made), silent)

@@ -84,6 +84,7 @@ def vague(tmp_path_factory: pytest.TempPathFactory, gallery: Path) -> RecosSteps
     return made(recipe(out, gallery, discriminate=narrow.format(limit="drop"), **lines), out)
 
 
+@pytest.mark.long
 def test_a_wording_that_is_true_of_another_picture_is_not_taken(vague: RecosSteps) -> None:
     pictures = list(next(one for one in vague.done if one.step.name == "render").records)
     written = next(one for one in vague.done if one.step.name == "discriminate")

@@ -32,6 +32,7 @@ def test_datasets_reads_every_configuration(demonstrated: RecosSteps) -> None:
         assert found["images"]["whole"]["first"] == {"picture": list(picture.size), **images[0]}
 
 
+@pytest.mark.long
 def test_every_picture_is_in_the_table_byte_for_byte(demonstrated: RecosSteps) -> None:
     place = demonstrated.pipe.out / "set"
     rows = pq.read_table(place / "hub" / "images.parquet").to_pylist()
@@ -39,6 +40,7 @@ def test_every_picture_is_in_the_table_byte_for_byte(demonstrated: RecosSteps) -
     assert rows == pq.read_table(place / "images.parquet").to_pylist()
 
 
+@pytest.mark.long
 def test_photos_tell_under_which_licence_they_may_be_handed_on(tmp_path: Path) -> None:
     """As the gallery's columns `licence`, `author` and `source` have it; what is drawn here has none."""
     gallery = sample_photos(tmp_path)
