@@ -59,7 +59,7 @@ def stale() -> list[str]:
 
 def general(sentence: str) -> str:
     """The sentence without what differs from run to run: temporary folders, this checkout, Python, ports."""
-    places = {sys.executable: "PYTHON", str(TESTS.parent): "CHECKOUT", str(Path.home()): "HOME"}
+    places = {sys.executable: "PYTHON", str(TESTS.parent): "CHECKOUT", f"{Path.home()}/.": "HOME/."}
     sentence = _TEMPORARY.sub("TMP", sentence)
     for place, name in places.items():
         sentence = sentence.replace(place, name)
