@@ -114,7 +114,7 @@ def test_a_fault_stands_where_it_belongs_in_a_file_with_other_letters() -> None:
 
 
 @requires("coverage")
-@pytest.mark.long
+@pytest.mark.slow
 def test_faults_of_a_made_up_package_are_killed_survive_or_take_too_long(tmp_path: Path) -> None:
     files = {"pack/__init__.py": "", "pack/rooms/__init__.py": "", "tests/rooms/test_all.py": TESTS}
     files |= {"pack/rooms/kernels.py": KERNELS, "pack/rooms/rules.py": RULES}

@@ -323,7 +323,7 @@ def test_the_hours_of_embedding_follow_the_rate(monkeypatch: pytest.MonkeyPatch,
     assert embedding["hours"] == pytest.approx(10_000 / 3600)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_was_measured_is_kept_in_a_table_and_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     line = ("plan", "--images", "1M", "--slopes", tmp_path / "mine.toml")

@@ -125,7 +125,7 @@ def test_it_is_taken_over_with_all_it_knows(tmp_path: Path) -> None:
     assert (tmp_path / "index.sqlite").stat().st_size + place.stat().st_size < 0.6 * before
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_killed_while_it_is_taken_over_nothing_is_lost(tmp_path: Path) -> None:
     """Ten kills that hit: after each the ledger answers as before, and the next run takes it over."""
     count, moment, hits = 20_000, random.Random(22), 0

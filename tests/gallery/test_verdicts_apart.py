@@ -152,7 +152,7 @@ def killed(moment: int, act: Callable[[], None]) -> bool:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.long
+@pytest.mark.slow
 def test_killed_anywhere_in_the_move_nothing_is_lost(earlier: Path) -> None:
     before = held(earlier / "ledger.sqlite")
     shutil.copytree(earlier, earlier.with_name("copy"))

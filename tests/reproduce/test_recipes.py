@@ -26,6 +26,7 @@ ASKED = {
     *("inquire-2", "inquire-3", "inquire-4", "inquire-5", "quari-1a", "quari-1b", "quari-3a", "quari-3b", "quari-4"),
     *("ilias", "rmir-2", "recos-2", "recos-3"),
 }
+ONE_A_PAPER = ("inquire-2", "quari-1a", "rmir-2", "recos-3")  # the others run each night
 
 
 def test_every_table_has_a_recipe() -> None:
@@ -161,9 +162,11 @@ def test_a_miniature_and_a_table_do_not_share_a_folder(tmp_path: Path) -> None:
     refuses("reproduce", "inquire-2", "--work", tmp_path / "w", cwd=tmp_path)
 
 
-@pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name in ONE_A_PAPER else pytest.mark.slow) for name in NAMES],
+)
 def test_a_miniature_runs_to_its_table(name: str, tmp_path: Path) -> None:
     done = run_eyespot("reproduce", name, "--sample", "--json", "--work", tmp_path / "w", cwd=tmp_path)
 
