@@ -14,7 +14,17 @@ import pytest
 from eyespot.pipelines.human_review import Case, write_queue
 from eyespot.web import Judging, ServerSettings
 from tests.lazy_import import requires
-from tests.web.conftest import DESK, PHONE, Team, at_this_machine, copy_gallery, opened, press, serving
+from tests.web.conftest import (
+    DESK,
+    PHONE,
+    at_this_machine,
+    copy_gallery,
+    copy_team_gallery,
+    opened,
+    press,
+    serving,
+    team_of,
+)
 from tests.web.test_calibration import judged_to_the_end
 from tests.web.test_filters import birds
 from tests.web.test_map import copy_mapped
@@ -40,7 +50,7 @@ def prepare(folder: Path, settings: ServerSettings) -> tuple[ServerSettings, dic
 
 
 @pytest.fixture(scope="module")
-def url_of(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings, team: Team) -> Iterator[Open]:
+def url_of(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> Iterator[Open]:
     """The address of a page, on a server that is started for the first of its pages."""
     folder = tmp_path_factory.mktemp("axe")
     places: dict[str, str] = {}
@@ -48,6 +58,8 @@ def url_of(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings, t
     @cache
     def start(server: str) -> str:
         if server == "team":
+            # A team of its own: flags are of photos, so the pages of other tests would show these.
+            team = stack.enter_context(team_of(copy_team_gallery(folder / "team")))
             team.take_in(("axe", "stripes to see"), photos=24)
             first = team.store.candidates("axe")[0].image
             for who, mark in (("Ada", "y"), ("Bo", "n")):
