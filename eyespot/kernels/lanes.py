@@ -116,7 +116,7 @@ def _emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @intrinsic
-def lanes(typing: Any, codes: Any, chosen: Any, columns: Any, dots: Any, at: Any, group: Any) -> Any:  # noqa: PLR0913
+def lanes(typing: Any, codes: Any, chosen: Any, columns: Any, dots: Any, at: Any, group: Any) -> Any:  # noqa: PLR0917
     """dots[8 group:8 group+8, at:at+8] of columns (groups, width / 4, 8, 4) and codes[chosen[at:at+8]].
 
     Behind the rows of all dots `chosen` names those whose turn comes then, as many again.
@@ -145,7 +145,7 @@ def _emit_few(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @intrinsic
-def few_lanes(typing: Any, codes: Any, chosen: Any, columns: Any, dots: Any, at: Any, group: Any) -> Any:  # noqa: PLR0913
+def few_lanes(typing: Any, codes: Any, chosen: Any, columns: Any, dots: Any, at: Any, group: Any) -> Any:  # noqa: PLR0917
     """dots[4 group:4 group+4, at:at+4] of columns (groups, 4, width / 4, 4) and codes[chosen[at:at+4]]; see `lanes`.
 
     Sums across lanes, which few columns repay: half the loads. Of each four rows of the next

@@ -97,7 +97,7 @@ def fast() -> bool:
     return _multiplier(cpu_target.target_context)[0] is not _portable
 
 
-def _accumulate(  # noqa: PLR0913
+def _accumulate(  # noqa: PLR0917
     context: Any, builder: Any, codes: list[Any], queries: list[Any], width: Any, later: Sequence[Any] = ()
 ) -> list[list[Any]]:
     """The sums of each code and each query; a line of `later` is asked for whenever a line of the codes is used up."""
@@ -165,7 +165,7 @@ def _emit_tile(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @intrinsic  # arrays in a tuple would be counted in and out with atomic instructions at every call
-def tile(typing: Any, codes: Any, chosen: Any, queries: Any, dots: Any, at: Any, first: Any) -> Any:  # noqa: PLR0913
+def tile(typing: Any, codes: Any, chosen: Any, queries: Any, dots: Any, at: Any, first: Any) -> Any:  # noqa: PLR0917
     """dots[at:at+4, first:first+4] of codes[chosen] and queries: sixteen sums in registers, loads used four times"""
     return types.void(codes, chosen, queries, dots, types.int64, types.int64), _emit_tile
 
