@@ -5,7 +5,7 @@
         print(step.command, step.hours)
 
 No weights are needed. Encoders in float32 on a processor reach 0.8 to 1.0 of the rate of a plain product
-(`bench/hours.py`); `SHARE` is the middle. On an H100 it was 0.67 for B/16 and 0.86 for larger ones.
+(measured in November 2026); `SHARE` is the middle. On an H100 it was 0.67 for B/16 and 0.86 for larger ones.
 """
 
 from __future__ import annotations

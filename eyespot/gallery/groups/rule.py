@@ -1,6 +1,6 @@
 """When photos belong together: as copies of one picture, or as frames of one burst.
 
-The limits are measured by `bench/groups.py`; docs/duplicates.md has the error rates.
+docs/duplicates.md has the error rates of the limits.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.reference.inat import slow_turns
 from eyespot.curate.inat.drawing import DrawSettings, SpeciesObservations, draw, lots_of, round_robin
 from tests.examples import examples
+from tests.worlds.slow_inat import slow_turns
 
 
 def candidates(count: int, seed: int = 0, **more: object) -> SpeciesObservations:

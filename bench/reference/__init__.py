@@ -1,1 +1,0 @@
-"""Slow and obvious implementations that the fast ones are compared with."""
