@@ -29,8 +29,8 @@ from eyespot import rooms, sample
 from eyespot.gallery.index_db import Ledger, ReadResult
 from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.photos.pictures import id_of, open_picture
-from eyespot.gallery.photos.sources import Root, Seen, scan
+from eyespot.photos.pictures import id_of, open_picture
+from eyespot.photos.sources import Root, Seen, scan
 from eyespot.types import Encoder
 
 GOAL = round(1 / 0.85, 3)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 FACTS = ("title", "licence", "author")
-SCHEMAS = Path(__file__).resolve().parent.parent / "tests" / "gallery" / "camtrap-dp-1.0.2"
+SCHEMAS = Path(__file__).resolve().parent.parent / "tests" / "formats" / "camtrap-dp-1.0.2"
 Found = tuple[str, dict[str, dict[str, Any]]]
 """The program, and facts by id."""
 

@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.gallery import disk, looking
+from eyespot.gallery import disk, looking, video_frames
 from eyespot.gallery.index_file import INDEX, move_index, settle_ledger
 from eyespot.gallery.index_tables import HAS_ROW, SCHEMA, SHARD_OF, STALE, VIEW, packed, split
 from eyespot.gallery.older_ledgers import take_over
-from eyespot.gallery.photos.sources import Root, Seen, SkippedFiles, scan_counting
 from eyespot.gallery.picture_tables import PictureTables, StoredRow
 from eyespot.gallery.stamps import ArchiveStamp
-from eyespot.gallery.videos import stored
-from eyespot.gallery.videos.addresses import VIDEO
+from eyespot.photos.found import PlannedPicture
+from eyespot.photos.sources import Root, Seen, SkippedFiles, scan_counting
+from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 
-__all__ = ["REMOVED", "RETRY", "Failure", "Ledger", "PlannedPicture", "ReadResult", "StoredRow"]
+__all__ = ["REMOVED", "RETRY", "Failure", "Ledger", "ReadResult", "StoredRow"]
 
 _CACHE = 64 << 10  # KiB: ids come in no order, and their index is large
 REMOVED = "removed"  # the kind of a root that was taken out of the gallery
@@ -30,14 +30,6 @@ RETRY = -1  # the time of a file that could not be read for no fault of its own:
 # A path is gone with its picture unless the picture was seen at another path.
 _SEEN_ELSEWHERE = """SELECT 1 FROM paths other JOIN folders d ON d.number = other.folder WHERE other.item = paths.item
     AND d.root IN ({}) AND NOT EXISTS (SELECT 1 FROM gone o WHERE o.root = d.root AND o.path = d.path || other.name)"""
-
-
-class PlannedPicture(NamedTuple):
-    """One picture to read: its shard and where it lies."""
-
-    shard: int
-    root: int
-    seen: Seen
 
 
 class ReadResult(NamedTuple):
@@ -136,7 +128,7 @@ class Ledger(PictureTables):
             comparison = looking.RootComparison(self.sql, number, root)
             self.sql.execute("BEGIN")  # a state of the ledger to read from; nobody waits for it
             try:
-                comparison.record(scan_counting(root, left, stored.known_files(self.sql, number)))
+                comparison.record(scan_counting(root, left, video_frames.known_files(self.sql, number)))
                 comparison.finish()
             finally:
                 self.sql.execute("COMMIT")
@@ -150,7 +142,7 @@ class Ledger(PictureTables):
         """Files of a root: all that are known, those that this run did not find there, and those found nowhere."""
         if not self.sql.execute("SELECT 1 FROM gone WHERE root = ? LIMIT 1", (number,)).fetchone():
             return 0, 0, 0
-        inside = f"folder IN (SELECT number FROM folders WHERE root = ?) AND NOT {stored.IS_FRAME}"
+        inside = f"folder IN (SELECT number FROM folders WHERE root = ?) AND NOT {video_frames.IS_FRAME}"
         known = self._one(f"SELECT count(*) FROM paths WHERE {inside}", number)
         elsewhere = _SEEN_ELSEWHERE.format(", ".join(map(str, self._looked)))
         not_seen, lost = self.sql.execute(
@@ -199,7 +191,7 @@ class Ledger(PictureTables):
                 "INSERT INTO plan SELECT ? + (upto - 1) / ?, n, root, path, size, mtime, place FROM"
                 " (SELECT row_number() OVER pictures - 1 AS n, sum(iif(place = ?, ?, 1)) OVER pictures AS upto,"
                 " root, path, size, mtime, place FROM changed WINDOW pictures AS (ORDER BY root, path))",
-                (first, rows, VIDEO, min(stored.WEIGHT, rows)),
+                (first, rows, VIDEO, min(video_frames.WEIGHT, rows)),
             )
             for number, stamp in stamps.items():
                 stamp.write(self.sql, number)
@@ -237,7 +229,7 @@ class Ledger(PictureTables):
         """
         numbers = self.add_pictures(shard, new)
         reached = [one.planned for one in outcomes if not one.out_of_reach]
-        stored.drop_frames(self.sql, [(root, seen.path) for _, root, seen in reached if seen.offset == VIDEO])
+        video_frames.drop_frames(self.sql, [(root, seen.path) for _, root, seen in reached if seen.offset == VIDEO])
         rows, items = [], set()
         for (_, root, seen), id, failed, out_of_reach in outcomes:
             folder, name = self.folder(root, (parts := split(seen.path))[0]), parts[1]

@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from shlex import quote
@@ -19,19 +20,21 @@ from shlex import quote
 import numpy as np
 
 from eyespot.gallery import disk, int8_codes, integrity, recovery, row_store, segments, texts
-from eyespot.gallery.decode_processes import least_rows, local_reader
-from eyespot.gallery.decode_workers import Reader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
-from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, StoredRow
+from eyespot.gallery.index_db import Failure, Ledger, StoredRow
 from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.looked import Looked
 from eyespot.gallery.making import Batches, ShardInMaking, hashes_again
-from eyespot.gallery.photos.places import numbers_of
-from eyespot.gallery.photos.sources import Root, is_there, roots_of
-from eyespot.gallery.videos.addresses import VIDEO
-from eyespot.gallery.videos.stored import video_counts
+from eyespot.gallery.reading import KnownInIndex
+from eyespot.gallery.video_frames import video_counts
+from eyespot.photos.decode_processes import least_rows, local_reader
+from eyespot.photos.decode_workers import NothingKnown, Reader
+from eyespot.photos.found import PlannedPicture
+from eyespot.photos.places import numbers_of
+from eyespot.photos.sources import Root, is_there, roots_of
+from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
@@ -252,7 +255,8 @@ class _IndexJob:
         """What reads and embeds `count` pictures; those that a gallery knows already are not decoded."""
         if self.options.hands:
             return self.options.hands(encoders)
-        return local_reader(gallery, encoders, self.options.workers, count)
+        known = NothingKnown if gallery is None else partial(KnownInIndex, gallery)
+        return local_reader(known, encoders, self.options.workers, count)
 
     def _commit(self, shard: int, building: ShardInMaking) -> None:
         vectors = {stem: batches.vectors() for stem, batches in building.batches.items()}

@@ -67,7 +67,7 @@ def glance_at_vectors(shard: Path, stem: str, rows: int) -> None:
 
 def look_at_vectors(shard: Path, stem: str, rows: int) -> None:
     """The same after reading all of them."""
-    from eyespot.gallery.formats.arrays import survey
+    from eyespot.gallery.arrays import survey
 
     refuse_damaged(shard, damaged_files(shard, _vector_files(stem)), disk.way_out)
     glance_at_vectors(shard, stem, rows)

@@ -13,11 +13,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from eyespot.gallery import video_frames
 from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, STALE_ALL, split
-from eyespot.gallery.photos.labels import kind_of, wider
-from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Met, Root, Seen
-from eyespot.gallery.videos import stored
-from eyespot.gallery.videos.addresses import FRAGMENT, VIDEO
+from eyespot.photos.labels import kind_of, wider
+from eyespot.photos.sources import LABEL_FILES, Labels, Met, Root, Seen
+from eyespot.photos.videos.addresses import FRAGMENT, VIDEO
 from eyespot.storage import sqlite
 
 SCHEMA = """
@@ -144,8 +144,8 @@ class RootComparison:
         rows = [(self.number, path, number) for path, number in self.folders.items()]
         self.sql.executemany(_GONE, rows)
         self._protect_unreadable()
-        stored.protect_files_of_extras(self.sql, self.number, self.root)
-        stored.keep_frames(self.sql, self.number)
+        video_frames.protect_files_of_extras(self.sql, self.number, self.root)
+        video_frames.keep_frames(self.sql, self.number)
         # Label rows that name no picture are problems of their own, not silence
         named = {path for _, path, _ in self.problems}
         rows_without = self.sql.execute(_WITHOUT_PICTURE, {"n": self.number}).fetchall()
@@ -210,7 +210,7 @@ _CHANGED_LABELS = """SELECT s.path AS path FROM seen_labels s LEFT JOIN labels l
     AND NOT EXISTS (SELECT 1 FROM seen_labels s WHERE s.root = l.root AND s.path = l.path)"""
 _STALE_LABELS = f"""INSERT OR IGNORE INTO stale SELECT DISTINCT {SHARD_OF.format("paths.item")} FROM relabelled s
     JOIN folders d ON d.root = :n AND d.path = {FOLDER_OF.format("s.path")} JOIN paths ON folder = d.number
-    AND (name = {NAME_OF.format("s.path")} OR ({stored.IS_FRAME} AND name > {NAME_OF.format("s.path")}
+    AND (name = {NAME_OF.format("s.path")} OR ({video_frames.IS_FRAME} AND name > {NAME_OF.format("s.path")}
     AND name < {NAME_OF.format("s.path")} || '#u')) WHERE {HAS_ROW}"""
 _WITHOUT_PICTURE = f"""SELECT path FROM seen_labels s WHERE root = :n
     AND NOT EXISTS (SELECT 1 FROM changed c WHERE c.root = s.root AND c.path = s.path)

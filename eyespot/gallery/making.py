@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.gallery.decode_workers import Later, Reader, ReadPicture
-from eyespot.gallery.groups.hashes import COLUMNS
-from eyespot.gallery.index_db import Ledger, PlannedPicture, ReadResult, StoredRow
+from eyespot.gallery.index_db import Ledger, ReadResult, StoredRow
+from eyespot.photos.decode_workers import Later, Reader, ReadPicture
+from eyespot.photos.found import PlannedPicture
+from eyespot.photos.hashes import COLUMNS
 from eyespot.types import Encoder, Pixels, Vectors
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -10,10 +11,12 @@ from pathlib import Path
 from eyespot.gallery import disk
 from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.index_file import INDEX, file_to_read
+from eyespot.gallery.index_tables import packed
 from eyespot.gallery.older_ledgers import is_older
-from eyespot.gallery.photos.found import Seen
-from eyespot.gallery.photos.places import Root
-from eyespot.gallery.videos.addresses import VIDEO
+from eyespot.gallery.video_frames import known_frames
+from eyespot.photos.found import Seen
+from eyespot.photos.places import Root
+from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 from eyespot.types import EyespotError
 
@@ -55,6 +58,31 @@ class OlderLedger(ReadOnlyLedger):
         query = f"SELECT count(DISTINCT id), count(id) FROM files WHERE place <> {VIDEO}"
         pictures, paths = self.sql.execute(query).fetchone()
         return pictures, paths
+
+
+class KnownInIndex:
+    """What need not be decoded again, as the index of a gallery has it; many threads ask through one connection."""
+
+    def __init__(self, gallery: Path) -> None:
+        self.sql, self.turn = sqlite.connect_to_read(gallery / INDEX), threading.Lock()
+
+    def is_measured(self, id: str) -> bool | None:
+        """Whether the row of a picture of these bytes says what was measured of it; None if it has no row.
+
+        A row that was made again from a shard says nothing.
+        """
+        with self.turn:
+            row = self.sql.execute("SELECT format IS NOT NULL FROM pictures WHERE id = ?", (packed(id),)).fetchone()
+        return None if row is None else bool(row[0])
+
+    def frames(self, video: str) -> list[tuple[str, int, str]]:
+        """The frames of a video that the gallery knows, by its id: fragment, place and id of each."""
+        with self.turn:
+            return known_frames(self.sql, video)
+
+    def close(self) -> None:
+        """Let go of the index."""
+        self.sql.close()
 
 
 @contextmanager

@@ -22,10 +22,10 @@ from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import RETRY, Ledger
 from eyespot.gallery.index_file import INDEX, LEDGER, TABLES
 from eyespot.gallery.index_tables import split
-from eyespot.gallery.photos.embedded_texts import EMBEDDED
 from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
-from eyespot.gallery.videos.addresses import frame_of, place_of_frame
-from eyespot.gallery.videos.facts import VIDEO_COLUMNS
+from eyespot.photos.embedded_texts import EMBEDDED
+from eyespot.photos.videos.addresses import frame_of, place_of_frame
+from eyespot.photos.videos.facts import VIDEO_COLUMNS
 from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import new_file
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_files, new_digested, rewriting, sound_digests

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from eyespot.gallery.index_db import Failure, Ledger
 from eyespot.gallery.index_tables import SHARD_OF, STALE_ALL, unpacked
 from eyespot.gallery.older_ledgers import is_older
-from eyespot.gallery.photos.places import full_path
-from eyespot.gallery.rereading import NotReread, reread
 from eyespot.parallel import ordered_map
+from eyespot.photos.places import full_path
+from eyespot.photos.rereading import NotReread, reread
 from eyespot.storage import sqlite
 from eyespot.types import Progress, TextBox, TextReader
 

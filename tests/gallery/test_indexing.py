@@ -14,8 +14,8 @@ from PIL import Image
 
 from eyespot.gallery.disk import DamagedHeader, read_items, shard_paths
 from eyespot.gallery.index_db import Ledger
-from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import Gallery
+from eyespot.photos.sources import Root
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
 from tests.wording import raises

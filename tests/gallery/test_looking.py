@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from eyespot.gallery import stamps
 from eyespot.gallery.index_db import Ledger, ReadResult
 from eyespot.gallery.index_tables import WordNumbers, fact_values, measured_of, packed, split, unpacked
-from eyespot.gallery.photos.sources import Root, SkippedFiles, scan
 from eyespot.gallery.stamps import ArchiveStamp
+from eyespot.photos.sources import Root, SkippedFiles, scan
 from tests.examples import examples
 
 

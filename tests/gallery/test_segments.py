@@ -21,10 +21,10 @@ from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.layout.stored import shard_keys
-from eyespot.gallery.photos.places import Root
 from eyespot.gallery.remote.manifest import FACTS, File, Manifest
 from eyespot.gallery.segments import compact, members_of
 from eyespot.gallery.view import Gallery
+from eyespot.photos.places import Root
 from eyespot.search.index_choice import Measured, stored_of
 from eyespot.storage.digests import DIGESTS
 from eyespot.types import EyespotError, no_progress
