@@ -27,10 +27,10 @@ import numpy as np
 from bench.harness import Command, Measurement, Race, race, say
 from eyespot import rooms, sample
 from eyespot.gallery.index_db import Ledger, ReadResult
-from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.indexing import Options, index
 from eyespot.photos.pictures import id_of, open_picture
 from eyespot.photos.sources import Root, Seen, scan
+from eyespot.storage.copies import INDEX
 from eyespot.types import Encoder
 
 GOAL = round(1 / 0.85, 3)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-FORMAT = 2  # 1: shards alone; 2: some of them are merged into segments, which an older eyespot does not see
+FORMAT = 2  # 1 had no segments; it is read as well
 HEADER, ITEMS = "gallery.toml", "items.parquet"
 LARGE = 1 << 16  # rows of a shard from which on single ones are not read from its table
 ROW_STORE = ("items.arrow", "items.ids.arrow")  # made of the table of facts, see `row_store`
@@ -134,9 +134,8 @@ def write_header(gallery: Path, header: Header) -> None:
     """Put `gallery.toml` in place of the old one."""
     roots = [{"number": number, **root._asdict()} for number, root in sorted(header.roots.items())]
     spaces = [{"stem": stem, **asdict(space)} for stem, space in header.spaces.items()]
-    merged = any("-" in name for name in _names(gallery))  # or about to be: the folder in the making has that name too
     head = {
-        "format": FORMAT if merged else 1,
+        "format": FORMAT,
         "rows": header.rows,
         "default": header.default,
         "roots": roots,

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.gallery import disk, looking, video_frames
-from eyespot.gallery.index_file import INDEX, move_index, settle_ledger
 from eyespot.gallery.index_tables import HAS_ROW, SCHEMA, SHARD_OF, STALE, VIEW, packed, split
-from eyespot.gallery.older_ledgers import take_over
 from eyespot.gallery.picture_tables import PictureTables, StoredRow
 from eyespot.gallery.stamps import ArchiveStamp
 from eyespot.photos.found import PlannedPicture
 from eyespot.photos.sources import Root, Seen, SkippedFiles, scan_counting
 from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
+from eyespot.storage.copies import FOLDER, INDEX, LEDGER, name_of
+from eyespot.storage.digests import sound_digests
+from eyespot.types import EyespotError
 
 __all__ = ["REMOVED", "RETRY", "Failure", "Ledger", "ReadResult", "StoredRow"]
 
@@ -49,24 +51,42 @@ class Failure(NamedTuple):
     reason: str
 
 
+def _open_ledger(gallery: Path) -> None:
+    """Make `ledger.sqlite` where there is none, and settle its copies; `DamagedLedger` if it is damaged."""
+    ledger = gallery / LEDGER
+    with sqlite.whole(ledger), closing(sqlite.connect(ledger, derived=True)) as sql:
+        if "roots" not in sqlite.table_names(sql):
+            return
+    raise EyespotError(
+        f"{gallery} is of an eyespot before December 2026, which is read no more; index again into a new folder:"
+        f" eyespot index PHOTOS -g {gallery.with_name(f'{gallery.name}-new')}"
+    )
+
+
 class Ledger(PictureTables):
-    """The tables of a gallery's `index.sqlite`; one writer at a time, who holds the gallery's lock."""
+    """The tables of a gallery's `index.sqlite`; one writer at a time, who holds the gallery's lock.
+
+    It can be made again from the shards, and a run holds long transactions in it. What people made is in
+    `ledger.sqlite`, which is small and never waits for them.
+    """
 
     def __init__(self, gallery: Path) -> None:
-        move_index(gallery)
+        _open_ledger(gallery)
         self.sql: sqlite3.Connection = sqlite.connect(gallery / INDEX, SCHEMA)
         self._gallery = gallery
         self.forget_numbers()
         self._looked: set[int] = set()  # roots
         self._stamps: dict[int, ArchiveStamp] = {}  # of this run's looks, until what they found is planned
         self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
-        take_over(self.sql)
         self.sql.executescript(VIEW + looking.SCHEMA)
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""
         self.sql.close()
-        settle_ledger(self._gallery)
+        ledger = self._gallery / LEDGER
+        if (self._gallery / disk.HEADER).exists() and name_of(ledger) not in sound_digests(self._gallery / FOLDER):
+            with suppress(EyespotError, OSError, sqlite3.Error):  # whoever opens it next says what is wrong with it
+                _open_ledger(self._gallery)  # in a new gallery it was made before the header, and has no digest yet
 
     # -- roots ----------------------------------------------------------------------------------------------
 

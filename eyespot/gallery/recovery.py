@@ -20,7 +20,6 @@ from eyespot.gallery import disk, texts
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import RETRY, Ledger
-from eyespot.gallery.index_file import INDEX, LEDGER, TABLES
 from eyespot.gallery.index_tables import split
 from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
 from eyespot.photos.embedded_texts import EMBEDDED
@@ -28,6 +27,7 @@ from eyespot.photos.videos.addresses import frame_of, place_of_frame
 from eyespot.photos.videos.facts import VIDEO_COLUMNS
 from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import new_file
+from eyespot.storage.copies import INDEX, LEDGER
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_files, new_digested, rewriting, sound_digests
 from eyespot.storage.write_ahead_log import log_damage
 from eyespot.types import Encoder, EyespotError
@@ -75,7 +75,7 @@ def _rebuild(place: Path) -> list[str]:
     if place.exists():
         aside = _set_aside(place)
         log = log_damage(place)
-        lost, newer, unread = copies.rescue(place, TABLES)
+        lost, newer, unread = copies.rescue(place)
         lost += ["what was recorded last, in its damaged log"] if log else []
         if lost:
             notes.append(f"lost for good with damaged parts of the ledger: {'; '.join(lost)}; the old file is {aside}")

@@ -140,7 +140,7 @@ def compact(gallery: Path, most: int = ROWS, progress: Progress = no_progress, g
     writes to it, and where the disk is too small or full; then the gallery is as it was.
     """
     from eyespot.gallery.index_db import Ledger
-    from eyespot.gallery.index_file import INDEX
+    from eyespot.storage.copies import INDEX
 
     disk.read_header(gallery)
     if (gallery / disk.FETCHED).exists():

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot.gallery.index_db import Failure, Ledger
 from eyespot.gallery.index_tables import SHARD_OF, STALE_ALL, unpacked
-from eyespot.gallery.older_ledgers import is_older
 from eyespot.parallel import ordered_map
 from eyespot.photos.places import full_path
 from eyespot.photos.rereading import NotReread, reread
@@ -41,8 +40,6 @@ _UNREAD = f"""SELECT {SHARD_OF.format("p.number")}, p.number, p.id, d.root, d.pa
 _FAILED = """SELECT d.root AS root, min(d.path || name) AS path, t.failed FROM picture_texts t
     JOIN paths ON paths.item = +t.item JOIN folders d ON d.number = folder
     WHERE t.failed IS NOT NULL GROUP BY t.item ORDER BY root, path"""
-_FAILED_OLDER = """SELECT root, min(path) AS path, texts.failed FROM texts JOIN files USING(id)
-    WHERE texts.failed IS NOT NULL GROUP BY texts.id ORDER BY root, path"""
 
 
 @dataclass
@@ -100,12 +97,8 @@ def summary(ledger: Ledger, before: int) -> TextSummary:
 
 
 def failures(ledger: Ledger) -> list[Failure]:
-    """Pictures whose text could not be read, by root and path; none in a ledger of an older eyespot."""
-    tables = sqlite.table_names(ledger.sql)
-    older = is_older(ledger.sql)
-    if ("texts" if older else "picture_texts") not in tables:
-        return []
-    rows = ledger.sql.execute(_FAILED_OLDER if older else _FAILED)
+    """Pictures whose text could not be read, by root and path."""
+    rows = ledger.sql.execute(_FAILED)
     return [Failure(root, path, f"its text: {reason}") for root, path, reason in rows]
 
 

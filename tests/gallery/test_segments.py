@@ -237,14 +237,6 @@ def test_an_index_run_merges_many_small_shards_itself_where_there_is_room(
     assert rows_of(gallery) == rows and not disk.merged_paths(gallery)
 
 
-def test_an_older_eyespot_refuses_a_gallery_with_segments(gallery: Path) -> None:
-    """It would see none of their rows; without segments it reads what this one writes."""
-    header = gallery / "gallery.toml"
-    assert "format = 1\n" in header.read_text()
-    compact(gallery, grace=0)
-    assert "format = 2\n" in header.read_text()
-
-
 @pytest.mark.long
 def test_the_command_says_what_it_did(gallery: Path) -> None:
     dry = json.loads(run_eyespot("compact", "-g", gallery, "--dry-run", "--json").stdout)

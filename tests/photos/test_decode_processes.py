@@ -17,11 +17,11 @@ import tiny_models
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.reading import KnownInIndex
 from eyespot.photos.decode_processes import WORTH, ProcessReader, least_rows, local_reader
 from eyespot.photos.decode_workers import NothingKnown, ThreadedReader
+from eyespot.storage.copies import INDEX
 from eyespot.types import Encoder, EyespotError
 from tests.lazy_import import requires
 from tests.worlds import draw, draw_photos, index_gallery

@@ -32,12 +32,12 @@ from eyespot.formats.imports.tables import facts_in, widest
 from eyespot.gallery import arrays, disk, row_store
 from eyespot.gallery.files import map_array, need_open
 from eyespot.gallery.index_db import Ledger
-from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.integrity import add_missing_digests
 from eyespot.photos.labels import wider
 from eyespot.photos.places import Root
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, new_folder
+from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import new_digested
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
