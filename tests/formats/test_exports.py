@@ -30,13 +30,12 @@ from eyespot.runs import beir
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import NothingFound, Qrels, UsageError
 from tests.examples import examples
-from tests.lazy_import import lazy_import, requires
+from tests.lazy_import import requires
 from tests.wording import raises
 from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.galleries import facts_of, opened
 from tests.worlds.outside import loaded
 
-lancedb = lazy_import("lancedb")
 FORMATS = rooms.names("formats.exports")
 NAMES = ["file_name", "title", "license", "author", "taken", "latitude", "longitude", "species", "boxes"]
 PROFILE = Path(__file__).parent / "camtrap-dp-1.0.2"
@@ -88,16 +87,6 @@ def test_h5py_reads_vectors_ids_and_facts(view: View, tmp_path: Path) -> None:
             zip(ids, titles, strict=True)
         )
         np.testing.assert_array_equal(file["features"], view.vectors(range(9)).astype(np.float16))
-
-
-@requires("lancedb")
-def test_lancedb_finds_a_picture_by_its_own_vector_with_its_facts(view: View, tmp_path: Path) -> None:
-    written("lance", view, tmp_path / "out")
-    table = lancedb.connect(str(tmp_path / "out")).open_table("pictures")
-    fact = facts_of(view.gallery.path)[4]
-    (nearest,) = table.search(view.vectors([4])[0]).limit(1).to_list()
-    assert (nearest["id"], nearest["title"], nearest["kind"]) == (fact["id"], fact["title"], fact["kind"])
-    assert table.count_rows() == 9
 
 
 def test_shards_are_indexed_again_with_their_facts(view: View, tmp_path: Path) -> None:

@@ -115,7 +115,6 @@ BARE = {
     "whole folder": [
         *("curate/recos/files.py", "curate/rerank_files.py", "curate/rmir/files.py", "formats/exports/_vectors.py"),
         *(f"formats/exports/{name}.py" for name in ("camtrap_dp", "coco", "imagefolder", "label_studio", "mteb")),
-        *("formats/exports/milvus.py", "formats/exports/vespa.py"),
         *("formats/exports/parquet.py", "indexes/faiss.py", "indexes/lance.py", "runs/beir.py"),
         "search/index_choice.py",
     ],
