@@ -87,7 +87,12 @@ def link_hits(hits: Iterable[Hit], folder: Path) -> AlbumReport:
             continue
         file = _free_or_same(names, folder, path, partial(_leads_to, status=status))
         if not file.exists():
-            _link(path, file)
+            try:
+                file.symlink_to(path)
+            except OSError:
+                if os.name != "nt":
+                    raise
+                os.link(path, file)  # Windows lets only some users make symbolic links
         report.files.append(file)
     return report
 
@@ -126,15 +131,6 @@ def _holds(file: Path, data: bytes) -> bool:
 
 def _leads_to(file: Path, status: os.stat_result) -> bool:
     return file.exists() and os.path.samestat(file.stat(), status)
-
-
-def _link(path: str, file: Path) -> None:
-    try:
-        file.symlink_to(path)
-    except OSError:
-        if os.name != "nt":
-            raise
-        os.link(path, file)  # Windows lets only some users make symbolic links
 
 
 def write_table(hits: Sequence[Hit], file: Path, all_columns: bool = False) -> list[str]:

@@ -64,7 +64,7 @@ FACTS = "width, height, taken, latitude, longitude, camera, format, more"
 
 
 def packed(id: str) -> bytes | str:
-    """An id as the ledger holds it: its 16 bytes where it is 32 hex digits."""
+    """An id as the index holds it: its 16 bytes where it is 32 hex digits."""
     with suppress(ValueError):
         if len(id) == 32 and (data := bytes.fromhex(id)).hex() == id:
             return data

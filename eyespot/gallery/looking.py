@@ -1,7 +1,7 @@
-"""A walk through a root, compared with what the ledger knows of it, folder by folder as the walk goes on.
+"""A walk through a root, compared with what the index knows of it, folder by folder as the walk goes on.
 
 Only differences are written down, in tables of the connection that nobody else sees: `changed` files, which are new or
-not as they were; those that are `gone`; and the labels. The ledger itself changes when the walk is over, in one short
+not as they were; those that are `gone`; and the labels. The index itself changes when the walk is over, in one short
 transaction, so that a walk of hours keeps nobody from recording verdicts.
 """
 
@@ -36,7 +36,7 @@ _GONE = "INSERT OR IGNORE INTO gone SELECT ?, ? || name, folder, name, place FRO
 
 
 class _Folder(NamedTuple):
-    """A folder on the way down to where the walk is: what the ledger knows of it that the walk has not come to."""
+    """A folder on the way down to where the walk is: what the index knows of it that the walk has not come to."""
 
     path: str
     left: dict[str, tuple[int, int, int]]  # size, time and place by name
@@ -62,7 +62,16 @@ class RootComparison:
         """Compare what a walk meets."""
         for one in records if self.root.kind == "folder" else self._in_order(records):
             if isinstance(one, Seen):
-                self._compare(one)
+                path, _, _, place = one
+                folder, name = split(path)
+                if folder != self.here.path:
+                    self._move_to(folder)
+                if self.here.left.pop(name, None) != one[1:]:
+                    self.changed.append((self.number, *one))
+                    if len(self.changed) == _BATCH:
+                        self._write_changed()
+                if place == VIDEO:
+                    self.here.videos.add(name)
             elif isinstance(one, Labels):
                 self._note_labels(one)
             else:
@@ -78,18 +87,6 @@ class RootComparison:
                 yield one
         for row in self.sql.execute("SELECT * FROM in_order ORDER BY path"):
             yield Seen(*row)
-
-    def _compare(self, seen: Seen) -> None:
-        path, _, _, place = seen
-        folder, name = split(path)
-        if folder != self.here.path:
-            self._move_to(folder)
-        if self.here.left.pop(name, None) != seen[1:]:
-            self.changed.append((self.number, *seen))
-            if len(self.changed) == _BATCH:
-                self._write_changed()
-        if place == VIDEO:
-            self.here.videos.add(name)
 
     def _move_to(self, folder: str) -> None:
         """The walk leaves folders, which it never enters again, and enters one."""
@@ -187,20 +184,18 @@ class RootComparison:
                     self.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, ?)", (name, kind))
                     self.sql.execute(STALE_ALL)
             if changes:
-                self._write_labels()
-
-    def _write_labels(self) -> None:
-        named = {"n": self.number}
-        self.sql.execute("DROP TABLE IF EXISTS temp.relabelled")
-        self.sql.execute(f"CREATE TEMP TABLE relabelled AS {_CHANGED_LABELS}", named)
-        self.sql.execute(_STALE_LABELS, named)
-        self.sql.execute(
-            "DELETE FROM labels WHERE root = :n AND path IN (SELECT path FROM relabelled)",
-            named,
-        )
-        self.sql.execute(
-            "INSERT INTO labels SELECT s.* FROM relabelled JOIN seen_labels s USING(path) WHERE s.root = :n", named
-        )
+                named = {"n": self.number}
+                self.sql.execute("DROP TABLE IF EXISTS temp.relabelled")
+                self.sql.execute(f"CREATE TEMP TABLE relabelled AS {_CHANGED_LABELS}", named)
+                self.sql.execute(_STALE_LABELS, named)
+                self.sql.execute(
+                    "DELETE FROM labels WHERE root = :n AND path IN (SELECT path FROM relabelled)",
+                    named,
+                )
+                self.sql.execute(
+                    "INSERT INTO labels SELECT s.* FROM relabelled JOIN seen_labels s USING(path) WHERE s.root = :n",
+                    named,
+                )
 
 
 # Labels that are new, other than they were, or gone

@@ -1,4 +1,4 @@
-"""The pictures that a gallery's ledger knows: a number for each, what was measured of it, and where its row is."""
+"""The pictures that a gallery's index knows: a number for each, what was measured of it, and where its row is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS = f"""SELECT pictures.number, id, {FACTS}, d.root, d.path || name AS whole
 
 
 class StoredRow(NamedTuple):
-    """One picture as the ledger knows it: its row, what was measured of it, every path, and its labels."""
+    """One picture as the index knows it: its row, what was measured of it, every path, and its labels."""
 
     id: str
     measured: dict[str, Any]

@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from eyespot.gallery import disk
-from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.index_tables import packed
+from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.video_frames import known_frames
 from eyespot.photos.places import Root
 from eyespot.storage import sqlite
@@ -18,12 +18,12 @@ from eyespot.storage.copies import INDEX
 from eyespot.types import EyespotError
 
 
-class NoLedger(EyespotError):
-    """There is no ledger, or a run was killed before it was made."""
+class NoPictureIndex(EyespotError):
+    """There is no index, or a run was killed before it was made."""
 
 
-class ReadOnlyLedger(Ledger):
-    """A ledger that gives answers and changes nothing."""
+class ReadOnlyIndex(PictureIndex):
+    """An index that gives answers and changes nothing."""
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self.sql = sql
@@ -59,25 +59,25 @@ class KnownInIndex:
 
 
 @contextmanager
-def reading(gallery: Path) -> Iterator[ReadOnlyLedger]:
-    """The gallery's index. Raises `NoLedger` if it is missing or empty, `DamagedLedger` if it is that."""
+def reading(gallery: Path) -> Iterator[ReadOnlyIndex]:
+    """The gallery's index. Raises `NoPictureIndex` if it is missing or empty, `DamagedLedger` if it is that."""
     place = gallery / INDEX
     try:
         if place.exists():
             with sqlite.whole(place), closing(sqlite.connect_to_read(place)) as sql:
                 if {"roots", "files", "problems"} <= sqlite.table_names(sql):
-                    yield ReadOnlyLedger(sql)
+                    yield ReadOnlyIndex(sql)
                     return
     except sqlite3.DatabaseError as error:
         raise EyespotError(
             f"{place} cannot be read ({error}); end what holds it, or give yourself the right to read the gallery"
         ) from error
-    raise NoLedger(f"{place} is missing or empty; make it again with: eyespot index -g {gallery}")
+    raise NoPictureIndex(f"{place} is missing or empty; make it again with: eyespot index -g {gallery}")
 
 
 def known_roots(gallery: Path) -> list[Root]:
     """What a run without paths would look through; none if there is no gallery yet."""
     roots = list(disk.read_or_rebuild_header(gallery).roots.values())
-    with suppress(NoLedger, sqlite.DamagedLedger), reading(gallery) as known:
+    with suppress(NoPictureIndex, sqlite.DamagedLedger), reading(gallery) as known:
         roots += known.roots().values()
     return [root for root in dict.fromkeys(roots) if root.kind != "import"]

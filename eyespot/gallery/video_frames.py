@@ -1,4 +1,4 @@
-"""Videos and their frames in the ledger: a row of `paths` for the video, and one for each of its frames.
+"""Videos and their frames in the index: a row of `paths` for the video, and one for each of its frames.
 
 A frame has the size and date of its video, so that both change at once, and is there as long as its video is.
 """
@@ -45,7 +45,7 @@ def protect_files_of_extras(sql: sqlite3.Connection, number: int, root: Root) ->
 
 
 def known_files(sql: sqlite3.Connection, number: int) -> Callable[[Skipped], bool]:
-    """Whether a RAW photo or video of a root is in the ledger, though the extra that reads it is not installed now."""
+    """Whether a RAW photo or video of a root is in the index, though the extra that reads it is not installed now."""
 
     def is_known(file: Skipped) -> bool:
         if file.ending not in RAW_SUFFIXES | VIDEO_SUFFIXES:

@@ -81,20 +81,25 @@ class Gallery:
 
             complete(self.path, stem)
         shards = disk.shard_paths(self.path)
+        needed, damaged_codes = [disk.ITEMS, f"{stem}.npy", f"{stem}.toml"], []
         for shard in shards:
-            damaged = damaged_at_a_glance(shard, [disk.ITEMS, f"{stem}.npy", f"{stem}.toml"])
-            refuse_damaged(shard, damaged, disk.way_out)
+            damaged = damaged_at_a_glance(shard, [*needed, *code_files(stem)])
+            codes = [name for name in damaged if name in code_files(stem)]
+            refuse_damaged(shard, {name: why for name, why in damaged.items() if name not in codes}, disk.way_out)
+            damaged_codes += [shard / name for name in codes]
         notes = [(shard, disk.glance(shard, stem)) for shard in shards]
         ready = [(shard, note) for shard, note in notes if note is not None]
         pending = sum(disk.count_items(shard) for shard, note in notes if note is None)
-        return View(self, stem, [shard for shard, _ in ready], [note.missing for _, note in ready], pending)
+        missing = [note.missing for _, note in ready]
+        return View(self, stem, [shard for shard, _ in ready], missing, pending, damaged_codes)
 
 
 @dataclass(frozen=True)
 class View:
     """One space of a gallery: row i of the vectors is row i of the facts.
 
-    `pending` counts rows of shards that have no vectors in this space at all.
+    `pending` counts rows of shards that have no vectors in this space at all; `damaged_codes` are files of codes that a
+    glance found damaged when the view was opened: a search without them is as exact, and slower.
     """
 
     gallery: Gallery
@@ -102,6 +107,7 @@ class View:
     shards: Sequence[Path]
     missing: Sequence[list[int]] = field(repr=False)
     pending: int = 0
+    damaged_codes: Sequence[Path] = ()
 
     @property
     def space(self) -> Space:
@@ -150,12 +156,6 @@ class View:
             f"the int8 codes are {self.unopened_codes} files, more than this program may open, so the search took"
             f" longer; raise the limit with: ulimit -n {limit}"
         ]
-
-    @cached_property
-    def damaged_codes(self) -> list[Path]:
-        """Files of codes that a glance finds damaged; a search without them is as exact, and slower."""
-        names = code_files(self.stem)
-        return [shard / name for shard in self.shards for name in damaged_at_a_glance(shard, names)]
 
     @cached_property
     def starts(self) -> Any:

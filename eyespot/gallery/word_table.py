@@ -114,9 +114,8 @@ def _bearing(gallery: Path) -> Iterator[BorneNames | None]:
 def text_columns(shard: Path) -> list[str]:
     """The columns of a shard that hold words of people."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    schema = pq.read_schema(shard / disk.ITEMS)
+    schema = disk.schema_of(shard)
     names = [field.name for field in schema if pa.types.is_string(field.type)]
     # What `eyespot tag` wrote is no word of a person: it would teach the encoder its own guesses
     guessed = {name for name in names if {f"{name}_by", f"{name}_score"} <= set(schema.names)}

@@ -139,7 +139,14 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     raw = raw_preview(data, _pixel_limit()) if is_raw(data) and reads_raw() else None
     data = raw.data if raw else data
     image = _recognised(data)
-    size = _checked_size(image)
+    # The size the header promises, before anything is decoded
+    width, height = image.size
+    # Pixels of one tile of a TIFF: a small picture may claim huge tiles, and libtiff decodes whole ones
+    tags = getattr(image, "tag_v2", {})
+    tile = int(tags.get(ExifTags.Base.TileWidth, 0)) * int(tags.get(ExifTags.Base.TileLength, 0))
+    if max(width * height, tile) > _pixel_limit():
+        raise BadPicture(f"{width} x {height} pixels, over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels")
+    size = width, height
     factor = _draft(image, min_side)
     need = bytes_to_decode(image, data, size, factor)
     if min_side is None:
@@ -216,17 +223,6 @@ def _read_heif(file: BytesIO, name: str) -> ImageFile.ImageFile:
 
 _MEGAPIXEL = 1_000_000
 _DECODING = MemoryBudget()
-
-
-def _checked_size(image: ImageFile.ImageFile) -> tuple[int, int]:
-    """The size the header promises, before anything is decoded."""
-    width, height = image.size
-    # Pixels of one tile of a TIFF: a small picture may claim huge tiles, and libtiff decodes whole ones
-    tags = getattr(image, "tag_v2", {})
-    tile = int(tags.get(ExifTags.Base.TileWidth, 0)) * int(tags.get(ExifTags.Base.TileLength, 0))
-    if max(width * height, tile) > _pixel_limit():
-        raise BadPicture(f"{width} x {height} pixels, over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels")
-    return width, height
 
 
 def _pixel_limit() -> int:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.indexing import index
+from eyespot.gallery.picture_index import PictureIndex
 from eyespot.ledger.judgements import Judgements
 from eyespot.storage import sqlite
 from eyespot.storage.digests import rewriting
@@ -58,7 +58,7 @@ with Judgements(Path(sys.argv[1]) / "ledger.sqlite") as judgements:
 
 def test_a_verdict_waits_for_no_transaction_of_an_index_run(gallery: Path) -> None:
     """Another process records it while this one holds the index's write lock."""
-    with closing(Ledger(gallery)) as ledger, ledger.transaction():
+    with closing(PictureIndex(gallery)) as ledger, ledger.transaction():
         ledger.sql.execute("UPDATE paths SET size = size + 1")
         subprocess.run([sys.executable, "-c", VERDICT, str(gallery)], check=True, timeout=sqlite.WAIT - 10)
         assert ledger.sql.in_transaction

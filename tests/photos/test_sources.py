@@ -19,7 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eyespot.gallery.facts import table_of
-from eyespot.gallery.index_db import StoredRow
+from eyespot.gallery.picture_index import StoredRow
 from eyespot.photos import found, tars
 from eyespot.photos.labels import LABELS_LOST
 from eyespot.photos.left_out import LINKED

@@ -31,8 +31,8 @@ from eyespot.formats.imports.items import (
 from eyespot.formats.imports.tables import facts_in, widest
 from eyespot.gallery import arrays, disk, row_store
 from eyespot.gallery.files import map_array, need_open
-from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.integrity import add_missing_digests
+from eyespot.gallery.picture_index import PictureIndex
 from eyespot.photos.labels import wider
 from eyespot.photos.places import Root
 from eyespot.storage import sqlite
@@ -140,7 +140,7 @@ def take_in(
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
             open_things.enter_context(sqlite.whole(gallery / INDEX))
-            known = Ledger(gallery)
+            known = PictureIndex(gallery)
             open_things.callback(known.close)
             imported = _Import(gallery, known, source, encoder).run(way, progress)
             add_missing_digests(gallery)
@@ -156,7 +156,7 @@ def take_in(
 class _Import:
     """One run of `take_in`."""
 
-    def __init__(self, gallery: Path, ledger: Ledger, source: ImportSource, encoder: str) -> None:
+    def __init__(self, gallery: Path, ledger: PictureIndex, source: ImportSource, encoder: str) -> None:
         self.gallery, self.ledger, self.source = gallery, ledger, source
         self.header = disk.read_header(gallery) if (gallery / "gallery.toml").exists() else disk.Header()
         need_open(2 * len(source.parts))  # a packed HDF5 file stays open beside its table

@@ -24,7 +24,7 @@ from eyespot.storage.copies import FOLDER, INDEX, LEDGER, name_of
 from eyespot.storage.digests import sound_digests
 from eyespot.types import EyespotError
 
-__all__ = ["REMOVED", "RETRY", "Failure", "Ledger", "ReadResult", "StoredRow"]
+__all__ = ["REMOVED", "RETRY", "Failure", "PictureIndex", "ReadResult", "StoredRow"]
 
 _CACHE = 64 << 10  # KiB: ids come in no order, and their index is large
 REMOVED = "removed"  # the kind of a root that was taken out of the gallery
@@ -63,7 +63,7 @@ def _open_ledger(gallery: Path) -> None:
     )
 
 
-class Ledger(PictureTables):
+class PictureIndex(PictureTables):
     """The tables of a gallery's `index.sqlite`; one writer at a time, who holds the gallery's lock.
 
     It can be made again from the shards, and a run holds long transactions in it. What people made is in
