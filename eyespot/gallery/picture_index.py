@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from eyespot.gallery import disk, looking, video_frames
 from eyespot.gallery.index_tables import HAS_ROW, SCHEMA, SHARD_OF, STALE, VIEW, packed, split
+from eyespot.gallery.looking import ArchiveStamp
 from eyespot.gallery.picture_tables import PictureTables, StoredRow
-from eyespot.gallery.stamps import ArchiveStamp
 from eyespot.photos.found import PlannedPicture
 from eyespot.photos.sources import Root, Seen, SkippedFiles, scan_counting
 from eyespot.photos.videos.addresses import VIDEO

@@ -12,15 +12,15 @@ import stat
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
-from eyespot.photos.delimited import MAX_FIELD, read_delimited
 from eyespot.photos.found import is_utf8, reason
 
 FILE_COLUMNS = ("file_name", "filename", "file", "path", "filepath", "image", "image_path")
 MEASURED = frozenset(
     {"id", "live", "roots", "paths", "path", "size", "mtime", "width", "height", "format", "rank", "score"}
 )
+MAX_FIELD = 1 << 20  # characters
 LABELS_LOST = "labels cannot be read: "  # how the reason of a file that gives no labels as a whole begins
 
 
@@ -43,12 +43,10 @@ def label_rows(place: Path, keyed: bool = False) -> Iterator[LabelRow | LabelErr
 
     `keyed`: of a parquet file that names no files but keys, as img2dataset's do: `file` is the key.
     """
-    readers = {".json": _coco, ".jsonl": _jsonl, ".parquet": _parquet}
-    reader = _keyed if keyed else readers.get(place.suffix.lower(), _csv)
     try:
         if not stat.S_ISREG(place.stat().st_mode):
             raise OSError("not a regular file")
-        yield from reader(place)
+        yield from _rows(place, keyed)
     except UnicodeDecodeError:
         yield _lost("not UTF-8; save it as UTF-8 and run again")
     except OSError as error:
@@ -111,29 +109,38 @@ def wider(one: str, other: str) -> str:
     return order[max(order.index(one), order.index(other))]
 
 
-def _csv(place: Path) -> Iterator[LabelRow | LabelError]:
-    with place.open(encoding="utf-8-sig", newline="") as file:
-        names, rows = read_delimited(file)
-        column = _file_column(names)
+def _rows(place: Path, keyed: bool) -> Iterator[LabelRow | LabelError]:
+    """Each row of a list, read as the ending of its name says."""
+    kind = place.suffix.lower()
+    if kind == ".json":
+        from eyespot.photos.coco_json import rows_of as images_of
+
+        yield from (_row(row, "file_name", number) for number, row in images_of(place))
+    elif kind == ".parquet":
+        from eyespot.photos.parquet import columns_of, rows_of
+
+        columns = columns_of(place)
+        column = "key" if keyed else _file_column(list(columns))
         if column is None:
-            yield _lost(_no_file_column(names))
+            why = _no_file_column(list(columns))
+            yield _lost(f"{why}; pictures inside a parquet file have to be saved as files first")
             return
-        for line, row in rows:
-            yield LabelError(line, row) if isinstance(row, str) else _row(row, column, line)
-
-
-def _jsonl(place: Path) -> Iterator[LabelRow | LabelError]:
-    with place.open(encoding="utf-8-sig") as file:
-        for line, text in enumerate(file, 1):
-            if not text.strip():
-                continue
-            row = _object(text)
-            if row is None:
-                yield LabelError(line, "is no JSON object")
-            elif (column := _file_column(list(row))) is None:
-                yield LabelError(line, _no_file_column(list(row)))
-            else:
-                yield _row(row, column, line)
+        inside = f"its {column} lies inside the parquet file; save it as a file first"
+        for line, row in enumerate(rows_of(place, columns), 1):
+            yield _row(inside if row[column] is None and columns[column] != column else row, column, line)
+    elif kind == ".jsonl":
+        with place.open(encoding="utf-8-sig") as file:
+            for line, text in enumerate(file, 1):
+                if text.strip():
+                    found = _object(text)
+                    column = _file_column([*(found or ())])
+                    why = "is no JSON object" if found is None else _no_file_column(list(found))
+                    yield LabelError(line, why) if found is None or column is None else _row(found, column, line)
+    else:
+        with place.open(encoding="utf-8-sig", newline="") as file:
+            names, lines = read_delimited(file)
+            column = _file_column(names)
+            yield from [_lost(_no_file_column(names))] if column is None else (_row(r, column, n) for n, r in lines)
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -144,36 +151,10 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _parquet(place: Path) -> Iterator[LabelRow | LabelError]:
-    from eyespot.photos.parquet import columns_of, rows_of
-
-    columns = columns_of(place)
-    column = _file_column(list(columns))
-    if column is None:
-        yield _lost(f"{_no_file_column(list(columns))}; pictures inside a parquet file have to be saved as files first")
-        return
-    for line, row in enumerate(rows_of(place, columns), 1):
-        if row[column] is None and columns[column] != column:
-            yield LabelError(line, f"its {column} lies inside the parquet file; save it as a file first")
-        else:
-            yield _row(row, column, line)
-
-
-def _keyed(place: Path) -> Iterator[LabelRow | LabelError]:
-    from eyespot.photos.parquet import columns_of, rows_of
-
-    for line, row in enumerate(rows_of(place, columns_of(place)), 1):
-        yield _row(row, "key", line)
-
-
-def _coco(place: Path) -> Iterator[LabelRow | LabelError]:
-    from eyespot.photos.coco_json import rows_of
-
-    for number, row in rows_of(place):
-        yield LabelError(number, row) if isinstance(row, str) else _row(row, "file_name", number)
-
-
-def _row(row: dict[str, Any], column: str, line: int) -> LabelRow | LabelError:
+def _row(row: dict[str, Any] | str, column: str, line: int) -> LabelRow | LabelError:
+    """A row as labels; `row` is what is wrong with one that could not be read."""
+    if isinstance(row, str):
+        return LabelError(line, row)
     file, facts = row.pop(column), _label_columns(row)
     if not isinstance(file, str) or not file.strip():
         return LabelError(line, f"has an empty {column}")
@@ -214,3 +195,30 @@ def _file_column(names: list[str]) -> str | None:
 
 def _no_file_column(names: list[str]) -> str:
     return f"has no column file_name that names the picture; there are: {', '.join(names[:12]) or 'none'}"
+
+
+# -- delimited text, as spreadsheets and field programs write it: with commas, semicolons or tabs ---------------
+
+DelimitedRow = tuple[int, dict[str, str] | str]
+"""A line, and its fields by name or what is wrong with it."""
+
+
+def read_delimited(file: IO[str]) -> tuple[list[str], Iterator[DelimitedRow]]:
+    """The names of the columns, and the rows below them, one at a time.
+
+    The header decides what separates fields, or a line `sep=;` above it, as Excel writes one.
+    """
+    csv.field_size_limit(MAX_FIELD)
+    header, above = file.readline(), 1
+    delimiter = max(",;\t", key=header.count)
+    if header.lower().startswith("sep="):
+        delimiter, header, above = header[4:5], file.readline(), 2
+    names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+
+    def rows() -> Iterator[DelimitedRow]:
+        reader = csv.reader(file, delimiter=delimiter)
+        for row in filter(None, reader):
+            wrong = f"has {len(row)} fields where the header has {len(names)}"
+            yield reader.line_num + above, dict(zip(names, row, strict=True)) if len(row) == len(names) else wrong
+
+    return names, rows()

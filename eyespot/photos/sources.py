@@ -99,7 +99,7 @@ def scan(root: Root) -> Iterator[Record]:
     if root.kind == "folder":
         yield from FolderWalk(root.place)
     elif root.kind == "tar":
-        from eyespot.photos.beside import scan_with_table
+        from eyespot.photos.tars import scan_with_table
 
         yield from scan_with_table(root.place)
     elif root.kind == "list":

@@ -2,26 +2,33 @@
 
 Webdataset keeps the files of a key together. Archives that do not are read as well while no more than `OPEN_KEYS` keys
 lie between a picture and its sidecar; what lies farther apart is told.
+
+A table may lie beside the tar, by its name: `train.json` beside `train.tar` (COCO JSON, as iNaturalist's data sets
+come), `00000.parquet` beside `00000.tar` (img2dataset's shards). It names pictures by the member they are, or, with a
+column `key` and none for files, by the key that they share with their sidecars.
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, refuse_size
 from eyespot.photos.kinds import KIND_OF, skipped_by_head
-from eyespot.photos.labels import LabelError, sidecar
+from eyespot.photos.labels import LabelError, label_rows, names_keys, sidecar
 from eyespot.photos.left_out import why_left_out_below
 from eyespot.photos.names import stored_name
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.signatures import HEAD
 
 OPEN_KEYS = 10_000
+_TABLES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")  # beside a tar, by its name
 _TORN = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError)  # what headers full of noise end in
 
 
@@ -153,3 +160,35 @@ class _Samples:
             yield from [Labels(path, sample.facts)] if sample.facts else []
         if sample.pictures:
             yield from (Unreadable(name, reason) for name, reason in sample.problems)
+
+
+# -- the table beside a tar -----------------------------------------------------------------------------------------
+
+
+def table_beside(place: str) -> Path | None:
+    """The table of a tar, if there is one."""
+    stem = os.path.splitext(place)[0]
+    return next((Path(stem + suffix) for suffix in _TABLES if os.path.isfile(stem + suffix)), None)
+
+
+def scan_with_table(place: str) -> Iterator[Record]:
+    """Every picture of a tar, its sidecars' labels, and then what the table beside it says."""
+    table = table_beside(place)
+    if table is None:
+        yield from scan_tar(place)
+        return
+    keyed, head = names_keys(table), ""
+    # A key without a picture is one that could not be downloaded: the table knows of it, the tar does not
+    pictures: dict[str, list[str]] = {}
+    for record in scan_tar(place):
+        if isinstance(record, Seen) and keyed:
+            pictures.setdefault(os.path.basename(split_key(record.path)[0]), []).append(record.path)
+        elif isinstance(record, Seen) and record.path.startswith("./"):  # as `tar -cf train.tar ./train` calls them
+            head = "./"
+        yield record
+    for row in label_rows(table, keyed):
+        if isinstance(row, LabelError):
+            yield Unreadable(f"{table.name}:{row.line}" if row.line else table.name, row.reason)
+        else:
+            paths = pictures.get(row.file, []) if keyed else [head + posixpath.normpath(row.file)]
+            yield from (Labels(path, row.facts) for path in paths)

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery import stamps
+from eyespot.gallery import looking
 from eyespot.gallery.index_tables import WordNumbers, fact_values, measured_of, packed, split, unpacked
+from eyespot.gallery.looking import ArchiveStamp
 from eyespot.gallery.picture_index import PictureIndex, ReadResult
-from eyespot.gallery.stamps import ArchiveStamp
 from eyespot.photos.sources import Root, SkippedFiles, scan
 from tests.examples import examples
 
@@ -104,7 +104,7 @@ def tar_of(place: Path, *names: str) -> Root:
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is an hour later: files are old enough for their times to say something."""
     now = time.time
-    monkeypatch.setattr(stamps.time, "time", lambda: now() + 3600)
+    monkeypatch.setattr(looking.time, "time", lambda: now() + 3600)
 
 
 def test_a_tar_that_was_just_written_may_change_unseen(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from eyespot.photos.delimited import read_delimited
+from eyespot.photos.labels import read_delimited
 from eyespot.storage.files import refuse
 from eyespot.types import UsageError
 
