@@ -6,15 +6,17 @@ The two galleries must have the same pictures and vectors. It runs in the enviro
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from eyespot import rooms
-from eyespot.gallery.decode_processes import ProcessReader
 from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.reading import KnownInIndex
 from eyespot.gallery.view import Gallery
+from eyespot.photos.decode_processes import ProcessReader
 
 
 def vectors(gallery: Path) -> dict[str, bytes]:
@@ -30,7 +32,8 @@ def main(photos: str, model: str) -> None:
     with TemporaryDirectory() as place:
         threads, processes = Path(place, "threads"), Path(place, "processes")
         index(threads, [photos], [encoder], Options())
-        index(processes, [photos], [encoder], Options(hands=lambda encoders: ProcessReader(processes, encoders, 2)))
+        known = partial(KnownInIndex, processes)
+        index(processes, [photos], [encoder], Options(hands=lambda encoders: ProcessReader(known, encoders, 2)))
         found = vectors(processes)
         if not found or found != vectors(threads):
             sys.exit("processes and threads differ")

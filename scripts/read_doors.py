@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 FACTS = ("title", "licence", "author")
-SCHEMAS = Path(__file__).resolve().parent.parent / "tests" / "gallery" / "camtrap-dp-1.0.2"
+SCHEMAS = Path(__file__).resolve().parent.parent / "tests" / "formats" / "camtrap-dp-1.0.2"
 Found = tuple[str, dict[str, dict[str, Any]]]
 """The program, and facts by id."""
 
@@ -96,77 +95,6 @@ def hdf5(place: Path) -> Found:
         ids = file["index"].asstr()[:]
         rows = [{"id": id, **{name: values[at] or None for name, values in names.items()}} for at, id in enumerate(ids)]
     return named("h5py"), facts_of(rows)
-
-
-def lance(place: Path) -> Found:
-    import lancedb
-
-    table = lancedb.connect(str(place)).open_table("pictures")
-    rows = table.to_arrow().to_pylist()
-    nearest = table.search(rows[0]["vector"]).limit(1).to_list()
-    assert nearest[0]["id"] == rows[0]["id"]
-    return named("lancedb"), facts_of(rows)
-
-
-def milvus(place: Path) -> Found:
-    """In Milvus Lite, which lacks binary vectors, DISKANN and bulk import: the rest of the schema, row by row."""
-    import pyarrow.parquet as pq
-    from pymilvus import DataType, MilvusClient
-
-    schema = json.loads((place / "schema.json").read_text())
-    client = MilvusClient(uri=f"{place}-engine.db")
-    fields = client.create_schema(enable_dynamic_field=schema["enable_dynamic_field"])
-    for field in schema["fields"]:
-        if field["type"] != "BINARY_VECTOR":
-            more = {name: value for name, value in field.items() if name not in ("name", "type")}
-            fields.add_field(field["name"], getattr(DataType, field["type"]), **more)
-    indexes = client.prepare_index_params()
-    indexes.add_index(field_name="vector", index_type="FLAT", metric_type=schema["indexes"][0]["metric_type"])
-    client.create_collection("pictures", schema=fields, index_params=indexes)
-    rows = [row for part in sorted((place / "data").iterdir()) for row in pq.read_table(part).to_pylist()]
-    client.insert("pictures", [{**json.loads(row.pop("$meta")), **without(row, "signs")} for row in rows])
-    ((nearest, *_),) = client.search("pictures", [rows[3]["vector"]], limit=5, anns_field="vector")
-    assert nearest["id"] == rows[3]["id"] and len(rows[0]["signs"]) * 8 == len(rows[0]["vector"])
-    return named("milvus-lite"), facts_of(client.query("pictures", filter="row >= 0", output_fields=["*"]))
-
-
-def without(row: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {other: value for other, value in row.items() if other != name}
-
-
-def vespa(place: Path) -> Found:
-    """No Vespa runs here: pyvespa writes the same schema from the same fields, and services of the same elements."""
-    from xml.etree import ElementTree
-
-    from vespa import package
-
-    schema = (place / "application" / "schemas" / "picture.sd").read_text()
-    size = len(json.loads((place / "codes.json").read_text())["mean"])
-    rows = [json.loads(line) for line in (place / "feed.jsonl").read_text().splitlines()]
-    kinds = dict(re.findall(r"field (\w+) type (\S+) \{\n            indexing: summary", schema))
-    fields = [package.Field(name, kind, indexing=["summary", "attribute"]) for name, kind in kinds.items()]
-    hamming = package.HNSW("hamming", 32, 200)
-    codes = f"tensor<int8>(x[{size // 8}])"
-    fields += [
-        package.Field("signs", codes, indexing=["attribute", "index"], ann=hamming),
-        package.Field("vector", f"tensor<bfloat16>(x[{size}])", indexing=["attribute"], attribute=["paged"]),
-    ]
-    bits = "sum(query(query_vector) * unpack_bits(attribute(signs)))"
-    product = package.SecondPhaseRanking("sum(query(query_vector) * attribute(vector))", 1000)
-    inputs = [("query(query_signs)", codes)], [("query(query_vector)", f"tensor<float>(x[{size}])")]
-    profiles = [
-        package.RankProfile("signs", "closeness(field, signs)", inputs=inputs[0]),
-        package.RankProfile("vectors", bits, inherits="signs", inputs=inputs[1], second_phase=product),
-    ]
-    same = package.Schema("picture", package.Document(fields), rank_profiles=profiles)
-    assert schema.split() == same.schema_to_text.split(), "pyvespa writes another schema"
-    services = ElementTree.fromstring((place / "application" / "services.xml").read_text())
-    theirs = ElementTree.fromstring(package.ApplicationPackage("pictures").services_to_text)
-    assert {part.tag for part in services.iter()} <= {part.tag for part in theirs.iter()}
-    for row in rows:
-        assert set(row["fields"]) <= {*kinds, "signs", "vector"} and len(row["fields"]["vector"]["values"]) == size
-        assert len(row["fields"]["signs"]["values"]) == size // 8
-    return named("pyvespa"), facts_of((row["fields"] for row in rows), "picture_id")
 
 
 # -- judgements -------------------------------------------------------------------------------------------------
@@ -270,9 +198,6 @@ DOORS: dict[str, Callable[[Path], Found]] = {
     "coco": coco,
     "webdataset": webdataset,
     "hdf5": hdf5,
-    "lance": lance,
-    "milvus": milvus,
-    "vespa": vespa,
     "beir": beir,
     "mteb": mteb,
     "label-studio": label_studio,

@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,9 +23,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from eyespot.gallery.files import Damaged, map_array, whole, why
-from eyespot.gallery.photos.found import reason
-from eyespot.gallery.photos.places import Root
 from eyespot.kernels.codes import code_files, delete_codes
+from eyespot.photos.found import reason
+from eyespot.photos.places import Root
 from eyespot.storage.digests import GONE, damaged_files, new_digested
 from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError, Space, UsageError, Vectors
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-FORMAT = 2  # 1: shards alone; 2: some of them are merged into segments, which an older eyespot does not see
+FORMAT = 2  # 1 had no segments; it is read as well
 HEADER, ITEMS = "gallery.toml", "items.parquet"
+SMALL = 1 << 18  # bytes of a table of facts up to which all of it is read at once
 LARGE = 1 << 16  # rows of a shard from which on single ones are not read from its table
 ROW_STORE = ("items.arrow", "items.ids.arrow")  # made of the table of facts, see `row_store`
 FETCHED = ".fetched.json"  # in a local copy of a published gallery: which content each of its files has
@@ -134,9 +136,8 @@ def write_header(gallery: Path, header: Header) -> None:
     """Put `gallery.toml` in place of the old one."""
     roots = [{"number": number, **root._asdict()} for number, root in sorted(header.roots.items())]
     spaces = [{"stem": stem, **asdict(space)} for stem, space in header.spaces.items()]
-    merged = any("-" in name for name in _names(gallery))  # or about to be: the folder in the making has that name too
     head = {
-        "format": FORMAT if merged else 1,
+        "format": FORMAT,
         "rows": header.rows,
         "default": header.default,
         "roots": roots,
@@ -237,8 +238,33 @@ def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:
     """The facts of a shard, or some columns of them."""
     import pyarrow.parquet as pq
 
-    with whole(shard / ITEMS, lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
-        return file.read(columns=columns)  # read_table would load pandas where it is installed
+    with whole(shard / ITEMS, lambda: way_out(shard)) as place:
+        if (small := _small_table(place)) is not None:
+            return small if columns is None else small.select([n for n in small.column_names if n in columns])
+        with pq.ParquetFile(place) as file:
+            return file.read(columns=columns)  # read_table would load pandas where it is installed
+
+
+def schema_of(shard: Path) -> pa.Schema:
+    """The columns of a shard's facts. Raises FileNotFoundError for a shard that is gone."""
+    import pyarrow.parquet as pq
+
+    small = _small_table(shard / ITEMS)
+    return pq.read_schema(shard / ITEMS) if small is None else small.schema
+
+
+def _small_table(place: Path) -> pa.Table | None:
+    """All of a small table, which is read once as long as it stays the same file: a search asks for it nine times."""
+    found = place.stat()
+    return _held_table(place, found.st_ino, found.st_mtime_ns, found.st_size) if found.st_size <= SMALL else None
+
+
+@lru_cache(128)
+def _held_table(place: Path, _inode: int, _changed: int, _size: int) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(place) as file:
+        return file.read()
 
 
 def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
@@ -246,6 +272,13 @@ def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    # pyarrow would load pandas, where it is installed, to look at a plain array
+    def indices(numbers: Any) -> Any:
+        return pa.Int64Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(memoryview(numbers.data))])
+
+    with whole(shard / ITEMS, lambda: way_out(shard)) as place:
+        if (small := _small_table(place)) is not None:
+            return small.take(indices(np.array(rows, np.int64)))
     with whole(shard / ITEMS, lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         ends = np.cumsum(sizes)  # (groups,)
@@ -253,9 +286,7 @@ def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
         starts = np.cumsum([0, *(sizes[group] for group in groups)])  # of each group among those that are read
         before = (ends - sizes)[groups]
         numbers = np.ascontiguousarray(np.asarray(rows) - before[at] + starts[at], np.int64)  # (rows,)
-        # pyarrow would load pandas, where it is installed, to look at a plain array
-        indices = pa.Int64Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(memoryview(numbers.data))])
-        return file.read_row_groups(groups.tolist()).take(indices)
+        return file.read_row_groups(groups.tolist()).take(indices(numbers))
 
 
 def count_items(shard: Path) -> int:

@@ -1,4 +1,4 @@
-"""The table of facts of a shard, `items.parquet`: a pure function of what the ledger knows."""
+"""The table of facts of a shard, `items.parquet`: a pure function of what the index knows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from eyespot.gallery.index_db import StoredRow
-from eyespot.gallery.photos.embedded_texts import EMBEDDED
-from eyespot.gallery.videos.facts import VIDEO_COLUMNS
+from eyespot.gallery.picture_index import StoredRow
+from eyespot.photos.embedded_texts import EMBEDDED
+from eyespot.photos.videos.facts import VIDEO_COLUMNS
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),

@@ -14,8 +14,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from eyespot.gallery.photos.found import is_utf8
-from eyespot.gallery.videos.addresses import VIDEO
+from eyespot.photos.found import is_utf8
+from eyespot.photos.videos.addresses import VIDEO
 
 # paths.item: the number of the file's picture; the packed id of a video, which has no row; NULL for what failed. It has
 # no type, so a column of numbers is compared with it as `+number`: else SQLite does not use the index.
@@ -64,7 +64,7 @@ FACTS = "width, height, taken, latitude, longitude, camera, format, more"
 
 
 def packed(id: str) -> bytes | str:
-    """An id as the ledger holds it: its 16 bytes where it is 32 hex digits."""
+    """An id as the index holds it: its 16 bytes where it is 32 hex digits."""
     with suppress(ValueError):
         if len(id) == 32 and (data := bytes.fromhex(id)).hex() == id:
             return data

@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from shlex import quote
@@ -19,21 +20,23 @@ from shlex import quote
 import numpy as np
 
 from eyespot.gallery import disk, int8_codes, integrity, recovery, row_store, segments, texts
-from eyespot.gallery.decode_processes import least_rows, local_reader
-from eyespot.gallery.decode_workers import Reader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
-from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, StoredRow
-from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.looked import Looked
 from eyespot.gallery.making import Batches, ShardInMaking, hashes_again
-from eyespot.gallery.photos.places import numbers_of
-from eyespot.gallery.photos.sources import Root, is_there, roots_of
-from eyespot.gallery.videos.addresses import VIDEO
-from eyespot.gallery.videos.stored import video_counts
+from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
+from eyespot.gallery.reading import KnownInIndex
+from eyespot.gallery.video_frames import video_counts
+from eyespot.photos.decode_processes import least_rows, local_reader
+from eyespot.photos.decode_workers import NothingKnown, Reader
+from eyespot.photos.found import PlannedPicture
+from eyespot.photos.places import numbers_of
+from eyespot.photos.sources import Root, is_there, roots_of
+from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
+from eyespot.storage.copies import INDEX
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
 from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, TextReader, Vectors
@@ -88,7 +91,7 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
             open_things.enter_context(sqlite.whole(gallery / INDEX))
             notes = recovery.ready_ledger(gallery, options.repair)
             job = _IndexJob(gallery, encoders, options)
-            open_things.callback(job.ledger.close)
+            open_things.callback(job.index.close)
             job.summary.notes += notes
             summary = job.run([root for path in paths for root in roots_of(path)])
         if options.repair:
@@ -96,7 +99,7 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
         return summary
     except (OSError, sqlite3.OperationalError) as error:
         raise EyespotError(_no_room(gallery, error)) from error
-    except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged ledger gives
+    except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged index gives
         sqlite.check(gallery / INDEX)
         raise
 
@@ -115,7 +118,7 @@ class _IndexJob:
 
     def __init__(self, gallery: Path, encoders: Sequence[Encoder], options: Options) -> None:
         self.gallery = gallery
-        self.ledger = Ledger(gallery)
+        self.index = PictureIndex(gallery)
         self.encoders = {disk.stem_of(encoder.space): encoder for encoder in encoders}
         self.options = options
         self.summary = Summary()
@@ -125,21 +128,21 @@ class _IndexJob:
         self.complete: set[tuple[str, int]] = set()  # space and shard of vectors that this run wrote for every row
 
     def run(self, roots: list[Root]) -> Summary:
-        segments.settle(self.gallery, self.ledger)
-        if recovery.recover(self.gallery, self.ledger):
+        segments.settle(self.gallery, self.index)
+        if recovery.recover(self.gallery, self.index):
             self.summary.notes.append("the index did not know all shards; it was made again from them")
-        known = set(self.ledger.failures())
+        known = set(self.index.failures())
         recovery.drop_damaged_digests(self.gallery)
         look = damaged_files if self.options.repair else damaged_at_a_glance
         self._repair_facts()
-        self.summary.notes += recovery.repair_members(self.gallery, self.ledger, look)
+        self.summary.notes += recovery.repair_members(self.gallery, self.index, look)
         if self.options.remove:
             self._remove()
         self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
         self._write_header()
         self._embed_planned()  # what a killed run left
-        looked = self._look(roots or [root for root in self.ledger.roots().values() if root.kind != "import"])
-        self.ledger.make_plan(self.options.shard_rows, self.options.retry_failed, least_rows(self.encoders))
+        looked = self._look(roots or [root for root in self.index.roots().values() if root.kind != "import"])
+        self.index.make_plan(self.options.shard_rows, self.options.retry_failed, least_rows(self.encoders))
         self._write_header()
         self._embed_planned()
         self._forget_gone(looked)
@@ -154,11 +157,11 @@ class _IndexJob:
         self.summary.notes += write_links(self.gallery, self.options.progress, look)
         self._merge_shards()
         self.summary.notes += row_store.complete_if_room(self.gallery, self.options.progress, look)
-        self.summary.pictures, self.summary.paths = self.ledger.counts()
-        self.summary.failures = self.ledger.failures()
+        self.summary.pictures, self.summary.paths = self.index.counts()
+        self.summary.failures = self.index.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
-        self.summary.looked.pictures, self.summary.looked.paths = self.ledger.counts_in(looked)
-        self.summary.looked.videos = video_counts(self.ledger.sql, looked)
+        self.summary.looked.pictures, self.summary.looked.paths = self.index.counts_in(looked)
+        self.summary.looked.videos = video_counts(self.index.sql, looked)
         self.summary.looked.failures = sum(failure.root in looked for failure in self.summary.failures)
         for encoder in self.encoders.values():
             self.summary.notes += encoder.notes if isinstance(encoder, EncoderWithNotes) else ()
@@ -167,35 +170,35 @@ class _IndexJob:
     # -- what there is to do --------------------------------------------------------------------------------
 
     def _remove(self) -> None:
-        roots = self.ledger.roots()
+        roots = self.index.roots()
         for number in dict.fromkeys(number for path in self.options.remove for number in numbers_of(path, roots)):
-            alone = self.ledger.remove_root(number)
+            alone = self.index.remove_root(number)
             self.summary.notes.append(f"{roots[number].place} was taken out, and {alone} pictures that lay only there")
 
     def _look(self, roots: Sequence[Root]) -> dict[int, Root]:
         """Look through the roots that are there; those looked at, by number."""
-        self.ledger.begin_looking()
+        self.index.begin_looking()
         looked = {}
         for root in roots:
             if not is_there(root):
-                known = root in self.ledger.roots().values()
+                known = root in self.index.roots().values()
                 line = f"eyespot index --remove {quote(root.place)} -g {quote(str(self.gallery))}"
                 advice = f"its pictures are kept; if it is gone for good, take it out with: {line}"
                 tail = advice if known else "nothing to index there"
                 self.summary.notes.append(f"{root.place} is missing or empty (an unplugged disk?); {tail}")
                 continue
-            number = self.ledger.add_root(root)
+            number = self.index.add_root(root)
             looked[number] = root
             self.options.progress(f"looking through {root.place}", 0, 0)
-            self.ledger.look(number, root, self.summary.looked.skipped)
+            self.index.look(number, root, self.summary.looked.skipped)
         return looked
 
     def _forget_gone(self, looked: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""
         for number, root in looked.items():
-            known, not_seen, lost = self.ledger.gone(number)
+            known, not_seen, lost = self.index.gone(number)
             if not_seen and (self.options.forget or lost <= GONE_LIMIT * known):
-                self.ledger.forget_gone(number)
+                self.index.forget_gone(number)
                 self.summary.notes += [f"{lost} pictures are gone from {root.place}"] if lost else []
             elif not_seen:
                 self.summary.notes.append(
@@ -209,7 +212,7 @@ class _IndexJob:
 
     def _header(self) -> disk.Header:
         header = disk.read_or_rebuild_header(self.gallery)
-        header.roots = self.ledger.roots()
+        header.roots = self.index.roots()
         header.spaces |= {stem: encoder.space for stem, encoder in self.encoders.items()}
         # What is searched by default: the first space there was, in its encoder's present revision
         default = header.spaces.get(header.default)
@@ -218,23 +221,23 @@ class _IndexJob:
         elif default.revision != "imported":  # which no encoder installed here gives, and most pictures are there
             same = (stem for stem, encoder in self.encoders.items() if encoder.space.encoder == default.encoder)
             header.default = next(same, header.default)
-        header.rows = self.ledger.counts()[0]
+        header.rows = self.index.counts()[0]
         return header
 
     # -- new and changed pictures ---------------------------------------------------------------------------
 
     def _embed_planned(self) -> None:
-        roots = self.ledger.roots()
+        roots = self.index.roots()
         # A planned picture whose root is away would only fail; the next look plans it again
-        for number in {root for _, root in self.ledger.planned()}:
+        for number in {root for _, root in self.index.planned()}:
             if not is_there(roots[number]):
-                self.ledger.unplan(number)
-        plan = self.ledger.planned()
+                self.index.unplan(number)
+        plan = self.index.planned()
         if not plan:
             return
         total, done = sum(plan.values()), 0
         planned = (
-            picture for shard in dict.fromkeys(shard for shard, _ in plan) for picture in self.ledger.plan_of(shard)
+            picture for shard in dict.fromkeys(shard for shard, _ in plan) for picture in self.index.plan_of(shard)
         )
         with self._reader(self.gallery, self.encoders, total) as reader:
             reads = reader.read_all(planned, roots)
@@ -243,7 +246,7 @@ class _IndexJob:
                     {stem: Batches(stem, encoder, reader) for stem, encoder in self.encoders.items()}
                 )
                 for read in group:
-                    building.add(read, self.ledger.is_known)
+                    building.add(read, self.index.is_known)
                     done += read.planned.seen.offset >= VIDEO  # frames are no files of the plan
                     self.options.progress("embedding", done, total)
                 self._commit(shard, building)
@@ -252,14 +255,15 @@ class _IndexJob:
         """What reads and embeds `count` pictures; those that a gallery knows already are not decoded."""
         if self.options.hands:
             return self.options.hands(encoders)
-        return local_reader(gallery, encoders, self.options.workers, count)
+        known = NothingKnown if gallery is None else partial(KnownInIndex, gallery)
+        return local_reader(known, encoders, self.options.workers, count)
 
     def _commit(self, shard: int, building: ShardInMaking) -> None:
         vectors = {stem: batches.vectors() for stem, batches in building.batches.items()}
         self.summary.embedded += len(building.measured)
-        with self.ledger.transaction():
-            self.ledger.record(shard, building.outcomes, building.measured)
-            self.ledger.measure(building.measured_again)
+        with self.index.transaction():
+            self.index.record(shard, building.outcomes, building.measured)
+            self.index.measure(building.measured_again)
             if not building.measured:
                 disk.clear_shard(self.gallery, shard)
                 return
@@ -273,7 +277,7 @@ class _IndexJob:
     def _write_items(self, folder: Path, shard: int) -> None:
         from eyespot.gallery.facts import table_of
 
-        disk.write_items(folder, table_of(self.ledger.rows_of(shard), self.ledger.columns()))
+        disk.write_items(folder, table_of(self.index.rows_of(shard), self.index.columns()))
 
     def _write_vectors(self, folder: Path, stem: str, vectors: Vectors, dtype: str = "") -> list[int]:
         """Vectors of a shard; a row without a finite one is written as zeros, named in the note, and returned."""
@@ -294,7 +298,7 @@ class _IndexJob:
         return self.options.repair or not (folder / DIGESTS).exists()
 
     def _repair_facts(self) -> None:
-        for shard, rows in self.ledger.shard_rows().items():
+        for shard, rows in self.index.shard_rows().items():
             folder = disk.shard_path(self.gallery, shard)
             look = integrity.look_at_facts if self._must_read(folder) else integrity.glance_at_facts
             if why := integrity.why_damaged(look, folder, "", rows):
@@ -304,24 +308,24 @@ class _IndexJob:
                 self.summary.notes.append(f"{folder} had lost its facts ({why}); they are written again")
 
     def _refresh_facts(self) -> None:
-        stale = self.ledger.stale_shards()
+        stale = self.index.stale_shards()
         for done, shard in enumerate(stale, 1):
             folder = disk.shard_path(self.gallery, shard)
             if folder.is_dir():
                 self._write_items(folder, shard)
-            self.ledger.refreshed(shard)
+            self.index.refreshed(shard)
             self.options.progress("refreshing facts", done, len(stale))
 
     def _read_texts(self, reader: TextReader) -> None:
         """The table of a shard is written when its pictures are read, so that what is read can be found early."""
-        before = texts.summary(self.ledger, 0).read
-        for _ in texts.read_texts(self.ledger, reader, self.options.retry_failed, self.options.progress):
+        before = texts.summary(self.index, 0).read
+        for _ in texts.read_texts(self.index, reader, self.options.retry_failed, self.options.progress):
             self._refresh_facts()
-        self.summary.texts = texts.summary(self.ledger, before)
+        self.summary.texts = texts.summary(self.index, before)
 
     def _fill_spaces(self) -> None:
         """Vectors that a space lacks: of older shards, of pictures out of reach when it was added, and damaged ones."""
-        shards = self.ledger.shard_rows()
+        shards = self.index.shard_rows()
         lacking = [(stem, shard) for stem in self.encoders for shard in shards if (stem, shard) not in self.complete]
         for stem, shard in lacking:
             folder = disk.shard_path(self.gallery, shard)
@@ -332,23 +336,23 @@ class _IndexJob:
                 continue
             note = None if why else disk.read_note(folder, stem)
             if note is None or note.missing:
-                rows = list(self.ledger.rows_of(shard))
+                rows = list(self.index.rows_of(shard))
                 if not why or self._can_repair(folder, rows, f"damaged vectors ({why})"):
                     self._fill(shard, stem, rows, note)
 
     def _fill_hashes(self, look: LookAtFiles) -> None:
         """Perceptual hashes that are damaged; a repair also makes those that an older eyespot did not."""
-        for shard in self.ledger.shard_rows():
+        for shard in self.index.shard_rows():
             folder = disk.shard_path(self.gallery, shard)
             if look(folder, [HASHES]) or (lacks_hashes(folder) and (self.options.repair or shard in self.gone)):
-                rows = list(self.ledger.rows_of(shard))
+                rows = list(self.index.rows_of(shard))
                 if self._can_repair(folder, rows, "no sound perceptual hashes"):
                     with self._reader(None, self.encoders, len(rows)) as reader:
-                        write_hashes(folder, hashes_again(self.ledger, shard, rows, reader))
+                        write_hashes(folder, hashes_again(self.index, shard, rows, reader))
 
     def _can_repair(self, folder: Path, rows: Sequence[StoredRow], what: str) -> bool:
         """Whether no disk with pictures of the shard is away, for then it would lose some; notes say which."""
-        roots = self.ledger.roots()
+        roots = self.index.roots()
         there = {number for number, root in roots.items() if is_there(root)}
         away = next((roots[row.roots[0]].place for row in rows if row.roots and there.isdisjoint(row.roots)), None)
         tail = "its pictures are read again" if away is None else f"it is repaired when {away} is there again"
@@ -357,9 +361,9 @@ class _IndexJob:
 
     def _merge_shards(self) -> None:
         """Merge many small shards; without room for that the run is as good as done, and a note says so."""
-        many = [group for group in segments.mergeable(self.gallery, self.ledger) if len(group) >= segments.MANY]
+        many = [group for group in segments.mergeable(self.gallery, self.index) if len(group) >= segments.MANY]
         try:
-            merged = segments.merge(self.gallery, self.ledger, many, self.options.progress, grace=math.inf)
+            merged = segments.merge(self.gallery, self.index, many, self.options.progress, grace=math.inf)
             self.summary.notes += merged.notes
         except (EyespotError, OSError) as error:
             self.summary.notes.append(f"shards were not merged into segments: {error}")
@@ -381,12 +385,12 @@ class _IndexJob:
         """Put the vectors of these rows of a shard in place, (rows, dim), where their pictures are there."""
         encoder = self.encoders[stem]
         places = [place for row in lacking.values() for place in zip(row.roots, row.paths, strict=True)]
-        planned = [PlannedPicture(shard, root, self.ledger.seen(root, path)) for root, path in places]
+        planned = [PlannedPicture(shard, root, self.index.seen(root, path)) for root, path in places]
         row_of = {picture.id: row for row, picture in lacking.items()}
         filled: list[int] = []
         with self._reader(None, {stem: encoder}, len(planned)) as reader:
             batches = Batches(stem, encoder, reader)
-            for read in reader.read_all(planned, self.ledger.roots()):
+            for read in reader.read_all(planned, self.index.roots()):
                 self.options.progress(f"adding {encoder.space.encoder}", self.summary.embedded + len(filled), 0)
                 if (row := row_of.pop(read.id or "", None)) is not None:
                     filled.append(row)

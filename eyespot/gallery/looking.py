@@ -1,7 +1,7 @@
-"""A walk through a root, compared with what the ledger knows of it, folder by folder as the walk goes on.
+"""A walk through a root, compared with what the index knows of it, folder by folder as the walk goes on.
 
 Only differences are written down, in tables of the connection that nobody else sees: `changed` files, which are new or
-not as they were; those that are `gone`; and the labels. The ledger itself changes when the walk is over, in one short
+not as they were; those that are `gone`; and the labels. The index itself changes when the walk is over, in one short
 transaction, so that a walk of hours keeps nobody from recording verdicts.
 """
 
@@ -10,14 +10,19 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from eyespot.gallery import video_frames
 from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, STALE_ALL, split
-from eyespot.gallery.photos.labels import kind_of, wider
-from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Met, Root, Seen
-from eyespot.gallery.videos import stored
-from eyespot.gallery.videos.addresses import FRAGMENT, VIDEO
+from eyespot.photos.kinds import SkippedFiles
+from eyespot.photos.labels import kind_of, wider
+from eyespot.photos.pictures import SUFFIXES
+from eyespot.photos.raw import reads_raw
+from eyespot.photos.sources import LABEL_FILES, Labels, Met, Root, Seen
+from eyespot.photos.tars import table_beside
+from eyespot.photos.videos.addresses import FRAGMENT, VIDEO, reads_video
 from eyespot.storage import sqlite
 
 SCHEMA = """
@@ -33,10 +38,51 @@ TABLES = ("changed", "gone", "seen_labels")
 _LAST = "\U0010ffff"  # sorts behind every path
 _BATCH = 10_000
 _GONE = "INSERT OR IGNORE INTO gone SELECT ?, ? || name, folder, name, place FROM paths WHERE folder = ?"
+_READER = 1  # one more, whenever tars, their sidecars or their tables are read in another way
+_SETTLED = 3.0  # seconds: file systems write times in steps of up to two, so what is younger may change unseen
+
+
+class ArchiveStamp(NamedTuple):
+    """Size and times of an archive and of the table beside it, and what reads them; with the files left alone in it.
+
+    While it is the same no run reads the archive again, which changes as a whole. Files that a folder or a list names
+    are looked at one by one: a folder's time says nothing of what is written into a file.
+    """
+
+    text: str
+    skipped: SkippedFiles
+
+    @classmethod
+    def of(cls, root: Root) -> ArchiveStamp | None:
+        """That of a root as it lies there now; None for one that is no tar, and for one just written."""
+        if root.kind != "tar":
+            return None
+        table = table_beside(root.place)
+        try:
+            found = [os.stat(root.place), *([os.stat(table)] if table else [])]
+        except OSError:  # the walk says why
+            return None
+        newest = max(max(one.st_mtime, one.st_ctime) for one in found)
+        if time.time() - newest < _SETTLED:
+            return None
+        files = [[one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino] for one in found]
+        name = table.name if table else ""
+        return cls(json.dumps([_READER, sorted(SUFFIXES), reads_raw(), reads_video(), name, files]), SkippedFiles())
+
+    @classmethod
+    def known(cls, sql: sqlite3.Connection, number: int) -> ArchiveStamp | None:
+        """That of the last run that read all of the root and planned what it found."""
+        row = sql.execute("SELECT stamp, skipped FROM stamps WHERE root = ?", (number,)).fetchone()
+        return None if row is None else cls(row[0], SkippedFiles.from_json(row[1]))
+
+    def write(self, sql: sqlite3.Connection, number: int) -> None:
+        """Take it down; in the transaction that plans what was found."""
+        values = (number, self.text, self.skipped.to_json())
+        sql.execute("INSERT OR REPLACE INTO stamps VALUES (?, ?, ?)", values)
 
 
 class _Folder(NamedTuple):
-    """A folder on the way down to where the walk is: what the ledger knows of it that the walk has not come to."""
+    """A folder on the way down to where the walk is: what the index knows of it that the walk has not come to."""
 
     path: str
     left: dict[str, tuple[int, int, int]]  # size, time and place by name
@@ -62,7 +108,16 @@ class RootComparison:
         """Compare what a walk meets."""
         for one in records if self.root.kind == "folder" else self._in_order(records):
             if isinstance(one, Seen):
-                self._compare(one)
+                path, _, _, place = one
+                folder, name = split(path)
+                if folder != self.here.path:
+                    self._move_to(folder)
+                if self.here.left.pop(name, None) != one[1:]:
+                    self.changed.append((self.number, *one))
+                    if len(self.changed) == _BATCH:
+                        self._write_changed()
+                if place == VIDEO:
+                    self.here.videos.add(name)
             elif isinstance(one, Labels):
                 self._note_labels(one)
             else:
@@ -78,18 +133,6 @@ class RootComparison:
                 yield one
         for row in self.sql.execute("SELECT * FROM in_order ORDER BY path"):
             yield Seen(*row)
-
-    def _compare(self, seen: Seen) -> None:
-        path, _, _, place = seen
-        folder, name = split(path)
-        if folder != self.here.path:
-            self._move_to(folder)
-        if self.here.left.pop(name, None) != seen[1:]:
-            self.changed.append((self.number, *seen))
-            if len(self.changed) == _BATCH:
-                self._write_changed()
-        if place == VIDEO:
-            self.here.videos.add(name)
 
     def _move_to(self, folder: str) -> None:
         """The walk leaves folders, which it never enters again, and enters one."""
@@ -144,8 +187,8 @@ class RootComparison:
         rows = [(self.number, path, number) for path, number in self.folders.items()]
         self.sql.executemany(_GONE, rows)
         self._protect_unreadable()
-        stored.protect_files_of_extras(self.sql, self.number, self.root)
-        stored.keep_frames(self.sql, self.number)
+        video_frames.protect_files_of_extras(self.sql, self.number, self.root)
+        video_frames.keep_frames(self.sql, self.number)
         # Label rows that name no picture are problems of their own, not silence
         named = {path for _, path, _ in self.problems}
         rows_without = self.sql.execute(_WITHOUT_PICTURE, {"n": self.number}).fetchall()
@@ -187,20 +230,18 @@ class RootComparison:
                     self.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, ?)", (name, kind))
                     self.sql.execute(STALE_ALL)
             if changes:
-                self._write_labels()
-
-    def _write_labels(self) -> None:
-        named = {"n": self.number}
-        self.sql.execute("DROP TABLE IF EXISTS temp.relabelled")
-        self.sql.execute(f"CREATE TEMP TABLE relabelled AS {_CHANGED_LABELS}", named)
-        self.sql.execute(_STALE_LABELS, named)
-        self.sql.execute(
-            "DELETE FROM labels WHERE root = :n AND path IN (SELECT path FROM relabelled)",
-            named,
-        )
-        self.sql.execute(
-            "INSERT INTO labels SELECT s.* FROM relabelled JOIN seen_labels s USING(path) WHERE s.root = :n", named
-        )
+                named = {"n": self.number}
+                self.sql.execute("DROP TABLE IF EXISTS temp.relabelled")
+                self.sql.execute(f"CREATE TEMP TABLE relabelled AS {_CHANGED_LABELS}", named)
+                self.sql.execute(_STALE_LABELS, named)
+                self.sql.execute(
+                    "DELETE FROM labels WHERE root = :n AND path IN (SELECT path FROM relabelled)",
+                    named,
+                )
+                self.sql.execute(
+                    "INSERT INTO labels SELECT s.* FROM relabelled JOIN seen_labels s USING(path) WHERE s.root = :n",
+                    named,
+                )
 
 
 # Labels that are new, other than they were, or gone
@@ -210,7 +251,7 @@ _CHANGED_LABELS = """SELECT s.path AS path FROM seen_labels s LEFT JOIN labels l
     AND NOT EXISTS (SELECT 1 FROM seen_labels s WHERE s.root = l.root AND s.path = l.path)"""
 _STALE_LABELS = f"""INSERT OR IGNORE INTO stale SELECT DISTINCT {SHARD_OF.format("paths.item")} FROM relabelled s
     JOIN folders d ON d.root = :n AND d.path = {FOLDER_OF.format("s.path")} JOIN paths ON folder = d.number
-    AND (name = {NAME_OF.format("s.path")} OR ({stored.IS_FRAME} AND name > {NAME_OF.format("s.path")}
+    AND (name = {NAME_OF.format("s.path")} OR ({video_frames.IS_FRAME} AND name > {NAME_OF.format("s.path")}
     AND name < {NAME_OF.format("s.path")} || '#u')) WHERE {HAS_ROW}"""
 _WITHOUT_PICTURE = f"""SELECT path FROM seen_labels s WHERE root = :n
     AND NOT EXISTS (SELECT 1 FROM changed c WHERE c.root = s.root AND c.path = s.path)

@@ -1,4 +1,4 @@
-"""The pictures that a gallery's ledger knows: a number for each, what was measured of it, and where its row is."""
+"""The pictures that a gallery's index knows: a number for each, what was measured of it, and where its row is."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from eyespot.gallery import video_frames
 from eyespot.gallery.index_tables import FACTS, WordNumbers, fact_values, measured_of, packed, unpacked
-from eyespot.gallery.videos import stored
 from eyespot.storage import sqlite
 
 _FOLDERS = 100_000  # numbers that are in memory at most
 _ROWS = f"""SELECT pictures.number, id, {FACTS}, d.root, d.path || name AS whole, size, mtime, l.facts, t.facts
     FROM pictures LEFT JOIN paths ON paths.item = +pictures.number LEFT JOIN folders d ON d.number = folder
-    LEFT JOIN labels l ON l.root = d.root AND l.path IN (d.path || name, d.path || {stored.FILE_NAME})
+    LEFT JOIN labels l ON l.root = d.root AND l.path IN (d.path || name, d.path || {video_frames.FILE_NAME})
     LEFT JOIN picture_texts t ON t.item = pictures.number
     WHERE pictures.number BETWEEN ? AND ? ORDER BY pictures.number, d.root, whole, l.path DESC"""
 
 
 class StoredRow(NamedTuple):
-    """One picture as the ledger knows it: its row, what was measured of it, every path, and its labels."""
+    """One picture as the index knows it: its row, what was measured of it, every path, and its labels."""
 
     id: str
     measured: dict[str, Any]

@@ -89,13 +89,10 @@ def rows_in(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] |
     prefetch_facts(batch, numbers)
     part = batch.take(_array(numbers))
     # A dictionary's values are looked up together: one at a time takes twice as long as all the rest
-    plain: list[Any] = [_plain_column(column) for column in part.columns]
+    parts: list[Any] = part.columns
+    plain = [column.dictionary_decode() if hasattr(column, "dictionary") else column for column in parts]
     found: list[dict[str, Any]] = pa.RecordBatch.from_arrays(plain, names=part.schema.names).to_pylist()
     return found
-
-
-def _plain_column(column: Any) -> Any:
-    return column.dictionary_decode() if hasattr(column, "dictionary") else column
 
 
 def find_rows(shard: Path, ids: Sequence[str]) -> NDArray[np.int64]:
@@ -187,7 +184,11 @@ def _mix(numbers: Numbers) -> Numbers:
 def complete(gallery: Path, progress: Progress = no_progress, look: LookAtFiles = damaged_at_a_glance) -> int:
     """Write the files that segments and large shards lack; how many shards got some. Raises OSError on a full disk."""
     shards = [shard for shard in disk.shard_paths(gallery) if _is_large(shard)]
-    lacking = [shard for shard in shards if look(shard, disk.ROW_STORE) or not _is_current(shard)]
+    lacking = [
+        shard
+        for shard in shards
+        if look(shard, disk.ROW_STORE) or not (open_rows(shard) is not None and open_ids(shard) is not None)
+    ]
     for done, shard in enumerate(lacking):
         progress("writing facts by row", done, len(lacking))
         write_row_store(shard)
@@ -213,10 +214,6 @@ def _is_large(shard: Path) -> bool:
     except Damaged:  # as of an import, which no run writes again
         return False
     return (first < last or rows >= disk.LARGE) and rows <= MOST
-
-
-def _is_current(shard: Path) -> bool:
-    return open_rows(shard) is not None and open_ids(shard) is not None
 
 
 def write_row_store(shard: Path) -> None:

@@ -19,12 +19,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eyespot.gallery.index_db import Failure, Ledger
 from eyespot.gallery.index_tables import SHARD_OF, STALE_ALL, unpacked
-from eyespot.gallery.older_ledgers import is_older
-from eyespot.gallery.photos.places import full_path
-from eyespot.gallery.rereading import NotReread, reread
+from eyespot.gallery.picture_index import Failure, PictureIndex
 from eyespot.parallel import ordered_map
+from eyespot.photos.places import full_path
+from eyespot.photos.rereading import NotReread, reread
 from eyespot.storage import sqlite
 from eyespot.types import Progress, TextBox, TextReader
 
@@ -41,8 +40,6 @@ _UNREAD = f"""SELECT {SHARD_OF.format("p.number")}, p.number, p.id, d.root, d.pa
 _FAILED = """SELECT d.root AS root, min(d.path || name) AS path, t.failed FROM picture_texts t
     JOIN paths ON paths.item = +t.item JOIN folders d ON d.number = folder
     WHERE t.failed IS NOT NULL GROUP BY t.item ORDER BY root, path"""
-_FAILED_OLDER = """SELECT root, min(path) AS path, texts.failed FROM texts JOIN files USING(id)
-    WHERE texts.failed IS NOT NULL GROUP BY texts.id ORDER BY root, path"""
 
 
 @dataclass
@@ -64,25 +61,25 @@ class UnreadPicture(NamedTuple):
     places: list[str]
 
 
-def read_texts(ledger: Ledger, reader: TextReader, again: bool, progress: Progress) -> Iterator[int]:
+def read_texts(index: PictureIndex, reader: TextReader, again: bool, progress: Progress) -> Iterator[int]:
     """Read the text of every picture that was not read, with `again` of those that failed; each shard that is done."""
-    waiting = unread(ledger, again)
+    waiting = unread(index, again)
     done = 0
     load = partial(_reread, min_side=reader.min_side)
     with ThreadPoolExecutor(1) as pool:  # it takes far longer to read a picture than to decode it
         pictures = ordered_map(load, waiting, pool, AHEAD)
         for shard, group in groupby(zip(waiting, pictures, strict=True), key=lambda pair: pair[0].shard):
             for unread_picture, picture in group:
-                _read(ledger, reader, unread_picture, picture)
+                _read(index, reader, unread_picture, picture)
                 done += 1
                 progress("reading text", done, len(waiting))
             yield shard
 
 
-def unread(ledger: Ledger, again: bool) -> list[UnreadPicture]:
+def unread(index: PictureIndex, again: bool) -> list[UnreadPicture]:
     """Pictures of scanned photos that nothing has read, by shards and rows."""
-    roots = ledger.roots()
-    rows = ledger.sql.execute(_UNREAD, {"again": again}).fetchall()
+    roots = index.roots()
+    rows = index.sql.execute(_UNREAD, {"again": again}).fetchall()
     pictures = []
     for (shard, number, id), group in groupby(rows, key=lambda row: row[:3]):
         places = [full_path(roots[root], path) for *_, root, path in group]
@@ -90,33 +87,29 @@ def unread(ledger: Ledger, again: bool) -> list[UnreadPicture]:
     return pictures
 
 
-def summary(ledger: Ledger, before: int) -> TextSummary:
+def summary(index: PictureIndex, before: int) -> TextSummary:
     """What is known of the pictures that are there; `before`: how many of them had been read when the run began."""
     known = "FROM picture_texts t WHERE failed IS NULL AND EXISTS (SELECT 1 FROM paths WHERE paths.item = +t.item)"
-    read, with_text = ledger.sql.execute(
+    read, with_text = index.sql.execute(
         f"SELECT count(*), ifnull(sum(facts LIKE ?), 0) {known}", (f'%"{WORDS}"%',)
     ).fetchone()
-    return TextSummary(read - before, with_text, len(unread(ledger, False)), failures(ledger))
+    return TextSummary(read - before, with_text, len(unread(index, False)), failures(index))
 
 
-def failures(ledger: Ledger) -> list[Failure]:
-    """Pictures whose text could not be read, by root and path; none in a ledger of an older eyespot."""
-    tables = sqlite.table_names(ledger.sql)
-    older = is_older(ledger.sql)
-    if ("texts" if older else "picture_texts") not in tables:
-        return []
-    rows = ledger.sql.execute(_FAILED_OLDER if older else _FAILED)
+def failures(index: PictureIndex) -> list[Failure]:
+    """Pictures whose text could not be read, by root and path."""
+    rows = index.sql.execute(_FAILED)
     return [Failure(root, path, f"its text: {reason}") for root, path, reason in rows]
 
 
-def take_back(ledger: Ledger, number: int, row: Mapping[str, Any]) -> None:
+def take_back(index: PictureIndex, number: int, row: Mapping[str, Any]) -> None:
     """Take down again what a row of a shard's table says of a picture; call inside a transaction."""
     if row.get(READ_BY) is not None:
         facts = {name: row[name] for name in COLUMNS if row.get(name) is not None}
-        ledger.sql.execute(
+        index.sql.execute(
             "INSERT OR IGNORE INTO picture_texts VALUES (?, ?, NULL)", (number, json.dumps(facts, ensure_ascii=False))
         )
-        ledger.sql.executemany("INSERT OR IGNORE INTO columns VALUES (?, 'text')", [(name,) for name in COLUMNS])
+        index.sql.executemany("INSERT OR IGNORE INTO columns VALUES (?, 'text')", [(name,) for name in COLUMNS])
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -126,7 +119,7 @@ def _reread(unread_picture: UnreadPicture, min_side: int | None) -> Image | NotR
     return reread(unread_picture.id, unread_picture.places, min_side)
 
 
-def _read(ledger: Ledger, reader: TextReader, unread_picture: UnreadPicture, picture: Image | NotReread) -> None:
+def _read(index: PictureIndex, reader: TextReader, unread_picture: UnreadPicture, picture: Image | NotReread) -> None:
     facts: dict[str, str] = {}
     failed = None
     if isinstance(picture, NotReread):
@@ -138,22 +131,17 @@ def _read(ledger: Ledger, reader: TextReader, unread_picture: UnreadPicture, pic
             facts = text_facts(reader.read(picture), reader.name)
         except Exception as error:  # engines raise nearly anything at odd pictures, and one must not stop the others
             failed = (str(error).strip() or type(error).__name__).splitlines()[-1][:200]
-    with sqlite.transaction(ledger.sql):
+    with sqlite.transaction(index.sql):
         if facts:
-            _add_columns(ledger)
+            kinds = {name.casefold(): (name, kind) for name, kind in index.columns().items()}
+            for column in COLUMNS:
+                spelled, kind = kinds.get(column, (column, ""))
+                if kind != "text":
+                    index.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, 'text')", (spelled,))
+                    index.sql.execute(STALE_ALL)
         values = (unread_picture.number, json.dumps(facts, ensure_ascii=False), failed)
-        ledger.sql.execute("INSERT OR REPLACE INTO picture_texts VALUES (?, ?, ?)", values)
-        ledger.sql.execute("INSERT OR IGNORE INTO stale VALUES (?)", (unread_picture.shard,))
-
-
-def _add_columns(ledger: Ledger) -> None:
-    """The columns of text; new ones, and labels of these names that were numbers, make every table be written again."""
-    kinds = {name.casefold(): (name, kind) for name, kind in ledger.columns().items()}
-    for column in COLUMNS:
-        spelled, kind = kinds.get(column, (column, ""))
-        if kind != "text":
-            ledger.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, 'text')", (spelled,))
-            ledger.sql.execute(STALE_ALL)
+        index.sql.execute("INSERT OR REPLACE INTO picture_texts VALUES (?, ?, ?)", values)
+        index.sql.execute("INSERT OR IGNORE INTO stale VALUES (?)", (unread_picture.shard,))
 
 
 # -- facts --------------------------------------------------------------------------------------------------

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import SPARE, Damaged, let_open, need_open, refuse_damaged
-from eyespot.gallery.photos.places import Root, full_path
 from eyespot.gallery.row_store import find_rows, open_rows, take_rows
-from eyespot.gallery.videos.addresses import file_of
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
 from eyespot.kernels.rows import unit_rows
 from eyespot.models.full_names import full_names
+from eyespot.photos.places import Root, full_path
+from eyespot.photos.videos.addresses import file_of
 from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
@@ -81,20 +81,25 @@ class Gallery:
 
             complete(self.path, stem)
         shards = disk.shard_paths(self.path)
+        needed, damaged_codes = [disk.ITEMS, f"{stem}.npy", f"{stem}.toml"], []
         for shard in shards:
-            damaged = damaged_at_a_glance(shard, [disk.ITEMS, f"{stem}.npy", f"{stem}.toml"])
-            refuse_damaged(shard, damaged, disk.way_out)
+            damaged = damaged_at_a_glance(shard, [*needed, *code_files(stem)])
+            codes = [name for name in damaged if name in code_files(stem)]
+            refuse_damaged(shard, {name: why for name, why in damaged.items() if name not in codes}, disk.way_out)
+            damaged_codes += [shard / name for name in codes]
         notes = [(shard, disk.glance(shard, stem)) for shard in shards]
         ready = [(shard, note) for shard, note in notes if note is not None]
         pending = sum(disk.count_items(shard) for shard, note in notes if note is None)
-        return View(self, stem, [shard for shard, _ in ready], [note.missing for _, note in ready], pending)
+        missing = [note.missing for _, note in ready]
+        return View(self, stem, [shard for shard, _ in ready], missing, pending, damaged_codes)
 
 
 @dataclass(frozen=True)
 class View:
     """One space of a gallery: row i of the vectors is row i of the facts.
 
-    `pending` counts rows of shards that have no vectors in this space at all.
+    `pending` counts rows of shards that have no vectors in this space at all; `damaged_codes` are files of codes that a
+    glance found damaged when the view was opened: a search without them is as exact, and slower.
     """
 
     gallery: Gallery
@@ -102,6 +107,7 @@ class View:
     shards: Sequence[Path]
     missing: Sequence[list[int]] = field(repr=False)
     pending: int = 0
+    damaged_codes: Sequence[Path] = ()
 
     @property
     def space(self) -> Space:
@@ -150,12 +156,6 @@ class View:
             f"the int8 codes are {self.unopened_codes} files, more than this program may open, so the search took"
             f" longer; raise the limit with: ulimit -n {limit}"
         ]
-
-    @cached_property
-    def damaged_codes(self) -> list[Path]:
-        """Files of codes that a glance finds damaged; a search without them is as exact, and slower."""
-        names = code_files(self.stem)
-        return [shard / name for shard in self.shards for name in damaged_at_a_glance(shard, names)]
 
     @cached_property
     def starts(self) -> Any:

@@ -245,8 +245,8 @@ class Rescued(NamedTuple):
     unread: bool  # whether pages that no longer can be read may have held rows since it was closed with copies of all
 
 
-def rescue(path: Path, derived: Iterable[str]) -> Rescued:
-    """Copies of all that is left of a damaged ledger's tables but those that are derived.
+def rescue(path: Path) -> Rescued:
+    """Copies of all that is left of a damaged ledger's tables.
 
     A ledger that was closed, and that nobody wrote since, has copies of all: its pages may lie, and are not read. Else
     pages count before copies, for they may be newer.
@@ -256,7 +256,7 @@ def rescue(path: Path, derived: Iterable[str]) -> Rescued:
     copied = {place.stem for place in folder.glob("*.parquet")}
     named = {name for (name,) in _rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'")}
     closed = name_of(path) in digests and not _is_newer(path, folder / DIGESTS)
-    for table in sorted((copied | named) - set(derived)):
+    for table in sorted(copied | named):
         place = folder / f"{table}.parquet"
         sound = place.exists() and _is_sound(place)
         if not re.fullmatch(r"\w+", table) or (sound and closed and _behind(table) not in digests):

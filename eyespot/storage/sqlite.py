@@ -111,7 +111,7 @@ def new_database(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _query_only(uri: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri, uri=True, timeout=WAIT, isolation_level=None)
+    connection = sqlite3.connect(uri, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA query_only=ON")
         table_names(connection)  # SQLite opens the file at the first question

@@ -23,7 +23,7 @@ from tests.worlds import index_gallery, make_gallery
 
 def test_every_format_has_help_with_the_filters_of_a_search() -> None:
     filters = ("--where", "--label", "--after", "--near", "--ids", "--all-columns")
-    for name in rooms.names("gallery.exports"):
+    for name in rooms.names("formats.exports"):
         output = done("export", name.replace("_", "-"), "--help").stdout
         assert all(option in output for option in filters), name
 
@@ -105,9 +105,9 @@ def test_a_detectors_boxes_can_be_filtered_by(tmp_path: Path) -> None:
 
 
 FILTERS = ("--where", "--after", "--before", "--near", "--label", "--ids")
-TABLES = ["parquet", "imagefolder", "coco", "webdataset", "hdf5", "lance", "milvus", "vespa", "npy", "clip-retrieval"]
+TABLES = ["parquet", "imagefolder", "coco", "webdataset", "hdf5", "npy", "clip-retrieval"]
 FORMATS = [*TABLES, "beir", "mteb", "label-studio", "camtrap-dp"]
-NEEDS = {"hdf5": "h5py", "lance": "lancedb"}
+NEEDS = {"hdf5": "h5py"}
 
 
 @pytest.fixture(scope="module")
@@ -171,14 +171,6 @@ def test_judgements_of_one_judge_go_out_by_default_from_the_ledger(place: Path, 
     refuses("export", name, tmp_path / "no", "-g", gallery, "--by", "person:nobody")
 
     assert report["rows"] == 6 and not (tmp_path / "no").exists()
-
-
-def test_lance_tables_hold_half_precision_where_asked(place: Path, tmp_path: Path) -> None:
-    lancedb = pytest.importorskip("lancedb")
-    run_json("export", "lance", tmp_path / "out", "-g", place / "gallery", "--float16")
-
-    (table,) = (tmp_path / "out").glob("*.lance")
-    assert "halffloat" in str(lancedb.connect(tmp_path / "out").open_table(table.stem).schema)
 
 
 def test_vectors_are_halved_and_pictures_are_put_into_tables(place: Path, tmp_path: Path) -> None:

@@ -113,10 +113,9 @@ BARE = {
     ],
     "pictures for a page": ["web/pictures/thumbnails.py", "web/pictures/uploads.py"],
     "whole folder": [
-        *("curate/recos/files.py", "curate/rerank_files.py", "curate/rmir/files.py", "gallery/exports/_vectors.py"),
-        *(f"gallery/exports/{name}.py" for name in ("camtrap_dp", "coco", "imagefolder", "label_studio", "mteb")),
-        *("gallery/exports/milvus.py", "gallery/exports/vespa.py"),
-        *("gallery/exports/parquet.py", "indexes/faiss.py", "indexes/lance.py", "runs/beir.py"),
+        *("curate/recos/files.py", "curate/rerank_files.py", "curate/rmir/files.py", "formats/exports/_vectors.py"),
+        *(f"formats/exports/{name}.py" for name in ("camtrap_dp", "coco", "imagefolder", "label_studio", "mteb")),
+        *("formats/exports/parquet.py", "indexes/faiss.py", "indexes/lance.py", "runs/beir.py"),
         "search/index_choice.py",
     ],
     "spilled data": ["curate/inat/tables.py"],

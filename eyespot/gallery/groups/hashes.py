@@ -9,32 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.groups.colours import picture_colours
-from eyespot.gallery.groups.near_duplicates import Hashes, picture_hashes
+from eyespot.photos.hashes import COLUMNS, FORMS, Hashes
 from eyespot.storage.digests import damaged_at_a_glance, new_digested
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 HASHES = "hashes.u64"
-FORMS = 8  # upright, turned and mirrored
-COLUMNS = FORMS + 1
 
 
 def write_hashes(shard: Path, hashes: Sequence[Sequence[int]]) -> None:
     """Put the numbers of all rows in place, (rows, 9); zeros for a picture without a pattern or out of reach."""
     with new_digested(shard / HASHES) as file:
         file.write(np.array(hashes, "<u8").reshape(-1, COLUMNS).tobytes())
-
-
-def signature(picture: Image) -> tuple[int, ...]:
-    """The nine numbers of an upright RGB picture."""
-    return (*picture_hashes(picture).tolist(), int(picture_colours(picture).view("<u8")[0]))
 
 
 def lacks_hashes(shard: Path) -> bool:

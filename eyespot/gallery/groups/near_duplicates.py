@@ -1,8 +1,7 @@
 """Near-duplicates: pictures that are copies of each other, resized, recompressed, turned, mirrored or lightly changed.
 
 Two signs are looked at. A perceptual hash has 64 bits for the coarse pattern of light and dark: a copy differs in a
-few of them, another picture in about half. The hashes of a picture turned and mirrored follow from one transform, which
-no library offers (docs/decisions/0009-owners.md has the numbers). The cosine of two embeddings also recognises a copy
+few of them, another picture in about half (`photos/hashes.py`). The cosine of two embeddings also recognises a copy
 that was cropped, tilted or written on; with a low limit it takes pictures of one thing from one place for copies, too.
 """
 
@@ -11,26 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.photos.hashes import Hashes
 from eyespot.types import UsageError, Vectors
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-Hashes = NDArray[np.uint64]  # (pictures, 8): each upright, and in its seven turned and mirrored forms
 Ids = NDArray[np.int64]
 
 BITS = 64
-_SIDE, _LOW = 32, 8  # pixels a side that are looked at, frequencies of each direction that count
 _BANDS, _BAND = 4, 16  # a hash is looked up by its quarters
 _MOST_BITS = 11  # with more, quarters would be looked up at 3 bits' distance, 697 times each
 _TABLES = 16
 _AT_ONCE = 1 << 22  # pairs, or cosines
-_SMOOTH = 1e-3  # grey levels; what varies less than this has no pattern
 
 
 @dataclass(frozen=True)
@@ -54,32 +48,6 @@ class DuplicatePair(NamedTuple):
     second: int
     bits: int
     cosine: float
-
-
-def picture_hashes(picture: Image) -> Hashes:
-    """The perceptual hash of an upright picture and of its seven turned and mirrored forms, (8,), upright first.
-
-    Grey, 32 by 32 pixels, cosine transform; of its 8 by 8 lowest frequencies each but the mean gives a bit, set where
-    it is above their median (the pHash of Zauner 2010, but for the mean, which says only how bright a picture is).
-    """
-    from PIL import Image
-
-    small = picture.convert("L").resize((_SIDE, _SIDE), Image.Resampling.LANCZOS, reducing_gap=3.0)
-    grey = np.asarray(small, np.float64)
-    # The lowest frequencies of the type II transform of a square, (8, 8)
-    at = (np.arange(_SIDE) + 0.5) * np.pi / _SIDE
-    waves = np.cos(np.arange(_LOW)[:, None] * at)  # (8, 32)
-    low = np.asarray(waves @ grey @ waves.T)
-    # Mirroring a picture turns the sign of its odd frequencies, and laying it on its side swaps the two
-    # directions
-    odd = np.where(np.arange(_LOW) % 2, -1, 1)
-    mirrored = np.stack([low, low * odd, low * odd[:, None], low * odd * odd[:, None]])
-    forms = np.stack([mirrored, mirrored.transpose(0, 2, 1)], axis=1).reshape(8, -1)  # (8, 64)
-    varying = forms[:, 1:]
-    if np.abs(varying).max() < _SMOOTH * _SIDE * _SIDE:
-        return np.zeros(8, np.uint64)
-    above = varying > np.median(varying, axis=1, keepdims=True)
-    return np.packbits(np.pad(above, ((0, 0), (1, 0))), axis=1).view(">u8")[:, 0].astype(np.uint64)
 
 
 def near_duplicates(hashes: Hashes, vectors: Vectors, how: Near) -> list[DuplicatePair]:

@@ -36,7 +36,15 @@ def cluster_cells(points: Points) -> Cells:
     deviations = max(0.5, math.log10(max(1, len(points))) - 2)
     tops = _join_low_passes(density, _summits(density), deviations)
     tops[density < FLOOR * density.max(initial=0)] = BETWEEN
-    return _by_size(tops, counts)
+    # The clusters numbered from 0 by how many photos they have; those with too few lie between clusters
+    numbers, index = np.unique(tops, return_inverse=True)
+    sizes = np.bincount(index.ravel(), weights=counts.ravel(), minlength=len(numbers))
+    sizes[numbers == BETWEEN] = 0
+    order = np.argsort(-sizes, kind="stable")
+    new = np.full(len(numbers), BETWEEN, np.int16)
+    keep = [at for at in order.tolist() if sizes[at] >= SMALLEST][:MOST]
+    new[keep] = np.arange(len(keep))
+    return new[index.reshape(tops.shape)]
 
 
 def cluster_of(points: Points, cells: Cells) -> NDArray[np.int16]:
@@ -105,15 +113,3 @@ def _passes(density: Density, tops: NDArray[np.int64]) -> list[tuple[float, int,
             pair = (min(one, other), max(one, other))
             highest[pair] = max(highest.get(pair, 0.0), height)
     return sorted(((height, *pair) for pair, height in highest.items()), reverse=True)
-
-
-def _by_size(tops: NDArray[np.int64], counts: Density) -> Cells:
-    """The clusters numbered from 0 by how many photos they have; those with too few lie between clusters."""
-    numbers, index = np.unique(tops, return_inverse=True)
-    sizes = np.bincount(index.ravel(), weights=counts.ravel(), minlength=len(numbers))
-    sizes[numbers == BETWEEN] = 0
-    order = np.argsort(-sizes, kind="stable")
-    new = np.full(len(numbers), BETWEEN, np.int16)
-    keep = [at for at in order.tolist() if sizes[at] >= SMALLEST][:MOST]
-    new[keep] = np.arange(len(keep))
-    return new[index.reshape(tops.shape)]

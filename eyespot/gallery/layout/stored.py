@@ -70,18 +70,15 @@ class MapLayout:
         shards = shard_keys(view)
         if shards == self.shards:
             return self
-        old = self._rows_on(view)  # (rows of the view,)
-        points = _nowhere(len(old))
-        points[old >= 0] = self.points[old[old >= 0]]
-        return replace(self, shards=shards, points=points, base=np.flatnonzero(np.isin(old, self.base)))
-
-    def _rows_on(self, view: View) -> NDArray[np.int64]:
-        """For each row of a view the row here, -1 for one that is new, (rows,)."""
+        # For each row of a view the row here, -1 for one that is new, (rows,)
         starts = dict(zip(self.shards, np.cumsum([0, *(rows for _, rows, _ in self.shards)]).tolist(), strict=False))
         parts = [np.zeros(0, np.int64)]
         for key in shard_keys(view):
             parts.append(starts[key] + np.arange(key[1]) if key in starts else np.full(key[1], -1))
-        return np.concatenate(parts)
+        old = np.concatenate(parts)
+        points = _nowhere(len(old))
+        points[old >= 0] = self.points[old[old >= 0]]
+        return replace(self, shards=shards, points=points, base=np.flatnonzero(np.isin(old, self.base)))
 
 
 def _nowhere(rows: int) -> Points:

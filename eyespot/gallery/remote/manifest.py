@@ -94,7 +94,13 @@ class Manifest:
                 raise EyespotError(f"{url} was published by a newer eyespot; upgrade this one")
             files = {str(name): File(*file) for name, file in found["files"].items()}
             for name, file in files.items():
-                _check(name, file)
+                apart = file.at.rpartition("/")[0] != name.rpartition("/")[0]
+                if apart or not OURS.fullmatch(name) or "/." in f"/{file.at}":
+                    raise ValueError(f"{name} at {file.at} is no file of a gallery")
+                if any(type(number) is not int or not 0 <= number < 1 << 63 for number in (file.size, file.mtime_ns)):
+                    raise ValueError(f"{name} has no size or time")
+                if type(file.digest) is not str or file.at != published_name(name, file.digest):
+                    raise ValueError(f"{name} with the digest {file.digest} does not lie at {file.at}")
             if disk.HEADER not in files:
                 raise ValueError(f"it lists no {disk.HEADER}")
             return cls(files, _tables(found.get("ledger", {})), int(found["judgements"]))
@@ -112,16 +118,6 @@ def published_name(name: str, digest: str) -> str:
     folder, slash, file = name.rpartition("/")  # texts: paths take a second for tens of thousands of files
     stem, dot, suffix = file.rpartition(".")
     return f"{folder}{slash}{stem or suffix}.{digest[:12]}{dot if stem else ''}{suffix if stem else ''}"
-
-
-def _check(name: str, file: File) -> None:
-    apart = file.at.rpartition("/")[0] != name.rpartition("/")[0]
-    if apart or not OURS.fullmatch(name) or "/." in f"/{file.at}":
-        raise ValueError(f"{name} at {file.at} is no file of a gallery")
-    if any(type(number) is not int or not 0 <= number < 1 << 63 for number in (file.size, file.mtime_ns)):
-        raise ValueError(f"{name} has no size or time")
-    if type(file.digest) is not str or file.at != published_name(name, file.digest):
-        raise ValueError(f"{name} with the digest {file.digest} does not lie at {file.at}")
 
 
 def _tables(found: Mapping[str, Any]) -> dict[str, JudgementTable]:

@@ -71,7 +71,13 @@ def publish(
     eyespot publishes to it, or its `gallery.json` is damaged and `check` is not given.
     """
     disk.read_header(gallery)
-    _refuse_in_place(gallery)
+    for shard in disk.shard_paths(gallery):
+        for note in disk.read_notes(shard):
+            if note.source is not None:
+                raise UsageError(
+                    f"the vectors of {note.space.encoder} lie in place at {note.source} and not in the gallery; import "
+                    "them with --copy to publish them"
+                )
     publication = Publication(gallery, store_at(url), progress)
     with publication.store.lock():
         for _ in range(TRIES):
@@ -219,16 +225,6 @@ def _described(name: str, state: LocalState, source: IO[bytes]) -> File:
     while piece := source.read(1 << 20):
         digest.update(piece)
     return File(published_name(name, digest.hexdigest()), state.size, digest.hexdigest(), state.mtime_ns)
-
-
-def _refuse_in_place(gallery: Path) -> None:
-    for shard in disk.shard_paths(gallery):
-        for note in disk.read_notes(shard):
-            if note.source is not None:
-                raise UsageError(
-                    f"the vectors of {note.space.encoder} lie in place at {note.source} and not in the gallery; import "
-                    "them with --copy to publish them"
-                )
 
 
 def _states(gallery: Path) -> dict[str, LocalState]:

@@ -1,0 +1,1 @@
+"""Photos and videos where they lie: found in folders, tars and lists, decoded safely, with the labels beside them."""

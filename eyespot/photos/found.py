@@ -1,0 +1,84 @@
+"""What a walk meets: a picture where it lies, labels for one, what cannot be read and why, and what is left out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+MAX_FILE_BYTES = 512 << 20
+_INT64 = 2**63 - 1
+
+
+class Seen(NamedTuple):
+    """A picture where it lies now; `offset` is its place inside a tar, else -1, or as `videos/addresses.py` says."""
+
+    path: str  # relative to the root, as `names.py` stores it
+    size: int
+    mtime: int  # nanoseconds
+    offset: int = -1
+
+
+class PlannedPicture(NamedTuple):
+    """One picture to read: its shard and where it lies."""
+
+    shard: int
+    root: int
+    seen: Seen
+
+
+class Labels(NamedTuple):
+    """Label columns for one picture of the root."""
+
+    path: str
+    facts: dict[str, Any]
+
+
+class Unreadable(NamedTuple):
+    """Something the walk could not enter; a path that ends in `/` stands for all that lies below it."""
+
+    path: str
+    reason: str
+
+
+class Skipped(NamedTuple):
+    """A file that is no picture to eyespot: its kind (`kinds.py` has them), and its ending if that says more."""
+
+    path: str
+    kind: str
+    ending: str
+
+
+class Excluded(NamedTuple):
+    """A folder that is not looked through, or a hidden file: why (`left_out.py` has it), and how many files it is."""
+
+    path: str
+    reason: str
+    files: int = 1
+
+
+Met: TypeAlias = Seen | Labels | Unreadable
+Record: TypeAlias = Met | Skipped | Excluded
+
+
+def is_utf8(path: str) -> bool:
+    """Whether a text can be written down: lone surrogates cannot."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def refuse_size(size: int) -> None:
+    """OSError for a file that no photo is as large as."""
+    if size > MAX_FILE_BYTES:
+        raise OSError(f"{size >> 20} MiB, over the limit of {MAX_FILE_BYTES >> 20} MiB a file")
+
+
+def clamped(nanoseconds: int) -> int:
+    """A time as 64 bits hold it: file systems and tar headers may say anything."""
+    return max(-_INT64, min(_INT64, nanoseconds))
+
+
+def reason(error: OSError) -> str:
+    """Why a file cannot be read, in lower case as part of a sentence."""
+    return (error.strerror or str(error)).lower()
