@@ -27,7 +27,7 @@ from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.parallel import batches
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:

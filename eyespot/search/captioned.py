@@ -18,8 +18,10 @@ from eyespot.gallery.photos.places import read_again
 from eyespot.gallery.view import View
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched
-from eyespot.storage.files import refuse, required, rows_of
+from eyespot.storage.ids import required
 from eyespot.storage.systems import with_slashes
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors
 
 if TYPE_CHECKING:
