@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eyespot.llms.budget import Budget
-from eyespot.llms.circuit_breaker import CircuitBreaker
 from eyespot.llms.errors import (
     LONGEST,
     SORRY,
@@ -23,8 +22,8 @@ from eyespot.llms.errors import (
     Unreachable,
     final,
 )
+from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
 from eyespot.llms.protocols import Dialect, reply_of_json, text_message, usage_of, without_pictures
-from eyespot.llms.rate_limit import CancellableSleep, RateLimiter
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.transport import Transport
 from eyespot.llms.unsupported_fields import UnsupportedFields, amendment, changes, left_out, refused, room_to_think

@@ -11,11 +11,10 @@ from urllib.parse import urlsplit
 
 from eyespot.llms import transport
 from eyespot.llms.budget import Budget
-from eyespot.llms.circuit_breaker import CircuitBreaker
 from eyespot.llms.client import Endpoint, no_cost
+from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
 from eyespot.llms.prices import Prices, read_prices
 from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, Dialect
-from eyespot.llms.rate_limit import CancellableSleep, RateLimiter
 from eyespot.llms.retry import RetryPolicy
 from eyespot.rooms import needs
 from eyespot.types import BudgetMeter, UsageError

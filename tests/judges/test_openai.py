@@ -20,7 +20,7 @@ from PIL import Image
 
 from eyespot import rooms
 from eyespot.judges import PLAIN, JudgePrompt, ask
-from eyespot.judges._endpoint.first_token import SystemOne
+from eyespot.judges._answers import SystemOne
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
 from eyespot.llms.budget import Budget, BudgetSpent

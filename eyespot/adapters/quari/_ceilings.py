@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +129,8 @@ def _form(one: Directions, dim: int) -> list[float]:
     return [one.own, one.floor * short, one.slack, dim**0.5 * 2.0**-57 * abs(one.floor)]
 
 
-class _QuantisedQuery(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _QuantisedQuery:
     """The directions of one query in whole numbers: step · whole + left, 16 bits for its own, 8 for the others."""
 
     columns: Reals  # (c, dim), the same without rounding
@@ -164,7 +166,8 @@ class _QuantisedQuery(NamedTuple):
         return np.stack([np.concatenate([offsets[:1], [0.0], offsets[1:]]), self.steps, self.shifts, *self.parts.T])
 
 
-class _QueryBatch(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _QueryBatch:
     """Queries in groups of lanes, as the kernel takes them."""
 
     queries: Sequence[_QuantisedQuery]

@@ -13,14 +13,13 @@ about the identity: ‖f(x)‖² = identity² ‖x‖² + Σ μᵢ (x·eᵢ)² o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from functools import cache, cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.quari._formula import Formula
-from eyespot.adapters.quari._spectrum import depth, leading_pairs
 from eyespot.kernels.rows import Reals
 
 _ROUNDING = 2.0**-38  # of ‖f(x)‖², in units of the largest it could be: what double precision may lose here
@@ -33,6 +32,10 @@ _ROOM = 2.0**-10  # of ‖identity · x‖²: by so much the bound of the rest m
 _NOTHING_ADDED = 2.0**-60  # of `size`: a map that adds no more to the identity
 _ENOUGH = 0.5  # of ‖x‖²: told so much, the other way is not looked at
 _NEGLIGIBLE = 1e-7  # a direction with less than this share of what all add is not worth its product
+_ROUNDS = 3  # of subspace iteration, each with the fourth power of the matrix
+_NEAR = 0.25  # of an eigenvalue: how far the matrix may move its vector off
+_UNIT = 2.0**-53
+_GROWTH = 2  # of the step beyond a guess, as long as it is too short
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +143,8 @@ def _gram_beside(formula: Formula) -> Reals:
     return gram
 
 
-class _Terms(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Terms:
     """Directions with weights, as columns for x and for the coordinates in which the rest is bounded."""
 
     columns: Reals  # (dim, b)
@@ -278,3 +282,60 @@ def _principal(products: NDArray[np.float32]) -> tuple[Reals, Reals]:
 def _worth(energies: Reals) -> int:
     """How many of the descending energies are worth their products."""
     return int(np.count_nonzero(energies > _NEGLIGIBLE * energies.sum()))
+
+
+# -- a few eigenvectors, and a proven bound of how deep a matrix goes below zero, without its spectrum ----------
+
+
+def leading_pairs(form: Reals, count: int) -> tuple[Reals, Reals]:
+    """About the `count` eigenvalues of a symmetric matrix (c, c) that are farthest from 0, ascending, with vectors.
+
+    (b,) and orthonormal columns (c, b), without those that are far off; small matrices are taken apart to rounding.
+    """
+    size = float(np.linalg.norm(form))
+    if 2 * count >= len(form) or size == 0:
+        values, vectors = np.linalg.eigh(form)
+        return values, vectors
+    square, turn = (form / size) @ (form / size), _random_start(len(form), count)
+    power = square @ square
+    for _ in range(_ROUNDS):
+        turn = np.linalg.qr(power @ turn)[0]
+    image = form @ turn
+    values, inner = np.linalg.eigh(turn.T @ image)
+    turn = turn @ inner
+    near = np.linalg.norm(image @ inner - values * turn, axis=0) <= _NEAR * np.abs(values)
+    return values[near], turn[:, near]
+
+
+@cache
+def _random_start(rows: int, columns: int) -> Reals:
+    return np.random.default_rng(0).standard_normal((rows, columns))
+
+
+def depth(form: Reals, guess: float, step: float) -> float:
+    """A number d >= guess such that form + d I surely has no negative eigenvalue, for a symmetric matrix (c, c).
+
+    step: how much above the guess is tried first. If D is the true depth, d is at most guess + step, or exceeds the
+    guess by no more than twice what D and rounding do, and is never above the root of the sum of all squares.
+    """
+    most, whole = float(np.linalg.norm(form)) * (1 + 1e-12), guess
+    while step > 0:
+        whole = guess + step
+        if whole >= most or _surely_positive(form + whole * np.eye(len(form))):
+            break
+        step *= _GROWTH
+    return max(guess, min(whole, most))
+
+
+def _surely_positive(form: Reals) -> bool:
+    """Whether Cholesky's factorisation proves that no eigenvalue of the matrix is below 0.
+
+    It proves as much of a matrix from which its own rounding has been subtracted (Rump, Verification of positive
+    definiteness, BIT 46, 2006).
+    """
+    rounding = 2 * (len(form) + 3) * _UNIT * max(0.0, float(np.trace(form))) + 1e-300
+    try:
+        np.linalg.cholesky(form - rounding * np.eye(len(form)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
