@@ -95,7 +95,8 @@ class FineTuneRecipe:
             raise UsageError("learning rate and clip of a fine-tuning are above 0, weight decay 0 or more")
 
 
-class FineTuneResult(NamedTuple):
+@dataclass(frozen=True)
+class FineTuneResult:
     """How it ended: its steps, the last loss, how many weights were trained, and how often a picture was not read."""
 
     step: int
@@ -171,15 +172,14 @@ def unfreeze(model: Any, blocks: int | None) -> dict[str, Any]:
         there = ", ".join(f"{name} {len(stack)}" for name, stack in stacks.items()) or "none"
         raise UsageError(f"the towers have blocks: {there}; train {blocks} of them with a smaller --blocks, or all")
     for name, value in model.named_parameters():
-        value.requires_grad_(blocks is None or _follows(name, stacks, blocks))
+        stack = next((stack for stack in stacks if name.startswith(f"{stack}.")), None)
+        if stack is None:
+            learns = not any(word in name for word in BEFORE)
+        else:
+            place = int(name.removeprefix(f"{stack}.").partition(".")[0])
+            learns = place >= len(stacks[stack]) - (blocks or 0)
+        value.requires_grad_(blocks is None or learns)
     return {name: value for name, value in model.named_parameters() if value.requires_grad}
-
-
-def _follows(name: str, stacks: dict[str, Any], blocks: int) -> bool:
-    for stack, modules in stacks.items():
-        if name.startswith(f"{stack}."):
-            return int(name.removeprefix(f"{stack}.").partition(".")[0]) >= len(modules) - blocks
-    return not any(word in name for word in BEFORE)
 
 
 class FineTuning:
@@ -213,31 +213,28 @@ class FineTuning:
     def points(self) -> Iterator[LogPoint]:
         """Step by step to the end."""
         while self.step < self.total:
-            yield self._stepped()
+            yield self._take_step()
 
-    def _stepped(self) -> LogPoint:
+    def _take_step(self) -> LogPoint:
         import torch
 
         from eyespot.adapters.quari.training.checkpoints import LogPoint
-        from eyespot.adapters.quari.training.schedules import ScheduleStep as At
-        from eyespot.adapters.quari.training.schedules import one_cycle
+        from eyespot.adapters.quari.training.settings import one_cycle
 
         per_epoch = self.total // self.recipe.epochs
-        rate = self.recipe.rate * one_cycle(At(self.step, self.total, per_epoch))
+        rate = self.recipe.rate * one_cycle(self.step, self.total, per_epoch)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         torch.manual_seed(int(np.random.SeedSequence([self.recipe.seed, self.step]).generate_state(1)[0]))
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self._loss(self._rows(*divmod(self.step, per_epoch)))
+        epoch, batch = divmod(self.step, per_epoch)
+        order = np.random.default_rng([self.recipe.seed, epoch]).permutation(len(self.material.texts))
+        loss = self._loss(order[batch * self.recipe.batch : (batch + 1) * self.recipe.batch])
         loss.backward()  # type: ignore[no-untyped-call]
         length = torch.nn.utils.clip_grad_norm_(list(self.trained.values()), self.recipe.clip)
         self.optimizer.step()
         self.step, self.loss = self.step + 1, float(loss.detach())
         return LogPoint(self.step, self.step / per_epoch, self.loss, rate, float(length), None)
-
-    def _rows(self, epoch: int, batch: int) -> Ids:
-        order = np.random.default_rng([self.recipe.seed, epoch]).permutation(len(self.material.texts))
-        return order[batch * self.recipe.batch : (batch + 1) * self.recipe.batch]
 
     def _loss(self, rows: Ids) -> torch.Tensor:
         import torch
@@ -250,9 +247,7 @@ class FineTuning:
 
             tokens = self.towers.tokens([self.material.texts[row] for row in batch.rows.tolist()])
             texts = self.towers.text({name: value.to(self.device) for name, value in tokens.items()})
-            if batch.asking is None:
-                texts = texts
-            else:
+            if batch.asking is not None:
                 pictures = normalize(self.towers.image(batch.asking.to(self.device)), dim=1)
                 texts = normalize(texts, dim=1).index_add(
                     0, batch.asking_rows.to(self.device), pictures.to(texts.dtype)
@@ -301,7 +296,8 @@ class FineTuning:
         return torch.from_numpy(np.stack([self.towers.read(picture) for picture in pictures if picture is not None]))
 
 
-class _PairBatch(NamedTuple):
+@dataclass(frozen=True)
+class _PairBatch:
     """Pairs by their rows (n,), their pictures (n, ...), and those (m, ...) that `asking_rows` (m,) ask with."""
 
     rows: Ids

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eyespot import rooms
 from eyespot.adapters.quari.card import AdapterCard
 from eyespot.adapters.quari.config import Config
-from eyespot.storage.atomic import make_folder
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import EyespotError, UsageError
 
 CONFIG, OURS, RELEASED = "config.yml", "weights.safetensors", "weights.pt"
@@ -187,7 +187,5 @@ def _from_hub(name: str) -> Path:
 
 
 def _put(path: Path, data: bytes) -> None:
-    from eyespot.storage.atomic import write_whole
-
     make_folder(path.parent)
     write_whole(path, lambda file: file.write(data))

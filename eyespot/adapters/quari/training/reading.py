@@ -14,8 +14,9 @@ import io
 import re
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,8 @@ TEXTS, IMAGES, IMAGE_ID = "text_embedding", "image_embedding", "image_id"
 TENSORS = (".pt", ".pth")
 
 
-class PairsRead(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PairsRead:
     """Pairs, and what has to be said of them."""
 
     pairs: Pairs
