@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eyespot.encoders._mllm import lora
-from eyespot.encoders._mllm.families import Family, family, settled
-from eyespot.encoders._mllm.packing import MOST_PIXELS, MOST_RATIO, ModelInput, packed, unpacked
+from eyespot.encoders import _lora as lora
+from eyespot.encoders._mllm_inputs import MOST_PIXELS, MOST_RATIO, Family, ModelInput, family, packed, settled, unpacked
 from eyespot.encoders._torch import Device
 from eyespot.encoders.hf import WEIGHTS, checkpoint_of, licence_of
 from eyespot.models import device as devices

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.encoders._mllm.packing import ModelInput, packed
-from eyespot.encoders._served.settings import ServedSettings
-from eyespot.encoders._served.wording import PATH, NotFiniteVector, ServedPrompt, vector_of
+from eyespot.encoders._mllm_inputs import ModelInput, packed
+from eyespot.encoders._served_inputs import PATH, NotFiniteVector, ServedPrompt, ServedSettings, vector_of
 from eyespot.llms import Declined, Endpoint, Refused, Trouble, Underway, Unknown
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 
@@ -37,7 +36,7 @@ MANY = 16  # pictures refused, and more than were taken: no accident any more
 
 
 def load(spec: str, **options: Any) -> ServedEncoder:
-    """The model that a server offers under this name; options as in `_served.settings.Settings`.
+    """The model that a server offers under this name; options as in `ServedSettings`.
 
     Three things are asked of the server at once: what it tells of the model, whether it reads a picture with words, and
     how long its vectors are. Raises: UsageError without an address, without a model, for one that is not served or

@@ -101,7 +101,14 @@ class Outside:
 
     @classmethod
     def of(cls, formula: Formula, direction: Reals, sample: NDArray[np.float32]) -> Outside:
-        columns, loss = _about_the_query(formula) if formula.identity else _within(formula)
+        if formula.identity:
+            columns, loss = _about_the_query(formula)
+        elif not formula.spans[0] * formula.spans[1]:
+            columns, loss = formula.left[:, :0], 0.0
+        else:  # of C = left, Σ = Cx · (G + a little) Cx
+            error = _gram_error(formula.right) * formula.left.shape[1]
+            root = _root(_gram_beside(formula), error * formula.spans[1] ** 2)
+            columns, loss = formula.left @ root, 4 * error
         turned, energies = _principal(sample @ columns.astype(np.float32))
         own = float(np.mean(np.square(sample @ direction.astype(np.float32)), dtype=np.float64))
         return cls(direction, columns, turned, energies, own, formula.size, loss)
@@ -112,15 +119,6 @@ class Outside:
 
     def energy(self, count: int) -> float:
         return self.own + float(self.energies[:count].sum())
-
-
-def _within(formula: Formula) -> tuple[Reals, float]:
-    """For a map without identity, columns (dim, c) and what they may lose: of C = left, Σ = Cx · (G + a little) Cx."""
-    left, right = formula.left, formula.right
-    if not formula.spans[0] * formula.spans[1]:
-        return left[:, :0], 0.0
-    error = _gram_error(right) * left.shape[1]
-    return left @ _root(_gram_beside(formula), error * formula.spans[1] ** 2), 4 * error
 
 
 def _about_the_query(formula: Formula) -> tuple[Reals, float]:
@@ -185,7 +183,9 @@ class NormTerms:
     @classmethod
     def of(cls, formula: Formula, direction: Reals, sample: NDArray[np.float32], count: int = _PAIRS) -> NormTerms:
         """From `count` eigenvectors; all of a form that hardly has more."""
-        source = _columns(formula)
+        source = np.concatenate([formula.left, formula.right], axis=1)  # C, (dim, 2 r)
+        if formula.spans[0] * formula.spans[1] <= _NOTHING_ADDED * formula.size:  # less than rounding is allowed
+            source = source[:, :0]
         gram, error = source.T @ source, _gram_error(source)
         middle, spread = _middle(formula, gram), float(np.trace(gram))
         root = _root(gram, error * len(gram) * spread)
@@ -238,13 +238,6 @@ class NormTerms:
         paid = float(((self.depths[:owed] - rest) * self.owes[:owed]).sum())
         own = self.formula.identity**2
         return float((own - rest) * self.mean + self.energies[: count - owed].sum() - paid)
-
-
-def _columns(formula: Formula) -> Reals:
-    """C, (dim, 2 r); none where all that they give is less than rounding is allowed."""
-    if formula.spans[0] * formula.spans[1] <= _NOTHING_ADDED * formula.size:
-        return np.empty((len(formula.left), 0))
-    return np.concatenate([formula.left, formula.right], axis=1)
 
 
 def _middle(formula: Formula, gram: Reals) -> Reals:

@@ -54,7 +54,13 @@ class TorchHypernetwork(nn.Module):
             self.step_embedding = nn.Embedding(config.num_steps, hidden)
         self.transformer = _Encoder(config)
         for name in config.decoders:
-            self.add_module(name, _decoder(config))
+            # The paper's decoders have a layer norm, those of the released weights none, of May 2025 no dropout either
+            parts = _perceptron(hidden, hidden, config.dropout)
+            if config.preset != "paper":
+                del parts[1]
+            if config.preset == "arxiv-2025-05":
+                del parts[-1]
+            self.add_module(name, nn.Sequential(*parts, nn.Linear(hidden, dim)))
         # Sines on even channels and cosines on odd ones, (rows, hidden)
         at = torch.arange(1 + 2 * config.low_rank_dim)[:, None] * torch.exp(
             torch.arange(0, hidden, 2) * (-math.log(PERIOD) / hidden)
@@ -165,16 +171,6 @@ class TorchHypernetwork(nn.Module):
 
 def _perceptron(inside: int, hidden: int, dropout: float) -> list[nn.Module]:
     return [nn.Linear(inside, hidden), nn.LayerNorm(hidden), nn.GELU(), nn.Dropout(dropout)]
-
-
-def _decoder(config: Config) -> nn.Sequential:
-    """The paper's decoders have a layer norm, those of the released weights none, those of May 2025 no dropout."""
-    parts = _perceptron(config.hidden_dim, config.hidden_dim, config.dropout)
-    if config.preset != "paper":
-        del parts[1]
-    if config.preset == "arxiv-2025-05":
-        del parts[-1]
-    return nn.Sequential(*parts, nn.Linear(config.hidden_dim, config.embedding_dim))
 
 
 class _Encoder(nn.Module):

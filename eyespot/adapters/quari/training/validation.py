@@ -55,7 +55,11 @@ class HeldOutQueries:
 
     def frozen(self, device: torch.device) -> Values:
         """The same measure of the vectors as they are, which an adapter has to beat."""
-        return self._values(None, _plain, device)
+
+        def plain(views: AdaptedBatch, images: Tensor) -> Tensor:
+            return torch.einsum("ne,ce->cn" if images.ndim == 2 else "cne,ce->cn", images, views.queries)
+
+        return self._values(None, plain, device)
 
     def _values(
         self,
@@ -140,10 +144,6 @@ def compare(queries: HeldOutQueries, network: TorchHypernetwork, test: PairedTes
         queries=len(queries.texts),
         gallery=len(queries.gallery),
     )
-
-
-def _plain(views: AdaptedBatch, images: Tensor) -> Tensor:
-    return torch.einsum("ne,ce->cn" if images.ndim == 2 else "cne,ce->cn", images, views.queries)
 
 
 def _together(pairs: Pairs, held: Pairs) -> Pairs:
