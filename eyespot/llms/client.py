@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eyespot.llms.budget import Budget
+from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.errors import (
     LONGEST,
     SORRY,
@@ -59,7 +59,7 @@ class Endpoint:
     model: str
     dialect: Dialect
     name: str = ""
-    meter: BudgetMeter = field(default_factory=Budget)
+    meter: BudgetMeter | Budget = field(default_factory=Budget)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
@@ -78,7 +78,9 @@ class Endpoint:
         """Where requests go."""
         return self.transport.address
 
-    def metered(self, meter: BudgetMeter, on_exchange: Callable[[Exchange], None] = ignore_exchange) -> Endpoint:
+    def metered(
+        self, meter: BudgetMeter | Budget, on_exchange: Callable[[Exchange], None] = ignore_exchange
+    ) -> Endpoint:
         """The same model, whose requests this meter counts; `on_exchange` gets each request with what came of it."""
         return replace(self, meter=meter, on_exchange=on_exchange)
 
@@ -215,22 +217,23 @@ class Endpoint:
     def _send(self, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """The answer to one request: POST, or GET without a body."""
         sent = self.rate_limiter.acquire()
-        self.meter.take()
+        meter = ItemMeter(self.meter) if isinstance(self.meter, Budget) else self.meter
+        meter.take()
         began = time.monotonic()
         try:
             data = self.transport.get(path) if body is None else self.transport.post(path, body)
         except BaseException as trouble:
             if isinstance(trouble, Busy | Unreachable | StatusError):
-                self.meter.pay(0, 0, 0.0)  # turned away
+                meter.pay(0, 0, 0.0)  # turned away
             else:
-                self.meter.lose()  # on the way, perhaps after it was paid
+                meter.lose()  # on the way, perhaps after it was paid
             if isinstance(trouble, RetryableError) and trouble.wait is not None:
                 self.retry.refuse_long_wait(trouble.wait, self.address)
                 self.rate_limiter.pause(trouble.wait)
             raise
         usage = usage_of(data)
         self.rate_limiter.settle(sent, usage.tokens)
-        self.meter.pay(usage.tokens_in, usage.tokens_out, self.cost(usage.tokens_in, usage.tokens_out))
+        meter.pay(usage.tokens_in, usage.tokens_out, self.cost(usage.tokens_in, usage.tokens_out))
         seconds, counts = time.monotonic() - began, (usage.tokens_in, usage.tokens_out)
         LOG.info("%s %s: %d tokens in, %d tokens out, %.2f s", self.model, path, *counts, seconds)
         return data

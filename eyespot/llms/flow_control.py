@@ -65,7 +65,13 @@ class Underway(Iterator[Result], Generic[Item, Result]):
         self._end: BaseException | None = None
 
     def __next__(self) -> Result:
-        self._begin()
+        while self._end is None and self._open < self._window:
+            try:
+                item = next(self._items)
+            except StopIteration:
+                break
+            self._pool.submit(self._work, item).add_done_callback(self._done.put)
+            self._open += 1
         while self._open:
             if results := self._taken(self._done.get()):
                 return results[0]
@@ -88,15 +94,6 @@ class Underway(Iterator[Result], Generic[Item, Result]):
     def close(self) -> None:
         """Begin nothing more; results that are under way are dropped."""
         self._stop(StopIteration())
-
-    def _begin(self) -> None:
-        while self._end is None and self._open < self._window:
-            try:
-                item = next(self._items)
-            except StopIteration:
-                return
-            self._pool.submit(self._work, item).add_done_callback(self._done.put)
-            self._open += 1
 
     def _taken(self, future: Future[Result]) -> list[Result]:
         """The result of an item that is ready; nothing where it is an error, which ends the run."""

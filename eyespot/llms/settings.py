@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from eyespot.llms import transport
@@ -20,7 +20,8 @@ from eyespot.rooms import needs
 from eyespot.types import BudgetMeter, UsageError
 
 
-class Vendor(NamedTuple):
+@dataclass(frozen=True)
+class Vendor:
     """How the models of a vendor are reached, or those of a server with the vendor's protocol."""
 
     connect: Callable[[str | None, str | None, float], transport.Transport]
@@ -42,7 +43,7 @@ POSITIVE = ("requests_per_minute", "tokens_per_minute", "timeout", "attempts")
 class EndpointSettings:
     """The way to a model behind an endpoint, with its defaults."""
 
-    budget: BudgetMeter = field(default_factory=Budget)
+    budget: Budget | BudgetMeter = field(default_factory=Budget)
     url: str | None = None  # the endpoint's address; None: from the environment, then the vendor's own
     key: str | None = None  # None: from the environment; a local server needs none
     requests_per_minute: int | None = None
