@@ -8,7 +8,7 @@ it and does not say how it was trained; here it is AdamW under one cycle of the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -136,7 +136,8 @@ def finetune(
         tuning = FineTuning(towers, material, recipe, out, total)
         log = checkpoints.Log(out, tuning.step)
         try:
-            for point in tuning.points():
+            while tuning.step < total:
+                point = tuning.take_step()
                 log.add(point)
                 tell(point, total)
                 if point.step % recipe.checkpoint_every == 0 or point.step == total:
@@ -210,12 +211,8 @@ class FineTuning:
         counts = {"step": self.step, "loss": self.loss, "unread": self.unread}
         return {"trained": trained, "optimizer": self.optimizer.state_dict(), **counts}
 
-    def points(self) -> Iterator[LogPoint]:
-        """Step by step to the end."""
-        while self.step < self.total:
-            yield self._take_step()
-
-    def _take_step(self) -> LogPoint:
+    def take_step(self) -> LogPoint:
+        """One step more."""
         import torch
 
         from eyespot.adapters.quari.training.checkpoints import LogPoint
@@ -238,13 +235,11 @@ class FineTuning:
 
     def _loss(self, rows: Ids) -> torch.Tensor:
         import torch
+        from torch.nn.functional import normalize
 
         batch = self._read(rows)
-        half = self.device.type == "cuda"
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             images = self.towers.image(batch.shown.to(self.device))
-            from torch.nn.functional import normalize
-
             tokens = self.towers.tokens([self.material.texts[row] for row in batch.rows.tolist()])
             texts = self.towers.text({name: value.to(self.device) for name, value in tokens.items()})
             if batch.asking is not None:

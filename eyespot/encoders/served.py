@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,13 +189,6 @@ class EmbeddingClient:
 # -- what a server is asked first ---------------------------------------------------------------------------
 
 
-class ServedSpace(NamedTuple):
-    """How long vectors are, and whether a picture and words are one input."""
-
-    dim: int
-    composes: bool
-
-
 def _model_and_revision(spec: str) -> tuple[str, str]:
     """The model's name and the revision that is said; a name may begin with @."""
     model, _, revision = spec.rpartition("@")
@@ -206,8 +199,11 @@ def _model_and_revision(spec: str) -> tuple[str, str]:
     return model, revision
 
 
-def _learned(asking: EmbeddingClient, listed: Mapping[str, Any]) -> ServedSpace:
-    """By a picture with words; a model that refuses that is asked for a picture alone, then for words alone."""
+def _learned(asking: EmbeddingClient, listed: Mapping[str, Any]) -> tuple[int, bool]:
+    """How long vectors are, and whether a picture and words are one input.
+
+    By a picture with words; a model that refuses that is asked for a picture alone, then for words alone.
+    """
     # Large enough for every model's smallest patch, and not of one colour
     from PIL import Image
 
@@ -222,7 +218,7 @@ def _learned(asking: EmbeddingClient, listed: Mapping[str, Any]) -> ServedSpace:
             continue
         if shown.picture is None:
             raise UsageError(f"{asking.who} takes words but no pictures ({refused}); serve a model that embeds both")
-        return ServedSpace(dim, shown.words is not None)
+        return dim, shown.words is not None
     raise UsageError(f"{asking.who} takes no messages to embed ({refused}); serve it so: {COMMAND}")
 
 

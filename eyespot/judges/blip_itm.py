@@ -12,17 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eyespot.judges._local import OPTIONS as LOCAL
-from eyespot.judges._local import (
-    LocalJudge,
-    LocalSettings,
-    ModelSource,
-    loading,
-    model_of,
-    on_device,
-    processor_of,
-    source,
-)
+from eyespot.judges._local import LocalJudge, LocalSettings, ModelSource, loading, source
 from eyespot.judges._prompt import described
+from eyespot.models.pretrained import model_of, on_device, processor_of
 from eyespot.storage.digests import text_digest
 from eyespot.types import UsageError
 
@@ -84,10 +76,10 @@ def _opened(model: ModelSource, settings: LocalSettings) -> MatchingHead:
     head = HEADS[model.config["model_type"]]
     with loading(model.name):
         folder = model.folder()
-        network = model_of(getattr(transformers, head.kind), folder, settings)
+        network = model_of(getattr(transformers, head.kind), folder, settings.torch_dtype)
         processor = processor_of(folder)
         processor.tokenizer.model_max_length = head.length(network.config)  # what is longer is cut there
-        return MatchingHead(network, processor, head)
+        return MatchingHead(network.to(settings.torch_device).eval(), processor, head)
 
 
 @dataclass

@@ -12,17 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eyespot.judges._local import OPTIONS as LOCAL
-from eyespot.judges._local import (
-    LocalJudge,
-    LocalSettings,
-    ModelSource,
-    loading,
-    model_of,
-    on_device,
-    processor_of,
-    source,
-)
+from eyespot.judges._local import LocalJudge, LocalSettings, ModelSource, loading, source
 from eyespot.judges._prompt import QUERY, JudgePrompt, described
+from eyespot.models.pretrained import model_of, on_device, processor_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -195,9 +187,9 @@ def _opened(model: ModelSource, asker: Asker, settings: LocalSettings) -> YesOrN
     with loading(model.name):
         folder = model.folder()
         processor = processor_of(folder)
-        network = model_of(AutoModelForImageTextToText, folder, settings)
+        network = model_of(AutoModelForImageTextToText, folder, settings.torch_dtype)
         answers = FirstWord(*answer_tokens(processor.tokenizer, settings.wording))
-        return YesOrNo(network, processor, asker, settings.wording.system, answers)
+        return YesOrNo(network.to(settings.torch_device).eval(), processor, asker, settings.wording.system, answers)
 
 
 @dataclass

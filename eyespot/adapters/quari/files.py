@@ -38,7 +38,7 @@ def read(place: Path | str) -> tuple[Config, dict[str, NDArray[np.float32]]]:
             raise UsageError(f"{path} cannot be read ({error}); copy the checkpoint again") from None
     else:
         weights = _released(folder / RELEASED)
-    _fitting(folder, config, weights)
+    _refuse_unfit(folder, config, weights)
     return config, weights
 
 
@@ -74,7 +74,16 @@ def _yaml(config: Config, card: AdapterCard | None = None) -> bytes:
 
 def folder_of(place: Path | str) -> Path:
     """The folder of a checkpoint, fetched once if it is `hub:OWNER/NAME`."""
-    return _from_hub(str(place).removeprefix("hub:")) if str(place).startswith("hub:") else Path(place)
+    if not str(place).startswith("hub:"):
+        return Path(place)
+    name = str(place).removeprefix("hub:")
+    with rooms.needs("a checkpoint from the hub"):
+        from huggingface_hub import snapshot_download
+    try:
+        return Path(snapshot_download(name, allow_patterns=[CONFIG, OURS, RELEASED]))
+    except Exception as error:  # whatever the network does
+        reason = f"{name} cannot be fetched ({' '.join(str(error).split())[:160]})"
+        raise EyespotError(f"{reason}; fetch its config.yml and weights.pt elsewhere and give the folder") from None
 
 
 def card_in(folder: Path) -> AdapterCard | None:
@@ -155,7 +164,7 @@ def shapes(config: Config) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _fitting(folder: Path, config: Config, weights: Weights) -> None:
+def _refuse_unfit(folder: Path, config: Config, weights: Weights) -> None:
     wanted = shapes(config)
     if lacking := [name for name in wanted if name not in weights]:
         raise UsageError(
@@ -172,18 +181,6 @@ def _fitting(folder: Path, config: Config, weights: Weights) -> None:
                 f"{folder}: {name} holds values that are no finite numbers; copy the checkpoint again, or train it"
                 " again with a lower --rate"
             )
-
-
-def _from_hub(name: str) -> Path:
-    with rooms.needs("a checkpoint from the hub"):
-        from huggingface_hub import snapshot_download
-    try:
-        return Path(snapshot_download(name, allow_patterns=[CONFIG, OURS, RELEASED]))
-    except Exception as error:  # whatever the network does
-        reason = " ".join(str(error).split())[:160]
-        raise EyespotError(
-            f"{name} cannot be fetched ({reason}); fetch its config.yml and weights.pt elsewhere and give the folder"
-        ) from None
 
 
 def _put(path: Path, data: bytes) -> None:
