@@ -78,9 +78,7 @@ class Endpoint:
         """Where requests go."""
         return self.transport.address
 
-    def metered(
-        self, meter: BudgetMeter | Budget, on_exchange: Callable[[Exchange], None] = ignore_exchange
-    ) -> Endpoint:
+    def metered(self, meter: BudgetMeter, on_exchange: Callable[[Exchange], None] = ignore_exchange) -> Endpoint:
         """The same model, whose requests this meter counts; `on_exchange` gets each request with what came of it."""
         return replace(self, meter=meter, on_exchange=on_exchange)
 

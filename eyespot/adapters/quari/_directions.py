@@ -187,7 +187,10 @@ class NormTerms:
         if formula.spans[0] * formula.spans[1] <= _NOTHING_ADDED * formula.size:  # less than rounding is allowed
             source = source[:, :0]
         gram, error = source.T @ source, _gram_error(source)
-        middle, spread = _middle(formula, gram), float(np.trace(gram))
+        rank, spread = len(gram) // 2, float(np.trace(gram))
+        middle = np.zeros_like(gram)  # K
+        middle[:rank, :rank] = gram[rank:, rank:]
+        middle[:rank, rank:] = middle[rank:, :rank] = formula.identity * np.eye(rank)
         root = _root(gram, error * len(gram) * spread)
         form: Reals = root.T @ (middle @ root)
         values, turn = leading_pairs(form, count)
@@ -238,15 +241,6 @@ class NormTerms:
         paid = float(((self.depths[:owed] - rest) * self.owes[:owed]).sum())
         own = self.formula.identity**2
         return float((own - rest) * self.mean + self.energies[: count - owed].sum() - paid)
-
-
-def _middle(formula: Formula, gram: Reals) -> Reals:
-    """K, by the products of C's columns with each other."""
-    rank = len(gram) // 2
-    middle = np.zeros_like(gram)
-    middle[:rank, :rank] = gram[rank:, rank:]
-    middle[:rank, rank:] = middle[rank:, :rank] = formula.identity * np.eye(rank)
-    return middle
 
 
 def _root(gram: Reals, more: float) -> Reals:

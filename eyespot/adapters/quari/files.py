@@ -27,18 +27,20 @@ def read(place: Path | str) -> tuple[Config, dict[str, NDArray[np.float32]]]:
     """A checkpoint's folder, or `hub:OWNER/NAME`; `UsageError` if it is none, or its weights do not fit its config."""
     folder = folder_of(place)
     config = Config.of(_read_yaml(folder / CONFIG))
-    if (folder / OURS).is_file():
-        path = folder / OURS
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-
-        try:
-            weights = {name: np.asarray(value, np.float32) for name, value in load_file(path).items()}
-        except (SafetensorError, OSError) as error:
-            raise UsageError(f"{path} cannot be read ({error}); copy the checkpoint again") from None
-    else:
-        weights = _released(folder / RELEASED)
-    _refuse_unfit(folder, config, weights)
+    weights = _own(folder / OURS) if (folder / OURS).is_file() else _released(folder / RELEASED)
+    wanted = shapes(config)
+    if lacking := [name for name in wanted if name not in weights]:
+        more = f"{lacking[0]} (and {len(lacking) - 1} more)"
+        raise UsageError(f"{folder}: the weights lack {more}; is it a QuARI checkpoint?")
+    if strange := [name for name in weights if name not in wanted]:
+        raise UsageError(f"{folder}: the weights hold {strange[0]}, which a QuARI of this config has not; {_COPY_BOTH}")
+    for name, shape in wanted.items():
+        if weights[name].shape != shape:
+            found = f"{name} has the shape {weights[name].shape}, its config asks for {shape}"
+            raise UsageError(f"{folder}: {found}; {_COPY_BOTH}")
+        if not np.isfinite(weights[name]).all():
+            broken = f"{folder}: {name} holds values that are no finite numbers"
+            raise UsageError(f"{broken}; copy the checkpoint again, or train it again with a lower --rate")
     return config, weights
 
 
@@ -118,6 +120,16 @@ def _instead_of(folder: Path) -> str:
     return "the folder of a QuARI checkpoint, hub:OWNER/NAME, or linear:FILE"
 
 
+def _own(path: Path) -> dict[str, NDArray[np.float32]]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return {name: np.asarray(value, np.float32) for name, value in load_file(path).items()}
+    except (SafetensorError, OSError) as error:
+        raise UsageError(f"{path} cannot be read ({error}); copy the checkpoint again") from None
+
+
 def _released(path: Path) -> dict[str, NDArray[np.float32]]:
     if not path.is_file():
         raise UsageError(f"there are no weights in {path.parent}; expected {OURS} or {RELEASED}")
@@ -162,25 +174,6 @@ def shapes(config: Config) -> dict[str, tuple[int, ...]]:
     for name in norms:
         found |= {f"{name}.weight": (hidden,), f"{name}.bias": (hidden,)}
     return found
-
-
-def _refuse_unfit(folder: Path, config: Config, weights: Weights) -> None:
-    wanted = shapes(config)
-    if lacking := [name for name in wanted if name not in weights]:
-        raise UsageError(
-            f"{folder}: the weights lack {lacking[0]} (and {len(lacking) - 1} more); is it a QuARI checkpoint?"
-        )
-    if strange := [name for name in weights if name not in wanted]:
-        raise UsageError(f"{folder}: the weights hold {strange[0]}, which a QuARI of this config has not; {_COPY_BOTH}")
-    for name, shape in wanted.items():
-        if weights[name].shape != shape:
-            found = f"{name} has the shape {weights[name].shape}, its config asks for {shape}"
-            raise UsageError(f"{folder}: {found}; {_COPY_BOTH}")
-        if not np.isfinite(weights[name]).all():
-            raise UsageError(
-                f"{folder}: {name} holds values that are no finite numbers; copy the checkpoint again, or train it"
-                " again with a lower --rate"
-            )
 
 
 def _put(path: Path, data: bytes) -> None:

@@ -140,7 +140,14 @@ class Pairs:
                 free -= int(sizes[at])
                 held.append(at)
         if not held:
-            raise UsageError(_undivided(len(images), count, int(sizes.min())))
+            smallest, way_out = int(sizes.min()), "held-out pairs with --held-out"
+            if len(images) == 1:
+                raise UsageError(f"one image cannot be trained on and held out; give more pairs, or {way_out}")
+            if smallest == len(images):
+                together = f"all {smallest} images share words or a query, so none can be held out"
+                raise UsageError(f"{together}; give pairs of other queries too, or {way_out}")
+            apart = f"{count} of {len(images)} images are to be held out, and those that share words stay together"
+            raise UsageError(f"{apart}, {smallest} or more; give a greater --held-out-share, or {way_out}")
         out = np.isin(self.subject, subjects[held])
         return self.only(np.flatnonzero(~out)), self.only(np.flatnonzero(out))
 
@@ -161,21 +168,6 @@ class TrainingData(NamedTuple):
         if self.held_out is None:
             return self._replace(semi=semi)
         return self._replace(semi=semi.without(self.pairs.rows_held(self.held_out)))
-
-
-def _undivided(images: int, count: int, smallest: int) -> str:
-    """Why none of the images can be held out."""
-    if images == 1:
-        return "one image cannot be trained on and held out; give more pairs, or held-out pairs with --held-out"
-    if smallest == images:
-        return (
-            f"all {images} images share words or a query, so none can be held out; give pairs of other queries too, or "
-            "held-out pairs with --held-out"
-        )
-    return (
-        f"{count} of {images} images are to be held out, and those that share words stay together, {smallest} or more; "
-        "give a greater --held-out-share, or held-out pairs with --held-out"
-    )
 
 
 def unit(rows: Any) -> Vectors:
