@@ -20,17 +20,7 @@ from eyespot.llms.prices import Prices
 from eyespot.llms.protocols import image_message, text_message
 from eyespot.llms.settings import POSITIVE, refuse_not_positive
 from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
-from eyespot.types import (
-    Adjustment,
-    Answer,
-    AnswerStream,
-    Exchange,
-    EyespotError,
-    Message,
-    Pair,
-    UsageError,
-    Verdict,
-)
+from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, UsageError, Verdict
 
 if TYPE_CHECKING:
     from eyespot.llms.images import Reader

@@ -12,6 +12,7 @@ about the identity: ‖f(x)‖² = identity² ‖x‖² + Σ μᵢ (x·eᵢ)² o
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Protocol
@@ -308,21 +309,14 @@ def depth(form: Reals, guess: float, step: float) -> float:
     most, whole = float(np.linalg.norm(form)) * (1 + 1e-12), guess
     while step > 0:
         whole = guess + step
-        if whole >= most or _surely_positive(form + whole * np.eye(len(form))):
+        if whole >= most:
+            break
+        # Cholesky's factorisation proves that a matrix has no eigenvalue below 0, if its own rounding was subtracted
+        # before (Rump, Verification of positive definiteness, BIT 46, 2006)
+        shifted = form + whole * np.eye(len(form))
+        rounding = 2 * (len(form) + 3) * _UNIT * max(0.0, float(np.trace(shifted))) + 1e-300
+        with suppress(np.linalg.LinAlgError):
+            np.linalg.cholesky(shifted - rounding * np.eye(len(form)))
             break
         step *= _GROWTH
     return max(guess, min(whole, most))
-
-
-def _surely_positive(form: Reals) -> bool:
-    """Whether Cholesky's factorisation proves that no eigenvalue of the matrix is below 0.
-
-    It proves as much of a matrix from which its own rounding has been subtracted (Rump, Verification of positive
-    definiteness, BIT 46, 2006).
-    """
-    rounding = 2 * (len(form) + 3) * _UNIT * max(0.0, float(np.trace(form))) + 1e-300
-    try:
-        np.linalg.cholesky(form - rounding * np.eye(len(form)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
