@@ -190,7 +190,7 @@ def static_map(world: World, seed: int) -> Scoring:
     from torch.nn.functional import normalize
 
     from eyespot.adapters.quari.training.data import TrainingBatches
-    from eyespot.adapters.quari.training.noise import noisy
+    from eyespot.adapters.quari.training.loss import noisy
 
     batches = TrainingBatches(TrainingData(world.pairs), SMALL_BATCH, 0, seed)
     torch.manual_seed(seed)

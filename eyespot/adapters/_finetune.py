@@ -8,7 +8,7 @@ it and does not say how it was trained; here it is AdamW under one cycle of the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -95,7 +95,8 @@ class FineTuneRecipe:
             raise UsageError("learning rate and clip of a fine-tuning are above 0, weight decay 0 or more")
 
 
-class FineTuneResult(NamedTuple):
+@dataclass(frozen=True)
+class FineTuneResult:
     """How it ended: its steps, the last loss, how many weights were trained, and how often a picture was not read."""
 
     step: int
@@ -135,7 +136,8 @@ def finetune(
         tuning = FineTuning(towers, material, recipe, out, total)
         log = checkpoints.Log(out, tuning.step)
         try:
-            for point in tuning.points():
+            while tuning.step < total:
+                point = tuning.take_step()
                 log.add(point)
                 tell(point, total)
                 if point.step % recipe.checkpoint_every == 0 or point.step == total:
@@ -171,15 +173,14 @@ def unfreeze(model: Any, blocks: int | None) -> dict[str, Any]:
         there = ", ".join(f"{name} {len(stack)}" for name, stack in stacks.items()) or "none"
         raise UsageError(f"the towers have blocks: {there}; train {blocks} of them with a smaller --blocks, or all")
     for name, value in model.named_parameters():
-        value.requires_grad_(blocks is None or _follows(name, stacks, blocks))
+        stack = next((stack for stack in stacks if name.startswith(f"{stack}.")), None)
+        if stack is None:
+            learns = not any(word in name for word in BEFORE)
+        else:
+            place = int(name.removeprefix(f"{stack}.").partition(".")[0])
+            learns = place >= len(stacks[stack]) - (blocks or 0)
+        value.requires_grad_(blocks is None or learns)
     return {name: value for name, value in model.named_parameters() if value.requires_grad}
-
-
-def _follows(name: str, stacks: dict[str, Any], blocks: int) -> bool:
-    for stack, modules in stacks.items():
-        if name.startswith(f"{stack}."):
-            return int(name.removeprefix(f"{stack}.").partition(".")[0]) >= len(modules) - blocks
-    return not any(word in name for word in BEFORE)
 
 
 class FineTuning:
@@ -210,49 +211,38 @@ class FineTuning:
         counts = {"step": self.step, "loss": self.loss, "unread": self.unread}
         return {"trained": trained, "optimizer": self.optimizer.state_dict(), **counts}
 
-    def points(self) -> Iterator[LogPoint]:
-        """Step by step to the end."""
-        while self.step < self.total:
-            yield self._stepped()
-
-    def _stepped(self) -> LogPoint:
+    def take_step(self) -> LogPoint:
+        """One step more."""
         import torch
 
         from eyespot.adapters.quari.training.checkpoints import LogPoint
-        from eyespot.adapters.quari.training.schedules import ScheduleStep as At
-        from eyespot.adapters.quari.training.schedules import one_cycle
+        from eyespot.adapters.quari.training.settings import one_cycle
 
         per_epoch = self.total // self.recipe.epochs
-        rate = self.recipe.rate * one_cycle(At(self.step, self.total, per_epoch))
+        rate = self.recipe.rate * one_cycle(self.step, self.total, per_epoch)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         torch.manual_seed(int(np.random.SeedSequence([self.recipe.seed, self.step]).generate_state(1)[0]))
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self._loss(self._rows(*divmod(self.step, per_epoch)))
+        epoch, batch = divmod(self.step, per_epoch)
+        order = np.random.default_rng([self.recipe.seed, epoch]).permutation(len(self.material.texts))
+        loss = self._loss(order[batch * self.recipe.batch : (batch + 1) * self.recipe.batch])
         loss.backward()  # type: ignore[no-untyped-call]
         length = torch.nn.utils.clip_grad_norm_(list(self.trained.values()), self.recipe.clip)
         self.optimizer.step()
         self.step, self.loss = self.step + 1, float(loss.detach())
         return LogPoint(self.step, self.step / per_epoch, self.loss, rate, float(length), None)
 
-    def _rows(self, epoch: int, batch: int) -> Ids:
-        order = np.random.default_rng([self.recipe.seed, epoch]).permutation(len(self.material.texts))
-        return order[batch * self.recipe.batch : (batch + 1) * self.recipe.batch]
-
     def _loss(self, rows: Ids) -> torch.Tensor:
         import torch
+        from torch.nn.functional import normalize
 
         batch = self._read(rows)
-        half = self.device.type == "cuda"
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             images = self.towers.image(batch.shown.to(self.device))
-            from torch.nn.functional import normalize
-
             tokens = self.towers.tokens([self.material.texts[row] for row in batch.rows.tolist()])
             texts = self.towers.text({name: value.to(self.device) for name, value in tokens.items()})
-            if batch.asking is None:
-                texts = texts
-            else:
+            if batch.asking is not None:
                 pictures = normalize(self.towers.image(batch.asking.to(self.device)), dim=1)
                 texts = normalize(texts, dim=1).index_add(
                     0, batch.asking_rows.to(self.device), pictures.to(texts.dtype)
@@ -301,7 +291,8 @@ class FineTuning:
         return torch.from_numpy(np.stack([self.towers.read(picture) for picture in pictures if picture is not None]))
 
 
-class _PairBatch(NamedTuple):
+@dataclass(frozen=True)
+class _PairBatch:
     """Pairs by their rows (n,), their pictures (n, ...), and those (m, ...) that `asking_rows` (m,) ask with."""
 
     rows: Ids

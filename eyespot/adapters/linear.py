@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
-from eyespot.storage.atomic import make_folder
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import NothingFound, UsageError, Vectors
 
 if TYPE_CHECKING:
-    import torch
+    pass
 
 FILE = "linear.safetensors"
 AT_ONCE = 1 << 14  # rows
@@ -82,6 +82,7 @@ def train(
     """
     with rooms.needs("training"):
         import torch
+        from torch.nn.functional import cross_entropy, normalize
     names, labels = np.unique(classes, return_inverse=True)
     if len(names) < 2:
         raise NothingFound(f"a classifier needs two classes or more; these {len(vectors)} vectors have {len(names)}")
@@ -91,17 +92,6 @@ def train(
         torch.nn.init.xavier_uniform_(adapter.weight)
         torch.nn.init.zeros_(adapter.bias)
         classifier = torch.nn.Parameter(torch.nn.init.xavier_uniform_(weights))
-    _fit(adapter, classifier, (vectors, labels), recipe, tell)
-    return Linear(adapter.weight.detach().numpy().copy(), adapter.bias.detach().numpy().copy())
-
-
-def _fit(
-    adapter: torch.nn.Linear, classifier: torch.nn.Parameter, data: tuple[Any, Any], recipe: LinearRecipe, tell: Tell
-) -> None:
-    import torch
-    from torch.nn.functional import cross_entropy, normalize
-
-    vectors, labels = data
     optimizer = torch.optim.Adam([*adapter.parameters(), classifier], lr=recipe.rate, weight_decay=recipe.weight_decay)
     rng, batches = np.random.default_rng(recipe.seed), -(-len(vectors) // recipe.batch)
     for epoch in range(recipe.epochs):
@@ -115,13 +105,12 @@ def _fit(
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             tell(epoch * batches + at + 1, recipe.epochs * batches, float(loss.detach()))
+    return Linear(adapter.weight.detach().numpy().copy(), adapter.bias.detach().numpy().copy())
 
 
 def save(folder: Path, adapter: Linear) -> None:
     """Into a folder, whole or not at all."""
     from safetensors.numpy import save as packed
-
-    from eyespot.storage.files import write_whole
 
     metadata = {} if adapter.space is None else {"space": adapter.space}
     data = packed({"weight": adapter.weight, "bias": adapter.bias}, metadata)

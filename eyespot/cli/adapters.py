@@ -21,7 +21,7 @@ def listing(json: bool = json_option()) -> None:
     from eyespot.adapters.quari.released import RELEASED
 
     if json:
-        print_json([{"name": one.name, "encoders": list(one.encoders)} for one in RELEASED])
+        print_json([{"name": one, "encoders": list(encoders)} for one, encoders in RELEASED.items()])
         return
-    for one in RELEASED:
-        print_line(f"{one.name:<56} {', '.join(one.encoders)}")
+    for one, encoders in RELEASED.items():
+        print_line(f"{one:<56} {', '.join(encoders)}")

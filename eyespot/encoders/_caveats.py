@@ -6,11 +6,15 @@ import unicodedata
 from collections.abc import Sequence
 
 
+def mostly_other_script(text: str) -> bool:
+    """Whether more than half of the letters are not Latin."""
+    letters = [c for c in text if c.isalpha()]
+    return sum("LATIN" not in unicodedata.name(c, "") for c in letters) * 2 > len(letters)
+
+
 def latin_only(name: str, text: str) -> str | None:
     """The caveat of a model trained on English captions."""
-    letters = [c for c in text if c.isalpha()]
-    foreign = sum("LATIN" not in unicodedata.name(c, "") for c in letters)
-    if foreign * 2 <= len(letters):
+    if not mostly_other_script(text):
         return None
     return f"{name} was trained on English captions and probably does not understand this script; try it in English"
 

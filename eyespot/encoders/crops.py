@@ -31,7 +31,9 @@ class Crops:
     """An encoder that also looks at parts; a part's place is a share of the room that it leaves."""
 
     def __init__(self, inner: Encoder, count: int) -> None:
-        wide, high = (inner.read(_blank(size)) for size in ((96, 48), (48, 96)))
+        from PIL import Image
+
+        wide, high = (inner.read(Image.new("RGB", size)) for size in ((96, 48), (48, 96)))
         if np.shape(wide) != np.shape(high):
             name = inner.space.encoder
             raise UsageError(f"{name} reads each picture in a shape of its own, so parts do not add up; index it whole")
@@ -85,9 +87,3 @@ def load(rest: str = "", **options: Any) -> Crops:
     if name.partition(":")[0] == "crops":
         raise UsageError("parts of parts are not looked at; write crops:5:starter")
     return Crops(rooms.load("encoders", name, **options), int(count))
-
-
-def _blank(size: tuple[int, int]) -> Image:
-    from PIL import Image
-
-    return Image.new("RGB", size)

@@ -18,7 +18,8 @@ from eyespot.encoders._caveats import latin_only, mostly_unknown
 from eyespot.encoders._patches import PatchGrid, centre_crop
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
 from eyespot.models import hub
-from eyespot.types import EyespotError, Pixels, Space, UsageError
+from eyespot.models.pretrained import model_of
+from eyespot.types import Pixels, Space, UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -65,20 +66,11 @@ class Transformer:
         """The model of a folder on the device."""
         import torch
         from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
-        from transformers.utils import logging
 
-        silence: Any = logging.disable_progress_bar  # a bar for every load would soil the command line
-        silence()
-        model, notes = AutoModel.from_pretrained(
-            folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
-        )
+        model = model_of(AutoModel, folder, torch.float32, name)
         if not hasattr(model, "get_image_features") or not hasattr(model, "get_text_features"):
             raise UsageError(
                 f"{name} is a {type(model).__name__}, which has no text half; choose a CLIP or SigLIP model"
-            )
-        if notes["missing_keys"]:
-            raise EyespotError(
-                f"{name} lacks weights, {sorted(notes['missing_keys'])[0]} for one; fetch the model again"
             )
         model = model.to(device.torch).eval()
         processor: Any = AutoImageProcessor

@@ -11,18 +11,18 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eyespot.encoders._mllm import lora
-from eyespot.encoders._mllm.families import Family, family, settled
-from eyespot.encoders._mllm.packing import MOST_PIXELS, MOST_RATIO, ModelInput, packed, unpacked
+from eyespot.encoders import _lora as lora
+from eyespot.encoders._mllm_inputs import MOST_PIXELS, MOST_RATIO, Family, ModelInput, family, packed, settled, unpacked
 from eyespot.encoders._torch import Device
 from eyespot.encoders.hf import WEIGHTS, checkpoint_of, licence_of
 from eyespot.models import device as devices
 from eyespot.models import hub
-from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
+from eyespot.models.pretrained import model_of, on_device, processor_of
+from eyespot.types import Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
     import torch
@@ -43,25 +43,18 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts:
     with hub.loading(f"mllm:{spec}"):
         where = Device(device)
         checkpoint, name = checkpoint_of("mllm", spec, (*WEIGHTS, lora.WEIGHTS))
-        model = _opened(checkpoint, name, where)
-        network, words = model.network, model.processor.tokenizer
-        chosen = settled(family(name, network.config.model_type, words.get_vocab()), checkpoint.folder)
+        network, processor, weights = _opened(checkpoint, name, where)
+        vocabulary = processor.tokenizer.get_vocab()
+        chosen = settled(family(name, network.config.model_type, vocabulary), checkpoint.folder)
         # All that decides what the model is told and shown, as JSON
-        image = model.processor.image_processor
+        image = processor.image_processor
         settings = {key: value for key, value in sorted(image.to_dict().items()) if not key.startswith("_")}
         limits = {"pixels": MOST_PIXELS, "ratio": MOST_RATIO, "thoughts": thoughts if chosen.thought else 0}
-        prompt = {"family": chosen.preprocessing, "template": model.processor.chat_template, **limits}
-        prompt_json = json.dumps(
-            {"processor": type(image).__name__, "image": settings, **prompt}, sort_keys=True, default=str
-        )
-        space = Space(
-            name,
-            checkpoint.revision,
-            model.weights,
-            prompt_json,
-            int(network.config.get_text_config().hidden_size),
-        )
-        speaker = Speaker(network, model.processor, chosen, thoughts)
+        prompt = {"family": chosen.preprocessing, "template": processor.chat_template, **limits}
+        prompt = {"processor": type(image).__name__, "image": settings, **prompt}
+        dim = int(network.config.get_text_config().hidden_size)
+        space = Space(name, checkpoint.revision, weights, json.dumps(prompt, sort_keys=True, default=str), dim)
+        speaker = Speaker(network, processor, chosen, thoughts)
         few = 4 if where.torch.type == "cpu" else 16
         return MultimodalEncoder(speaker, space, licence_of(spec), batch or few)
 
@@ -131,16 +124,10 @@ class Speaker:
 
     def embedded(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The hidden states at the last token, (n, dim)."""
-        prompts = []
-        for one in shown:
-            # What is said up to the token at which the vector is read: what follows does not reach it
-            marker = self.family.marker
-            if not marker:
-                prompt = self._laid_out(one, self._instructed(one))
-            else:
-                whole = self._laid_out(one, f"{self._instructed(one)}\n{marker}")
-                prompt = whole[: whole.rindex(marker) + len(marker)]
-            prompts.append(prompt)
+        marker = self.family.marker
+        prompts = [self._laid_out(one, self._instructed(one) + (f"\n{marker}" if marker else "")) for one in shown]
+        if marker:  # what is said up to the token at which the vector is read: what follows does not reach it
+            prompts = [prompt[: prompt.rindex(marker) + len(marker)] for prompt in prompts]
         return self._last(self._inputs(prompts, shown, "right"))
 
     def reasoned(self, shown: Sequence[ModelInput]) -> torch.Tensor:
@@ -148,12 +135,8 @@ class Speaker:
 
         Reasoning that was cut off, or ended without that token, gets it at its end.
         """
-        questions = []
-        for one in shown:
-            # What is said before the model reasons
-            words = self._instructed(one), self.family.marker, self.family.instructions.reasoning
-            question = self._laid_out(one, "\n".join(part for part in words if part))
-            questions.append(question)
+        said = self.family.marker, self.family.instructions.reasoning  # before the model reasons
+        questions = [self._laid_out(one, "\n".join(filter(None, (self._instructed(one), *said)))) for one in shown]
         inputs = self._inputs(questions, shown, "left")
         end = self.processor.tokenizer.convert_tokens_to_ids(self.family.thought)
         ways = {
@@ -187,12 +170,7 @@ class Speaker:
         pictures = [unpacked(one.picture) for one in shown if one.picture is not None]
         more = {"images": pictures} if pictures else {}
         padded = {"padding": True, "padding_side": side, "return_tensors": "pt"}
-        found = self.processor(text=prompts, **more, **padded)
-        exact = self.network.dtype
-        return {
-            name: value.to(self.network.device, exact if value.is_floating_point() else None)
-            for name, value in found.items()
-        }
+        return on_device(self.processor(text=prompts, **more, **padded), self.network)
 
     def _instructed(self, one: ModelInput) -> str:
         words = one.words
@@ -238,15 +216,8 @@ def _continued(inputs: dict[str, torch.Tensor], suffixes: Sequence[list[int]]) -
 # -- the model ----------------------------------------------------------------------------------------------
 
 
-class LoadedNetwork(NamedTuple):
-    """A network in its place, its processor, and a digest of the weights."""
-
-    network: Any
-    processor: Any
-    weights: str
-
-
-def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> LoadedNetwork:
+def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> tuple[Any, Any, str]:
+    """The network in its place, its processor, and a digest of the weights."""
     adapter = lora.settings_of(checkpoint.folder)
     base = checkpoint if adapter is None else checkpoint_of("mllm", adapter["base_model_name_or_path"])[0]
     # `UsageError` for a kind that cannot embed, before the library tries to load it
@@ -260,26 +231,15 @@ def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> LoadedNetwo
     own = any((checkpoint.folder / file).is_file() for file in PROCESSOR)
     files = checkpoint.weights if adapter is None else [*base.weights, *checkpoint.weights]
     folder = checkpoint.folder if own else base.folder
-    from transformers import AutoProcessor
-
-    auto: Any = AutoProcessor
-    processor = auto.from_pretrained(folder, local_files_only=True)
-    return LoadedNetwork(network, processor, hub.digest(files))
+    return network, processor_of(folder), hub.digest(files)
 
 
 def _network(folder: Path, name: str, where: Device) -> Any:
     import torch
     from transformers import AutoModelForMultimodalLM
-    from transformers.utils import logging
 
-    silence: Any = logging.disable_progress_bar  # a bar for every load would soil the command line
-    silence()
     exact = torch.float32 if where.torch.type == "cpu" else devices.half(where.torch)
-    network, notes = AutoModelForMultimodalLM.from_pretrained(
-        folder, local_files_only=True, dtype=exact, output_loading_info=True
-    )
-    if notes["missing_keys"]:
-        raise EyespotError(f"{name} lacks weights, {sorted(notes['missing_keys'])[0]} for one; fetch the model again")
+    network = model_of(AutoModelForMultimodalLM, folder, exact, name)
     # Phi-4's picture tower looks both ways where some patch is padding, and else, in version 5 of the library,
     # only back: a picture's vector would hang on its neighbours in the batch
     for module in network.modules():

@@ -11,14 +11,13 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.encoders._mllm.packing import ModelInput, packed
-from eyespot.encoders._served.settings import ServedSettings
-from eyespot.encoders._served.wording import PATH, NotFiniteVector, ServedPrompt, vector_of
+from eyespot.encoders._mllm_inputs import ModelInput, packed
+from eyespot.encoders._served_inputs import PATH, NotFiniteVector, ServedPrompt, ServedSettings, vector_of
 from eyespot.llms import Declined, Endpoint, Refused, Trouble, Underway, Unknown
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 
@@ -37,7 +36,7 @@ MANY = 16  # pictures refused, and more than were taken: no accident any more
 
 
 def load(spec: str, **options: Any) -> ServedEncoder:
-    """The model that a server offers under this name; options as in `_served.settings.Settings`.
+    """The model that a server offers under this name; options as in `ServedSettings`.
 
     Three things are asked of the server at once: what it tells of the model, whether it reads a picture with words, and
     how long its vectors are. Raises: UsageError without an address, without a model, for one that is not served or
@@ -190,13 +189,6 @@ class EmbeddingClient:
 # -- what a server is asked first ---------------------------------------------------------------------------
 
 
-class ServedSpace(NamedTuple):
-    """How long vectors are, and whether a picture and words are one input."""
-
-    dim: int
-    composes: bool
-
-
 def _model_and_revision(spec: str) -> tuple[str, str]:
     """The model's name and the revision that is said; a name may begin with @."""
     model, _, revision = spec.rpartition("@")
@@ -207,8 +199,11 @@ def _model_and_revision(spec: str) -> tuple[str, str]:
     return model, revision
 
 
-def _learned(asking: EmbeddingClient, listed: Mapping[str, Any]) -> ServedSpace:
-    """By a picture with words; a model that refuses that is asked for a picture alone, then for words alone."""
+def _learned(asking: EmbeddingClient, listed: Mapping[str, Any]) -> tuple[int, bool]:
+    """How long vectors are, and whether a picture and words are one input.
+
+    By a picture with words; a model that refuses that is asked for a picture alone, then for words alone.
+    """
     # Large enough for every model's smallest patch, and not of one colour
     from PIL import Image
 
@@ -223,7 +218,7 @@ def _learned(asking: EmbeddingClient, listed: Mapping[str, Any]) -> ServedSpace:
             continue
         if shown.picture is None:
             raise UsageError(f"{asking.who} takes words but no pictures ({refused}); serve a model that embeds both")
-        return ServedSpace(dim, shown.words is not None)
+        return dim, shown.words is not None
     raise UsageError(f"{asking.who} takes no messages to embed ({refused}); serve it so: {COMMAND}")
 
 

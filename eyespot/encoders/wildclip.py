@@ -44,14 +44,12 @@ def load(
         if architecture not in open_clip.list_models():
             raise UsageError(f"open_clip has no architecture {architecture!r}; WildCLIP's is ViT-B-16-quickgelu")
         model = open_clip.create_model(architecture)
-        state = _weights(file)
-        missing, unexpected = model.load_state_dict(state, strict=False)
-        faults = []
-        for kind, keys in (("lacks", missing), ("has unknown", unexpected)):
-            if keys:
-                more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-                text = ", ".join(keys[:3]) + more
-                faults.append(f"{kind} {text}")
+        missing, unexpected = model.load_state_dict(_weights(file), strict=False)
+        faults = [
+            f"{kind} {', '.join(keys[:3])}" + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
+            for kind, keys in (("lacks", missing), ("has unknown", unexpected))
+            if keys
+        ]
         if faults:
             raise EyespotError(f"{file} does not fit this architecture: it {' and '.join(faults)}; name another one")
         source = OpenClipSource(f"wildclip:{file.resolve()}", architecture, [file], architecture, licence=_LICENCE)

@@ -21,7 +21,7 @@ from eyespot.photos.names import stored_name
 from eyespot.photos.places import read_again
 from eyespot.photos.videos.addresses import file_of, frame_of, title_of
 from eyespot.storage.atomic import make_folder, new_file
-from eyespot.storage.files import write_csv
+from eyespot.storage.tables import write_csv
 
 WHY = "why"  # the reasons for which a hit is there; a label of this name is a text
 Hit = Mapping[str, Any]  # id, path (None: unknown), rank, score, and facts

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.judges._prompt import PLAIN, JudgePrompt
+    from eyespot.judges._prompt import PLAIN, JudgePrompt, wording
     from eyespot.judges._rounds import JudgeStats, JudgingRound, ask, known, prompts_of, unknown
-    from eyespot.judges._scale import on_one_scale, scale_of
-    from eyespot.judges._served import served_by
-    from eyespot.judges._wordings import wording
+    from eyespot.judges._verdicts import on_one_scale, scale_of, served_by
 
 __all__ = [
     "PLAIN",
@@ -42,11 +40,11 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "JudgingRound": "_rounds",
             "ask": "_rounds",
             "known": "_rounds",
-            "on_one_scale": "_scale",
+            "on_one_scale": "_verdicts",
             "prompts_of": "_rounds",
-            "scale_of": "_scale",
-            "served_by": "_served",
+            "scale_of": "_verdicts",
+            "served_by": "_verdicts",
             "unknown": "_rounds",
-            "wording": "_wordings",
+            "wording": "_prompt",
         },
     )

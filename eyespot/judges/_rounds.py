@@ -44,6 +44,7 @@ class JudgeStats(NamedTuple):
 class JudgingRound(Iterator[Judgement]):
     """The judgements as they come; `stats` counts them meanwhile, `digests` tells what `Judgement.query` stands for."""
 
+    # The round itself refers to nobody here, so that it is closed as soon as nobody refers to this object any more.
     def __init__(self, round: _Round, pairs: Sequence[Pair]) -> None:
         self._round = round
         self._coming = round.judgements(pairs)
@@ -110,6 +111,13 @@ def prompts_of(judge: Judge) -> tuple[str, ...]:
 Key = tuple[str, str]  # digest of the query, id of the image
 
 
+def _images_by_query(keys: Iterable[Key]) -> dict[str, list[str]]:
+    images: dict[str, list[str]] = {}
+    for digest, image in keys:
+        images.setdefault(digest, []).append(image)
+    return images
+
+
 @dataclass
 class _Round:
     judge: Judge
@@ -122,12 +130,9 @@ class _Round:
         known, wanted = self.known(pairs), self.distinct(pairs)
         for key in wanted:
             if key in known:
-                judgement = known[key]
-                before = self.stats
-                self.stats = before._replace(known=before.known + 1, refused=before.refused + judgement.refused)
+                self.stats = self.stats.and_then(JudgeStats(known=1, refused=int(known[key].refused)))
                 yield known[key]
-        rest = {key: pair for key, pair in wanted.items() if key not in known}
-        if rest:
+        if rest := {key: pair for key, pair in wanted.items() if key not in known}:
             yield from self._answered(rest)
 
     def _answered(self, rest: Mapping[Key, Pair]) -> Generator[Judgement]:
@@ -157,15 +162,12 @@ class _Round:
 
     def _failures(self, pairs: Mapping[Key, Pair]) -> dict[Key, Judgement]:
         """The last failure of each of these pairs in an earlier run, of those that failed by themselves."""
-        images: dict[str, list[str]] = {}
-        for digest, image in pairs:
-            images.setdefault(digest, []).append(image)
-        every = (
-            judgement
-            for digest, theirs in images.items()
-            for judgement in self.ledger.failures(digest, theirs, self.judge.name, self.judge.prompt)
-        )
-        return {(one.query, one.image): one for one in every if one.failure != ENDED}
+        return {
+            (one.query, one.image): one
+            for digest, images in _images_by_query(pairs).items()
+            for one in self.ledger.failures(digest, images, self.judge.name, self.judge.prompt)
+            if one.failure != ENDED
+        }
 
     def distinct(self, pairs: Sequence[Pair]) -> dict[Key, Pair]:
         found: dict[Key, Pair] = {}
@@ -174,11 +176,11 @@ class _Round:
         return found
 
     def known(self, pairs: Sequence[Pair]) -> dict[Key, Judgement]:
-        images: dict[str, list[str]] = {}
-        for digest, image in self.distinct(pairs):
-            images.setdefault(digest, []).append(image)
-        found = {digest: known(self.judge, self.ledger, digest, theirs) for digest, theirs in images.items()}
-        return {(digest, image): one for digest, theirs in found.items() for image, one in theirs.items()}
+        return {
+            (digest, image): one
+            for digest, images in _images_by_query(self.distinct(pairs)).items()
+            for image, one in known(self.judge, self.ledger, digest, images).items()
+        }
 
     def _take_last(self, answers: AnswerStream, reason: BaseException) -> None:
         """Record what the judge has in flight; one that has ended already has nothing."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.judges._local.judging import LocalJudge
-from eyespot.judges._local.settings import OPTIONS as LOCAL
-from eyespot.judges._local.settings import LocalSettings
-from eyespot.judges._local.source import ModelSource, loading, source
+from eyespot.judges._local import OPTIONS as LOCAL
+from eyespot.judges._local import LocalJudge, LocalSettings, ModelSource, loading, source
 from eyespot.judges._prompt import described
+from eyespot.models.pretrained import model_of, on_device, processor_of
 from eyespot.storage.digests import text_digest
 from eyespot.types import UsageError
 
@@ -36,7 +35,8 @@ READS = "the bare words"  # whoever changes what the head reads changes this, an
 PROMPT = text_digest(READS)
 
 
-class Head(NamedTuple):
+@dataclass(frozen=True)
+class Head:
     """One family's head: its class in transformers, how its two logits (no, yes) are had, its longest text."""
 
     kind: str
@@ -73,15 +73,13 @@ def load(rest: str, **options: Any) -> LocalJudge:
 def _opened(model: ModelSource, settings: LocalSettings) -> MatchingHead:
     import transformers
 
-    from eyespot.judges._local.loaded import model_of, processor_of
-
     head = HEADS[model.config["model_type"]]
     with loading(model.name):
         folder = model.folder()
-        network = model_of(getattr(transformers, head.kind), folder, settings)
+        network = model_of(getattr(transformers, head.kind), folder, settings.torch_dtype)
         processor = processor_of(folder)
         processor.tokenizer.model_max_length = head.length(network.config)  # what is longer is cut there
-        return MatchingHead(network, processor, head)
+        return MatchingHead(network.to(settings.torch_device).eval(), processor, head)
 
 
 @dataclass
@@ -97,8 +95,6 @@ class MatchingHead:
         import torch
 
         with torch.inference_mode():
-            from eyespot.judges._local.loaded import on_device
-
             words = {"padding": True, "padding_side": "right", "truncation": True, "return_tensors": "pt"}
             inputs = on_device(self.processor(images=list(pictures), text=list(texts), **words), self.model)
             logits = self.head.logits(self.model, inputs)  # (n, 2)

@@ -15,16 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eyespot.judges._free import FreeJudge
-from eyespot.types import (
-    Answer,
-    EyespotError,
-    Pair,
-    Query,
-    Space,
-    UsageError,
-    Vectors,
-    Verdict,
-)
+from eyespot.types import Answer, EyespotError, Pair, Query, Space, UsageError, Vectors, Verdict
 
 SPELLING = "encoder:NAME"
 KIND = "embedding model"

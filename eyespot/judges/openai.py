@@ -9,37 +9,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from eyespot.judges import _endpoint
-from eyespot.judges._endpoint.first_token import FirstToken
-from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
+from eyespot.judges._answers import GRADES, FirstToken, Grades, Votes, Words
+from eyespot.judges._endpoint import OPTIONS as ENDPOINT
+from eyespot.judges._endpoint import AnswerMode, EndpointJudge, EndpointJudgeSettings
 from eyespot.judges._prompt import PLAIN
-from eyespot.types import UsageError
 
 SPELLING = "openai:MODEL"
 KIND = "endpoint"
 OFFLINE = "with a local server"
 NEEDS = "the extra [llm]; an endpoint (OPENAI_BASE_URL) and its key (OPENAI_API_KEY), which a local server does without"
-OPTIONS = _endpoint.OPTIONS
-ANSWERS = ("probabilities", "words", "grades", "votes")
+OPTIONS = ENDPOINT
 
 
-def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
+def load(rest: str = "", **options: Any) -> EndpointJudge:
     """The judge `openai:MODEL`; options as in `EndpointJudgeSettings`. No request is sent before the first pair.
 
     `answer` is how it answers: "probabilities" (of the first token), "words", "grades" (0 to 10) or "votes".
     Raises: UsageError without a model, without address and key, and for options that do not exist.
     """
-    settings = _endpoint.EndpointJudgeSettings.of("openai", options)
-    if not rest:
-        raise UsageError(f"name the model that is to judge, as in {SPELLING}")
+    settings = EndpointJudgeSettings.of("openai", options)
     wording = settings.wording or (GRADES if settings.answer == "grades" else PLAIN)
-    modes: dict[str, _endpoint.AnswerMode] = {
+    modes: dict[str, AnswerMode] = {
         "probabilities": FirstToken(wording, settings.answer_tokens),
+        "words": Words(wording, settings.answer_tokens),
         "grades": Grades(settings.answer_tokens),
         "votes": Votes(wording, settings.votes, settings.answer_tokens),
-        "words": Words(wording, settings.answer_tokens),
     }
-    mode = modes.get(settings.answer or "probabilities")
-    if mode is None:
-        raise UsageError(f"openai cannot answer in {settings.answer!r}; choose one of: {', '.join(ANSWERS)}")
-    return settings.judge(f"openai:{rest}", mode, wording)
+    return settings.judge(f"openai:{rest}", modes, wording)

@@ -5,39 +5,29 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from eyespot.ledger.judgements import WITHDRAWN, JudgementRow, Judgements
-from eyespot.storage.files import write_whole
-from eyespot.types import Qrels, UsageError, Verdict
+from eyespot.storage.atomic import write_whole
+from eyespot.types import Exchange, Qrels, UsageError, Verdict
 
 CHUNK = 1 << 16  # rows that are turned into parquet at once
 ALL = "all"
-COLUMNS = (
-    "query",
-    "name",
-    "image",
-    "judge",
-    "prompt",
-    "turn",
-    "probability",
-    "grade",
-    "reason",
-    "confidence",
-    "failure",
-    "refused",
-    "rank",
-    "at",
-    "calls",
-    "tokens_in",
-    "tokens_out",
-    "money",
-)
+KINDS: dict[str, Any] = {  # of a table's columns, in their order
+    **dict.fromkeys(("query", "name", "image", "judge", "prompt"), "string"),
+    **{"turn": "int64", "probability": "float64", "grade": "int64", "reason": "string", "confidence": "float64"},
+    **{"failure": "string", "refused": "bool", "rank": "int64", "at": "float64"},
+    **{"calls": "int64", "tokens_in": "int64", "tokens_out": "int64", "money": "float64"},
+}
+COLUMNS = tuple(KINDS)
+SAID = ("probability", "grade", "reason", "confidence")  # of a verdict
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True)
+class Reading:
     """How verdicts become grades: a grade as it is, or 1 from `least_grade` on; a probability is 1 from `threshold` on.
 
     Only a verdict without a grade is read by its probability.
@@ -107,56 +97,34 @@ def write_table(
 
     With its `ledger` the column `exchanges` has, as JSON, what was sent for each judgement and what came back.
     """
-    facts = _Counted(_facts(row, names) | _exchanges(row, ledger) for row in rows)
+    count = 0
+
+    def facts() -> Iterator[dict[str, Any]]:
+        nonlocal count
+        for row in rows:
+            count += 1
+            one, verdict = row.judgement, row.judgement.verdict
+            said = {
+                name: verdict and getattr(verdict, name) for name in ("probability", "grade", "reason", "confidence")
+            }
+            found = {name: getattr(one, name, None) for name in KINDS} | said | one.spent._asdict()
+            found |= {"name": names.get(one.query), "turn": row.turn}
+            yield found if ledger is None else found | {"exchanges": _exchanges(ledger.exchanges([one], row.turn))}
+
     write = _parquet if path.name.lower().endswith(".parquet") else _json_lines
-    write_whole(path, lambda file: write(facts, file))
-    return facts.count
+    write_whole(path, lambda file: write(facts(), file))
+    return count
 
 
-class _Counted(Iterator[dict[str, Any]]):
-    def __init__(self, rows: Iterator[dict[str, Any]]) -> None:
-        self.rows, self.count = rows, 0
-
-    def __next__(self) -> dict[str, Any]:
-        row = next(self.rows)
-        self.count += 1
-        return row
-
-
-def _facts(row: JudgementRow, names: Mapping[str, str]) -> dict[str, Any]:
-    one = row.judgement
-    verdict = one.verdict
-    verdict_fields_names = ("probability", "grade", "reason", "confidence")
-    verdict_fields = {name: None if verdict is None else getattr(verdict, name) for name in verdict_fields_names}
-    return {
-        "query": one.query,
-        "name": names.get(one.query),
-        "image": one.image,
-        "judge": one.judge,
-        "prompt": one.prompt,
-        "turn": row.turn,
-        **verdict_fields,
-        "failure": one.failure,
-        "refused": one.refused,
-        "rank": one.rank,
-        "at": one.at,
-        **one.spent._asdict(),
-    }
-
-
-def _exchanges(row: JudgementRow, ledger: Judgements | None) -> dict[str, Any]:
-    if ledger is None:
-        return {}
+def _exchanges(exchanges: Iterable[Exchange]) -> str:
     several = []
-    for exchange in ledger.exchanges([row.judgement], row.turn):
+    for exchange in exchanges:
         reply = None
         if exchange.reply is not None:
-            reply = exchange.reply._asdict() | {
-                "usage": exchange.reply.usage._asdict(),
-                "changes": [change._asdict() for change in exchange.changes],
-            }
+            changes = [change._asdict() for change in exchange.changes]
+            reply = exchange.reply._asdict() | {"usage": exchange.reply.usage._asdict(), "changes": changes}
         several.append(exchange._asdict() | {"reply": reply})
-    return {"exchanges": json.dumps(several, ensure_ascii=False)}
+    return json.dumps(several, ensure_ascii=False)
 
 
 def _json_lines(rows: Iterable[dict[str, Any]], file: IO[bytes]) -> None:
@@ -168,15 +136,10 @@ def _parquet(rows: Iterable[dict[str, Any]], file: IO[bytes]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds: dict[str, pa.DataType] = {
-        **dict.fromkeys(("query", "name", "image", "judge", "prompt", "reason", "failure", "exchanges"), pa.string()),
-        **dict.fromkeys(("turn", "grade", "rank", "calls", "tokens_in", "tokens_out"), pa.int64()),
-        **dict.fromkeys(("probability", "confidence", "at", "money"), pa.float64()),
-        "refused": pa.bool_(),
-    }
     coming = iter(rows)
     first = next(coming, {})
-    schema = pa.schema([(name, kinds[name]) for name in first or COLUMNS])
+    kinds = {**KINDS, "exchanges": "string"}
+    schema = pa.schema([(name, pa.type_for_alias(kinds[name])) for name in first or KINDS])
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         coming = chain([first] if first else [], coming)
         while chunk := list(islice(coming, CHUNK)):

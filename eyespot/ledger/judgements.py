@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from eyespot.storage import exchange_log, sqlite
 from eyespot.storage.atomic import is_forbidden
 from eyespot.storage.digests import file_sha256, json_sha256
-from eyespot.storage.exchange_log import ServedAs
+from eyespot.storage.exchange_log import ServedAs, clean
 from eyespot.types import Exchange, EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
 
 SCHEMA = """
@@ -46,14 +46,11 @@ _INSERT = """INSERT INTO judgements(asked, judge, turn, image, settled, probabil
 WITHDRAWN = "withdrawn"  # the failure with which a person takes back what they said of a pair
 _FACTS = """image, probability, grade, reason, confidence, failure, refused, rank, at, calls, tokens_in, tokens_out,
     money"""
-_KNOWN = f"""SELECT {_FACTS} FROM judgements WHERE asked = (SELECT number FROM asked WHERE query = ?)
+_OF_JUDGE = f"""SELECT {_FACTS} FROM judgements WHERE asked = (SELECT number FROM asked WHERE query = ?)
     AND judge = (SELECT number FROM judges WHERE judge = ? AND prompt = ?) AND turn = ?
-    AND image IN (SELECT value FROM json_each(?))
-    AND (probability IS NOT NULL OR grade IS NOT NULL OR failure = '{WITHDRAWN}') ORDER BY number"""
-_FAILED = f"""SELECT {_FACTS} FROM judgements WHERE asked = (SELECT number FROM asked WHERE query = ?)
-    AND judge = (SELECT number FROM judges WHERE judge = ? AND prompt = ?) AND turn = ?
-    AND image IN (SELECT value FROM json_each(?))
-    AND probability IS NULL AND grade IS NULL AND failure <> '{WITHDRAWN}' ORDER BY number"""
+    AND image IN (SELECT value FROM json_each(?))"""
+_KNOWN = f"{_OF_JUDGE} AND (probability IS NOT NULL OR grade IS NOT NULL OR failure = '{WITHDRAWN}') ORDER BY number"
+_FAILED = f"{_OF_JUDGE} AND probability IS NULL AND grade IS NULL AND failure <> '{WITHDRAWN}' ORDER BY number"
 _ROWS = f"""SELECT query, judges.judge, prompt, turn, {_FACTS} FROM judgements
     JOIN asked ON asked.number = judgements.asked JOIN judges ON judges.number = judgements.judge
     ORDER BY judgements.number"""
@@ -180,12 +177,12 @@ class Judgements:
             with sqlite.whole(self.path):
                 if batches:
                     self._write(batches)
-        except sqlite3.Error as error:
-            _tell(batches, _unwritable(self.path, error))
         except BaseException as error:
-            _tell(batches, error)
+            for batch in batches:
+                batch.done.set_exception(_unwritable(self.path, error) if isinstance(error, sqlite3.Error) else error)
         else:
-            _tell(batches, None)
+            for batch in batches:
+                batch.done.set_result(None)
 
     def _write(self, batches: Sequence[_WriteBatch]) -> None:
         queries = [query for batch in batches for query in batch.queries]
@@ -210,11 +207,13 @@ class Judgements:
 
     # -- reading --------------------------------------------------------------------------------------------
 
+    def _select(self, statement: str, *values: object) -> list[Any]:
+        with self._looking, sqlite.whole(self.path):
+            return self._reading.execute(statement, values).fetchall()
+
     def known(self, query: str, images: Iterable[str], judge: str, prompt: str, turn: int = 0) -> dict[str, Judgement]:
         """What this judge, asked in this way, said of these images for the query of this digest; failures left out."""
-        wanted = (query, judge, prompt, turn, json.dumps(list(images)))
-        with self._looking, sqlite.whole(self.path):
-            rows = self._reading.execute(_KNOWN, wanted).fetchall()
+        rows = self._select(_KNOWN, query, judge, prompt, turn, json.dumps(list(images)))
         last = {row[0]: _judgement(query, judge, prompt, row) for row in rows}
         return {image: judgement for image, judgement in last.items() if judgement.verdict is not None}
 
@@ -226,9 +225,8 @@ class Judgements:
         With `images` on these alone. What somebody took back is not among them. Without a prompt those of all judges,
         models too, however they were prompted.
         """
-        with self._looking, sqlite.whole(self.path):
-            among = None if images is None else json.dumps(list(images))
-            rows = self._reading.execute(_SAID, (query, prompt, prompt, among, among)).fetchall()
+        among = None if images is None else json.dumps(list(images))
+        rows = self._select(_SAID, query, prompt, prompt, among, among)
         last: dict[str, dict[str, Judgement]] = {}
         for judge, *facts in rows:
             one = _judgement(query, judge, prompt or "", facts)
@@ -243,18 +241,15 @@ class Judgements:
 
         judge → images.
         """
-        with self._looking, sqlite.whole(self.path):
-            rows = self._reading.execute(_SAID, (query, prompt, prompt, None, None)).fetchall()
         found: dict[str, set[str]] = {}
-        for judge, image, *_ in rows:
+        for judge, image, *_ in self._select(_SAID, query, prompt, prompt, None, None):
             found.setdefault(judge, set()).add(image)
         return found
 
     def failures(self, query: str, images: Iterable[str], judge: str, prompt: str) -> list[Judgement]:
         """How this judge, asked in this way, ever failed on these images, in the order in which that came."""
-        wanted = (query, judge, prompt, 0, json.dumps(list(images)))
-        with self._looking, sqlite.whole(self.path):
-            return [_judgement(query, judge, prompt, row) for row in self._reading.execute(_FAILED, wanted)]
+        rows = self._select(_FAILED, query, judge, prompt, 0, json.dumps(list(images)))
+        return [_judgement(query, judge, prompt, row) for row in rows]
 
     def exchanges(self, judgements: Iterable[Judgement], turn: int = 0) -> list[Exchange]:
         """What was sent for these judgements and what came back, also of failures."""
@@ -270,14 +265,11 @@ class Judgements:
 
     def voices(self, query: str) -> list[Voice]:
         """Who judged for the query of this digest, in the order in which they came."""
-        with self._looking, sqlite.whole(self.path):
-            return [Voice(*row) for row in self._reading.execute(_VOICES, (query,))]
+        return [Voice(*row) for row in self._select(_VOICES, query)]
 
     def last(self, query: str) -> int:
         """A number that grows with each word said for the query of this digest, by whomever; 0 before the first."""
-        with self._looking, sqlite.whole(self.path):
-            (last,) = self._reading.execute(_LAST, (query,)).fetchone()
-        return int(last)
+        return int(self._select(_LAST, query)[0][0])
 
     def measurable(self, prompt: str) -> int:
         """On how many queries most people's last verdicts hold a photo that is relevant and one that is not.
@@ -301,10 +293,8 @@ class Judgements:
 
     def queries(self) -> dict[str, Query | None]:
         """What each digest stands for, under the digest as its id; None where nobody ever said."""
-        with self._looking, sqlite.whole(self.path):
-            rows = self._reading.execute("SELECT query, terms FROM asked ORDER BY number").fetchall()
         queries: dict[str, Query | None] = {}
-        for digest, terms in rows:
+        for digest, terms in self._select("SELECT query, terms FROM asked ORDER BY number"):
             fields = [] if terms is None else json.loads(terms)
             parts = [Term(weight, text, None if image is None else Path(image)) for weight, text, image in fields]
             queries[digest] = None if terms is None else Query(digest, tuple(parts))
@@ -312,9 +302,7 @@ class Judgements:
 
     def judges(self) -> list[str]:
         """Who has judged, in the order in which they came."""
-        with self._looking, sqlite.whole(self.path):
-            rows = self._reading.execute("SELECT judge FROM judges GROUP BY judge ORDER BY min(number)").fetchall()
-        return [judge for (judge,) in rows]
+        return [judge for (judge,) in self._select("SELECT judge FROM judges GROUP BY judge ORDER BY min(number)")]
 
 
 def _opened(path: Path, settles: bool = True) -> sqlite3.Connection:
@@ -345,14 +333,6 @@ class _WriteBatch:
         self.done: Future[None] = Future()
 
 
-def _tell(batches: Iterable[_WriteBatch], error: BaseException | None) -> None:
-    for batch in batches:
-        if error is None:
-            batch.done.set_result(None)
-        else:
-            batch.done.set_exception(error)
-
-
 def _owner(judgement: Judgement, turn: int) -> str:
     """Under which name the exchanges of a judgement stand."""
     facts = judgement.query, judgement.image, judgement.judge, judgement.prompt, turn, judgement.at
@@ -360,32 +340,17 @@ def _owner(judgement: Judgement, turn: int) -> str:
 
 
 def _row(judgement: Judgement, turn: int) -> tuple[Any, ...]:
-    verdict = judgement.verdict
-    values: tuple[Any, ...] = (None, None, "", None)
+    one, verdict = judgement, judgement.verdict
+    settled = verdict is not None and not one.judge.startswith(PERSON)
+    said: tuple[Any, ...] = (None, None, "", None)
     if verdict is not None:
-        values = verdict.probability, verdict.grade, verdict.reason, verdict.confidence
-    settled = verdict is not None and not judgement.judge.startswith(PERSON)
+        said = verdict.probability, verdict.grade, clean(verdict.reason), verdict.confidence
     return (
-        judgement.query,
-        judgement.judge,
-        judgement.prompt,
-        turn,
-        judgement.image,
-        settled,
-        *values[:2],
-        _clean(values[2]),
-        values[3],
-        _clean(judgement.failure),
-        judgement.refused,
-        judgement.rank,
-        judgement.at,
-        *judgement.spent,
+        *(one.query, one.judge, one.prompt, turn, one.image, settled),
+        *said,
+        *(clean(one.failure), one.refused, one.rank, one.at),
+        *one.spent,
     )
-
-
-def _clean(text: str) -> str:
-    """Models answer with halves of characters now and then, which no UTF-8 holds."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _judgement(query: str, judge: str, prompt: str, row: Sequence[Any]) -> Judgement:

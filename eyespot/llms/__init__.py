@@ -5,14 +5,12 @@ gives an answer of a form. `Underway` does many requests at once.
 """
 
 from eyespot.llms.budget import Budget, BudgetSpent, BudgetStore, CostLimits, ItemMeter, MemoryStore
-from eyespot.llms.circuit_breaker import CircuitBreaker
 from eyespot.llms.client import Endpoint
-from eyespot.llms.concurrency import LastResult, Underway
 from eyespot.llms.errors import BadAnswer, Declined, NoReply, Refused, ServerDown, Trouble, Unknown
+from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, LastResult, RateLimiter, Underway
 from eyespot.llms.images import JpegEncoder
 from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
 from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, image_message, text_message
-from eyespot.llms.rate_limit import CancellableSleep, RateLimiter
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.settings import EndpointSettings, is_language_model, load
 from eyespot.llms.transport import Transport, anthropic, openai

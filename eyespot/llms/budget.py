@@ -12,10 +12,10 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from threading import Condition, Lock
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from eyespot.types import EyespotError, Spent, UsageError
 
@@ -66,11 +66,12 @@ class CostLimits:
 # -- where the numbers are kept ---------------------------------------------------------------------------------
 
 
-class LargestCost(NamedTuple):
+@dataclass(frozen=True)
+class LargestCost:
     """How many requests to a model were paid for, and the most that one of them cost, each part by itself."""
 
     requests: int = 0
-    spent: Spent = Spent()
+    spent: Spent = field(default_factory=Spent)
 
     def and_one(self, cost: Spent) -> LargestCost:
         """With one more request of this cost."""
@@ -151,8 +152,7 @@ def total_of(several: Iterable[Spent]) -> Spent:
 class Budget:
     """Limits that many threads share, in requests, tokens and US dollars; None: no limit.
 
-    It counts requests itself (`take`, `pay`, `lose`), or through the `ItemMeter` of one item. Raises `UsageError` for a
-    limit that is negative or NaN.
+    Requests are counted through an `ItemMeter`. Raises `UsageError` for a limit that is negative or NaN.
     """
 
     def __init__(
@@ -166,7 +166,6 @@ class Budget:
         self.calls, self.tokens, self.money = calls, tokens, money
         self.store = MemoryStore() if store is None else store
         self._in_flight: dict[int, tuple[str, Spent]] = {}  # model and price of each reservation, by its number
-        self._unassigned: list[int] = []  # reservations of `take`, the oldest first
         self._changed = Condition()
 
     @property
@@ -187,7 +186,7 @@ class Budget:
                 if passed := self.limits.passed(self._settled(), price):
                     LOG.info("no further request: the budget of %s", passed)
                     raise BudgetSpent(f"the budget of {passed}; raise it and run the same line again to go on")
-                if self._has_room(known, model, price):
+                if not self.limits.weighed or self._has_room(known, model, price):
                     break
                 self._changed.wait()
             number = self.store.reserve(price)
@@ -208,26 +207,6 @@ class Budget:
             del self._in_flight[number]
             self._changed.notify_all()
 
-    def take(self) -> None:
-        """Count one request before it is sent; raises `BudgetSpent` if there is no room for it."""
-        number = self.reserve()
-        with self._changed:
-            self._unassigned.append(number)
-
-    def pay(self, tokens_in: int, tokens_out: int, money: float) -> None:
-        """Count what a request cost, money in US dollars."""
-        number = self._oldest()
-        self.settle(number, "", Spent(int(number is not None), tokens_in, tokens_out, money))
-
-    def lose(self) -> None:
-        """The cost of a request will never be known: it counts as the dearest before it."""
-        if (number := self._oldest()) is not None:
-            self.release(number)
-
-    def _oldest(self) -> int | None:
-        with self._changed:
-            return self._unassigned.pop(0) if self._unassigned else None
-
     def _settled(self) -> Spent:
         """What is spent whatever requests in flight may cost; they count as calls."""
         total = self.store.total()
@@ -237,8 +216,6 @@ class Budget:
         return total.plus(Spent(0, -tokens_in, -tokens_out, -money))
 
     def _has_room(self, known: LargestCost, model: str, price: Spent) -> bool:
-        if not self.limits.weighed:
-            return True
         models = Counter(model for model, _ in self._in_flight.values())
         if models[model] >= max(1, known.requests):
             return False

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eyespot.llms.budget import Budget
-from eyespot.llms.circuit_breaker import CircuitBreaker
+from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.errors import (
     LONGEST,
     SORRY,
@@ -23,8 +22,8 @@ from eyespot.llms.errors import (
     Unreachable,
     final,
 )
+from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
 from eyespot.llms.protocols import Dialect, reply_of_json, text_message, usage_of, without_pictures
-from eyespot.llms.rate_limit import CancellableSleep, RateLimiter
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.transport import Transport
 from eyespot.llms.unsupported_fields import UnsupportedFields, amendment, changes, left_out, refused, room_to_think
@@ -60,7 +59,7 @@ class Endpoint:
     model: str
     dialect: Dialect
     name: str = ""
-    meter: BudgetMeter = field(default_factory=Budget)
+    meter: BudgetMeter | Budget = field(default_factory=Budget)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
@@ -216,22 +215,23 @@ class Endpoint:
     def _send(self, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """The answer to one request: POST, or GET without a body."""
         sent = self.rate_limiter.acquire()
-        self.meter.take()
+        meter = ItemMeter(self.meter) if isinstance(self.meter, Budget) else self.meter
+        meter.take()
         began = time.monotonic()
         try:
             data = self.transport.get(path) if body is None else self.transport.post(path, body)
         except BaseException as trouble:
             if isinstance(trouble, Busy | Unreachable | StatusError):
-                self.meter.pay(0, 0, 0.0)  # turned away
+                meter.pay(0, 0, 0.0)  # turned away
             else:
-                self.meter.lose()  # on the way, perhaps after it was paid
+                meter.lose()  # on the way, perhaps after it was paid
             if isinstance(trouble, RetryableError) and trouble.wait is not None:
                 self.retry.refuse_long_wait(trouble.wait, self.address)
                 self.rate_limiter.pause(trouble.wait)
             raise
         usage = usage_of(data)
         self.rate_limiter.settle(sent, usage.tokens)
-        self.meter.pay(usage.tokens_in, usage.tokens_out, self.cost(usage.tokens_in, usage.tokens_out))
+        meter.pay(usage.tokens_in, usage.tokens_out, self.cost(usage.tokens_in, usage.tokens_out))
         seconds, counts = time.monotonic() - began, (usage.tokens_in, usage.tokens_out)
         LOG.info("%s %s: %d tokens in, %d tokens out, %.2f s", self.model, path, *counts, seconds)
         return data

@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -123,43 +124,31 @@ def final(trouble: StatusError, address: str, model: str) -> Exception:
     if status == 402 or NO_CREDIT.search(text):
         return EyespotError(f"{address} gives no more credit ({text}); top it up and run the same line again to go on")
     if status in (401, 403):
-        if trouble.status == 403 and NO_ACCESS.search(trouble.text):
-            return EyespotError(
-                f"the key may not use the model {model!r} at {address} ({trouble.text}); name another model, or set "
-                "another key"
-            )
-        return EyespotError(f"{address} does not accept the key ({trouble.text}); set the right one and run again")
+        if status == 403 and NO_ACCESS.search(text):
+            refused = f"the key may not use the model {model!r} at {address} ({text})"
+            return EyespotError(f"{refused}; name another model, or set another key")
+        return EyespotError(f"{address} does not accept the key ({text}); set the right one and run again")
     if status < 400:
         return EyespotError(f"{address} answers {status}: it has moved; name the address that it has now")
     if status in (404, 405):
         if NO_PROVIDER.search(text):
-            return EyespotError(
-                f"no provider of the model {model!r} takes all that is asked of it ({text}); ask for less, or "
-                "name another"
-            )
+            nobody = f"no provider of the model {model!r} takes all that is asked of it ({text})"
+            return EyespotError(f"{nobody}; ask for less, or name another")
         return Unknown(f"{address} does not know the model {model!r} ({text}); check its name and the address")
     return Refused(f"{trouble}{MORE_TOKENS if trouble.cut_off else ''}")
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
     """Retry-After as seconds from now, whether it is a number or an HTTP date; None where it says nothing usable."""
-    if (exact := _number(headers.get("retry-after-ms", ""))) is not None:
-        return exact / 1000
     value = headers.get("retry-after", "")
-    if (seconds := _number(value)) is not None:
-        return seconds
+    for text, share in ((headers.get("retry-after-ms", ""), 1000), (value, 1)):
+        with suppress(ValueError):
+            if math.isfinite(seconds := float(text)):
+                return max(0.0, seconds) / share
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return max(0.0, value) if math.isfinite(value) else None
 
 
 def _error_fields(found: Any) -> tuple[str, str]:

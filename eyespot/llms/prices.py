@@ -8,9 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from eyespot.storage.files import toml_of
+from eyespot.storage.toml import toml_of
 from eyespot.types import Price, Spent, UsageError
 
 SHIPPED = Path(__file__).parent / "prices.toml"
@@ -60,21 +59,18 @@ def read_prices(given: Path | None = None) -> Prices:
             if not isinstance(facts, dict) or not {"input", "output"} <= set(facts) <= {"input", "output", "date"}:
                 raise UsageError(f'{path}: {model} has no price; write ["{model}"] and below it input, output and date')
             dollars = [facts["input"], facts["output"]]
-            if not all(map(_is_price, dollars)):
+            if not all(type(value) in (int, float) and math.isfinite(value) and value >= 0 for value in dollars):
                 raise UsageError(f"{path}: {model} costs {dollars}; write US dollars for a million tokens, as in 0.25")
             prices[model] = Price(float(dollars[0]), float(dollars[1]), str(facts.get("date", "")), path)
         table |= prices
     return Prices(table)
 
 
-def _is_price(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-
-
 # -- what it would cost ---------------------------------------------------------------------------------------
 
 
-class Tokens(NamedTuple):
+@dataclass(frozen=True)
+class Tokens:
     """What one request is taken to need: a picture of 768 pixels costs 560 to 770 tokens at the usual models."""
 
     picture: int = 765

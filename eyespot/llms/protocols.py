@@ -112,8 +112,12 @@ class ChatCompletions:
             first_token = None
         else:
             tokens = content[0].get("top_logprobs") or content[:1]  # without a list at least the one it chose
-            known = [token for token in tokens if isinstance(token, dict) and _is_log_probability(token.get("logprob"))]
-            first_token = tuple((str(token.get("token")), float(token["logprob"])) for token in known)
+            first_token = tuple(
+                (str(token.get("token")), float(value))
+                for token in tokens
+                if isinstance(token, dict) and isinstance(value := token.get("logprob"), int | float)
+                if not math.isnan(value) and value < 0.01  # 1 may come out rounded up
+            )
         return Reply(
             text=text,
             logprobs=first_token,
@@ -134,10 +138,6 @@ def _text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return str(content or "")
-
-
-def _is_log_probability(value: Any) -> bool:
-    return isinstance(value, int | float) and not math.isnan(value) and value < 0.01  # 1 may come out rounded up
 
 
 # -- Anthropic ------------------------------------------------------------------------------------------------

@@ -33,12 +33,19 @@ class RetryPolicy:
         """
         from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
+        def log(state: RetryCallState) -> None:
+            trouble = state.outcome.exception() if state.outcome else None
+            if isinstance(trouble, RetryableError):
+                seconds, retry = state.upcoming_sleep, f"{state.attempt_number} of {self.attempts - 1}"
+                LOG.info("%s: %s; retry %s in %.1f s", model, trouble.summary, retry, seconds)
+                LOG.debug("%s: %s", model, trouble)
+
         retrying = Retrying(
             stop=stop_after_attempt(self.attempts),
             wait=self.delay,
             retry=retry_if_exception_type(RetryableError),
             sleep=sleep,
-            before_sleep=lambda state: self._log(state, model),
+            before_sleep=log,
             reraise=True,
         )
         try:
@@ -62,10 +69,3 @@ class RetryPolicy:
         """`EyespotError` if the server asks for a longer wait than `max_retry_after`."""
         if seconds > self.max_retry_after:
             raise EyespotError(f"{address} asks to wait {seconds:.0f} seconds; run the same line again then")
-
-    def _log(self, state: RetryCallState, model: str) -> None:
-        trouble = state.outcome.exception() if state.outcome else None
-        if isinstance(trouble, RetryableError):
-            seconds, attempt = state.upcoming_sleep, state.attempt_number
-            LOG.info("%s: %s; retry %d of %d in %.1f s", model, trouble.summary, attempt, self.attempts - 1, seconds)
-            LOG.debug("%s: %s", model, trouble)

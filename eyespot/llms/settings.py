@@ -6,22 +6,22 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from eyespot.llms import transport
 from eyespot.llms.budget import Budget
-from eyespot.llms.circuit_breaker import CircuitBreaker
 from eyespot.llms.client import Endpoint, no_cost
+from eyespot.llms.flow_control import CancellableSleep, CircuitBreaker, RateLimiter
 from eyespot.llms.prices import Prices, read_prices
 from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, Dialect
-from eyespot.llms.rate_limit import CancellableSleep, RateLimiter
 from eyespot.llms.retry import RetryPolicy
 from eyespot.rooms import needs
 from eyespot.types import BudgetMeter, UsageError
 
 
-class Vendor(NamedTuple):
+@dataclass(frozen=True)
+class Vendor:
     """How the models of a vendor are reached, or those of a server with the vendor's protocol."""
 
     connect: Callable[[str | None, str | None, float], transport.Transport]
@@ -43,7 +43,7 @@ POSITIVE = ("requests_per_minute", "tokens_per_minute", "timeout", "attempts")
 class EndpointSettings:
     """The way to a model behind an endpoint, with its defaults."""
 
-    budget: BudgetMeter = field(default_factory=Budget)
+    budget: Budget | BudgetMeter = field(default_factory=Budget)
     url: str | None = None  # the endpoint's address; None: from the environment, then the vendor's own
     key: str | None = None  # None: from the environment; a local server needs none
     requests_per_minute: int | None = None

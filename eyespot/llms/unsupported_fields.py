@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from eyespot.llms.errors import StatusError
 from eyespot.types import Adjustment
@@ -78,7 +79,8 @@ def _without(*names: str) -> Amendment:
     return lambda body: {name: value for name, value in body.items() if name not in names}
 
 
-class _Rule(NamedTuple):
+@dataclass(frozen=True)
+class _Rule:
     """What a complaint must be about, and a sentence of it hold, for an amendment to help."""
 
     about: tuple[str, ...]
@@ -104,10 +106,11 @@ def amendment(body: Body, trouble: StatusError) -> Amendment | None:
     if trouble.cut_off:
         return room if room(body) != body else None
     named = _parameter(body, trouble)
-    for about, amend, saying in RULES:
-        fits = named in about if named else _names(trouble.text, about)
-        if fits and (saying is None or saying.search(trouble.text)) and amend(body) != body:
-            return amend
+    for rule in RULES:
+        pattern = rf"(?<![a-z_])({'|'.join(rule.about)})(?![a-z_])"
+        fits = named in rule.about if named else re.search(pattern, trouble.text, re.IGNORECASE)
+        if fits and (rule.saying is None or rule.saying.search(trouble.text)) and rule.amend(body) != body:
+            return rule.amend
     return None
 
 
@@ -125,10 +128,6 @@ def _parameter(body: Body, trouble: StatusError) -> str:
     parts = re.split(r"[^a-z_]+", trouble.param.casefold())
     known = {*body, *PROBABILITIES, *LIMITS}
     return next((part for part in parts if part in known), "")
-
-
-def _names(text: str, fields: Iterable[str]) -> bool:
-    return any(re.search(rf"(?<![a-z_]){field}(?![a-z_])", text, re.IGNORECASE) for field in fields)
 
 
 class UnsupportedFields:

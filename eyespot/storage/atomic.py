@@ -7,15 +7,17 @@ flushed, which makes the name last. What had the name before stays until then.
 from __future__ import annotations
 
 import ctypes
+import gzip
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from eyespot.storage import systems
+from eyespot.types import UsageError
 
 _HERE = -100  # AT_FDCWD of Linux
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
@@ -31,6 +33,19 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
         put_file(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    """Put a file in place only once it is whole and on the disk; gzipped if its name ends in .gz."""
+    try:
+        with new_file(path) as file:
+            if path.suffix == ".gz":
+                with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                    write(packed)  # type: ignore[arg-type]
+            else:
+                write(file)
+    except FileNotFoundError:
+        raise UsageError(f"there is no folder {path.parent} to write {path.name} to; make it first") from None
 
 
 def put_file(temporary: Path, path: Path) -> None:
@@ -54,6 +69,21 @@ def new_folder(path: Path) -> Iterator[Path]:
         put_folder(building, path)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+@contextmanager
+def whole_folder(out: Path) -> Iterator[Path]:
+    """A folder to fill, which takes its name only when the block ends well; `UsageError` if the name is taken."""
+    out = out.absolute()
+    _refuse_taken(out)
+    with new_folder(out) as building:
+        yield building
+        _refuse_taken(out)  # another run may have filled it meanwhile
+
+
+def _refuse_taken(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is there already and not empty; name a new folder")
 
 
 def put_folder(building: Path, path: Path) -> None:

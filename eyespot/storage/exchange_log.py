@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eyespot.storage.digests import json_sha256
 from eyespot.types import Adjustment, Exchange, Reply, Spent
@@ -57,7 +57,7 @@ def insert(sql: sqlite3.Connection, owner: str, exchanges: Iterable[Exchange], f
         usage = reply.usage.tokens_in, reply.usage.tokens_out
         words = reply.finish, reply.declined, reply.model, reply.fingerprint, changes, exchange.trouble
         facts = digest, _json(exchange.pictures), exchange.reply is not None, reply.text, logprobs, *usage, *words
-        sql.execute(_INSERT, (owner, place, *map(_clean, facts)))
+        sql.execute(_INSERT, (owner, place, *map(clean, facts)))
 
 
 def count(sql: sqlite3.Connection, owner: str) -> int:
@@ -92,6 +92,6 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
-def _clean(value: object) -> object:
+def clean(value: Any) -> Any:
     """Models answer with halves of characters now and then, which no UTF-8 holds."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import tomli_w
+
+from eyespot.storage.text_files import text_of
+from eyespot.types import UsageError
+
+
+def toml_of(path: Path) -> dict[str, Any]:
+    """What a TOML file says; `UsageError` if it is not there or is none."""
+    try:
+        return tomllib.loads(text_of(path))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} cannot be read as TOML ({error}); fix the file") from None
 
 
 def toml_text(values: Mapping[str, Any]) -> str:

@@ -1,7 +1,6 @@
 """The data that flows between the rooms, and the roles that move it."""
 
 from eyespot.types.arrays import Mask, Pixels, Vectors
-from eyespot.types.costs import Spent
 from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker
 from eyespot.types.encoders import (
     Composer,
@@ -13,7 +12,6 @@ from eyespot.types.encoders import (
     ProcessReadable,
     Space,
 )
-from eyespot.types.errors import EyespotError, NothingFound, UsageError
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
 from eyespot.types.language_models import (
     Adjustment,
@@ -23,14 +21,23 @@ from eyespot.types.language_models import (
     Message,
     Price,
     Reply,
+    Spent,
     Token,
 )
-from eyespot.types.notes import Note, codes_of, prefixed, without_code
-from eyespot.types.progress import Progress, no_progress
+from eyespot.types.messages import (
+    EyespotError,
+    Note,
+    NothingFound,
+    Progress,
+    UsageError,
+    codes_of,
+    no_progress,
+    prefixed,
+    without_code,
+)
 from eyespot.types.queries import Query, Term
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
-from eyespot.types.search import AdaptedQuery, Adapter, BatchSearch, Index, NearestRows, ScanRequest
-from eyespot.types.stages import Stage
+from eyespot.types.search import AdaptedQuery, Adapter, BatchSearch, Index, NearestRows, ScanRequest, Stage
 from eyespot.types.text_reading import TextBox, TextReader
 
 __all__ = [

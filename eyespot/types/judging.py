@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from eyespot.types.costs import Spent
-from eyespot.types.language_models import Exchange, LanguageModel
+from eyespot.types.language_models import Exchange, LanguageModel, Spent
 from eyespot.types.queries import Query
 
 

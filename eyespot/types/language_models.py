@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from eyespot.types.costs import Spent
-
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -16,6 +14,29 @@ if TYPE_CHECKING:
 Message: TypeAlias = Mapping[str, Any]  # as in OpenAI's chat completions: {"role": "user", "content": …}
 Token: TypeAlias = tuple[str, float]  # as the server spells it, and its natural log-probability
 MILLION = 1_000_000
+
+
+class Spent(NamedTuple):
+    """What answers cost: requests sent (retries included), tokens, and money in US dollars."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    money: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out together."""
+        return self.tokens_in + self.tokens_out
+
+    def plus(self, more: Spent) -> Spent:
+        """Both together."""
+        calls, tokens_in, tokens_out, money = more
+        return Spent(self.calls + calls, self.tokens_in + tokens_in, self.tokens_out + tokens_out, self.money + money)
+
+    def times(self, count: int) -> Spent:
+        """This cost `count` times."""
+        return Spent(self.calls * count, self.tokens_in * count, self.tokens_out * count, self.money * count)
 
 
 class Price(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from eyespot.types.errors import UsageError
+from eyespot.types.messages import UsageError
 
 
 @dataclass(frozen=True)

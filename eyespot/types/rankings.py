@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eyespot.types.errors import UsageError
+from eyespot.types.messages import UsageError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,10 +1,12 @@
-"""Nearest rows, queries with their own view of the space, and the roles that find and adapt."""
+"""Nearest rows, queries with their own view of the space, and the roles that find, rank and adapt."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from eyespot.types.arrays import Mask, Vectors
+from eyespot.types.queries import Query
+from eyespot.types.rankings import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +70,14 @@ class AdaptedQuery(NamedTuple):
     left: NDArray[np.float32]
     right: NDArray[np.float32]
     identity: float
+
+
+class Stage(Protocol):
+    """One step of a search: it makes a run of queries, or re-ranks the run of the stage before it."""
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """A ranking for each query; a stage that only re-ranks raises `UsageError` without a run."""
+        ...
 
 
 class Adapter(Protocol):

@@ -12,17 +12,16 @@ import pytest
 from eyespot.adapters.quari import Config, files, load
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.adapters.quari.training import PRESETS, preset
-from eyespot.adapters.quari.training.schedules import ScheduleStep, cycled_beta, one_cycle
+from eyespot.adapters.quari.training.settings import cycled_beta, one_cycle
 from eyespot.types import UsageError
 from tests.adapters.test_training import SMALL, material, unit, views_of, world
 from tests.lazy_import import lazy_import, requires
 from tests.wording import raises
 
 torch = lazy_import("torch")
-torch_network = lazy_import("eyespot.adapters.quari.network")  # this and the next three import torch
+torch_network = lazy_import("eyespot.adapters.quari.network")  # this and the next two import torch
 loop = lazy_import("eyespot.adapters.quari.training.loop")
 loss = lazy_import("eyespot.adapters.quari.training.loss")
-noise = lazy_import("eyespot.adapters.quari.training.noise")
 pytestmark = requires("torch")
 
 
@@ -34,9 +33,9 @@ def test_one_cycle_has_the_rates_and_momenta_of_torch(total: int) -> None:
         optimizer, max_lr=5e-4, total_steps=total, pct_start=0.01, div_factor=25, final_div_factor=20
     )
     for step in range(total):
-        group, at = optimizer.param_groups[0], ScheduleStep(step, total, 10)
-        assert 5e-4 * one_cycle(at) == pytest.approx(group["lr"], rel=1e-9)
-        assert cycled_beta(at) == pytest.approx(group["betas"][0], rel=1e-9)
+        group = optimizer.param_groups[0]
+        assert 5e-4 * one_cycle(step, total, 10) == pytest.approx(group["lr"], rel=1e-9)
+        assert cycled_beta(step, total, 10) == pytest.approx(group["betas"][0], rel=1e-9)
         optimizer.step()
         if step + 1 < total:
             torchs.step()
@@ -51,9 +50,9 @@ def test_published_validations_count_batches_and_a_short_training_has_twenty() -
 def test_noise_of_each_component_has_a_strength_of_its_own() -> None:
     queries = torch.zeros(400, 64)
 
-    added = noise.noisy(queries, 1.0, torch.Generator().manual_seed(0), 64)
+    added = loss.noisy(queries, 1.0, torch.Generator().manual_seed(0), 64)
 
-    shared = noise.noisy(queries, 1.0, torch.Generator().manual_seed(0))
+    shared = loss.noisy(queries, 1.0, torch.Generator().manual_seed(0))
     assert float(added.std(dim=1).std()) < 0.5 * float(shared.std(dim=1).std())
     assert float(added.square().mean()) == pytest.approx(1 / 3, rel=0.05)
 

@@ -20,9 +20,7 @@ from eyespot.adapters.quari._ceilings import CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import NormTerms, Outside, ways
 from eyespot.adapters.quari._formula import Formula
-from eyespot.adapters.quari.candidates import CandidatePool
 from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores
-from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, NotFiniteVectors, quantise
 from eyespot.kernels.rows import RowBlocks
 from eyespot.types import AdaptedQuery, NearestRows, UsageError
@@ -277,19 +275,6 @@ def test_the_authors_own_scores(form: str) -> None:
     assert np.abs(found.scores - scores).max() < 1e-5
 
 
-def test_candidates_find_what_their_pool_holds() -> None:
-    rng = np.random.default_rng(14)
-    vectors = clustered(rng, 3000, 32)
-    views = [bent("anchored", rng, vectors, 8) for _ in range(4)]
-    scan, index = AdaptedIndex(vectors), Exact(vectors)
-
-    recalls = [CandidatePool(index, scan, pool).recall(views, 20) for pool in (20, 200, 3000)]
-
-    assert 0 < recalls[0] <= recalls[1] <= recalls[2] == 1
-    found, true = CandidatePool(index, scan, 3000).search(views, 20), scan.search(views, 20)
-    assert np.array_equal(found.rows, true.rows) and np.array_equal(found.scores, true.scores)
-
-
 @settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_no_score_is_above_its_ceiling(data: st.DataObject) -> None:
@@ -333,10 +318,10 @@ def test_float32_and_its_error_hold_the_score(data: st.DataObject) -> None:
     vectors, adapted = world(data, 300, widest=70)
     index = AdaptedIndex([vectors])
 
-    near = Formula.of(adapted, vectors.shape[1]).near(vectors.astype(np.float32), index.lengths.astype(np.float64))
+    low, high = Formula.of(adapted, vectors.shape[1]).near(vectors.astype(np.float32), index.lengths.astype(np.float64))
 
     true = by_the_matrix(adapted, vectors)
-    assert (near.low <= true).all() and (near.high >= true).all()
+    assert (low <= true).all() and (high >= true).all()
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -383,7 +368,6 @@ FOUR = np.ones((4, 2), np.float32)
         lambda: AdaptedIndex([FOUR * np.float32(np.inf)]).search([SOUND], 1),
         lambda: AdaptedIndex([FOUR]).rescore(SOUND, [4]),
         lambda: AdaptedIndex([FOUR]).rescore(SOUND, [-1]),
-        lambda: CandidatePool(Exact(FOUR), AdaptedIndex(FOUR), 2).search([SOUND], 3),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_a_sentence(ask: Callable[[], object]) -> None:

@@ -25,16 +25,15 @@ from eyespot.adapters.quari.training import (
     memory,
 )
 from eyespot.adapters.quari.training.data import TrainingBatches
-from eyespot.adapters.quari.training.schedules import ScheduleStep, cosine
+from eyespot.adapters.quari.training.settings import cosine
 from eyespot.types import EyespotError, NothingFound, UsageError
 from tests.lazy_import import lazy_import, requires
 from tests.wording import raises
 
 torch = lazy_import("torch")
-torch_network = lazy_import("eyespot.adapters.quari.network")  # this and the next three import torch
+torch_network = lazy_import("eyespot.adapters.quari.network")  # this and the next two import torch
 loop = lazy_import("eyespot.adapters.quari.training.loop")
 loss = lazy_import("eyespot.adapters.quari.training.loss")
-noise = lazy_import("eyespot.adapters.quari.training.noise")
 pytestmark = requires("torch")
 
 SMALL = Config(16, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=2, num_layers=1, dropout=0.0)
@@ -136,16 +135,16 @@ def test_image_to_query_never_leaves_the_map_of_its_query() -> None:
 def test_noise_has_one_strength_a_query_and_is_not_made_unit_again() -> None:
     queries = torch.nn.functional.normalize(torch.ones(4000, 64), dim=1)
 
-    added = noise.noisy(queries, 2.0, torch.Generator().manual_seed(0)) - queries
+    added = loss.noisy(queries, 2.0, torch.Generator().manual_seed(0)) - queries
 
     shares = added.std(dim=1) / 2  # u of each query, up to the spread of 64 draws
     assert float(shares.mean()) == pytest.approx(0.5, abs=0.02) and float(shares.max()) <= 1.4
     assert float(shares.std()) == pytest.approx(1 / math.sqrt(12), abs=0.02)
-    assert noise.noisy(queries, 0.0, torch.Generator()) is queries
+    assert loss.noisy(queries, 0.0, torch.Generator()) is queries
 
 
 def test_the_cosine_cycles_between_its_published_rates() -> None:
-    rates = [1e-5 * cosine(ScheduleStep(step, 1000, 100)) for step in (0, 50, 100, 200)]
+    rates = [1e-5 * cosine(step, 1000, 100) for step in (0, 50, 100, 200)]
 
     assert rates == pytest.approx([1e-5, 5.1e-6, 2e-7, 1e-5], rel=1e-9)
 

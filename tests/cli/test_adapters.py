@@ -47,8 +47,8 @@ def test_the_four_published_checkpoints_are_listed_with_their_encoders() -> None
 
 def test_a_published_checkpoint_fits_the_encoders_that_are_listed() -> None:
     """They name their backbone by its hub id."""
-    for released in RELEASED:
-        models = {model_of(encoder) for encoder in released.encoders}
+    for encoders in RELEASED.values():
+        models = {model_of(encoder) for encoder in encoders}
         assert len(models) == 1 and models.pop().count("/") == 1
 
 

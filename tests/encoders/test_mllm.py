@@ -177,7 +177,7 @@ def test_control_tokens_in_a_text_are_words(encoders: dict[str, Any]) -> None:
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 9))
 def test_a_packed_picture_unpacks_to_itself(width: int, height: int, seed: int) -> None:
     """But for black edges around what is narrower than a twentieth of its length."""
-    from eyespot.encoders._mllm.packing import packed, unpacked
+    from eyespot.encoders._mllm_inputs import packed, unpacked
 
     drawn = np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
 
@@ -191,7 +191,7 @@ def test_a_packed_picture_unpacks_to_itself(width: int, height: int, seed: int) 
 @pytest.mark.parametrize("size", [(4000, 3000), (30_000, 10)])
 def test_a_picture_costs_no_more_than_others(size: tuple[int, int], encoders: dict[str, Any]) -> None:
     """However large or narrow: the processors refuse some, and a token for every 28 pixels has no end."""
-    from eyespot.encoders._mllm.packing import MOST_PIXELS, unpacked
+    from eyespot.encoders._mllm_inputs import MOST_PIXELS, unpacked
 
     encoder = encoders["qwen2_5_vl"]
     row = encoder.read(Image.new("RGB", size, "white"))

@@ -282,7 +282,7 @@ def test_an_answer_that_is_none_is_told_in_one_sentence(name: str, server: Doubl
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9), min_size=1).filter(any))
 def test_the_vector_has_the_direction_of_the_numbers_and_unit_length(numbers: list[float]) -> None:
-    from eyespot.encoders._served.wording import vector_of
+    from eyespot.encoders._served_inputs import vector_of
 
     vector = vector_of({"data": [{"embedding": numbers}]}).astype(float)
 
@@ -297,7 +297,7 @@ JSON = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dicti
 @pytest.mark.long
 @given(st.builds(lambda inner: {"data": [{"embedding": inner}]}, JSON) | st.builds(lambda inner: {"data": inner}, JSON))
 def test_any_answer_is_a_unit_vector_or_a_bad_answer(found: Any) -> None:
-    from eyespot.encoders._served.wording import vector_of
+    from eyespot.encoders._served_inputs import vector_of
     from eyespot.llms import BadAnswer
 
     try:

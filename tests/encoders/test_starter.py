@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot.encoders.starter import DATA, Starter, load, unit
-from eyespot.encoders.starter.doubt import LEAST_SHARE, weakest_match
+from eyespot.encoders.starter.caveats import LEAST_SHARE, weakest_match
 from eyespot.encoders.starter.networks import threads
 from eyespot.encoders.starter.words import unframed, visible_nouns
 from eyespot.types import UsageError

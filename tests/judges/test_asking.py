@@ -12,7 +12,7 @@ import pytest
 
 from eyespot.judges import JudgeStats, ask, unknown
 from eyespot.ledger.judgements import Judgements, query_digest
-from eyespot.llms.budget import Budget, BudgetSpent
+from eyespot.llms.budget import Budget, BudgetSpent, ItemMeter
 from eyespot.types import Answer, AnswerStream, Judgement, Pair, Query, SequentialAnswers, Spent, Verdict
 from tests.wording import check_wording, raises
 
@@ -52,7 +52,7 @@ class Scripted:
             raise
 
     def send(self, pair: Pair) -> Answer:
-        self.budget.take()
+        ItemMeter(self.budget).take()
         self.sent.append(pair.image)
         spent = Spent(1, 100, 1, 0.25)
         if pair.image in self.fails:

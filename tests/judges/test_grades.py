@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.judges._endpoint.ways import grade_of
+from eyespot.judges._answers import grade_of
 from eyespot.llms import BadAnswer, Declined
 from tests.worlds.judging import draw_colours, judge_of, only_answer
 from tests.worlds.servers import Double, chat

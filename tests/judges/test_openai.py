@@ -20,10 +20,10 @@ from PIL import Image
 
 from eyespot import rooms
 from eyespot.judges import PLAIN, JudgePrompt, ask
-from eyespot.judges._endpoint.first_token import SystemOne
+from eyespot.judges._answers import SystemOne
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
-from eyespot.llms.budget import Budget, BudgetSpent
+from eyespot.llms.budget import Budget, BudgetSpent, ItemMeter
 from eyespot.llms.errors import Unknown, seconds_to_wait
 from eyespot.llms.prices import read_prices
 from eyespot.types import EyespotError, Query, Term, UsageError
@@ -297,12 +297,13 @@ def test_spent_and_under_way_never_pass_a_limit_together(limits: dict[str, Any],
     budget, left = Budget(**limits), []
 
     def ask() -> None:
+        meter = ItemMeter(budget)
         with suppress(BudgetSpent):
             for _ in range(5):
-                budget.take()
+                meter.take()
                 left.append(1)
                 time.sleep(0.002)
-                budget.pay(9, 1, 0.01)
+                meter.pay(9, 1, 0.01)
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -314,16 +315,16 @@ def test_spent_and_under_way_never_pass_a_limit_together(limits: dict[str, Any],
 
 
 def test_a_request_that_was_lost_counts_and_holds_nobody_up() -> None:
-    budget = Budget(money=0.03)
-    budget.take()
-    budget.pay(9, 1, 0.01)
-    budget.take()
-    budget.lose()
-    budget.take()
-    budget.pay(9, 1, 0.01)
+    meter = ItemMeter(Budget(money=0.03))
+    meter.take()
+    meter.pay(9, 1, 0.01)
+    meter.take()
+    meter.lose()
+    meter.take()
+    meter.pay(9, 1, 0.01)
 
     with pytest.raises(BudgetSpent):
-        budget.take()
+        meter.take()
 
 
 @pytest.mark.parametrize("then", [chat("Yes"), chat("The", {"The": 0.9})])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eyespot.judges import wording
-from eyespot.judges._local.yes_or_no import answer_tokens
+from eyespot.judges.transformers import answer_tokens
 from eyespot.types import Answer, UsageError
 from tests.lazy_import import requires
 from tests.wording import raises

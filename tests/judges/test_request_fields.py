@@ -11,7 +11,7 @@ import pytest
 
 from eyespot import rooms
 from eyespot.judges import ask
-from eyespot.judges._endpoint.settings import request_fields
+from eyespot.judges._endpoint import request_fields
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import Query, Term, UsageError
 from tests.command import refuses, run_eyespot

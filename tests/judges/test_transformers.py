@@ -20,8 +20,8 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.extras import install_line
 from eyespot.judges import JudgePrompt
-from eyespot.judges._local.judging import PairBatches
-from eyespot.judges._local.yes_or_no import FirstWord, spellings
+from eyespot.judges._local import PairBatches
+from eyespot.judges.transformers import FirstWord, spellings
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
 from tests.examples import examples
 from tests.lazy_import import lazy_import, requires

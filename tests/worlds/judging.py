@@ -12,7 +12,7 @@ from typing import Any
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.llms.budget import Budget
+from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.types import Answer, AnswerStream, Pair, Query, Run, SequentialAnswers, Verdict
 from tests.worlds.servers import Double, Seen
 
@@ -86,7 +86,7 @@ class Labels:
 
     def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         for pair in pairs:
-            self.budget.take()
+            ItemMeter(self.budget).take()
             self.asked.append(pair)
             probability = self.said[str(pair.query.terms[0].text)].get(pair.image)
             if probability is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ class CodedBounds:
         """For each query (m, rows); all rows if None, else these in ascending order."""
         from eyespot.kernels.adapted import ceilings
 
-        batch = _QueryBatch.of([_quantised(one) for one in directions])
+        batch = _QueryBatch.of([quantised(one) for one in directions])
         found = np.empty((len(directions), self._starts[-1] if rows is None else len(rows)), np.float32)
         shares = list(self._shares(rows))
         coded = {part: codes for part in {part for part, _, _ in shares} if (codes := self.codes[part]) is not None}
@@ -128,7 +129,8 @@ def _form(one: Directions, dim: int) -> list[float]:
     return [one.own, one.floor * short, one.slack, dim**0.5 * 2.0**-57 * abs(one.floor)]
 
 
-class _QuantisedQuery(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _QuantisedQuery:
     """The directions of one query in whole numbers: step · whole + left, 16 bits for its own, 8 for the others."""
 
     columns: Reals  # (c, dim), the same without rounding
@@ -148,11 +150,17 @@ class _QuantisedQuery(NamedTuple):
         whole = np.rint(columns / steps[:, None])
         left = columns - steps[:, None] * whole
         parts = np.repeat(np.eye(3), (1, len(one.gains), len(one.debts)), axis=0)
-        errors = [_error(columns[mine], left[mine], one.size) for mine in parts.T > 0]
+        errors = []
+        for mine in parts.T > 0:
+            # How far the products of a part may be off; double precision loses some of each
+            rounding = (columns.shape[1] + 16) * 2.0**-50 * (float(np.linalg.norm(columns[mine])) + one.size)
+            errors.append((stretch(columns[mine]) + rounding, stretch(left[mine]) + rounding, 2 * rounding))
         twice = np.maximum(np.arange(len(columns) + 1) - 1, 0)  # the first column has two lanes
         shifts = np.where(np.arange(len(twice)) == 1, 0.0, 128.0)
         scaled = np.concatenate([[256 * steps[0]], steps])
-        return cls(columns, _bytes(whole), scaled, shifts, parts[twice], _form(one, columns.shape[1]), errors)
+        first = whole[:1].astype(np.int64) + (1 << 15)
+        lanes = np.concatenate([first >> 8, first & 255, whole[1:] + 128]).astype(np.uint8)
+        return cls(columns, lanes, scaled, shifts, parts[twice], _form(one, columns.shape[1]), errors)
 
     def forms(self, far: float) -> list[float]:
         """The kernel's form, for codes whose centre is so far out."""
@@ -164,7 +172,8 @@ class _QuantisedQuery(NamedTuple):
         return np.stack([np.concatenate([offsets[:1], [0.0], offsets[1:]]), self.steps, self.shifts, *self.parts.T])
 
 
-class _QueryBatch(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _QueryBatch:
     """Queries in groups of lanes, as the kernel takes them."""
 
     queries: Sequence[_QuantisedQuery]
@@ -197,18 +206,6 @@ class _QueryBatch(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def _quantised(one: Directions) -> _QuantisedQuery:
+def quantised(one: Directions) -> _QuantisedQuery:
     """In whole numbers, once for all stages that use them."""
     return _QuantisedQuery.of(one)
-
-
-def _error(columns: Reals, left: Reals, size: float) -> tuple[float, float, float]:
-    """How far the products of a part may be off: per |e|, per |s a|, per |c|; double precision loses some of each."""
-    rounding = (columns.shape[1] + 16) * 2.0**-50 * (float(np.linalg.norm(columns)) + size)
-    return stretch(columns) + rounding, stretch(left) + rounding, 2 * rounding
-
-
-def _bytes(whole: Reals) -> NDArray[np.uint8]:
-    """Columns of whole numbers (c, dim), the first of 16 bits, as lanes of bytes (1 + c, dim)."""
-    first = whole[:1].astype(np.int64) + (1 << 15)
-    return np.concatenate([first >> 8, first & 255, whole[1:] + 128]).astype(np.uint8)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.quari._formula import Formula, ScoreBounds
+from eyespot.adapters.quari._tasks import TIE
 from eyespot.kernels.rows import Ids, RowBlocks
 from eyespot.models.device import free_on
 from eyespot.types import Mask
@@ -26,7 +27,6 @@ _LEAST, _MOST = 1 << 24, 1 << 28  # numbers looked at together: a card waits for
 _TEMPORARY = 32  # bytes of temporary numbers for each of them
 _SPARED = 0.8  # of the free memory of a card that vectors may take
 _TURN = Lock()  # the precision of products is one for all threads
-_TIE = 1e-13  # scores that differ by less are equal: it is what float64 rounds off
 
 
 class NoRoom(Exception):
@@ -67,7 +67,7 @@ class OnDevice:
         low, high = (self._torch.cat(column) for column in zip(*parts, strict=True))
         if allowed is not None:
             low, high = (bound.masked_fill(~allowed, -np.inf) for bound in (low, high))
-        floor = low.topk(k).values[-1] - _TIE
+        floor = low.topk(k).values[-1] - TIE
         return (high >= floor).nonzero()[:, 0]
 
     def _between(self, formula: Formula, kind: type, rows: Any) -> Iterator[ScoreBounds]:
@@ -76,12 +76,10 @@ class OnDevice:
             self._torch.from_numpy(np.ascontiguousarray(part, kind)).to(self._device)
             for part in (*formula.target, formula.left)
         ]
-        for vectors, lengths in self._chunks(rows, max(1, self._together() // formula.left.shape[0])):
-            yield formula.between(vectors.to(parts[0].dtype), lengths, parts, self._torch)
-
-    def _together(self) -> int:
         free = 0 if self._device.type != "cuda" else free_on(self._device)
-        return max(_LEAST, min(_MOST, free // _TEMPORARY))
+        together = max(_LEAST, min(_MOST, free // _TEMPORARY))
+        for vectors, lengths in self._chunks(rows, max(1, together // formula.left.shape[0])):
+            yield formula.between(vectors.to(parts[0].dtype), lengths, parts, self._torch)
 
     def _chunks(self, rows: Any, step: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """The vectors and lengths of the rows, `step` at a time."""

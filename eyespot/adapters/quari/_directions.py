@@ -12,15 +12,15 @@ about the identity: ‖f(x)‖² = identity² ‖x‖² + Σ μᵢ (x·eᵢ)² o
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from functools import cache, cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.quari._formula import Formula
-from eyespot.adapters.quari._spectrum import depth, leading_pairs
 from eyespot.kernels.rows import Reals
 
 _ROUNDING = 2.0**-38  # of ‖f(x)‖², in units of the largest it could be: what double precision may lose here
@@ -33,6 +33,10 @@ _ROOM = 2.0**-10  # of ‖identity · x‖²: by so much the bound of the rest m
 _NOTHING_ADDED = 2.0**-60  # of `size`: a map that adds no more to the identity
 _ENOUGH = 0.5  # of ‖x‖²: told so much, the other way is not looked at
 _NEGLIGIBLE = 1e-7  # a direction with less than this share of what all add is not worth its product
+_ROUNDS = 3  # of subspace iteration, each with the fourth power of the matrix
+_NEAR = 0.25  # of an eigenvalue: how far the matrix may move its vector off
+_UNIT = 2.0**-53
+_GROWTH = 2  # of the step beyond a guess, as long as it is too short
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +102,14 @@ class Outside:
 
     @classmethod
     def of(cls, formula: Formula, direction: Reals, sample: NDArray[np.float32]) -> Outside:
-        columns, loss = _about_the_query(formula) if formula.identity else _within(formula)
+        if formula.identity:
+            columns, loss = _about_the_query(formula)
+        elif not formula.spans[0] * formula.spans[1]:
+            columns, loss = formula.left[:, :0], 0.0
+        else:  # of C = left, Σ = Cx · (G + a little) Cx
+            error = _gram_error(formula.right) * formula.left.shape[1]
+            root = _root(_gram_beside(formula), error * formula.spans[1] ** 2)
+            columns, loss = formula.left @ root, 4 * error
         turned, energies = _principal(sample @ columns.astype(np.float32))
         own = float(np.mean(np.square(sample @ direction.astype(np.float32)), dtype=np.float64))
         return cls(direction, columns, turned, energies, own, formula.size, loss)
@@ -109,15 +120,6 @@ class Outside:
 
     def energy(self, count: int) -> float:
         return self.own + float(self.energies[:count].sum())
-
-
-def _within(formula: Formula) -> tuple[Reals, float]:
-    """For a map without identity, columns (dim, c) and what they may lose: of C = left, Σ = Cx · (G + a little) Cx."""
-    left, right = formula.left, formula.right
-    if not formula.spans[0] * formula.spans[1]:
-        return left[:, :0], 0.0
-    error = _gram_error(right) * left.shape[1]
-    return left @ _root(_gram_beside(formula), error * formula.spans[1] ** 2), 4 * error
 
 
 def _about_the_query(formula: Formula) -> tuple[Reals, float]:
@@ -140,7 +142,8 @@ def _gram_beside(formula: Formula) -> Reals:
     return gram
 
 
-class _Terms(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Terms:
     """Directions with weights, as columns for x and for the coordinates in which the rest is bounded."""
 
     columns: Reals  # (dim, b)
@@ -181,9 +184,14 @@ class NormTerms:
     @classmethod
     def of(cls, formula: Formula, direction: Reals, sample: NDArray[np.float32], count: int = _PAIRS) -> NormTerms:
         """From `count` eigenvectors; all of a form that hardly has more."""
-        source = _columns(formula)
+        source = np.concatenate([formula.left, formula.right], axis=1)  # C, (dim, 2 r)
+        if formula.spans[0] * formula.spans[1] <= _NOTHING_ADDED * formula.size:  # less than rounding is allowed
+            source = source[:, :0]
         gram, error = source.T @ source, _gram_error(source)
-        middle, spread = _middle(formula, gram), float(np.trace(gram))
+        rank, spread = len(gram) // 2, float(np.trace(gram))
+        middle = np.zeros_like(gram)  # K
+        middle[:rank, :rank] = gram[rank:, rank:]
+        middle[:rank, rank:] = middle[rank:, :rank] = formula.identity * np.eye(rank)
         root = _root(gram, error * len(gram) * spread)
         form: Reals = root.T @ (middle @ root)
         values, turn = leading_pairs(form, count)
@@ -236,22 +244,6 @@ class NormTerms:
         return float((own - rest) * self.mean + self.energies[: count - owed].sum() - paid)
 
 
-def _columns(formula: Formula) -> Reals:
-    """C, (dim, 2 r); none where all that they give is less than rounding is allowed."""
-    if formula.spans[0] * formula.spans[1] <= _NOTHING_ADDED * formula.size:
-        return np.empty((len(formula.left), 0))
-    return np.concatenate([formula.left, formula.right], axis=1)
-
-
-def _middle(formula: Formula, gram: Reals) -> Reals:
-    """K, by the products of C's columns with each other."""
-    rank = len(gram) // 2
-    middle = np.zeros_like(gram)
-    middle[:rank, :rank] = gram[rank:, rank:]
-    middle[:rank, rank:] = middle[rank:, :rank] = formula.identity * np.eye(rank)
-    return middle
-
-
 def _root(gram: Reals, more: float) -> Reals:
     """Cholesky's factor of a matrix of products with `more` added to its diagonal."""
     return np.asarray(np.linalg.cholesky(gram + more * np.eye(len(gram))), np.float64)
@@ -278,3 +270,53 @@ def _principal(products: NDArray[np.float32]) -> tuple[Reals, Reals]:
 def _worth(energies: Reals) -> int:
     """How many of the descending energies are worth their products."""
     return int(np.count_nonzero(energies > _NEGLIGIBLE * energies.sum()))
+
+
+# -- a few eigenvectors, and a proven bound of how deep a matrix goes below zero, without its spectrum ----------
+
+
+def leading_pairs(form: Reals, count: int) -> tuple[Reals, Reals]:
+    """About the `count` eigenvalues of a symmetric matrix (c, c) that are farthest from 0, ascending, with vectors.
+
+    (b,) and orthonormal columns (c, b), without those that are far off; small matrices are taken apart to rounding.
+    """
+    size = float(np.linalg.norm(form))
+    if 2 * count >= len(form) or size == 0:
+        values, vectors = np.linalg.eigh(form)
+        return values, vectors
+    square, turn = (form / size) @ (form / size), _random_start(len(form), count)
+    power = square @ square
+    for _ in range(_ROUNDS):
+        turn = np.linalg.qr(power @ turn)[0]
+    image = form @ turn
+    values, inner = np.linalg.eigh(turn.T @ image)
+    turn = turn @ inner
+    near = np.linalg.norm(image @ inner - values * turn, axis=0) <= _NEAR * np.abs(values)
+    return values[near], turn[:, near]
+
+
+@cache
+def _random_start(rows: int, columns: int) -> Reals:
+    return np.random.default_rng(0).standard_normal((rows, columns))
+
+
+def depth(form: Reals, guess: float, step: float) -> float:
+    """A number d >= guess such that form + d I surely has no negative eigenvalue, for a symmetric matrix (c, c).
+
+    step: how much above the guess is tried first. If D is the true depth, d is at most guess + step, or exceeds the
+    guess by no more than twice what D and rounding do, and is never above the root of the sum of all squares.
+    """
+    most, whole = float(np.linalg.norm(form)) * (1 + 1e-12), guess
+    while step > 0:
+        whole = guess + step
+        if whole >= most:
+            break
+        # Cholesky's factorisation proves that a matrix has no eigenvalue below 0, if its own rounding was subtracted
+        # before (Rump, Verification of positive definiteness, BIT 46, 2006)
+        shifted = form + whole * np.eye(len(form))
+        rounding = 2 * (len(form) + 3) * _UNIT * max(0.0, float(np.trace(shifted))) + 1e-300
+        with suppress(np.linalg.LinAlgError):
+            np.linalg.cholesky(shifted - rounding * np.eye(len(form)))
+            break
+        step *= _GROWTH
+    return max(guess, min(whole, most))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +18,8 @@ NOTHING = 1e-9  # an image whose f(x) is shorter than this share of what it coul
 _TOGETHER = 48  # rows; blocks of one size, the last filled up, so that equal rows are summed alike wherever they lie
 
 
-class Target(NamedTuple):
-    """What a row's products with `left` are compared with: the query (d,) and the columns of `right` (d, r)."""
-
-    query: Reals
-    right: Reals
-
-
-class ScoreBounds(NamedTuple):
-    """What the scores of some rows surely lie between, (rows,)."""
-
-    low: Reals
-    high: Reals
+ScoreBounds: TypeAlias = tuple[Any, Any]
+"""What the scores of some rows surely lie between, (rows,) both: low and high."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +42,13 @@ class Formula:
     def of(cls, adapted: AdaptedQuery, dim: int) -> Formula:
         """UsageError if the query does not fit vectors of so many components, or holds NaN or infinity."""
         query, left, right = (np.asarray(part, np.float64) for part in adapted[:3])
-        _check((query, left, right, np.float64(adapted.identity)), dim)
+        if query.shape != (dim,) or left.ndim != 2 or left.shape != right.shape or len(left) != dim:
+            shapes = f"{query.shape}, {left.shape} and {right.shape}"
+            raise UsageError(
+                f"an adapted query of shapes {shapes} does not fit these vectors; its parts need {dim} rows"
+            )
+        if not all(np.isfinite(part).all() for part in (query, left, right, adapted.identity)):
+            raise UsageError("an adapted query holds NaN or infinity; adapt it again")
         left, right, identity = _of_size_one(left, right, float(adapted.identity))
         spans = float(np.linalg.norm(left)), float(np.linalg.norm(right))
         length = float(np.linalg.norm(query))
@@ -64,16 +60,18 @@ class Formula:
         return self.identity * self.query + self.left @ (self.right.T @ self.query)
 
     @cached_property
-    def target(self) -> Target:
-        """Without identity f(x) lies among the columns of `right`, which with the query turn to r + 1 dimensions.
+    def target(self) -> tuple[Reals, Reals]:
+        """What a row's products with `left` are compared with: the query (d,) and the columns of `right` (d, r).
+
+        Without identity f(x) lies among the columns of `right`, which with the query turn to r + 1 dimensions.
 
         Householder's way keeps all lengths and angles to rounding.
         """
         dim, rank = self.right.shape
         if self.identity or rank + 1 >= dim:
-            return Target(self.query, self.right)
+            return (self.query, self.right)
         turned = np.asarray(np.linalg.qr(np.column_stack([self.right, self.query]), mode="r"), np.float64)
-        return Target(np.ascontiguousarray(turned[:, rank]), np.ascontiguousarray(turned[:, :rank]))
+        return (np.ascontiguousarray(turned[:, rank]), np.ascontiguousarray(turned[:, :rank]))
 
     def scores(self, vectors: NDArray[Any]) -> Reals:
         """The formula in float64 for vectors (n, dim): (n,)."""
@@ -106,13 +104,18 @@ class Formula:
         """
         query, right, left = parts
         inner = vectors @ left  # (n, r)
-        bent = inner @ right.T if not self.identity else _sum(self.identity, vectors, inner, right.T, xp)
+        if not self.identity:
+            bent = inner @ right.T
+        elif xp is np:
+            bent = self.identity * vectors + inner @ right.T
+        else:  # torch adds while it multiplies
+            bent = xp.addmm(vectors, inner, right.T, beta=self.identity)
         inner_lengths, short = (xp.asarray(_lengths(rows, xp), dtype=xp.float64) for rows in (inner, bent))
         middle = xp.asarray(bent @ query, dtype=xp.float64) / short
         error = self._error(lengths, inner_lengths, short, float(xp.finfo(vectors.dtype).eps) / 2, xp)
         sure = (error < 1) & xp.isfinite(middle) & xp.isfinite(short)
         middle, error = xp.where(sure, middle, 0.0), xp.where(sure, error, 1.0)
-        return ScoreBounds(middle - error, middle + error)
+        return middle - error, middle + error
 
     @cached_property
     def _stretch(self) -> float:
@@ -135,13 +138,6 @@ class Formula:
         return xp.where(bent > 1e-15, 2.2 * off / bent, xp.inf) + (3 * dim + 16) * unit
 
 
-def _sum(identity: float, vectors: Any, inner: Any, right: Any, xp: Any) -> Any:
-    """identity · vectors + inner @ right, (n, dim); torch adds while it multiplies."""
-    if xp is np:
-        return identity * vectors + inner @ right
-    return xp.addmm(vectors, inner, right, beta=identity)
-
-
 def _lengths(rows: Any, xp: Any) -> Any:
     if xp is np:
         return np.sqrt(np.einsum("ij,ij->i", rows, rows))
@@ -154,15 +150,6 @@ def stretch(columns: Reals) -> float:
         return 0.0
     largest = max(0.0, float(np.linalg.eigvalsh(columns @ columns.T)[-1]))
     return float(largest**0.5) * (1 + 1e-6) + 1e-7 * float(np.linalg.norm(columns))
-
-
-def _check(parts: tuple[Any, ...], dim: int) -> None:
-    query, left, right, _ = parts
-    if query.shape != (dim,) or left.ndim != 2 or left.shape != right.shape or len(left) != dim:
-        shapes = f"{query.shape}, {left.shape} and {right.shape}"
-        raise UsageError(f"an adapted query of shapes {shapes} does not fit these vectors; its parts need {dim} rows")
-    if not all(np.isfinite(part).all() for part in parts):
-        raise UsageError("an adapted query holds NaN or infinity; adapt it again")
 
 
 def _of_size_one(left: Reals, right: Reals, identity: float) -> tuple[Reals, Reals, float]:

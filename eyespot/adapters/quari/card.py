@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ POWERED = 1.96 + 0.8416  # standard errors that a 95 % test finds in 80 % of the
 WITHOUT = "search without it, or compare both on your own queries with eyespot eval"
 
 
-class Significance(NamedTuple):
+@dataclass(frozen=True)
+class Significance:
     """A paired difference: its 95 % interval and p."""
 
     interval: tuple[float, float]
@@ -122,20 +123,19 @@ class AdapterCard:
         try:
             found = dict(table)
             validation = found.pop("validation", None)
-            return cls(**_typed(cls, found), validation=None if validation is None else _comparison(validation))
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            comparison = None if validation is None else FrozenComparison(**_typed(FrozenComparison, validation))
+            return cls(**_typed(cls, found), validation=comparison)
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
             raise UsageError(
                 f"the card in a QuARI config.yml cannot be read ({error}); remove it, or copy the checkpoint again"
             ) from None
 
 
-def _comparison(table: Mapping[str, Any]) -> FrozenComparison:
-    low, high = (float(one) for one in table["interval"])
-    model, frozen, p, spread = (float(table[name]) for name in ("model", "frozen", "p", "spread"))
-    images, queries, gallery = (int(table[name]) for name in ("images", "queries", "gallery"))
-    return FrozenComparison(model, frozen, (low, high), p, spread, images, queries, gallery)
-
-
-def _typed(card: type[AdapterCard], table: Mapping[str, Any]) -> dict[str, Any]:
-    kinds = {field.name: int if field.type == "int" else str for field in fields(card)}
+def _typed(kind: type, table: Mapping[str, Any]) -> dict[str, Any]:
+    casts: dict[str, Callable[[Any], Any]] = {
+        "int": int,
+        "float": float,
+        "tuple[float, float]": lambda pair: (float(pair[0]), float(pair[1])),
+    }
+    kinds = {field.name: casts.get(str(field.type), str) for field in fields(kind)}
     return {name: None if value is None else kinds[name](value) for name, value in table.items()}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eyespot import rooms
 from eyespot.adapters.quari.card import AdapterCard
 from eyespot.adapters.quari.config import Config
-from eyespot.storage.atomic import make_folder
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import EyespotError, UsageError
 
 CONFIG, OURS, RELEASED = "config.yml", "weights.safetensors", "weights.pt"
@@ -27,18 +27,20 @@ def read(place: Path | str) -> tuple[Config, dict[str, NDArray[np.float32]]]:
     """A checkpoint's folder, or `hub:OWNER/NAME`; `UsageError` if it is none, or its weights do not fit its config."""
     folder = folder_of(place)
     config = Config.of(_read_yaml(folder / CONFIG))
-    if (folder / OURS).is_file():
-        path = folder / OURS
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-
-        try:
-            weights = {name: np.asarray(value, np.float32) for name, value in load_file(path).items()}
-        except (SafetensorError, OSError) as error:
-            raise UsageError(f"{path} cannot be read ({error}); copy the checkpoint again") from None
-    else:
-        weights = _released(folder / RELEASED)
-    _fitting(folder, config, weights)
+    weights = _own(folder / OURS) if (folder / OURS).is_file() else _released(folder / RELEASED)
+    wanted = shapes(config)
+    if lacking := [name for name in wanted if name not in weights]:
+        more = f"{lacking[0]} (and {len(lacking) - 1} more)"
+        raise UsageError(f"{folder}: the weights lack {more}; is it a QuARI checkpoint?")
+    if strange := [name for name in weights if name not in wanted]:
+        raise UsageError(f"{folder}: the weights hold {strange[0]}, which a QuARI of this config has not; {_COPY_BOTH}")
+    for name, shape in wanted.items():
+        if weights[name].shape != shape:
+            found = f"{name} has the shape {weights[name].shape}, its config asks for {shape}"
+            raise UsageError(f"{folder}: {found}; {_COPY_BOTH}")
+        if not np.isfinite(weights[name]).all():
+            broken = f"{folder}: {name} holds values that are no finite numbers"
+            raise UsageError(f"{broken}; copy the checkpoint again, or train it again with a lower --rate")
     return config, weights
 
 
@@ -74,7 +76,16 @@ def _yaml(config: Config, card: AdapterCard | None = None) -> bytes:
 
 def folder_of(place: Path | str) -> Path:
     """The folder of a checkpoint, fetched once if it is `hub:OWNER/NAME`."""
-    return _from_hub(str(place).removeprefix("hub:")) if str(place).startswith("hub:") else Path(place)
+    if not str(place).startswith("hub:"):
+        return Path(place)
+    name = str(place).removeprefix("hub:")
+    with rooms.needs("a checkpoint from the hub"):
+        from huggingface_hub import snapshot_download
+    try:
+        return Path(snapshot_download(name, allow_patterns=[CONFIG, OURS, RELEASED]))
+    except Exception as error:  # whatever the network does
+        reason = f"{name} cannot be fetched ({' '.join(str(error).split())[:160]})"
+        raise EyespotError(f"{reason}; fetch its config.yml and weights.pt elsewhere and give the folder") from None
 
 
 def card_in(folder: Path) -> AdapterCard | None:
@@ -107,6 +118,16 @@ def _instead_of(folder: Path) -> str:
     if (folder / "linear.safetensors").is_file():
         return f"linear:{folder}, which eyespot train linear made"
     return "the folder of a QuARI checkpoint, hub:OWNER/NAME, or linear:FILE"
+
+
+def _own(path: Path) -> dict[str, NDArray[np.float32]]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return {name: np.asarray(value, np.float32) for name, value in load_file(path).items()}
+    except (SafetensorError, OSError) as error:
+        raise UsageError(f"{path} cannot be read ({error}); copy the checkpoint again") from None
 
 
 def _released(path: Path) -> dict[str, NDArray[np.float32]]:
@@ -155,39 +176,6 @@ def shapes(config: Config) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _fitting(folder: Path, config: Config, weights: Weights) -> None:
-    wanted = shapes(config)
-    if lacking := [name for name in wanted if name not in weights]:
-        raise UsageError(
-            f"{folder}: the weights lack {lacking[0]} (and {len(lacking) - 1} more); is it a QuARI checkpoint?"
-        )
-    if strange := [name for name in weights if name not in wanted]:
-        raise UsageError(f"{folder}: the weights hold {strange[0]}, which a QuARI of this config has not; {_COPY_BOTH}")
-    for name, shape in wanted.items():
-        if weights[name].shape != shape:
-            found = f"{name} has the shape {weights[name].shape}, its config asks for {shape}"
-            raise UsageError(f"{folder}: {found}; {_COPY_BOTH}")
-        if not np.isfinite(weights[name]).all():
-            raise UsageError(
-                f"{folder}: {name} holds values that are no finite numbers; copy the checkpoint again, or train it"
-                " again with a lower --rate"
-            )
-
-
-def _from_hub(name: str) -> Path:
-    with rooms.needs("a checkpoint from the hub"):
-        from huggingface_hub import snapshot_download
-    try:
-        return Path(snapshot_download(name, allow_patterns=[CONFIG, OURS, RELEASED]))
-    except Exception as error:  # whatever the network does
-        reason = " ".join(str(error).split())[:160]
-        raise EyespotError(
-            f"{name} cannot be fetched ({reason}); fetch its config.yml and weights.pt elsewhere and give the folder"
-        ) from None
-
-
 def _put(path: Path, data: bytes) -> None:
-    from eyespot.storage.files import write_whole
-
     make_folder(path.parent)
     write_whole(path, lambda file: file.write(data))

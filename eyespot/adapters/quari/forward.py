@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,18 +44,16 @@ class Hypernetwork:
                 "use the encoder that it was trained on"
             )
         refuse_without_direction(queries)
-        batches = (queries[at : at + BATCH] for at in range(0, len(queries), BATCH))
-        adapted_queries = []
-        for batch in batches:
-            wide = batch.astype(self.precision)
-            unit = np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12))
-            for view in self._views(unit):
-                adapted_queries.append(view)
-        return adapted_queries
+        views: list[AdaptedQuery] = []
+        for at in range(0, len(queries), BATCH):
+            views += self._views(self._unit(queries[at : at + BATCH].astype(self.precision)))
+        return views
 
     def tokens(self, queries: Reals) -> tuple[Reals, Reals]:
         """The condition tokens (n, H) and the tokens of U, which are those of V, (n, r, H), after all steps."""
-        condition = self._encoded(queries)
+        inner = gelu(self._norm("query_encoder.1", self._linear("query_encoder.0", queries)))
+        second = 3 if self.config.preset == "arxiv-2025-05" else 4
+        condition = self._norm(f"query_encoder.{second + 1}", self._linear(f"query_encoder.{second}", inner))
         rank = self.config.low_rank_dim
         tokens = np.zeros((len(queries), rank, self.config.hidden_dim), self.precision)
         places = self.weights["pos_emb"][:rank] * self.weights.get("pos_scale", 1)  # (r, H)
@@ -80,19 +77,13 @@ class Hypernetwork:
         adapted = self._unit((1 - weight) * decoded + weight * queries)
         left, right = (self._decoded(name, tokens).transpose(0, 2, 1) for name in ("dec_u_img", "dec_v_img"))
         for query, u, v in zip(adapted, left, right, strict=True):
-            view_u = u
-            view_v = v
-            # `released`: x + s (xU)Vᵀ; `paper`: U-tokens span the output and V-tokens select from the
-            # input, (xV)Uᵀ
+            # `released`: x + s (xU)Vᵀ; `paper`: U-tokens span the output, V-tokens select from the input, (xV)Uᵀ
             if self.config.preset == "paper":
-                view = AdaptedQuery(query, np.ascontiguousarray(view_v), np.ascontiguousarray(view_u), 0.0)
-            else:
-                if self.config.use_fro_norm:
-                    view_u, view_v = (part / (np.linalg.norm(part) + 1e-8) for part in (view_u, view_v))
-                view = AdaptedQuery(
-                    query, np.ascontiguousarray(self.config.anchor_scale * view_u), np.ascontiguousarray(view_v), 1.0
-                )
-            yield view
+                yield AdaptedQuery(query, np.ascontiguousarray(v), np.ascontiguousarray(u), 0.0)
+                continue
+            if self.config.use_fro_norm:
+                u, v = (part / (np.linalg.norm(part) + 1e-8) for part in (u, v))
+            yield AdaptedQuery(query, np.ascontiguousarray(self.config.anchor_scale * u), np.ascontiguousarray(v), 1.0)
 
     def _mapped_views(self, queries: Reals, tokens: Reals) -> Iterator[AdaptedQuery]:
         """The public code of May 2025: the query, too, goes through a map."""
@@ -105,11 +96,6 @@ class Hypernetwork:
 
     def _unit(self, rows: Reals) -> Reals:
         return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), self.precision)
-
-    def _encoded(self, queries: Reals) -> Reals:
-        inner = gelu(self._norm("query_encoder.1", self._linear("query_encoder.0", queries)))
-        second = 3 if self.config.preset == "arxiv-2025-05" else 4
-        return self._norm(f"query_encoder.{second + 1}", self._linear(f"query_encoder.{second}", inner))
 
     def _decoded(self, name: str, tokens: Reals) -> Reals:
         inner = self._linear(f"{name}.0", tokens)
@@ -136,19 +122,14 @@ class Hypernetwork:
     def _attended(self, name: str, tokens: Reals) -> Reals:
         count, length, hidden = tokens.shape
         both = tokens @ self.weights[f"{name}.in_proj_weight"].T + self.weights[f"{name}.in_proj_bias"]
-        heads = both.reshape(count, length, 3, self.config.nhead, -1).transpose(
-            2, 0, 3, 1, 4
-        )  # (3, n, heads, 1 + r, H / heads)
-        asking, keys, values = heads
+        heads = both.reshape(count, length, 3, self.config.nhead, -1)
+        asking, keys, values = heads.transpose(2, 0, 3, 1, 4)  # (n, heads, 1 + r, H / heads) each
         weights = asking @ keys.swapaxes(-1, -2) / np.array(math.sqrt(hidden // self.config.nhead), self.precision)
-        weights = np.exp(weights - weights.max(axis=-1, keepdims=True)) * self._counts
+        # How often each key stands in the full sequence: the condition once, every other token twice
+        counts = np.array([1.0, *[2.0] * self.config.low_rank_dim], self.precision)
+        weights = np.exp(weights - weights.max(axis=-1, keepdims=True)) * counts
         attended = (weights / weights.sum(axis=-1, keepdims=True)) @ values
         return self._linear(f"{name}.out_proj", attended.transpose(0, 2, 1, 3).reshape(count, length, hidden))
-
-    @cached_property
-    def _counts(self) -> Reals:
-        """How often each key stands in the full sequence: the condition once, every other token twice."""
-        return np.array([1.0, *[2.0] * self.config.low_rank_dim], self.precision)
 
     def _linear(self, name: str, values: Reals) -> Reals:
         return np.asarray(values @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"])

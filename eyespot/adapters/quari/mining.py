@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -17,8 +17,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import Index, Mask, NearestRows, NothingFound, Progress, UsageError, Vectors
 
 
@@ -63,7 +62,8 @@ def distinct(images: Vectors, ids: Sequence[str] | None = None) -> NDArray[np.in
 def mine(images: Vectors, ids: Sequence[str] | None, index: Callable[[Vectors], Index], how: Mining) -> SemiPositives:
     """Semi-positives of every image of (m, E), in memory; `index` makes a search over the distinct ones."""
     place = _ImagePieces(images, ids, how)
-    return place.spread(list(place.pieces(index(place.vectors))))
+    found = index(place.vectors)
+    return place.spread([place.piece(found, number) for number in range(place.count)])
 
 
 def mine_into(
@@ -94,7 +94,8 @@ def mine_into(
     return found
 
 
-class NeighbourSearch(NamedTuple):
+@dataclass(frozen=True)
+class NeighbourSearch:
     """How neighbours are found: a name for what makes the index, the thing itself, and the settings of mining."""
 
     name: str
@@ -136,12 +137,9 @@ class _ImagePieces:
             raise NothingFound("semi-positives need two distinct images or more; give more vectors")
         wide = np.asarray(images[self._rows], np.float32)
         lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-        self.vectors = np.asarray(
-            np.divide(wide, lengths, out=np.zeros_like(wide), where=np.isfinite(lengths) & (lengths > 0))
-        )
-        self._void: NDArray[np.bool_] = np.asarray(
-            ~self.vectors.any(axis=1)
-        )  # vectors without a direction are nobody's neighbours
+        sound = np.isfinite(lengths) & (lengths > 0)
+        self.vectors: Vectors = np.divide(wide, lengths, out=np.zeros_like(wide), where=sound)
+        self._void = ~self.vectors.any(axis=1)  # vectors without a direction are nobody's neighbours
 
     @property
     def count(self) -> int:
@@ -153,9 +151,6 @@ class _ImagePieces:
         hasher.update(self._first.tobytes())
         hasher.update(self.vectors.data)
         return hasher.hexdigest()
-
-    def pieces(self, index: Index) -> Iterator[SemiPositives]:
-        return (self.piece(index, number) for number in range(self.count))
 
     def piece(self, index: Index, number: int) -> SemiPositives:
         """Semi-positives of one piece's images, in rows of the distinct."""

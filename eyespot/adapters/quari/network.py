@@ -54,7 +54,13 @@ class TorchHypernetwork(nn.Module):
             self.step_embedding = nn.Embedding(config.num_steps, hidden)
         self.transformer = _Encoder(config)
         for name in config.decoders:
-            self.add_module(name, _decoder(config))
+            # The paper's decoders have a layer norm, those of the released weights none, of May 2025 no dropout either
+            parts = _perceptron(hidden, hidden, config.dropout)
+            if config.preset != "paper":
+                del parts[1]
+            if config.preset == "arxiv-2025-05":
+                del parts[-1]
+            self.add_module(name, nn.Sequential(*parts, nn.Linear(hidden, dim)))
         # Sines on even channels and cosines on odd ones, (rows, hidden)
         at = torch.arange(1 + 2 * config.low_rank_dim)[:, None] * torch.exp(
             torch.arange(0, hidden, 2) * (-math.log(PERIOD) / hidden)
@@ -97,14 +103,19 @@ class TorchHypernetwork(nn.Module):
         rank, copies = self.config.low_rank_dim, 2 if self.telling else 1
         condition = self.query_encoder(queries)
         places = (self.pos_emb[:rank] * self.pos_scale).repeat(copies, 1)  # (copies * r, H)
-        tokens = condition.new_zeros(len(queries), copies * rank, self.config.hidden_dim)
+        tokens, counts = condition.new_zeros(len(queries), copies * rank, self.config.hidden_dim), None
+        if copies == 1:  # what is added to the attention's logits, so that every token but the first counts twice
+            counts = condition.new_full((1 + rank, 1 + rank), math.log(2), dtype=torch.float32)
+            counts[:, 0] = 0
         for step in range(self.config.num_steps):
             step_condition = condition + self._step(step)
-            sequence = torch.cat([step_condition[:, None], tokens + places], dim=1)
-            out = self._refined(sequence, copies)
+            out = self.transformer(torch.cat([step_condition[:, None], tokens + places], dim=1), counts)
             # As released: what a token has accumulated is dropped, after the last step, too, so that the decoders see
             # zeros
-            tokens = self._some(tokens + out[:, 1:])
+            tokens = tokens + out[:, 1:]
+            if self.training and self.token_drop:
+                shown = torch.rand(tokens.shape[:2], device=tokens.device) >= self.token_drop
+                tokens = tokens * shown[..., None]
             if self.config.preset != "arxiv-2025-05":
                 condition = condition + out[:, 0]
         return condition, tokens[:, :rank], tokens[:, -rank:]
@@ -139,36 +150,13 @@ class TorchHypernetwork(nn.Module):
         return AdaptedBatch(adapted, u.transpose(1, 2), v.transpose(1, 2), 0.0)
 
     def _step(self, step: int) -> Tensor:
-        found: Tensor
-        if self.config.preset == "released":
-            found = self.step_proj(self._wave(step))
-        else:
-            found = self.step_embedding.weight[step]
-        return found
-
-    def _wave(self, step: int) -> Tensor:
+        if self.config.preset != "released":
+            return self.step_embedding.weight[step]
         half = self.config.hidden_dim // 2
         at = torch.arange(half, device=self.pos_emb.device, dtype=self.pos_emb.dtype)
         angles = step * torch.exp(-math.log(PERIOD) * at / half)
-        return torch.cat([angles.cos(), angles.sin()])  # (H,)
-
-    def _some(self, tokens: Tensor) -> Tensor:
-        if not (self.training and self.token_drop):
-            return tokens
-        shown = torch.rand(tokens.shape[:2], device=tokens.device) >= self.token_drop
-        return tokens * shown[..., None]
-
-    def _refined(self, sequence: Tensor, copies: int) -> Tensor:
-        if copies == 2:
-            counts = None
-        else:
-            # What is added to the attention's logits so that every token but the first counts twice as a
-            # key
-            length = sequence.shape[1]
-            counts = sequence.new_full((length, length), math.log(2))
-            counts[:, 0] = 0
-        refined: Tensor = self.transformer(sequence, counts)
-        return refined
+        found: Tensor = self.step_proj(torch.cat([angles.cos(), angles.sin()]))  # (H,)
+        return found
 
     def _views(self, queries: Tensor, decoded: Tensor, u: Tensor, v: Tensor) -> AdaptedBatch:
         decoded, u, v = decoded.float(), u.float(), v.float()  # norms and products of maps are never in half precision
@@ -183,16 +171,6 @@ class TorchHypernetwork(nn.Module):
 
 def _perceptron(inside: int, hidden: int, dropout: float) -> list[nn.Module]:
     return [nn.Linear(inside, hidden), nn.LayerNorm(hidden), nn.GELU(), nn.Dropout(dropout)]
-
-
-def _decoder(config: Config) -> nn.Sequential:
-    """The paper's decoders have a layer norm, those of the released weights none, those of May 2025 no dropout."""
-    parts = _perceptron(config.hidden_dim, config.hidden_dim, config.dropout)
-    if config.preset != "paper":
-        del parts[1]
-    if config.preset == "arxiv-2025-05":
-        del parts[-1]
-    return nn.Sequential(*parts, nn.Linear(config.hidden_dim, config.embedding_dim))
 
 
 class _Encoder(nn.Module):

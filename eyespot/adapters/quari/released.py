@@ -5,16 +5,6 @@ Their repository names no licence; eyespot ships none of their weights, `hub:` f
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class ReleasedCheckpoint(NamedTuple):
-    """A checkpoint's name for `--adapt`, and encoders that it fits."""
-
-    name: str
-    encoders: tuple[str, ...]
-
-
 # The weights of OpenAI's CLIP are the same in both libraries, and so are their tokens.
 SAME_WEIGHTS = {
     "ViT-B-16/openai": "openai/clip-vit-base-patch16",
@@ -22,18 +12,12 @@ SAME_WEIGHTS = {
     "ViT-L-14/openai": "openai/clip-vit-large-patch14",
     "ViT-L-14-quickgelu/openai": "openai/clip-vit-large-patch14",
 }
-RELEASED = (
-    ReleasedCheckpoint(
-        "hub:EricX003/QuARI-clip-vit-base-patch16",
-        ("hf:openai/clip-vit-base-patch16", "open_clip:ViT-B-16/openai"),
-    ),
-    ReleasedCheckpoint(
-        "hub:EricX003/QuARI-clip-vit-large-patch14",
-        ("hf:openai/clip-vit-large-patch14", "open_clip:ViT-L-14/openai"),
-    ),
-    ReleasedCheckpoint("hub:EricX003/QuARI-google-siglip2-base-patch16-512", ("hf:google/siglip2-base-patch16-512",)),
-    ReleasedCheckpoint("hub:EricX003/QuARI-google-siglip2-large-patch16-512", ("hf:google/siglip2-large-patch16-512",)),
-)
+RELEASED = {  # a checkpoint's name for `--adapt`: encoders that it fits
+    "hub:EricX003/QuARI-clip-vit-base-patch16": ("hf:openai/clip-vit-base-patch16", "open_clip:ViT-B-16/openai"),
+    "hub:EricX003/QuARI-clip-vit-large-patch14": ("hf:openai/clip-vit-large-patch14", "open_clip:ViT-L-14/openai"),
+    "hub:EricX003/QuARI-google-siglip2-base-patch16-512": ("hf:google/siglip2-base-patch16-512",),
+    "hub:EricX003/QuARI-google-siglip2-large-patch16-512": ("hf:google/siglip2-large-patch16-512",),
+}
 _SAME = {name.casefold(): hub for name, hub in SAME_WEIGHTS.items()}
 
 

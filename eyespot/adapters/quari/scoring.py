@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from eyespot.adapters.quari._ceilings import CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import NoRoom, OnDevice
-from eyespot.adapters.quari._directions import Directions, Ways, ways
+from eyespot.adapters.quari._directions import Ways, ways
 from eyespot.adapters.quari._formula import Formula
-from eyespot.adapters.quari._left import RowsLeft
-from eyespot.adapters.quari._sharing import AdaptedTask, positive, shared_readings, union
+from eyespot.adapters.quari._tasks import TIE, AdaptedTask, RowsLeft, Tally, positive, shared_readings, union
 from eyespot.kernels import compiled
 from eyespot.kernels.codes import (
     NOT_FINITE,
@@ -49,7 +48,6 @@ _LIKELY = 46  # rows beside the k best that are scored for a floor
 _CLOSER = 2048  # rows that are looked at again to find these
 _FEW_LEFT = 512  # rows; so few are sooner scored than looked at again
 _BLOCK = 4096  # rows scored at once
-_TIE = 1e-13  # scores that differ by less are equal: it is what float64 rounds off
 SMALL = 1 << 23  # numbers; a gallery up to this size is scanned in numpy sooner than kernels are loaded
 _LARGE = 1 << 31  # numbers; codes of a larger gallery are used where they lie on disk and never made in memory
 
@@ -160,11 +158,9 @@ class AdaptedIndex:
         tasks = [AdaptedTask.of(one._replace(mask=masks[id(one.mask)]), self._rows) for one in requests]
         mixed = self._device is None and self._codable and not _lacking(self._given)
         for some in shared_readings([task for task in tasks if task.k], len(self._rows), mixed):
-            tallies = [_Tally(task.k) for task in some]
-            self._search(some, tallies)
-            for task, tally in zip(some, tallies, strict=True):
-                task.found = tally.best()
-        return [(task.found[0][None], task.found[1][None]) for task in tasks]
+            self._search(some)
+        found = [task.tally.best() for task in tasks]
+        return [(rows[None], scores[None]) for rows, scores in found]
 
     def rescore(self, adapted: AdaptedQuery, rows: Sequence[int] | Ids) -> Reals:
         """The scores of these rows by the formula in float64, (rows,)."""
@@ -175,31 +171,28 @@ class AdaptedIndex:
             )
         return self._exactly(Formula.of(adapted, self._rows.dim), chosen) if chosen.size else np.empty(0)
 
-    def _search(self, tasks: Sequence[AdaptedTask], tallies: Sequence[_Tally]) -> None:
+    def _search(self, tasks: Sequence[AdaptedTask]) -> None:
         """Find the best rows of each."""
         first, looked = self._first_pass(len(tasks)), []
-        for task, tally in zip(tasks, tallies, strict=True):
+        for task in tasks:
             if task.count <= max(_FEW_LEFT, 4 * task.k):
-                every = np.arange(task.count) if task.mask is None else np.flatnonzero(task.mask)
-                self._settle(task.formula, tally, every)
-            elif (likely := self._candidates(task)) is not None:
-                tally.add(likely, self._exactly(task.formula, likely))
-                tally.trim()
+                self._settle(task, np.arange(task.count) if task.mask is None else np.flatnonzero(task.mask))
+                continue
+            likely = None  # what a card leaves of the rows; None without one, and from when it has no room
+            with self._without_card():
+                if self._placed is not None:
+                    likely = self._placed.candidates(task.formula, task.k, task.mask)
+            if likely is None:
+                looked.append((task, ways(task.formula, self.sample)))
             else:
-                looked.append((task, tally, ways(task.formula, self.sample)))
-        for rows in self._windows(union([task.mask for task, _, _ in looked])) if looked else ():
-            ceilings = first.ceilings([way.first(_first_stage(way)) for _, _, way in looked], rows)
-            for (task, tally, way), ceiling in zip(looked, ceilings, strict=True):
+                task.tally.add(likely, self._exactly(task.formula, likely))
+                task.tally.trim()
+        for rows in self._windows(union([task.mask for task, _ in looked])) if looked else ():
+            ceilings = first.ceilings([way.first(_first_stage(way)) for _, way in looked], rows)
+            for (task, way), ceiling in zip(looked, ceilings, strict=True):
                 left = RowsLeft(rows, ceiling).among(task.mask)
                 if len(left.ceilings):
-                    self._look(task.formula, way, tally, left)
-
-    def _candidates(self, task: AdaptedTask) -> Ids | None:
-        """What a card leaves of the rows; None without one, and from then on if it has no memory for the search."""
-        placed = self._placed
-        with self._without_card():
-            return None if placed is None else placed.candidates(task.formula, task.k, task.mask)
-        return None
+                    self._score_left(task, way, left)
 
     @contextmanager
     def _without_card(self) -> Iterator[None]:
@@ -229,50 +222,49 @@ class AdaptedIndex:
             if len(rows):
                 yield rows
 
-    def _look(self, formula: Formula, way: Ways, tally: _Tally, left: RowsLeft) -> None:
+    def _score_left(self, task: AdaptedTask, way: Ways, left: RowsLeft) -> None:
         """Score the likeliest rows, and whatever else could still beat the k-th best seen so far."""
-        first = cache(way.first)  # two steps use the second stage's
+        first, tally = cache(way.first), task.tally  # two steps use the second stage's directions
         left = left if np.isneginf(tally.floor) else left.reaching(tally.floor)
-        closer = None if _first_stage(way) == _FEWEST else first(_STAGES[1])
-        left = self._tried(formula, tally, left, self._likely(closer, tally.k, left))
+        if _first_stage(way) == _FEWEST or len(left.ceilings) < 4 * (_CLOSER + 2 * tally.k):
+            likely = left.likeliest(tally.k + _LIKELY)
+        else:  # by more directions, where the first few told little
+            some = left.likeliest(_CLOSER + 2 * tally.k)
+            ceilings = self._ready.ceilings([first(_STAGES[1])], left.numbers(some))[0]
+            likely = some[RowsLeft(None, ceilings).likeliest(tally.k + _LIKELY)]
+        left = self._tried(task, left, likely)
         for stage, count in enumerate(_STAGES[1:]):
             if len(left.ceilings) <= _FEW_LEFT or tally.floor <= 0:
                 break
             lower = self._ready.ceilings([first(count)], left.rows)[0]
             left = RowsLeft(left.rows, np.minimum(left.ceilings, lower)).reaching(tally.floor)
-            left = left if stage else self._tried(formula, tally, left, left.likeliest(tally.k + _LIKELY))
-        self._settle(formula, tally, left.numbers())
+            left = left if stage else self._tried(task, left, left.likeliest(tally.k + _LIKELY))
+        self._settle(task, left.numbers())
 
-    def _likely(self, closer: Directions | None, k: int, left: RowsLeft) -> Ids:
-        """The places of the likeliest rows: by more directions, where the first few told little."""
-        if closer is None or len(left.ceilings) < 4 * (_CLOSER + 2 * k):
-            return left.likeliest(k + _LIKELY)
-        some = left.likeliest(_CLOSER + 2 * k)
-        ceilings = self._ready.ceilings([closer], left.numbers(some))[0]
-        return some[RowsLeft(None, ceilings).likeliest(k + _LIKELY)]
-
-    def _tried(self, formula: Formula, tally: _Tally, left: RowsLeft, likely: Ids) -> RowsLeft:
+    def _tried(self, task: AdaptedTask, left: RowsLeft, likely: Ids) -> RowsLeft:
         """What is left when the likely rows, by their places, are scored and those below the floor are dropped."""
-        tally.add(left.numbers(likely), self._exactly(formula, left.numbers(likely)))
-        return left.reaching(tally.floor, likely)
+        rows = left.numbers(likely)
+        task.tally.add(rows, self._exactly(task.formula, rows))
+        return left.reaching(task.tally.floor, likely)
 
-    def _settle(self, formula: Formula, tally: _Tally, rows: Ids) -> None:
+    def _settle(self, task: AdaptedTask, rows: Ids) -> None:
         """Score these rows, of which many are first looked at in float32."""
+        tally = task.tally
         if len(rows) > max(_FEW_LEFT, 2 * tally.k):
             lows, survivors = [tally.scores], [(np.empty(0, np.int64), np.empty(0))]
             floor = tally.floor
             for start in range(0, len(rows), _BLOCK):
                 part = rows[start : start + _BLOCK]
-                near = formula.near(self._rows.gather(part), self.lengths[part].astype(np.float64))
-                may = near.high >= floor
-                survivors.append((part[may], near.high[may]))
-                lows = [np.concatenate([*lows, near.low[may]])]
+                low, high = task.formula.near(self._rows.gather(part), self.lengths[part].astype(np.float64))
+                may = high >= floor
+                survivors.append((part[may], high[may]))
+                lows = [np.concatenate([*lows, low[may]])]
                 if len(lows[0]) >= tally.k:
                     lows = [np.partition(lows[0], -tally.k)[-tally.k :]]
-                    floor = max(floor, float(lows[0][0]) - _TIE)
+                    floor = max(floor, float(lows[0][0]) - TIE)
             found, highs = (np.concatenate(column) for column in zip(*survivors, strict=True))
             rows = found[highs >= floor]
-        tally.add(rows, self._exactly(formula, rows))
+        tally.add(rows, self._exactly(task.formula, rows))
         tally.trim()
 
     def _exactly(self, formula: Formula, rows: Ids) -> Reals:
@@ -293,8 +285,13 @@ class AdaptedIndex:
     @cached_property
     def lengths(self) -> NDArray[np.float32]:
         pairs = zip(self._given, self._rows.blocks, strict=True)
-        parts = [_lengths_of(block) if part is None else part.lengths for part, block in pairs]
-        return np.concatenate([np.empty(0, np.float32), *parts])
+        found = np.empty(len(self._rows), np.float32)  # a little too long
+        for (part, block), first in zip(pairs, self._rows.starts.tolist(), strict=False):
+            for start, stop in chunks(block):
+                rows = slice(start, stop)
+                lengths = short_lengths(floats(block, rows)) if part is None else part.lengths[rows]
+                found[first + start : first + stop] = lengths
+        return found
 
     @cached_property
     def sample(self) -> NDArray[np.float32]:
@@ -313,49 +310,11 @@ def _lacking(codes: Sequence[Codes | None]) -> bool:
     return any(part is None for part in codes)
 
 
-def _lengths_of(block: Block) -> NDArray[np.float32]:
-    """The length of every row, (rows,), a little too long."""
-    found = np.empty(len(block), np.float32)
-    for start, stop in chunks(block):
-        found[start:stop] = short_lengths(floats(block, slice(start, stop)))
-    return found
-
-
-class _Tally:
-    """Rows scored so far; `floor`: k of them score at least so much, ties aside."""
-
-    def __init__(self, k: int) -> None:
-        self.k, self.rows, self.scores, self.floor = k, np.empty(0, np.int64), np.empty(0), -np.inf
-
-    def add(self, rows: Ids, scores: Reals) -> None:
-        self.rows, self.scores = np.concatenate([self.rows, rows]), np.concatenate([self.scores, scores])
-        if len(self.scores) >= self.k:
-            self.floor = float(np.partition(self.scores, -self.k)[-self.k]) - _TIE
-
-    def trim(self) -> None:
-        """Forget what fell below the floor."""
-        keep = self.scores >= self.floor
-        self.rows, self.scores = self.rows[keep], self.scores[keep]
-
-    def best(self) -> tuple[Ids, Reals]:
-        """The k best, best first; of scores that rounding alone tells apart, the lower row."""
-        order = np.argsort(-self.scores, kind="stable")
-        steps = -np.diff(self.scores[order], prepend=self.scores[order[:1]])
-        order = order[np.lexsort((self.rows[order], np.cumsum(steps > _TIE)))][: self.k]
-        return self.rows[order], self.scores[order]
-
-
 def best_of(rows: Ids, scores: Reals, k: int) -> tuple[Ids, Reals]:
     """The k best of what several scans of parts of a gallery ranked, as one scan of it would have them."""
-    tally = _Tally(k)
+    tally = Tally(k)
     tally.add(rows, scores)
     return tally.best()
-
-
-def dense(adapted: AdaptedQuery) -> Reals:
-    """The map f as a matrix (dim, dim) in float64: f(x) = x @ dense(adapted). For small worlds and tests."""
-    left, right = adapted.left.astype(np.float64), adapted.right.astype(np.float64)
-    return adapted.identity * np.eye(len(left)) + left @ right.T
 
 
 def factored_scores(adapted: AdaptedQuery, vectors: NDArray[Any]) -> Reals:

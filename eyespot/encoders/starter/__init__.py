@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.encoders.starter.activation import open_with_cells, slopes
-from eyespot.encoders.starter.caveats import caveat
-from eyespot.encoders.starter.doubt import weakest_match
+from eyespot.encoders.starter.caveats import caveat, weakest_match
 from eyespot.encoders.starter.networks import Floats, TextNetwork, open_session
 from eyespot.encoders.starter.words import Lexicon, unframed, visible_nouns
 from eyespot.types import Heat, Pixels, Space, UsageError, Vectors

@@ -23,12 +23,9 @@ GRAPH, OUTPUT, NAME = 7, 12, 1  # the fields of an ONNX file (onnx.proto): model
 
 def open_with_cells(file: Path) -> InferenceSession:
     """The picture network with two outputs more: cells (n, 1280, 9, 9) and the classifier's weights (1000, 1280)."""
-    return session_of(file.read_bytes() + b"".join(map(_named_output, (CELLS, WEIGHTS))))
-
-
-def _named_output(name: str) -> bytes:
-    """An output of the graph, as bytes to append: a reader of protocol buffers merges what comes twice."""
-    return _field(GRAPH, _field(OUTPUT, _field(NAME, name.encode())))
+    # A reader of protocol buffers merges what comes twice: outputs of the graph are appended as bytes
+    named = (_field(GRAPH, _field(OUTPUT, _field(NAME, name.encode()))) for name in (CELLS, WEIGHTS))
+    return session_of(file.read_bytes() + b"".join(named))
 
 
 def _field(number: int, content: bytes) -> bytes:

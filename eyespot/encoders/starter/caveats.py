@@ -1,9 +1,9 @@
-"""Says so, kindly, when a query is probably not in English."""
+"""What the built-in encoder says of a text: that it is probably not English, and which score is a probable match."""
 
 from __future__ import annotations
 
-import unicodedata
-
+from eyespot.encoders._caveats import mostly_other_script
+from eyespot.encoders.starter.networks import Floats
 from eyespot.encoders.starter.words import FUNCTION_WORDS, Lexicon, is_known, listed, plain_words
 
 # Words that are everyday in another language and hardly stand in an English sentence.
@@ -15,6 +15,9 @@ FOREIGN_WORDS = listed(
     zijn niet bij naar aan os da dos um uma em na nos nas com nao mais och ett av som pa til og det er jest nie"""
 )
 MENTIONED = 5  # unknown words
+# Calibrated on real photos, docs/starter.md.
+LEAST_SHARE = 0.57  # of what an ideal picture of the fittest class would score
+LEAST_LEAD = 2.7  # standard deviations above what ideal pictures of all classes score
 
 
 def caveat(text: str, lexicon: Lexicon) -> str | None:
@@ -39,7 +42,12 @@ def is_other_language(words: list[str], foreign: int, strange: int) -> bool:
     return foreign > english and (most or (foreign > 1 and 2 * strange == len(words)))
 
 
-def mostly_other_script(text: str) -> bool:
-    """Whether more than half of the letters are not Latin."""
-    letters = [c for c in text if c.isalpha()]
-    return sum("LATIN" not in unicodedata.name(c, "") for c in letters) * 2 > len(letters)
+def weakest_match(ideal_scores: Floats) -> float:
+    """The lowest score of a probable match, from what a text scores with an ideal picture of every class.
+
+    A noun that is a class, or kin to one, shows by the share that its pictures are missing; a long text, which no class
+    fits well, by the small lead of the best picture over any other.
+    """
+    share = LEAST_SHARE * ideal_scores.max()
+    lead = ideal_scores.mean() + LEAST_LEAD * ideal_scores.std()
+    return float(max(share, lead))

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from eyespot.photos.labels import read_delimited
-from eyespot.storage.files import refuse
+from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 TableRow = tuple[int, dict[str, str] | str]

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from eyespot.adapters.quari import files
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import UsageError
 
 STATE, LOG, SAID, CANDIDATE, MODEL = "checkpoint.pt", "log.csv", "training.json", "candidate", "model"
@@ -87,12 +86,9 @@ class Log:
 
     def __init__(self, out: Path, step: int) -> None:
         path = out / LOG
+        lines = path.read_text(encoding="utf-8").splitlines()[1:] if path.exists() else []
         # Lines that are whole; a killed training may have left half of one
-        if not path.exists():
-            rows = []
-        else:
-            with path.open(newline="", encoding="utf-8") as rows_file:
-                rows = [row for row in list(csv.reader(rows_file))[1:] if len(row) == len(COLUMNS) and row[0].isdigit()]
+        rows = [row for row in csv.reader(lines) if len(row) == len(COLUMNS) and row[0].isdigit()]
         history = [row for row in rows if int(row[0]) <= step]
         text = io.StringIO()
         csv.writer(text).writerows([COLUMNS, *history])

@@ -140,7 +140,14 @@ class Pairs:
                 free -= int(sizes[at])
                 held.append(at)
         if not held:
-            raise UsageError(_undivided(len(images), count, int(sizes.min())))
+            smallest, way_out = int(sizes.min()), "held-out pairs with --held-out"
+            if len(images) == 1:
+                raise UsageError(f"one image cannot be trained on and held out; give more pairs, or {way_out}")
+            if smallest == len(images):
+                together = f"all {smallest} images share words or a query, so none can be held out"
+                raise UsageError(f"{together}; give pairs of other queries too, or {way_out}")
+            apart = f"{count} of {len(images)} images are to be held out, and those that share words stay together"
+            raise UsageError(f"{apart}, {smallest} or more; give a greater --held-out-share, or {way_out}")
         out = np.isin(self.subject, subjects[held])
         return self.only(np.flatnonzero(~out)), self.only(np.flatnonzero(out))
 
@@ -161,21 +168,6 @@ class TrainingData(NamedTuple):
         if self.held_out is None:
             return self._replace(semi=semi)
         return self._replace(semi=semi.without(self.pairs.rows_held(self.held_out)))
-
-
-def _undivided(images: int, count: int, smallest: int) -> str:
-    """Why none of the images can be held out."""
-    if images == 1:
-        return "one image cannot be trained on and held out; give more pairs, or held-out pairs with --held-out"
-    if smallest == images:
-        return (
-            f"all {images} images share words or a query, so none can be held out; give pairs of other queries too, or "
-            "held-out pairs with --held-out"
-        )
-    return (
-        f"{count} of {images} images are to be held out, and those that share words stay together, {smallest} or more; "
-        "give a greater --held-out-share, or held-out pairs with --held-out"
-    )
 
 
 def unit(rows: Any) -> Vectors:
@@ -235,7 +227,10 @@ class TrainingBatches:
     def rows(self, number: int) -> Ids:
         """Which pairs are in a batch, (size,)."""
         epoch, at = divmod(number, self.per_epoch)
-        return self._order(epoch)[at * self.size : (at + 1) * self.size]
+        # One epoch's order at a time: at millions of pairs it is drawn once and not for every batch.
+        if self._drawn is None or self._drawn[0] != epoch:
+            self._drawn = epoch, np.random.default_rng([self.seed, epoch]).permutation(len(self.material.pairs))
+        return self._drawn[1][at * self.size : (at + 1) * self.size]
 
     def batch(self, number: int) -> tuple[torch.Tensor, Targets]:
         """The texts (size, E) and what they are to find."""
@@ -252,19 +247,10 @@ class TrainingBatches:
             semi_rows = self.material.semi.rows[images, : self.semi_positives]
             weights = self.material.semi.weights[images, : self.semi_positives]
             semi = np.where(semi_rows < 0, images[:, None], semi_rows)
-        vectors = unit(pairs.images[images]), unit(pairs.images[semi]), weights, self._hidden(images, semi, weights)
-        return torch.from_numpy(unit(pairs.texts[rows])), Targets(*(torch.from_numpy(one) for one in vectors))
-
-    def _order(self, epoch: int) -> Ids:
-        # One epoch's order at a time: at millions of pairs it is drawn once and not for every batch.
-        if self._drawn is None or self._drawn[0] != epoch:
-            self._drawn = epoch, np.random.default_rng([self.seed, epoch]).permutation(len(self.material.pairs))
-        return self._drawn[1]
-
-    def _hidden(self, images: Ids, semi: Ids, weights: NDArray[np.float32]) -> NDArray[np.bool_]:
-        of = self.material.pairs.image
-        hidden = of[images][:, None] == of[images]  # (size, size)
-        for column, weight in zip(of[semi].T, weights.T, strict=True):
-            hidden |= (column[:, None] == of[images]) & (weight[:, None] > 0)
+        image = pairs.image
+        hidden = image[images][:, None] == image[images]  # (size, size)
+        for column, weight in zip(image[semi].T, weights.T, strict=True):
+            hidden |= (column[:, None] == image[images]) & (weight[:, None] > 0)
         np.fill_diagonal(hidden, False)
-        return np.asarray(hidden)
+        vectors = unit(pairs.images[images]), unit(pairs.images[semi]), weights, hidden
+        return torch.from_numpy(unit(pairs.texts[rows])), Targets(*(torch.from_numpy(one) for one in vectors))

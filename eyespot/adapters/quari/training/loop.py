@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,15 +26,13 @@ from eyespot.adapters.quari.network import AdaptedBatch, TorchHypernetwork
 from eyespot.adapters.quari.training import checkpoints, memory
 from eyespot.adapters.quari.training.checkpoints import Log, LogPoint
 from eyespot.adapters.quari.training.data import TrainingBatches, TrainingData
-from eyespot.adapters.quari.training.loss import OF_NAME
-from eyespot.adapters.quari.training.noise import noisy
-from eyespot.adapters.quari.training.schedules import SCHEDULES
-from eyespot.adapters.quari.training.schedules import ScheduleStep as At
-from eyespot.adapters.quari.training.settings import TrainingSettings
+from eyespot.adapters.quari.training.loss import OF_NAME, noisy
+from eyespot.adapters.quari.training.settings import SCHEDULES, TrainingSettings
 from eyespot.adapters.quari.training.validation import HeldOutQueries, compare, held_out_queries
 from eyespot.types import EyespotError, UsageError
 
 Tell = Callable[[LogPoint, int], None]  # a step and how many there are
+PARTS, COUNTS = ("network", "optimizer", "scaler"), ("step", "best", "best_step", "waited", "loss")  # of a state
 FREE = ("checkpoint_every", "device", "activations", "keep_anyway")  # they change nothing about what is learned
 
 
@@ -131,7 +128,11 @@ class _Training:
             self.network.save_memory()
         self.optimizer = torch.optim.AdamW(self.network.parameters(), 1.0, weight_decay=self.settings.weight_decay)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.half is torch.float16)
-        self._resume()
+        if (state := checkpoints.load_state(self.out, self.device)) is not None:
+            for name in PARTS:
+                getattr(self, name).load_state_dict(state[name])
+            for name in COUNTS:
+                setattr(self, name, state[name])
 
     def run(self, tell: Tell) -> TrainingResult:
         """Step by step to the end; what is written at a step is written before its checkpoint."""
@@ -142,15 +143,11 @@ class _Training:
                 log.add(point)
                 tell(point, self.total)
                 if self.step % self.settings.checkpoint_every == 0 or self.step == self.total or not self.patient:
-                    self._keep_state()
+                    parts = {name: getattr(self, name).state_dict() for name in PARTS}
+                    checkpoints.keep(self.out, {**parts, **{name: getattr(self, name) for name in COUNTS}})
         finally:
             log.close()
         return self._ended()
-
-    def _keep_state(self) -> None:
-        parts: dict[str, Any] = {"network": self.network, "optimizer": self.optimizer, "scaler": self.scaler}
-        counts = {name: getattr(self, name) for name in ("step", "best", "best_step", "waited", "loss")}
-        checkpoints.keep(self.out, {**{name: part.state_dict() for name, part in parts.items()}, **counts})
 
     def _ended(self) -> TrainingResult:
         """The frozen space is candidate zero: a model has to beat it where it was chosen, and where it is tested."""
@@ -162,8 +159,17 @@ class _Training:
             if self.material.test is not None:
                 self.network.take(weights)
                 comparison = compare(testing, self.network, self.material.test)
-        outcome = self.best, self.best_step, self.loss, self.patient, frozen, comparison
-        done = TrainingResult(self.out / checkpoints.MODEL, self.step, self.total, *outcome)
+        done = TrainingResult(
+            self.out / checkpoints.MODEL,
+            self.step,
+            self.total,
+            best=self.best,
+            best_step=self.best_step,
+            loss=self.loss,
+            patient=self.patient,
+            frozen=frozen,
+            comparison=comparison,
+        )
         card = self._card(comparison)
         files.save(self.out / checkpoints.CANDIDATE, self.config, weights, card)  # who searches with it is warned too
         if not (done.ahead or self.settings.keep_anyway):
@@ -174,12 +180,20 @@ class _Training:
         return done
 
     def _card(self, comparison: FrozenComparison | None) -> AdapterCard:
-        pairs = self.material.pairs
-        counts = len(pairs), pairs.captioned_images
-        start = "identity" if self.settings.start == "identity" else self.config.preset
-        step, seed = self.best_step or self.step, self.settings.seed
+        try:
+            here = version("eyespot")
+        except PackageNotFoundError:  # a checkout that is not installed
+            here = "unknown"
         return AdapterCard(
-            self.config.feature_extractor, *counts, pairs.fingerprint, start, step, seed, _version(), comparison
+            encoder=self.config.feature_extractor,
+            pairs=len(self.material.pairs),
+            images=self.material.pairs.captioned_images,
+            data=self.material.pairs.fingerprint,
+            preset="identity" if self.settings.start == "identity" else self.config.preset,
+            step=self.best_step or self.step,
+            seed=self.settings.seed,
+            version=here,
+            validation=comparison,
         )
 
     @cached_property
@@ -200,11 +214,11 @@ class _Training:
 
     def _stepped(self) -> LogPoint:
         share, peak, beta = SCHEDULES[self.settings.schedule]
-        at = At(self.step, self.total, self.per_epoch)
-        rate = (self.settings.rate or peak) * share(at)
+        at = self.step, self.total, self.per_epoch
+        rate = (self.settings.rate or peak) * share(*at)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-            group["betas"] = (group["betas"][0] if beta is None else beta(at), group["betas"][1])
+            group["betas"] = (group["betas"][0] if beta is None else beta(*at), group["betas"][1])
         self.optimizer.zero_grad(set_to_none=True)
         first = self.step * self.settings.accumulate
         losses = [self._gradients(first + at) for at in range(self.settings.accumulate)]
@@ -262,22 +276,6 @@ class _Training:
 
     def _keep_candidate(self) -> None:
         files.save(self.out / checkpoints.CANDIDATE, self.config, self.network.weights())
-
-    def _resume(self) -> None:
-        state = checkpoints.load_state(self.out, self.device)
-        if state is None:
-            return
-        for name, part in (("network", self.network), ("optimizer", self.optimizer), ("scaler", self.scaler)):
-            part.load_state_dict(state[name])
-        for name in ("step", "best", "best_step", "waited", "loss"):
-            setattr(self, name, state[name])
-
-
-def _version() -> str:
-    try:
-        return version("eyespot")
-    except PackageNotFoundError:  # a checkout that is not installed
-        return "unknown"
 
 
 def device_of(name: str) -> torch.device:

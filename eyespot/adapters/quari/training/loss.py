@@ -1,4 +1,4 @@
-"""The symmetric contrastive loss, each similarity under the map of its query, and no image ever mapped.
+"""Noise on queries, and the symmetric contrastive loss, each similarity under the map of its query, no image mapped.
 
 x ↦ i·x + (x L) Rᵀ is needed only in its products: the numerator is i·x·q̂ + (x L)·(Rᵀ q̂), the squared norm
 i·|x|² + 2i·(x L)·(x R) + (x L)(Rᵀ R)(x L)ᵀ. So a batch of B takes [B, B, r] numbers at most, a piece at a time, and
@@ -53,7 +53,8 @@ def linear(views: AdaptedBatch, targets: Targets, temperature: float) -> Tensor:
     """
     to_image, _ = _to_image(views, targets, temperature)
     count, dim = targets.images.shape
-    to_query = -crossed(views, targets.images).sum() / (count * dim * temperature)
+    crossed = _in_pieces(views, targets.images, count, views.queries)  # (maps, pairs)
+    to_query = -crossed.sum() / (count * dim * temperature)
     return (to_image + to_query) / 2
 
 
@@ -82,11 +83,6 @@ def _to_image(views: AdaptedBatch, targets: Targets, temperature: float) -> tupl
 
 Loss = Callable[[AdaptedBatch, Targets, float], Tensor]
 OF_NAME: dict[str, Loss] = {"symmetric": symmetric, "linear": linear, "paired-maps": paired_maps}
-
-
-def crossed(views: AdaptedBatch, images: Tensor) -> Tensor:
-    """cos(q̂_j, f_i(x_j)), (B maps i, B pairs j), for the images (B, E) of the queries."""
-    return _in_pieces(views, images, images.shape[0], views.queries)
 
 
 def cosines(views: AdaptedBatch, images: Tensor) -> Tensor:
@@ -122,3 +118,18 @@ def _cosines(views: AdaptedBatch, images: Tensor, paired: Tensor | None) -> Tens
         across = (selected * einsum(f"{axes},cer->cnr", images, views.right)).sum(dim=-1)
         squares = squares + 2 * views.identity * across + views.identity**2 * images.square().sum(dim=-1)
     return products / squares.clamp_min(TINY).sqrt()
+
+
+def noisy(queries: Tensor, scale: float, generator: torch.Generator, width: int = 1) -> Tensor:
+    """Queries (n, E) with noise q + λ·u·ε, by which a map trained on texts serves pictures (LinCIR; section 3.3).
+
+    u ~ U(0, 1), ε ~ N(0, I); λ is `scale`. The sum is not made unit again.
+
+    `width` is how many u a query has: 1, or E, one for each component, as the public code of May 2025 drew them. Drawn
+    on the CPU, so that a seed means the same noise on every device.
+    """
+    if not scale:
+        return queries
+    share = torch.rand(len(queries), width, generator=generator)
+    drawn = torch.randn(queries.shape, generator=generator)
+    return queries + scale * (share * drawn).to(queries)

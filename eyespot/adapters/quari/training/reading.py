@@ -14,8 +14,9 @@ import io
 import re
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,8 @@ TEXTS, IMAGES, IMAGE_ID = "text_embedding", "image_embedding", "image_id"
 TENSORS = (".pt", ".pth")
 
 
-class PairsRead(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PairsRead:
     """Pairs, and what has to be said of them."""
 
     pairs: Pairs
@@ -82,9 +84,13 @@ def _folder(place: Path) -> PairsRead:
     # Files of one array each, by what they hold; nothing unless there are both texts and images
     names = [(name, place / f"{name}{end}") for name in ("texts", "images", "of") for end in (*TENSORS, ".npy")]
     found = {name: path for name, path in names if path.is_file()}
-    arrays = found if {"texts", "images"} <= found.keys() else {}
-    if arrays:
-        return PairsRead(_of_arrays(place, arrays), [])
+    if {"texts", "images"} <= found.keys():
+        arrays: dict[str, Any] = {name: read_vectors(path) for name, path in found.items() if name != "of"}
+        if "of" in found:
+            arrays["of"] = _tensor(found["of"]) if found["of"].suffix in TENSORS else np.array(_mapped(found["of"]))
+        if (ids := place / "ids.txt").is_file():
+            arrays["ids"] = ids.read_text(encoding="utf-8").splitlines()
+        return PairsRead(_pairs(place, arrays), [])
     for suffix in (".parquet", ".tar", ".npz", ".pt"):
         if files := sorted(place.glob(f"*{suffix}"), key=_natural):
             return _together(place, files)
@@ -92,15 +98,6 @@ def _folder(place: Path) -> PairsRead:
         f"{place} holds no pairs; expected texts.npy and images.npy, .pt, .npz or .parquet files, "
         "img_emb and text_emb of clip-retrieval, webdataset's .tar, or a gallery"
     )
-
-
-def _of_arrays(place: Path, arrays: Mapping[str, Path]) -> Pairs:
-    read: dict[str, Any] = {name: read_vectors(path) for name, path in arrays.items() if name != "of"}
-    if "of" in arrays:
-        read["of"] = _tensor(arrays["of"]) if arrays["of"].suffix in TENSORS else np.array(_mapped(arrays["of"]))
-    if (ids := place / "ids.txt").is_file():
-        read["ids"] = ids.read_text(encoding="utf-8").splitlines()
-    return _pairs(place, read)
 
 
 def _together(place: Path, files: Sequence[Path]) -> PairsRead:

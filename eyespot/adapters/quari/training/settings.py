@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from eyespot.adapters.quari.config import Config
-from eyespot.adapters.quari.training.schedules import SCHEDULES
 from eyespot.types import UsageError
 
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
@@ -59,10 +60,11 @@ class TrainingSettings:
     keep_anyway: bool = False
 
     def __post_init__(self) -> None:
-        self._counts()
-        for name in ("noise", "weight_decay", "clip"):
-            if not getattr(self, name) >= 0:
-                raise UsageError(f"{name} of a training is 0 or more, not {getattr(self, name)}")
+        least = {"batch": 2, "epochs": 1, "accumulate": 1, "validate_every": 1, "checkpoint_every": 1}
+        least |= dict.fromkeys(("semi_positives", "patience", "seed", "noise", "weight_decay", "clip"), 0)
+        for name, low in least.items():
+            if not getattr(self, name) >= low:
+                raise UsageError(f"{name} of a training is {low} or more, not {getattr(self, name)}")
         if not self.temperature > 0 or not (self.rate is None or self.rate > 0):
             raise UsageError("temperature and learning rate of a training are above 0")
         if not 0 <= self.token_drop < 1:
@@ -78,12 +80,50 @@ class TrainingSettings:
         published = max(1, self.validate_every // self.accumulate)
         return min(published, max(1, total // VALIDATIONS))
 
-    def _counts(self) -> None:
-        least = {"batch": 2, "epochs": 1, "accumulate": 1, "validate_every": 1, "checkpoint_every": 1}
-        for name, low in {**least, "semi_positives": 0, "patience": 0, "seed": 0}.items():
-            if getattr(self, name) < low:
-                raise UsageError(f"{name} of a training is {low} or more, not {getattr(self, name)}")
 
+# -- learning rates as a share of the highest: by step, of so many in all and an epoch, so there is no state to keep --
+
+
+def one_cycle(step: int, total: int, _per_epoch: int) -> float:
+    """From 1/25 up to 1 in the first hundredth of the training, then down to 1/500, both along a cosine.
+
+    The authors' code: 2e-5, 5e-4 and 1e-6, at the steps of torch's OneCycleLR.
+    """
+    return _cycle(step, total, (1 / 25, 1.0, 1 / 500))
+
+
+def cycled_beta(step: int, total: int, _per_epoch: int) -> float:
+    """AdamW's β₁ in a one-cycle, which torch's OneCycleLR turns the other way round by default: .95, .85, .95."""
+    return _cycle(step, total, (0.95, 0.85, 0.95))
+
+
+def cosine(step: int, _total: int, per_epoch: int) -> float:
+    """From 1 to 1/50 and back along a cosine, over and over (QuARI, section 3.3: 1e-5 and 2e-7).
+
+    The paper does not say how long a cycle is; here it goes down in one epoch and up in the next.
+    """
+    return 1 / 50 + (1 - 1 / 50) * (1 + math.cos(math.pi * step / max(1, per_epoch))) / 2
+
+
+def _cycle(step: int, total: int, ends: tuple[float, float, float]) -> float:
+    first, peak, last = ends
+    top = 0.01 * total - 1  # torch counts the peak from 0, and between steps where the hundredth is no whole step
+    if step <= top:
+        start, end, done = first, peak, step / top if top else 1.0
+    else:
+        start, end, done = peak, last, min(1.0, (step - top) / (total - 1 - top))
+    return end + (start - end) * (1 + math.cos(math.pi * done)) / 2
+
+
+Course: TypeAlias = Callable[[int, int, int], float]
+SCHEDULES: dict[str, tuple[Course, float, Course | None]] = {
+    "one-cycle": (one_cycle, 5e-4, cycled_beta),
+    "cosine": (cosine, 1e-5, None),
+}
+"""A course, its published highest rate, and the course of AdamW's β₁ (None: it stays at .9)."""
+
+
+# -- presets ---------------------------------------------------------------------------------------------------
 
 # The first is for training on one's own photos; its noise is a fraction of a unit query, where the published noise is
 # some ten times as long as one. The paper names optimiser, rates, batch and temperature; of clipping, accumulation and

@@ -55,7 +55,11 @@ class HeldOutQueries:
 
     def frozen(self, device: torch.device) -> Values:
         """The same measure of the vectors as they are, which an adapter has to beat."""
-        return self._values(None, _plain, device)
+
+        def plain(views: AdaptedBatch, images: Tensor) -> Tensor:
+            return torch.einsum("ne,ce->cn" if images.ndim == 2 else "cne,ce->cn", images, views.queries)
+
+        return self._values(None, plain, device)
 
     def _values(
         self,
@@ -83,7 +87,8 @@ class HeldOutQueries:
         """Of equal scores the own image stands last: a network that scores all alike does not look good."""
         place, own = views.queries.device, self.own[rows]
         owns = scores(views, gallery[torch.from_numpy(own)][:, None].to(place))  # (queries, 1)
-        pairs = np.concatenate([np.column_stack([np.arange(len(own)), own]), self._same_in(rows)])
+        same = self.same[(self.same[:, 0] >= rows.start) & (self.same[:, 0] < rows.start + len(own))]
+        pairs = np.concatenate([np.column_stack([np.arange(len(own)), own]), same - [rows.start, 0]])
         before = torch.zeros(len(own), dtype=torch.int64, device=place)
         for at in range(0, len(gallery), IMAGES):
             ahead = scores(views, gallery[at : at + IMAGES].to(place)) >= owns
@@ -92,11 +97,6 @@ class HeldOutQueries:
             ahead[query, image] = False
             before += ahead.sum(dim=1)
         return np.asarray(1.0 + before.cpu().numpy())
-
-    def _same_in(self, rows: slice) -> NDArray[np.int64]:
-        low, high = rows.start, rows.start + len(self.own[rows])
-        some = self.same[(self.same[:, 0] >= low) & (self.same[:, 0] < high)]
-        return np.asarray(some - [low, 0])
 
 
 def held_out_queries(material: TrainingData, work: int, seed: int) -> tuple[HeldOutQueries, HeldOutQueries]:
@@ -109,32 +109,41 @@ def held_out_queries(material: TrainingData, work: int, seed: int) -> tuple[Held
         raise ValueError("nothing is held out")
     both = _together(material.pairs, held)
     start = len(both) - len(held)
-    image, gallery_rows = both.image, np.unique(both.image)
+    gallery_rows = np.unique(both.image)
     rows = np.arange(start, len(both))
-    words = distinct(both.texts)
-    own = np.searchsorted(gallery_rows, image[both.of])  # (texts,), all of them
+    own = np.searchsorted(gallery_rows, both.image[both.of])  # (texts,), all of them
     whole = HeldOutQueries(
         unit(held.texts),
         unit(both.images[gallery_rows]),
         own[rows],
         both.subject[rows],
-        _same_words(words, own, start),
+        _same_words(distinct(both.texts), own, start),
     )
-    return _halves(_affordable(whole, work, seed), seed)
+    most = max(FEWEST, MOST_WORK // max(1, work * len(whole.gallery)))
+    if len(whole.texts) > most:
+        whole = whole.only(np.sort(np.random.default_rng([seed, 1]).permutation(len(whole.texts))[:most]))
+    subjects = np.unique(whole.subject)
+    if len(subjects) < 2:
+        return whole, whole
+    chosen = np.random.default_rng([seed, 2]).permutation(subjects)[: len(subjects) // 2]
+    choosing = np.isin(whole.subject, chosen)
+    return whole.only(np.flatnonzero(choosing)), whole.only(np.flatnonzero(~choosing))
 
 
 def compare(queries: HeldOutQueries, network: TorchHypernetwork, test: PairedTest) -> FrozenComparison:
     """The network against the vectors as they are, over the subjects."""
     model, frozen = queries.adapted(network), queries.frozen(network.pos_emb.device)
     found = test(frozen, model)
-    spread = float((model - frozen).std(ddof=1)) if len(model) > 1 else 0.0
-    sizes = len(model), len(queries.texts), len(queries.gallery)
-    means = float(model.mean()), float(frozen.mean())
-    return FrozenComparison(*means, found.interval, found.p, spread, *sizes)
-
-
-def _plain(views: AdaptedBatch, images: Tensor) -> Tensor:
-    return torch.einsum("ne,ce->cn" if images.ndim == 2 else "cne,ce->cn", images, views.queries)
+    return FrozenComparison(
+        model=float(model.mean()),
+        frozen=float(frozen.mean()),
+        interval=found.interval,
+        p=found.p,
+        spread=float((model - frozen).std(ddof=1)) if len(model) > 1 else 0.0,
+        images=len(model),
+        queries=len(queries.texts),
+        gallery=len(queries.gallery),
+    )
 
 
 def _together(pairs: Pairs, held: Pairs) -> Pairs:
@@ -157,19 +166,3 @@ def _same_words(words: Ids, own: Ids, start: int) -> NDArray[np.int64]:
         if high - low > 1
     ]
     return np.concatenate([np.zeros((0, 2), np.int64), *found])
-
-
-def _affordable(queries: HeldOutQueries, work: int, seed: int) -> HeldOutQueries:
-    most = max(FEWEST, MOST_WORK // max(1, work * len(queries.gallery)))
-    if len(queries.texts) <= most:
-        return queries
-    return queries.only(np.sort(np.random.default_rng([seed, 1]).permutation(len(queries.texts))[:most]))
-
-
-def _halves(queries: HeldOutQueries, seed: int) -> tuple[HeldOutQueries, HeldOutQueries]:
-    subjects = np.unique(queries.subject)
-    if len(subjects) < 2:
-        return queries, queries
-    chosen = np.random.default_rng([seed, 2]).permutation(subjects)[: len(subjects) // 2]
-    choosing = np.isin(queries.subject, chosen)
-    return queries.only(np.flatnonzero(choosing)), queries.only(np.flatnonzero(~choosing))

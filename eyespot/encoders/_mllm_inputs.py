@@ -1,4 +1,4 @@
-"""How each family of multimodal language models is made to embed: what stands around picture and words. One row each.
+"""What multimodal language models are given: what stands around picture and words, a row a family, and pixels.
 
 The vector is the last layer's hidden state at the last token that is said. The instructions are our own words; a model
 that was trained with one wording may read better with that: an `eyespot.toml` in its folder goes before this table.
@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from eyespot.storage.files import toml_of
-from eyespot.types import UsageError
+import numpy as np
+
+from eyespot.storage.toml import toml_of
+from eyespot.types import Pixels, UsageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 WORDS = "{}"  # where the words of a query stand
 SETTINGS = "eyespot.toml"
@@ -138,3 +143,47 @@ def said_in(path: Path) -> dict[str, Any]:
     if not isinstance(config.get("instructions", {}), Mapping):
         raise UsageError(f"{path} has no table [instructions]; write it as [instructions] with lines below")
     return config
+
+
+# -- pictures of any shape as rows of one length, so that a batch is one array: height, width, then the bytes -----
+
+MOST_PIXELS = 1280 * 28 * 28  # what a picture may cost: 1,280 tokens of Qwen2-VL
+MOST_RATIO = 20  # of the longer side to the shorter; narrower pictures get black edges, or the processors refuse them
+HEAD = 8  # bytes of height and width
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """One input of a model that reads both: a picture as `packed` made it, words, or the two together."""
+
+    picture: Pixels | None
+    words: str | None
+
+
+def packed(picture: Image) -> Pixels:
+    """A picture, at most `MOST_PIXELS` large, as bytes (HEAD + 3 · MOST_PIXELS,)."""
+    from PIL import Image
+
+    width, height = picture.size
+    least = -(-max(width, height) // MOST_RATIO)
+    if min(width, height) < least:
+        whole = Image.new("RGB", (max(width, least), max(height, least)))
+        whole.paste(picture, ((whole.width - width) // 2, (whole.height - height) // 2))
+        picture, (width, height) = whole, whole.size
+    if width * height > MOST_PIXELS:
+        scale = (MOST_PIXELS / (width * height)) ** 0.5
+        size = max(1, int(width * scale)), max(1, int(height * scale))
+        picture = picture.resize(size, Image.Resampling.BICUBIC)
+    pixels = np.asarray(picture, np.uint8)  # (height, width, 3)
+    row: Pixels = np.zeros(HEAD + 3 * MOST_PIXELS, np.uint8)
+    row[:HEAD] = np.array(pixels.shape[:2], "<u4").view(np.uint8)
+    row[HEAD : HEAD + pixels.size] = pixels.reshape(-1)
+    return row
+
+
+def unpacked(row: Pixels) -> Image:
+    """The picture of such bytes."""
+    from PIL import Image
+
+    height, width = np.ascontiguousarray(row[:HEAD]).view("<u4").tolist()
+    return Image.fromarray(row[HEAD : HEAD + 3 * height * width].reshape(height, width, 3))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from eyespot.judges._local.settings import LocalSettings
 from eyespot.types import EyespotError
 
+if TYPE_CHECKING:
+    import torch
 
-def model_of(kind: Any, folder: Path, settings: LocalSettings) -> Any:
-    """A model of this class, or of the class that an auto class finds, on its device, ready to be asked.
+
+def model_of(kind: Any, folder: Path, dtype: torch.dtype, name: str = "") -> Any:
+    """A model of this class, or of the class that an auto class finds; in errors it bears `name`, or the folder's.
 
     Raises EyespotError where weights are missing: the library would start them at random and only warn.
     """
@@ -18,13 +20,11 @@ def model_of(kind: Any, folder: Path, settings: LocalSettings) -> Any:
 
     silence: Any = logging.disable_progress_bar  # a bar for every load would soil the command line
     silence()
-    model, notes = kind.from_pretrained(
-        folder, local_files_only=True, dtype=settings.torch_dtype, output_loading_info=True
-    )
+    model, notes = kind.from_pretrained(folder, local_files_only=True, dtype=dtype, output_loading_info=True)
     if notes["missing_keys"]:
         lacks = sorted(notes["missing_keys"])[0]
-        raise EyespotError(f"{folder.name} lacks weights, {lacks} for one; fetch the model again")
-    return model.to(settings.torch_device).eval()
+        raise EyespotError(f"{name or folder.name} lacks weights, {lacks} for one; fetch the model again")
+    return model
 
 
 def processor_of(folder: Path) -> Any:

@@ -1,8 +1,27 @@
-"""Notes for the user that code may recognise: a sentence with a code next to it."""
+"""What people read: errors with the way out, notes that code may recognise, and how far work is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+
+class EyespotError(Exception):
+    """What went wrong and the way out, in one sentence; the command line prints it and ends with `exit_code`."""
+
+    exit_code = 1
+
+
+class UsageError(EyespotError):
+    """The request itself is wrong: an unknown name, a malformed filter, options that exclude each other."""
+
+    exit_code = 2
+
+
+class NothingFound(EyespotError):
+    """The request was fine and there is nothing to give."""
+
+    exit_code = 4
 
 
 class Note(str):
@@ -31,3 +50,11 @@ def prefixed(name: str, note: str) -> str:
 def without_code(notes: list[str], code: str) -> list[str]:
     """The notes but those of a code."""
     return [note for note in notes if not (isinstance(note, Note) and note.code == code)]
+
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and of how much (0: unknown)."""
+
+
+def no_progress(_what: str, _done: int, _total: int) -> None:
+    """Progress that nobody watches."""

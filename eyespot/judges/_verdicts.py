@@ -1,6 +1,7 @@
-"""One scale for each ranking: a token probability of 0.6 and a word that counts as 1 cannot be compared.
+"""The verdicts of a run: one scale for each ranking, and which models gave them.
 
-Which scale that is depends on the verdicts alone, so the same ledger gives the same order.
+A token probability of 0.6 and a word that counts as 1 cannot be compared. Which scale a ranking has depends on its
+verdicts alone, so the same ledger gives the same order.
 """
 
 from __future__ import annotations
@@ -8,7 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from eyespot.ledger.judgements import Judgements
+from eyespot.llms.unsupported_fields import left_out
 from eyespot.types import Judgement
 
 HALF = 0.5  # of the probability: the answer that a model would put into words
@@ -45,3 +49,20 @@ def on_one_scale(judgements: Mapping[str, Judgement], prompts: Sequence[str]) ->
             judgement = judgement._replace(verdict=None, failure=OTHER)
         scaled[image] = judgement
     return scaled
+
+
+def served_by(judge: str, judgements: Iterable[Judgement], ledger: Judgements) -> dict[str, Any]:
+    """Replies by `served` model and by `fingerprint`, and what was `not_accepted`; without what is not known."""
+    models: Counter[str] = Counter()
+    fingerprints: Counter[str] = Counter()
+    fields: dict[str, None] = {}
+    for model, fingerprint, changes, replies in ledger.served(judgements):
+        models[model] += replies
+        fingerprints[fingerprint] += replies
+        fields |= dict.fromkeys(left_out(changes))
+    facts = {
+        "served": {model: count for model, count in models.items() if model},
+        "fingerprints": {name: count for name, count in fingerprints.items() if name},
+        "not_accepted": [f"{field}: not accepted by {judge}" for field in fields],
+    }
+    return {name: fact for name, fact in facts.items() if fact}

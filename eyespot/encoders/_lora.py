@@ -44,8 +44,7 @@ def merge(network: Any, folder: Path, config: Mapping[str, Any]) -> None:
     layers = dict(network.named_modules())
     with torch.no_grad():
         for path, parts in _parts(folder).items():
-            # The layer that is meant: newer versions of the library put further rooms in front of the
-            # same layers
+            # Newer versions of the library put further names in front of the same layers
             moved = (path.replace(old, new, 1) for old, new in MOVED.items() if path.startswith(old))
             found = next((name for name in (path, *moved) if name in layers), None)
             if found is None:
@@ -53,7 +52,12 @@ def merge(network: Any, folder: Path, config: Mapping[str, Any]) -> None:
                     f"the adapter changes {path}, which its base model does not have; name the right base model"
                 )
             weight = layers[found].weight
-            weight.copy_(_sum(weight, parts, config).to(weight.dtype))
+            a, b = (parts[name].to(weight.device) for name in ("a", "b"))
+            scale = config["lora_alpha"] / (len(a) ** 0.5 if config.get("use_rslora") else len(a))
+            whole = weight.float() + scale * (b @ a)  # (out, in)
+            if "m" in parts:
+                whole = whole * (parts["m"].to(weight.device) / whole.norm(dim=1))[:, None]
+            weight.copy_(whole.to(weight.dtype))
 
 
 def _parts(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
@@ -72,14 +76,3 @@ def _parts(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
                 )
             found[path.removeprefix("base_model.model.")][part] = value.float()
     return found
-
-
-def _sum(weight: torch.Tensor, parts: Mapping[str, torch.Tensor], config: Mapping[str, Any]) -> torch.Tensor:
-    a, b = (parts[name].to(weight.device) for name in ("a", "b"))
-    scale = config["lora_alpha"] / (len(a) ** 0.5 if config.get("use_rslora") else len(a))
-    whole: torch.Tensor = weight.float() + scale * (b @ a)  # (out, in)
-    if "m" not in parts:
-        return whole
-    shares = parts["m"].to(weight.device) / whole.norm(dim=1)  # (out,)
-    sized: torch.Tensor = whole * shares[:, None]
-    return sized

@@ -1,30 +1,36 @@
-"""A judge behind an endpoint: a pair becomes pictures and a question, a reply a verdict or the reason for none."""
+"""Judges behind an endpoint: a pair becomes pictures and a question, a reply a verdict or the reason for none."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from eyespot import llms
 from eyespot.judges._prompt import JudgePrompt, examples
 from eyespot.judges._rounds import ENDED
 from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.client import Endpoint
-from eyespot.llms.concurrency import LastResult, Underway
 from eyespot.llms.errors import BadAnswer, Declined, Halted, NoReply
+from eyespot.llms.flow_control import LastResult, Underway
 from eyespot.llms.images import SIDE, JpegEncoder
 from eyespot.llms.prices import Prices
 from eyespot.llms.protocols import image_message, text_message
+from eyespot.llms.settings import POSITIVE, refuse_not_positive
 from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
-from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, Verdict
+from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, UsageError, Verdict
+
+if TYPE_CHECKING:
+    from eyespot.llms.images import Reader
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
 EXAMPLES = "The last of the {pictures} pictures is the photograph to judge; before it come the examples.\n"
 
 
-class VisionPrompt(NamedTuple):
+@dataclass(frozen=True)
+class VisionPrompt:
     """What a model is shown and asked: pictures as base64 JPEG, the photograph to judge last."""
 
     system: str
@@ -40,11 +46,8 @@ class VisionPrompt(NamedTuple):
         ]
 
 
-class VerdictWithFallback(NamedTuple):
-    """A verdict, and the fallback that it came by; "" where it came by the way itself."""
-
-    verdict: Verdict
-    fallback: str = ""
+VerdictAndFallback: TypeAlias = tuple[Verdict, str]
+"""A verdict, and the fallback that it came by; "" where it came by the way itself."""
 
 
 class AnswerMode(Protocol):
@@ -60,7 +63,7 @@ class AnswerMode(Protocol):
         """The `special` of other ways by which a reply may be read, the finest first, and what to say of each."""
         ...
 
-    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
         """One verdict; `BadAnswer` if the model answered something else."""
         ...
 
@@ -121,8 +124,7 @@ class EndpointJudge:
         return hashlib.sha256("\x1f".join([self.wording.digest, *special]).encode()).hexdigest()[:16]
 
     def _answer(self, pair: Pair) -> Answer:
-        meter = ItemMeter(self.budget)
-        exchanges: list[Exchange] = []
+        meter, exchanges = ItemMeter(self.budget), list[Exchange]()
         answer = self._outcome(pair, meter, exchanges)
         return answer._replace(spent=meter.spent, exchanges=tuple(exchanges))
 
@@ -131,7 +133,7 @@ class EndpointJudge:
             pictures = tuple(self.pictures(path) for path in (*examples(pair.query), pair.path))
             which = EXAMPLES.format(pictures=len(pictures)) if len(pictures) > 1 else ""
             sight = VisionPrompt(self.wording.system, which + self.wording.ask(pair.query), pictures)
-            verdict, fallback = self._verdict(self.language_model.metered(meter, exchanges.append), sight)
+            verdict, fallback = self._verdict_of(self.language_model.metered(meter, exchanges.append), sight)
         except Declined as why:
             return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True)
         except (BadAnswer, NoReply) as why:
@@ -150,7 +152,7 @@ class EndpointJudge:
             verdict = replace(verdict, reason="; ".join([*reasons, f"asked without {', '.join(fields)}"]))
         return Answer(pair, verdict, prompt=self._digest(fallback) if fallback else "")
 
-    def _verdict(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
+    def _verdict_of(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
         for _ in range(TRIES - 1):
             try:
                 return self.way(endpoint, sight)
@@ -162,3 +164,93 @@ class EndpointJudge:
 def _left_out(changes: Sequence[Adjustment]) -> list[str]:
     """Without the probabilities, which the answer mode reports itself."""
     return left_out(change for change in changes if change.field not in PROBABILITIES)
+
+
+# -- options ---------------------------------------------------------------------------------------------------
+
+OBJECT = """write the request's own fields, as in '{"reasoning_effort": "low"}'"""
+SET = {  # fields that the judge sets itself, and what to do instead
+    **dict.fromkeys(("max_tokens", "max_completion_tokens"), "say answer_tokens instead"),
+    **dict.fromkeys(("logprobs", "top_logprobs", "logprob_token_ids", "response_format"), "say answer instead"),
+    **dict.fromkeys(("model", "messages", "system", "temperature", "n", "stream"), "leave it out"),
+}
+
+
+def request_fields(text: str) -> dict[str, Any]:
+    """The fields that a JSON object holds; `UsageError` for other text."""
+
+    def refuse_constant(name: str) -> float:
+        raise ValueError(f"{name} is no number of JSON")
+
+    try:
+        request = json.loads(text, parse_constant=refuse_constant)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"extra is no JSON ({error.msg} at {error.pos}); {OBJECT}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"extra is no JSON ({error}); {OBJECT}") from None
+    if not isinstance(request, dict):
+        raise UsageError(f"extra is no JSON object; {OBJECT}")
+    return request
+
+
+# What users may say of such a judge. Keys are left to the environment: any list of processes shows a command line.
+OPTIONS: dict[str, Callable[[str], Any]] = {
+    "url": str,
+    "answer": str,
+    "votes": int,
+    "answer_tokens": int,
+    "side": int,
+    "workers": int,
+    "requests_per_minute": int,
+    "tokens_per_minute": int,
+    "timeout": float,
+    "attempts": int,
+    "extra": request_fields,
+}
+COUNTS = ("side", "workers", "votes", "answer_tokens")
+
+
+@dataclass(frozen=True)
+class EndpointJudgeSettings:
+    """Options of `load`, with their defaults; `model` are those of the language model (`EndpointSettings`)."""
+
+    wording: JudgePrompt | None = None  # None: the judge's own for its answers
+    read: Reader | None = None  # a file to an upright RGB picture; None: Pillow
+    side: int = SIDE  # pixels of the longer side of what is sent
+    workers: int = 8  # requests in flight at once
+    answer: str = ""  # words, grades, votes or, where the endpoint can, probabilities
+    votes: int = 5
+    answer_tokens: int = 16  # the most that an answer in words may have
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, judge: str, given: Mapping[str, Any]) -> EndpointJudgeSettings:
+        """The settings that options give, None being the default; `UsageError` for unknown ones and numbers below 0."""
+        own = {option.name for option in fields(cls)} - {"model"}
+        known = own | {option.name for option in fields(llms.EndpointSettings)} - {"strict"}
+        if unknown := [name for name in given if name not in known]:
+            raise UsageError(f"{judge} has no option {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+        options = {name: value for name, value in given.items() if value is not None}
+        refuse_not_positive(judge, {name: options.get(name) for name in (*COUNTS, *POSITIVE)})
+        if name := next((name for name in options.get("extra", {}) if name in SET), ""):
+            raise UsageError(f"{judge}: extra holds {name}, which is set already; {SET[name]}")
+        # Models that think get more tokens, unless the user says how many an answer may have
+        model = {
+            "raise_token_limit": "answer_tokens" not in options,
+            **{name: value for name, value in options.items() if name not in own},
+        }
+        return cls(**{name: value for name, value in options.items() if name in own}, model=model)
+
+    def judge(self, name: str, modes: Mapping[str, AnswerMode], wording: JudgePrompt) -> EndpointJudge:
+        """The judge that asks the language model of this name ("openai:MODEL"); the first of `modes` is the default."""
+        vendor, _, model = name.partition(":")
+        if not model:
+            raise UsageError(f"name the model that is to judge, as in {vendor}:MODEL")
+        mode = modes.get(self.answer or next(iter(modes)))
+        if mode is None:
+            raise UsageError(f"{vendor} cannot answer in {self.answer!r}; choose one of: {', '.join(modes)}")
+        prices = self.model.get("prices") or llms.read_prices()
+        budget = self.model.get("budget") or llms.Budget()
+        endpoint = llms.load(name, **{**self.model, "prices": prices, "budget": budget})
+        pictures = llms.JpegEncoder(self.side, self.read)
+        return EndpointJudge(endpoint, wording, pictures, mode, self.workers, budget, prices)

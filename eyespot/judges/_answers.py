@@ -1,0 +1,328 @@
+"""Verdicts from what a model says: the probabilities of its first token, a word, a grade from 0 to 10, votes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, ClassVar
+
+from eyespot.judges._endpoint import VerdictAndFallback, VisionPrompt
+from eyespot.judges._prompt import JudgePrompt
+from eyespot.llms.client import Endpoint
+from eyespot.llms.errors import CUT_OFF as UNFINISHED
+from eyespot.llms.errors import SORRY, BadAnswer, Declined, Halted, Refused
+from eyespot.types import EyespotError, Reply, Token, Verdict
+
+CUT_OFF = ("length", "max_tokens")  # how an answer ends that had no more tokens
+CUT = " …"  # at the end of such an answer: its last number may be half of one
+MOST = 80  # characters of an answer that a reason quotes
+
+GRADES = JudgePrompt(
+    name="grades",
+    system="You check photographs against a description. Judge only by what can be seen.",
+    question=(
+        'Description: "{query}"\nHow well does the photograph fit this, from 0 (not at all) to 10 (without any doubt)? '
+        "Reply with the number and nothing else."
+    ),
+    yes="10",
+    no="0",
+)
+
+_NUMBER = r"(?<![\w.,/-])(\d{1,2}(?:[.,]\d{1,2})?)(?![\w%]|[.,]\d)"
+_END = r"[\s.!)\]]*$"
+RANGE = re.compile(r"\d\s*(?:[-–—~]|to|or|and)\s*\d")
+OUT_OF_TEN = re.compile(rf"{_NUMBER}\s*(?:/\s*10(?![.,/]?\d)|out of (?:10|ten)(?=\s*(?:$|[.,;:!?)\n–—-])))", re.I)
+LABELLED = re.compile(rf"\b(?:score|grade|rating|answer)\s*(?:[:=]|is)\s*{_NUMBER}(?!\s*/)", re.IGNORECASE)
+LAST = re.compile(rf"^\D*{_NUMBER}{_END}")
+FIRST = re.compile(rf"^{_NUMBER}(?:\s*\n|[,;:]\s)\D*$")
+CONCLUDED = re.compile(rf"\b(?:so|thus|hence|therefore)\b[^\d.]*{_NUMBER}{_END}", re.IGNORECASE)
+READINGS = (OUT_OF_TEN, LABELLED, LAST, FIRST, CONCLUDED)
+
+
+def word_of(text: str, wording: JudgePrompt) -> bool:
+    """Whether an answer in words is the yes; `BadAnswer` if it is neither, `Declined` if it is an excuse."""
+    words = [bare(word) for word in text.split()]
+    known = {bare(wording.yes): True, bare(wording.no): False}
+    found = next((known[word] for word in words[:1] if word in known), None)
+    if found is not None:
+        return found
+    raise _other(text, f"neither {wording.yes} nor {wording.no}")
+
+
+def grade_of(text: str) -> float:
+    """The grade of an answer that has one reading; `BadAnswer` for any other, `Declined` if it is an excuse.
+
+    That is, in this order: the one number out of ten ("9/10"), the one number after a label ("Score: 9"), the only
+    number if it begins or ends the answer ("9", "I give it a 9"), the last one after "so" ("2 herons, so 9").
+    """
+    plain = re.sub(r"[*_`\"]", "", text).strip()
+    forms = () if RANGE.search(plain) or SORRY.match(plain) else READINGS
+    found = next((numbers for form in forms if (numbers := set(form.findall(plain)))), set())
+    grades = {float(number.replace(",", ".")) for number in found}
+    if len(grades) != 1 or max(grades) > 10:
+        raise _other(text, "no grade from 0 to 10 that has one reading")
+    return grades.pop()
+
+
+def _other(text: str, what: str) -> Exception:
+    quoted = f"{text.strip()[:MOST]!r}" if text.strip() else "nothing"
+    return Declined(quoted) if SORRY.match(text) else BadAnswer(f"the model answered {quoted}, which is {what}")
+
+
+def bare(word: str) -> str:
+    """A token as a word: tokenizers mark a space as " ", "▁" or "Ġ", models add quotes, stars and full stops."""
+    return word.strip("▁Ġ \t\r\n\"'`*.,:;!()[]").casefold()
+
+
+@dataclass(frozen=True)
+class Words:
+    """The answer's words alone: yes is 1, no is 0, and nothing lies between."""
+
+    wording: JudgePrompt
+    tokens: int  # the most that an answer may have
+    fallbacks: ClassVar[Mapping[str, str]] = {}
+    special: ClassVar[str] = "words"
+    sentence: ClassVar[str] = "its words are taken instead: a verdict is 1 or 0, nothing between"
+
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
+        return in_words(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0), self.wording), ""
+
+    def notes(self, name: str) -> list[str]:
+        return [f"{name} is not asked for probabilities; {self.sentence}"]
+
+
+@dataclass(frozen=True)
+class Grades:
+    """A grade from 0 to 10 as the model writes it; a tenth of it is the probability."""
+
+    tokens: int
+    special: ClassVar[str] = "grades"
+    fallbacks: ClassVar[Mapping[str, str]] = {}
+
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
+        reply = endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)
+        grade = grade_of(reply_text(reply) + CUT * (reply.finish in CUT_OFF))
+        return Verdict(probability=grade / 10, reason=f"{grade:g} of 10"), ""
+
+    def notes(self, name: str) -> list[str]:
+        return [f"{name} writes grades from 0 to 10: scores are coarse and not calibrated"]
+
+
+@dataclass(frozen=True)
+class Votes:
+    """The same question several times, and the share of yes among the answers that are one of the two."""
+
+    wording: JudgePrompt
+    votes: int
+    tokens: int
+    fallbacks: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def special(self) -> str:
+        return f"votes={self.votes}"
+
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
+        votes = []
+        for _ in range(self.votes):
+            with suppress(BadAnswer):
+                reply = endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=1)
+                votes.append(word_of(reply_text(reply), self.wording))
+        if not votes:
+            raise BadAnswer(f"none of {self.votes} answers is {self.wording.yes} or {self.wording.no}")
+        return Verdict(probability=sum(votes) / len(votes), reason=f"{sum(votes)} of {len(votes)} votes"), ""
+
+    def notes(self, name: str) -> list[str]:
+        return [f"{name} votes {self.votes} times for each picture: scores are steps of 1/{self.votes}"]
+
+
+def in_words(reply: Reply, wording: JudgePrompt) -> Verdict:
+    """1 or 0 by the words of a reply; raises what `word_of` raises."""
+    text = reply_text(reply)
+    return Verdict(probability=float(word_of(text, wording)), reason=f"said {text.strip()[:MOST]!r}")
+
+
+def reply_text(reply: Reply) -> str:
+    """What was said; a model that thinks first may have used up its tokens before it came to that."""
+    if not reply.text.strip() and reply.finish in CUT_OFF:
+        raise BadAnswer("the model ended before its answer began; let it have more tokens (option answer_tokens)")
+    return reply.text
+
+
+# -- the first token -----------------------------------------------------------------------------------------
+
+ALTERNATIVES = 20  # of the first token: the most that servers give
+ENDS = (EyespotError, Halted)  # the run, but not before an answer that is there already is handed out
+EXCUSES = {"i", "i'm", "i’m", "sorry", "unfortunately"}  # how a refusal begins whose second token nobody has seen
+DOUBTFUL = 0.9  # yes and no together: below this the model would rather have said something else
+
+
+def shares(tokens: Iterable[Token], wording: JudgePrompt) -> tuple[float, float]:
+    """How probable yes and no are among a token's alternatives, all spellings (" Yes", "yes", "YES") summed.
+
+    Of an exact wording whose code looks for the words, only the token that is the word counts.
+    """
+    spelled = str if wording.exact and wording.token is None else bare
+    sums = {spelled(wording.yes): 0.0, spelled(wording.no): 0.0}
+    for token, logprob in tokens:
+        if (word := spelled(token)) in sums:
+            sums[word] += math.exp(logprob)
+    yes, no = sums.values()
+    return yes, no
+
+
+@dataclass
+class FirstToken:
+    """p(yes) / (p(yes) + p(no)) from the first token; a reply without probabilities counts by its words.
+
+    Every picture is asked for probabilities, whatever came with the others, so that its verdict depends on its own
+    reply. One token is enough for a word; where it was not, all answers may be longer from then on. Where yes and no
+    are not among the likeliest, vLLM gives the probabilities of tokens that are named. A server whose first reply has
+    no probabilities may have an endpoint for decisions (/v1/systemone), which words the question in its own way.
+    """
+
+    wording: JudgePrompt
+    tokens: int  # the most that an answer in words may have
+    special: str = ""
+    seen: int = 0
+    doubtful: int = 0
+    _most: int = 1  # tokens of an answer
+    _tried: bool = False  # whether it is known if the server's own decision is needed
+    _decision: SystemOne | None = None
+    _named: Mapping[str, Any] | None = None  # what names the answers' tokens to the server; None: it was never needed
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    @property
+    def fallbacks(self) -> dict[str, str]:
+        """What may stand in for the probabilities, the finest first."""
+        return {SystemOne.special: SystemOne.sentence, Words.special: Words.sentence}
+
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictAndFallback:
+        if self._decision is not None:
+            return self._decision(endpoint, sight), SystemOne.special
+        named = self._named
+        reply = self._reply(endpoint, sight, named)
+        if reply.logprobs:
+            self._tried = True
+            return self._probable(reply.logprobs, endpoint, sight, may_name=named is None), ""
+        if (verdict := self._decided(endpoint, sight)) is not None:
+            return verdict, SystemOne.special
+        try:
+            return in_words(reply, self.wording), Words.special
+        except BadAnswer as why:
+            raise self._short(why) from None
+
+    def _probable(self, tokens: Sequence[Token], endpoint: Endpoint, sight: VisionPrompt, *, may_name: bool) -> Verdict:
+        """yes / (yes + no), the score of INQUIRE; without a yes 0, without a no 1."""
+        yes, no = shares(tokens, self.wording)
+        reason = ""
+        if not (yes or no):
+            token, _ = max(tokens, key=lambda one: one[1])
+            neither = f"neither {self.wording.yes} nor {self.wording.no} is among the first tokens"
+            reason = f"{neither}; the likeliest is {token!r}"
+            if bare(token) in EXCUSES:
+                raise Declined(reason)
+            if may_name and self._can_name_tokens(endpoint):
+                yes, no = shares(self._reply(endpoint, sight, self._named).logprobs or (), self.wording)
+                reason = "" if yes or no else reason
+        with self._lock:
+            self.seen += 1
+            self.doubtful += yes + no < DOUBTFUL
+        return Verdict(probability=min(1.0, yes / (yes + no)) if yes else 0.0, reason=reason)
+
+    def notes(self, name: str) -> list[str]:
+        """How many answers were in doubt."""
+        if not self.doubtful:
+            return []
+        return [
+            f"in {self.doubtful:,} of {self.seen:,} answers of {name} {self.wording.yes} and {self.wording.no} had "
+            f"together less than {DOUBTFUL:g} of the probability: those scores mean little, try another wording"
+        ]
+
+    def _reply(self, endpoint: Endpoint, sight: VisionPrompt, named: Mapping[str, Any] | None) -> Reply:
+        options = {"max_tokens": self._most, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
+        try:
+            reply = endpoint.chat(sight.messages, **options, **(named or {}))
+        except Refused as why:
+            if self._most >= self.tokens or not UNFINISHED.search(str(why)):
+                raise
+            raise self._short(why) from None
+        if SORRY.match(reply.text):
+            raise Declined(repr(reply.text[:MOST]))
+        return reply
+
+    def _short(self, why: Exception) -> BadAnswer:
+        """One token was perhaps too few for an answer: the next ones may be longer."""
+        self._most = self.tokens
+        return BadAnswer(str(why))
+
+    def _can_name_tokens(self, endpoint: Endpoint) -> bool:
+        """Whether the answers' tokens can be named to the server; it is asked once."""
+        with self._lock, suppress(*ENDS):
+            if self._named is None:
+                numbers = token_numbers(endpoint, self.wording)
+                self._named = {"logprob_token_ids": numbers} if numbers else {}
+        return bool(self._named)
+
+    def _decided(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict | None:
+        """The server's own decision, where its first reply had no probabilities and it has decisions instead."""
+        with self._lock, suppress(*ENDS):
+            if not self._tried:
+                decision = SystemOne(self.wording)
+                verdict = decision.offered(endpoint, sight)
+                self._tried, self._decision = True, decision if verdict is not None else None
+                return verdict
+        return None if self._decision is None else self._decision(endpoint, sight)
+
+
+def token_numbers(endpoint: Endpoint, wording: JudgePrompt) -> list[int]:
+    """The numbers of the answers' spellings that are one token, from vLLM's own tokenizer; none on other servers."""
+    root = endpoint.address.removesuffix("/v1")
+    found = []
+    for word in (wording.yes, wording.no):
+        for spelling in dict.fromkeys((word, f" {word}", word.lower(), f" {word.lower()}", word.upper())):
+            payload = {"model": endpoint.model, "prompt": spelling, "add_special_tokens": False}
+            if (answer := endpoint.request_if_supported(f"{root}/tokenize", payload)) is None:
+                return []
+            numbers = answer.get("tokens")
+            found += numbers if isinstance(numbers, list) and len(numbers) == 1 else []
+    return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class SystemOne:
+    """The yes/no decision of a server's /v1/systemone, as transformers and vLLM offer it."""
+
+    wording: JudgePrompt
+    special: ClassVar[str] = "decision"
+    sentence: ClassVar[str] = "its server's own yes/no decision is taken, which puts the question in its own words"
+
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict:
+        return self._verdict(endpoint.request("/systemone", self._request_body(endpoint, sight)))
+
+    def offered(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict | None:
+        """The decision, or None where this server has none for this model."""
+        answer = endpoint.request_if_supported("/systemone", self._request_body(endpoint, sight))
+        try:
+            return self._verdict(answer or {})
+        except BadAnswer:
+            return None
+
+    def _request_body(self, endpoint: Endpoint, sight: VisionPrompt) -> dict[str, Any]:
+        names = [f"IMG{number}" for number in range(len(sight.pictures))]
+        pictures = zip(names, sight.pictures, strict=True)
+        return {
+            "model": endpoint.model,
+            "state": " ".join(f"Picture: {name}" for name in names),
+            "questions": {"shown": {"type": "noul", "instructions": sight.question}},
+            "assets": {name: {"type": "image", "format": "jpeg", "data_base64": data} for name, data in pictures},
+        }
+
+    def _verdict(self, data: Mapping[str, Any]) -> Verdict:
+        try:
+            return Verdict(probability=float(data["answers"]["shown"]["noul"]))
+        except (KeyError, TypeError, ValueError):
+            raise BadAnswer("the server's decision has no probability") from None
