@@ -20,7 +20,7 @@ DISTRIBUTIONS = {"multipart": ("python-multipart",)}  # where the installed pack
 
 # Where the packages of an extra may be imported; everywhere else an import belongs to the base install.
 PLACES = {
-    "faiss": ("indexes/faiss.py", "adapters/quari/mining.py", "cli/mine.py"),
+    "faiss": ("indexes/faiss.py", "kernels/kmeans.py", "adapters/quari/mining.py", "cli/mine.py"),
     "fast": ("kernels/",),
     "hdf5": ("gallery/hdf5.py",),
     "inat": ("curate/inat/faces.py",),
