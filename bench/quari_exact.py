@@ -22,14 +22,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
-from bench.harness import Command, Floats, Measurement, clusters, vectors_on_disk
+from bench.harness import Command, Floats, Measurement, SyntheticVectors, clusters, vectors_on_disk
 from bench.quari import PAPER, RELEASED, Maps, adapted
 from eyespot.adapters.quari import Config, load
 from eyespot.adapters.quari.config import PRESETS
 from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores
 from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
 from eyespot.kernels.codes import quantise
-from eyespot.search.plan.measuring import SyntheticVectors
 from eyespot.types import AdaptedQuery, NearestRows
 
 Draw = Callable[[], AdaptedQuery]

@@ -7,11 +7,10 @@ one through a map of its own, with vectors in memory and on a cold disk. Answers
 
 At the end two servers answer the same searches (words, a photo, a filter, an adapter, pages deep in a result): one
 process alone, and `serve --ray local --workers 2` with eight people at once, while its workers are killed one after
-the other. Every answer of the two must be the same to the last bit. `--times FILE` takes the machine's own slopes (as
-`eyespot plan --measure --slopes FILE` writes them); without it they are measured first. Goal: times within a quarter
-of the plan. The full size needs 65 GB of disk and about half an hour.
+the other. Every answer of the two must be the same to the last bit. Times stand beside those of `eyespot plan`, whose
+table (eyespot/search/plan.toml) is of one machine. The full size needs 65 GB of disk and about half an hour.
 
-    python bench/segments.py [--quick] [--json] [--folder DIR] [--times FILE] [--million N]
+    python bench/segments.py [--quick] [--json] [--folder DIR] [--million N]
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 from bench.bulk import write_table
-from bench.harness import ROOT, BenchmarkError, Command, Measurement, clusters, say, timed
+from bench.harness import ROOT, BenchmarkError, Command, Measurement, SyntheticVectors, clusters, say, timed
 from bench.serve import free_port
 from eyespot.adapters.quari import Config
 from eyespot.adapters.quari.files import save, shapes
@@ -47,14 +46,11 @@ from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.gallery import filters
 from eyespot.gallery.view import Gallery, View
 from eyespot.indexes.exact import Exact
-from eyespot.search.plan.arithmetic import PlanRequest, seconds_of, ways
-from eyespot.search.plan.measuring import SyntheticVectors
-from eyespot.search.plan.slopes import Slopes, read_slopes
+from eyespot.search.plan import costs, seconds_of
 
 PARTS, DIM, K = 50, 512, 50  # fewer parts than an index run merges by itself
 TRIALS, CHECKED, PIECE = 9, 2, 50_000
 PEOPLE, WORKERS, SEARCHES = 8, 2, 24
-QUARTER = 1.25
 FILTERS = {
     "number": "width < 496",
     "text at the beginning": "caption LIKE 'a picture of the thing with the number 77%'",
@@ -156,7 +152,7 @@ def wrong_answers(view: View, index: Exact, world: SyntheticVectors) -> Measurem
     return Measurement.from_mean("answers unlike float64", wrong, "float64 scan of all rows", 0.0)
 
 
-def alone(gallery: Path, world: SyntheticVectors, slopes: Slopes) -> Iterator[Measurement]:
+def alone(gallery: Path, world: SyntheticVectors) -> Iterator[Measurement]:
     """Filters and searches of one process."""
     view = Gallery(gallery).view(Gallery(gallery).stem())
     for name, text in FILTERS.items():
@@ -174,20 +170,13 @@ def alone(gallery: Path, world: SyntheticVectors, slopes: Slopes) -> Iterator[Me
             forget_file(shard / f"{view.stem}.npy")
         say(f"{name}: {timed(search, time.perf_counter)[0]:.3f} s where the vectors lie on a cold disk")
         times = [timed(search, time.perf_counter)[0] for _ in range(TRIALS)]
-        yield against_plan(name, float(np.median(times)), planned(slopes, int(view.starts[-1]), name))
+        against_plan(name, float(np.median(times)), seconds_of(int(view.starts[-1]) * DIM, name))
     yield wrong_answers(view, index, world)
 
 
-def planned(slopes: Slopes, rows: int, name: str) -> float:
-    """Seconds of a query by `eyespot plan`, on this machine alone."""
-    way = next(way for way in ways(DIM) if way.name == name)
-    return seconds_of(PlanRequest(rows, DIM, 1, 1), slopes, way, 1)
-
-
-def against_plan(name: str, seconds: float, plan: float) -> Measurement:
-    """How far off the plan is: the larger of plan over run and run over plan."""
+def against_plan(name: str, seconds: float, plan: float) -> None:
+    """A time beside that of the plan."""
     say(f"{name}: {seconds:.3f} s, planned {plan:.3f} s")
-    return Measurement.from_mean(f"{name}: off the plan", max(seconds / plan, plan / seconds), "eyespot plan", QUARTER)
 
 
 # -- two servers ------------------------------------------------------------------------------------------------
@@ -336,18 +325,9 @@ def p95(asked: Asked) -> str:
 # -- all of it --------------------------------------------------------------------------------------------------
 
 
-def slopes_here(options: Namespace) -> Slopes:
-    """What this machine does by itself, as `eyespot plan` would measure it."""
-    place = options.times or options.folder / "slopes.toml"
-    if not place.exists():
-        eyespot("plan", "--images", "20M", "--dim", DIM, "--measure", "--slopes", place)
-    return read_slopes(place)
-
-
 def measurements(options: Namespace) -> Iterator[Measurement]:
     rows, world = int(options.million * 1e6) // PARTS // (100 if options.quick else 1), clusters(dim=DIM)
     clip, gallery = options.folder / "clip", options.folder / "gallery"
-    slopes = slopes_here(options)
     make_folder(clip, world, rows)
     steps = {"import": eyespot("import", "clip-retrieval", clip, "-g", gallery, "-e", "starter", "--copy")}
     shutil.rmtree(clip)
@@ -355,19 +335,18 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     before = opened(gallery)
     steps["merging"] = eyespot("compact", "-g", gallery, "--rows", max(1000, PARTS * rows // 20))
     for name, seconds in steps.items():
-        yield against_plan(name, seconds, slopes.build[name] * PARTS * rows * DIM / 1e9)
+        against_plan(name, seconds, costs()["build"][name]["slope"] * PARTS * rows * DIM / 1e9)
     forget(gallery)
     cold, after = opened(gallery), opened(gallery)
     for name, found in (("parts", before), ("segments, cold disk", cold), ("segments", after)):
         say(f"{name}: open in {found['seconds']:.2f} s, {found['files']} files, {found['memory'] / 2**20:.0f} MiB")
     yield Measurement.from_mean("ready for a search, cold disk", cold["seconds"], "one second", 1.0)
     yield Measurement.from_mean("ready for a search", after["seconds"], "one second", 1.0)
-    yield from alone(gallery, world, slopes)
+    yield from alone(gallery, world)
     yield from served(gallery, checkpoint(options.folder / "map"))
 
 
 if __name__ == "__main__":
     command = Command(__doc__, fast=True, quick="a hundredth of the size")
-    command.add_argument("--times", type=Path, help="the table of slopes of this machine, measured there if missing")
     command.add_argument("--million", type=float, default=20.0, help="rows, in millions")
     command.run(measurements)

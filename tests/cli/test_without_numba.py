@@ -100,21 +100,3 @@ def test_a_search_of_many_pictures_says_what_would_make_it_fast(
 
     assert not any("[fast]" in note for note in [*compiled, *few])
     assert sum("compiled kernels search" in note and note.endswith("[fast]'") for note in many) == 1
-
-
-@pytest.mark.long
-def test_a_machine_without_numba_is_measured_without_its_scans(
-    tmp_path: Path, blocked: dict[str, dict[str, str]]
-) -> None:
-    """A plan would promise the speed of codes that are not read."""
-    script = """if True:
-        import json, sys
-        from pathlib import Path
-        from eyespot.search.plan.measuring import measured
-        from eyespot.search.plan.slopes import read_slopes
-        known = read_slopes(None)
-        found = measured(known, 64, Path(sys.argv[1]), (3000, 6000))
-        scans = sorted(set(found.scan) - {"approximate"})  # by faiss, where it is installed
-        print(json.dumps([scans, found.rechecked == known.rechecked]))
-    """
-    assert python(blocked[WITHOUT], script, tmp_path) == [["float16", "float32", "quari"], True]
