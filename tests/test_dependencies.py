@@ -25,7 +25,7 @@ PLACES = {
     "hdf5": ("gallery/hdf5.py",),
     "inat": ("curate/inat/faces.py",),
     "ir": ("metrics/_outside.py",),
-    "lance": ("gallery/exports/lance.py", "indexes/lance.py"),
+    "lance": ("gallery/exports/lance.py",),
     "llm": ("llms/",),
     "local": ("descriptors/sift.py", "search/local/spatial.py"),
     "map": ("gallery/layout/embedding.py",),

@@ -25,7 +25,7 @@ from eyespot.search.index_choice import EXACT, Measured, building, open_index, s
 from eyespot.search.nearest import K
 from eyespot.types import Encoder, Index, NothingFound, Query, UsageError, Vectors
 
-KINDS = ("auto", "pq", "ivf", "rabitq", "hnsw", "lance")
+KINDS = ("auto", "pq", "ivf", "rabitq", "hnsw")
 DEPTHS = (100, 140, 200, 280, 400, 560, 800, 1100, 1600, 2200, 3200, 4500, 6400)
 LEAST_ROWS, LEAST_QUERIES = 2048, 10
 QUERIES = 200
@@ -117,8 +117,6 @@ def candidates(kind: str, rows: int, dim: int) -> list[IndexCandidate]:
     """What is worth building of a kind; "auto": codes of two sizes, RaBitQ's, and from 50,000 rows on lists too."""
     if kind not in KINDS:
         raise UsageError(f"no kind {kind!r} of index; there are: {', '.join(KINDS)}")
-    if kind == "lance":
-        return [_lance(rows, dim)]
     if kind == "hnsw":
         return [IndexCandidate("hnsw", "faiss", {"kind": "hnsw"}, (100, 200, 400, 800), rows * (dim + 260))]
     signs, twice = (_rabitq(bits, rows, dim) for bits in (1, 2))
@@ -140,12 +138,6 @@ def _rabitq(bits: int, rows: int, dim: int) -> IndexCandidate:
     """Codes of so many bits for a number, and the numbers beside them that correct what they say of a row."""
     size = rows * (bits * dim // 8 + (16 if bits == 1 else 28))
     return IndexCandidate(f"rabitq, bits {bits}", "faiss", {"kind": "rabitq", "bits": bits}, (1,), size)
-
-
-def _lance(rows: int, dim: int) -> IndexCandidate:
-    lists = -(-rows // 4096)
-    probes = tuple(dict.fromkeys(max(1, lists // part) for part in (8, 4, 2, 1)))
-    return IndexCandidate("lance", "lance", {"lists": lists}, probes, rows * (4 * dim + dim // 8 + 16))
 
 
 @dataclass(frozen=True)

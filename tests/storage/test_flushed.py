@@ -116,7 +116,7 @@ BARE = {
         *("curate/recos/files.py", "curate/rerank_files.py", "curate/rmir/files.py", "gallery/exports/_vectors.py"),
         *(f"gallery/exports/{name}.py" for name in ("camtrap_dp", "coco", "imagefolder", "label_studio", "mteb")),
         *("gallery/exports/milvus.py", "gallery/exports/vespa.py"),
-        *("gallery/exports/parquet.py", "indexes/faiss.py", "indexes/lance.py", "runs/beir.py"),
+        *("gallery/exports/parquet.py", "indexes/faiss.py", "runs/beir.py"),
         "search/index_choice.py",
     ],
     "spilled data": ["curate/inat/tables.py"],
