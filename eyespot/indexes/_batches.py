@@ -75,13 +75,12 @@ def shared_scans(requests: Sequence[ScanRequest], counts: Sequence[int], rows: i
     for at, (request, count) in enumerate(zip(requests, counts, strict=True)):
         alone, wide = request.k > DEEP, count * _NARROW >= rows
         groups.setdefault(-1 - at if alone else 0 if wide and mixed else id(request.mask), []).append(at)
-    return [part for places in groups.values() for part in _of_few_masks(requests, places)]
-
-
-def _of_few_masks(requests: Sequence[ScanRequest], places: Sequence[int]) -> Iterator[list[int]]:
-    of: dict[int, list[int]] = {}
-    for at in places:
-        of.setdefault(id(requests[at].mask), []).append(at)
-    masks = list(of.values())
-    for start in range(0, len(masks), MASKS):
-        yield sorted(at for same in masks[start : start + MASKS] for at in same)
+    scans = []
+    for places in groups.values():
+        of: dict[int, list[int]] = {}
+        for at in places:
+            of.setdefault(id(requests[at].mask), []).append(at)
+        masks = list(of.values())
+        few = (masks[start : start + MASKS] for start in range(0, len(masks), MASKS))
+        scans += [sorted(at for same in some for at in same) for some in few]
+    return scans

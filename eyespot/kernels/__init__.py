@@ -1,9 +1,8 @@
 """Scans at the speed of memory, which indexes and adapters share: int8 codes with a proven bound, and their kernels.
 
-And k-means, which builders share. numba compiles the kernels, if the extra [fast] is installed; else their twins in
-numpy do the work, `NAME_numpy.py` beside `NAME.py`. This module alone decides which. Only `codes`, `rows`,
-`prefetch`, `kmeans` and the twins may be imported freely; the others load numba, half a second that a small gallery
-never repays.
+And k-means, which builders share. numba compiles the kernels, if the extra [fast] is installed; this module alone says
+whether it is. Only `codes`, `rows`, `prefetch`, `gaussian` and `kmeans` may be imported freely; the others load numba,
+half a second that a small gallery never repays.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -26,11 +24,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled() -> bool:
     """Whether kernels are compiled: whether numba is installed. Does not load it."""
     return find_spec("numba") is not None
-
-
-def kernels_in(module: str) -> Any:
-    """A module of compiled kernels, or without numba its twin in numpy."""
-    return import_module(module if compiled() else f"{module}_numpy")
 
 
 def keep_compiled_kernels() -> None:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.kernels import compiled, kernels_in
+from eyespot.kernels import compiled
 from eyespot.kernels.prefetch import prefetch_rows
 from eyespot.storage.atomic import new_file
 from eyespot.storage.systems import usable_cores, write_at
@@ -35,6 +35,7 @@ _PARTS = ("codes", "bounds", "lengths", "centre", "match")  # the last one says 
 MAPPED = 3  # of them, those with a row for each vector; each is an open file as long as the codes are used
 _MODES: dict[str, Any] = dict.fromkeys(_PARTS[:MAPPED], "r")
 _CHUNK = 1 << 22  # numbers converted at once
+_CACHED = 1 << 16  # numbers coded at once
 _MANY = 1 << 25  # numbers of a block in float16 that repay compiled conversion
 _WIDTH = 64  # codes are padded to whole vector registers
 
@@ -275,8 +276,40 @@ def _code(
     if len(lost):
         vectors = vectors.copy()
         vectors[lost] = 0
-    kernels_in("eyespot.kernels.scans").code_rows(vectors, centre, codes, bounds)
+    _code_rows(vectors, centre, codes, bounds)
     bounds[lost, 1] = np.inf
+
+
+def _code_rows(
+    vectors: NDArray[np.float32], centre: NDArray[np.float32], codes: NDArray[np.int8], bounds: NDArray[np.float32]
+) -> None:
+    """vectors (n, dim) less the centre (dim,) as codes (n, width ≥ dim, zeroed) and their bounds (n, 4).
+
+    In pieces that the cache holds: compiled loops are hardly faster.
+    """
+    dim = vectors.shape[1]
+    step = max(1, _CACHED // max(1, dim))
+    differences, rounded = np.empty((step, dim)), np.empty((step, dim))
+    for start in range(0, len(vectors), step):
+        part = slice(start, min(start + step, len(vectors)))
+        rest, whole = differences[: part.stop - start], rounded[: part.stop - start]
+        np.subtract(vectors[part], centre, out=rest, dtype=np.float64)
+        largest = np.maximum(rest.max(axis=1, initial=0), -rest.min(axis=1, initial=0))  # (n,)
+        scale = _above(largest / 127).astype(np.float64)
+        inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+        np.rint(np.multiply(rest, inverse[:, None], out=whole), out=whole)
+        codes[part, :dim] = whole
+        bounds[part, 0], bounds[part, 3] = scale, whole.sum(axis=1)
+        bounds[part, 2] = _above(scale * np.sqrt(np.einsum("ij,ij->i", whole, whole)))
+        rest -= np.multiply(whole, scale[:, None], out=whole)
+        rounding = 1e-15 * largest * np.sqrt(dim)  # of the subtractions in double precision
+        bounds[part, 1] = _above(np.sqrt(np.einsum("ij,ij->i", rest, rest)) + rounding)
+
+
+def _above(values: Reals) -> NDArray[np.float32]:
+    """Float32 that are not less than the values."""
+    near = (values * (1 + 1e-6)).astype(np.float32)
+    return np.where(near >= values, near, near + np.float32(1.5e-45)).astype(np.float32)
 
 
 def _file(prefix: Path | str, part: str) -> Path:

@@ -23,7 +23,7 @@ import numba  # noqa: E402
 import numpy as np  # noqa: E402
 from numba import types  # noqa: E402
 
-from eyespot.kernels.tiles import TILE, WIDTH, fast, fetch, tile  # noqa: E402
+from eyespot.kernels.tiles import TILE, WIDTH, fetch, tile  # noqa: E402
 
 
 def _read_only(dtype: Any, ndim: int) -> Any:
@@ -38,11 +38,6 @@ _GALLERY = types.Tuple((_read_only(types.int8, 2), _FLOATS, _MASKS))
 _FEW, _MANY = (types.Tuple((kind[:, ::1], _REALS, _MASKS)) for kind in (types.int16, types.uint8))
 _SHORTLIST = types.Tuple((_REALS, _REAL, types.int64[:, ::1], types.float64[:, :, ::1], _ROWS))
 _SPAN = types.UniTuple(types.int64, 3)
-
-
-def fast_in_batches() -> bool:
-    """Whether `scan_many` beats a float32 matrix product on this processor."""
-    return fast()
 
 
 def _kernel(*signature: Any, **options: Any) -> Callable[[Any], Any]:
@@ -260,49 +255,7 @@ def scan_many(gallery, batch, shortlist, span):
                 full |= _keep_near(gallery, batch, shortlist, (dots, needs, cut, unit), (first, chosen[i], i))
 
 
-# -- building codes, and the true scores ------------------------------------------------------------------------
-
-
-@_part
-def _above(value):
-    """A float32 that is not less than the value."""
-    near = np.float32(value * (1 + 1e-6))
-    return near if near >= value else np.float32(near + np.float32(1.5e-45))
-
-
-@numba.njit(nogil=True)  # no reordering: what is lost here must be no more than one rounding of the difference
-def _centre_row(vector, centre, centred):
-    for at in range(vector.size):
-        centred[at] = np.float64(vector[at]) - np.float64(centre[at])
-
-
-@_part
-def _code_row(centred, largest, codes, bounds):
-    scale = np.float64(_above(largest / 127))
-    inverse = 1 / scale if scale > 0 else 0.0
-    errors, squares, total = 0.0, 0, 0
-    for at in range(centred.size):
-        code = np.int32(np.rint(centred[at] * inverse))
-        codes[at] = np.int8(code)
-        left = centred[at] - scale * code
-        errors += left * left
-        squares += code * code
-        total += code
-    rounding = 1e-15 * largest * np.sqrt(centred.size)  # of the subtractions in double precision
-    bounds[0], bounds[3] = scale, total
-    bounds[1], bounds[2] = _above(np.sqrt(errors) + rounding), _above(scale * np.sqrt(squares))
-
-
-@_kernel(types.void(_FLOATS, types.float32[::1], types.int8[:, ::1], types.float32[:, ::1]))
-def code_rows(vectors, centre, codes, bounds):
-    """vectors (n, dim) less the centre (dim,) as codes (n, width ≥ dim, zeroed) and their bounds (n, 4)."""
-    centred = np.empty(vectors.shape[1], np.float64)
-    for row in range(vectors.shape[0]):
-        _centre_row(vectors[row], centre, centred)
-        largest = 0.0
-        for at in range(centred.size):
-            largest = max(largest, abs(centred[at]))
-        _code_row(centred, largest, codes[row, : centred.size], bounds[row])
+# -- the true scores --------------------------------------------------------------------------------------------
 
 
 @_kernel(types.void(_FLOATS, _ROWS, _REAL, _REAL))

@@ -15,8 +15,7 @@ from typing import NamedTuple
 from eyespot.gallery.taxonomy.name_forms import folded, forms, name_words
 from eyespot.gallery.taxonomy.name_index import NamedTaxon
 from eyespot.gallery.word_index import QueryWord, WordIndex, words_of
-from eyespot.search.stop_words import STOP_WORDS
-from eyespot.search.word_matches import label_words
+from eyespot.search.word_matches import STOP_WORDS, label_words
 from eyespot.types import Encoder, Note, Query, Term, Vectors
 
 MOST = 8  # names that the encoder reads

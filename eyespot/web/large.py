@@ -16,7 +16,7 @@ from eyespot.gallery.albums import file_names
 from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.gallery.videos.addresses import frame_of
 from eyespot.html import tidy
-from eyespot.search.reasons import reasons
+from eyespot.search.why import reasons
 from eyespot.search.word_matches import label_words
 from eyespot.types import EyespotError, Query
 from eyespot.web._items import no_such_item
