@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._asked import allowed, positive, queries_for
+from eyespot.indexes._batches import allowed, positive, queries_for
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import NOT_FINITE, Block, NotFiniteVectors, evenly
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, add_products, rank

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._asked import allowed, positive, queries_for
-from eyespot.indexes._batches import QueryBatch, shared_scans
+from eyespot.indexes._batches import QueryBatch, allowed, positive, queries_for, shared_scans
 from eyespot.kernels import compiled
 from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFiniteVectors, default_threads, quantise, spread
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, add_products, rank

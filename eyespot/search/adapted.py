@@ -119,7 +119,12 @@ class Adapted:
         """A new run, or the given one re-ranked."""
         adapted = self.adapter.adapt(embed(queries, self.encoder))
         if run is not None:
-            made = Run({q.id: self._ordered(run[q.id], view) for q, view in zip(queries, adapted, strict=True)})
+            ranked: dict[str, list[RankedImage]] = {}
+            for query, view in zip(queries, adapted, strict=True):
+                hits = run[query.id]  # the first `depth` by their scores in the query's view, the rest as they were
+                rows = self.view.rows_of([hit.image for hit in hits[: self.depth]])
+                ranked[query.id] = reordered(hits, self.scan.rescore(view, rows))
+            made = Run(ranked)
             made.facts = run.facts
             made.header = run.header | {"adapted": True, "depth": self.depth}
             made.notes = [*run.notes, *cautions(self.adapter)]
@@ -130,11 +135,6 @@ class Adapted:
         made.header |= {"exact": self.scan.exact, "adapted": True}
         made.notes += cautions(self.adapter)
         return made
-
-    def _ordered(self, hits: Sequence[RankedImage], view: AdaptedQuery) -> list[RankedImage]:
-        """The first `depth` by their scores in the query's view, the rest behind them as they were."""
-        rows = self.view.rows_of([hit.image for hit in hits[: self.depth]])
-        return reordered(hits, self.scan.rescore(view, rows))
 
 
 class IndexUnder:
@@ -152,13 +152,6 @@ class IndexUnder:
 
         self._adapter = adapter
         self._scan: Scan = AdaptedIndex(blocks, codes)
-
-    @classmethod
-    def through(cls, adapter: Adapter, scan: Scan) -> IndexUnder:
-        """The same by a scan that is there."""
-        made = cls(adapter, [])
-        made._scan = scan
-        return made
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query (queries, dim) among those the mask lets through."""

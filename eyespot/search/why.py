@@ -79,7 +79,8 @@ class QueryParts:
         additive = length > 0 and bool(np.allclose(summed / length, vector, atol=1e-4))
         numbers = range(len(query.terms))
         left_out = numbers[:MOST_TERMS] if len(numbers) > 1 else ()
-        rests = [_embedded(_without(query, at), encoder) if at in left_out else None for at in numbers]
+        others = [tuple(term for place, term in enumerate(query.terms) if place != at) for at in numbers]
+        rests = [_embedded(replace(query, terms=others[at]), encoder) if at in left_out else None for at in numbers]
         words = [(word, _embedded(rest, encoder)) for word, rest in _left_out_words(query)]
         return cls(query, vector, term_vectors, length if additive else None, rests, words)
 
@@ -124,10 +125,6 @@ def _embedded(query: Query, encoder: Encoder) -> Vectors | None:
     except UsageError:
         return None
     return vector
-
-
-def _without(query: Query, at: int) -> Query:
-    return replace(query, terms=tuple(term for place, term in enumerate(query.terms) if place != at))
 
 
 def _left_out_words(query: Query) -> list[tuple[str, Query]]:
