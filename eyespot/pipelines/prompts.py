@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from eyespot import llms
-from eyespot.gallery.photos.places import picture_of
 from eyespot.llms import BadAnswer, Declined, JpegEncoder, NoReply, image_message, text_message
 from eyespot.llms.images import SIDE
 from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
 from eyespot.llms.unsupported_fields import left_out
+from eyespot.photos.places import picture_of
 from eyespot.pipelines import CallMeter, Context, CostLimits, Declared, NoAnswer, Prompt, Spent
 from eyespot.pipelines.runner import Client
 from eyespot.types import UsageError

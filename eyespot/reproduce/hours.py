@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eyespot.reproduce.recipes import TableCommand, TableRecipe
-from eyespot.storage.files import toml_of
 from eyespot.storage.systems import processor_name
+from eyespot.storage.toml import toml_of
 
 OPERATIONS = Path(__file__).parent / "operations.toml"
 HOUR = 3600.0  # seconds

@@ -20,10 +20,10 @@ from typing import NamedTuple, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
-from eyespot.gallery.photos.pictures import BadPicture, thumbnail
-from eyespot.gallery.photos.places import read_again
-from eyespot.gallery.videos.addresses import title_of
 from eyespot.html import JOINERS, decoded, environment, render, tidy
+from eyespot.photos.pictures import BadPicture, thumbnail
+from eyespot.photos.places import read_again
+from eyespot.photos.videos.addresses import title_of
 from eyespot.types import EyespotError, Run
 
 _Font: TypeAlias = ImageFont.ImageFont | ImageFont.FreeTypeFont

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot import rooms
-from eyespot.gallery.photos.places import picture_of
 from eyespot.judges import JudgeStats, ask, known, on_one_scale, prompts_of, scale_of, served_by, unknown
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import Measure, evaluate, parse
+from eyespot.photos.places import picture_of
 from eyespot.search.embedding import embed, embed_picture
 from eyespot.search.fused import STEPS, scaled
 from eyespot.search.hit_pairs import HitPairs, JudgedPairs, Key, first_hits, hits_at

@@ -11,8 +11,8 @@ import pytest
 
 from eyespot import rooms
 from eyespot.benchmarks import GallerySearcher, Jury
-from eyespot.gallery.photos.places import picture_of
 from eyespot.ledger.judgements import Judgements
+from eyespot.photos.places import picture_of
 from eyespot.runs import write_run
 from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import JudgeRerank

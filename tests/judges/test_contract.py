@@ -11,9 +11,9 @@ import pytest
 import tiny_models
 
 from eyespot import rooms
-from eyespot.gallery.photos.places import picture_of
 from eyespot.judges import PLAIN
 from eyespot.llms.budget import Budget
+from eyespot.photos.places import picture_of
 from eyespot.search.judge_rerank import SecondModel
 from eyespot.types import Answer, EyespotError, Judge, Pair, Query
 from tests.worlds.judging import judge_of
