@@ -37,6 +37,7 @@ from bench.harness import (
     Measurement,
     Race,
     Reals,
+    SyntheticVectors,
     clusters,
     say,
     timed,
@@ -44,7 +45,6 @@ from bench.harness import (
 )
 from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores
 from eyespot.kernels.codes import quantise
-from eyespot.search.plan.measuring import SyntheticVectors
 from eyespot.types import AdaptedQuery
 
 Search = Callable[[AdaptedQuery, int], object]

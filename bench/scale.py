@@ -4,14 +4,13 @@ Clustered unit vectors of 768 dimensions, in float16 with int8 codes, on disk an
 (--quick: a tenth). During the searches the process may take at most a quarter of the vectors' bytes as anonymous
 memory. Then 5 million rows of 1152, the size of INQUIRE's collection under its SigLIP encoder, against faiss's flat
 indexes over a fifth of the rows, times five. The full size takes 24 GB of disk at a time, which are removed at the end.
-`--slopes FILE` writes what was measured as the table that `eyespot plan` multiplies.
+It prints the lines of the table that `eyespot plan` multiplies (eyespot/search/plan.toml).
 
-    python bench/scale.py [--quick] [--json] [--folder DIR] [--slopes FILE] [--only growth|inquire]
+    python bench/scale.py [--quick] [--json] [--folder DIR] [--only growth|inquire]
 """
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 import tempfile
@@ -30,13 +29,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.harness import DIM, Command, Measurement, Race, clusters, race, say, timed
+from bench.harness import DIM, Command, Measurement, Race, SyntheticVectors, clusters, race, say, timed
 from eyespot.adapters.quari.scoring import AdaptedIndex
+from eyespot.indexes import CodedProducts
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, write_codes
-from eyespot.search.plan.arithmetic import PlanRequest, seconds_of, ways
-from eyespot.search.plan.measuring import SyntheticVectors, as_toml, line, rechecked, this_machine
-from eyespot.search.plan.slopes import Line, Slopes, read_slopes
+from eyespot.search.plan import BILLION, GIB, costs, search_costs
 
 WIDE, K, TRIALS, SLOW_TRIALS = 1152, 50, 20, 3
 SIZES, BLOCK = (1, 2, 5, 10), 1_000_000  # of the blocks that are there
@@ -130,9 +128,9 @@ def limit_to(more: int) -> None:
 Times = dict[int, list[float]]  # seconds at each size
 
 
-def growth(folder: Path, rows: int, slopes_file: Path | None) -> Iterator[Measurement]:
+def growth(folder: Path, rows: int) -> Iterator[Measurement]:
     """How time and memory grow from the first size to the last, and whether two of them predict the others."""
-    made, known = CodedBlocks.of(clusters(), folder, rows, SIZES[-1]), read_slopes()
+    made = CodedBlocks.of(clusters(), folder, rows, SIZES[-1])
     yield disagreement(made)
     searches = {size: made.searches(size) for size in SIZES}
     for name, search in searches[SIZES[0]].items():
@@ -143,16 +141,21 @@ def growth(folder: Path, rows: int, slopes_file: Path | None) -> Iterator[Measur
         times = in_turn(searches)
     for name, size in product(times, SIZES):
         say(f"{size * rows} rows, {name}: {1e3 * np.median(times[name][size]):.1f} ms a query")
-    slopes = slopes_of(known, made, times, rows)
-    if slopes_file is not None:
-        slopes_file.write_text(as_toml(slopes), encoding="utf-8")
+    for name, of_sizes in times.items():
+        fixed, slope = through(of_sizes, rows, SIZES)
+        say(f"[scan.{name}] fixed = {fixed:.3g}, slope = {slope * BILLION:.3g}")
+    coded = CodedProducts(made.codes[:1], None)
+    left = [len(coded.scan(made.world.query(), K, None)[0].rows) for _ in range(TRIALS)]
+    say(f"rechecked = {np.mean(left):.0f}")
     yield Measurement.from_mean("anonymous memory while searching", peak.most / made.nbytes, "the vectors", 1 / BOUND)
     for name in times:
         yield linear(name, times[name])
-        yield predicted(name, times[name], rows, slopes)
-    way = next(way for way in ways(DIM) if way.name == "int8")
+        yield predicted(name, times[name], rows)
+    images = rows * len(made.blocks)
+    facts = images * costs()["other"]["facts"]
+    kept = next(way for way in search_costs(images, DIM, latency=1, ram=64) if way.way == "int8").disk * GIB - facts
     size = sum(path.stat().st_size for path in folder.iterdir())
-    yield Measurement.from_mean("bytes on disk", size / (way.kept * rows * len(made.blocks)), "the plan", 1.01)
+    yield Measurement.from_mean("bytes on disk", size / kept, "the plan", 1.01)
 
 
 def in_turn(searches: dict[int, dict[str, Callable[[], object]]]) -> dict[str, Times]:
@@ -185,26 +188,20 @@ def linear(name: str, times: Times) -> Measurement:
     return Measurement.from_trials(f"{name}: seconds of a row, all", last / np.median(first), "a tenth of them", 1.15)
 
 
-def slopes_of(known: Slopes, made: CodedBlocks, times: dict[str, Times], rows: int) -> Slopes:
-    """The table of slopes, with lines through all sizes."""
-    scan = {**known.scan, **{name: through(of_sizes, rows, SIZES) for name, of_sizes in times.items()}}
-    left = rechecked(made.codes[0], made.world)
-    return replace(known, machine=this_machine(), cores=os.cpu_count() or 1, scan=scan, rechecked=left)
+def through(times: Times, rows: int, sizes: Sequence[int]) -> tuple[float, float]:
+    """Seconds of a query and of a number: the line through some sizes, from zero where it begins below or falls."""
+    numbers = np.array([size * rows * DIM for size in sizes], np.float64)
+    seconds = np.array([np.median(times[size]) for size in sizes])
+    slope, fixed = np.polyfit(numbers, seconds, 1)
+    if fixed < 0 or slope <= 0:
+        fixed, slope = 0.0, (seconds * numbers).sum() / (numbers**2).sum()
+    return float(fixed), float(slope)
 
 
-def through(times: Times, rows: int, sizes: Sequence[int]) -> Line:
-    """A line of the table, through some sizes."""
-    return line([(size * rows * DIM, float(np.median(times[size]))) for size in sizes])
-
-
-def predicted(name: str, times: Times, rows: int, known: Slopes) -> Measurement:
-    """How far off a plan from two sizes is at the others: the larger of plan over run and run over plan."""
-    way = next(way for way in ways(DIM) if way.name == name)
-    slopes = replace(known, seek=0.0, scan={**known.scan, name: through(times, rows, FITTED)})
-    ratios = []
-    for size in set(SIZES) - set(FITTED):
-        plan = seconds_of(PlanRequest(size * rows, DIM, 1, 1), slopes, way, 1)
-        ratios.append(plan / float(np.median(times[size])))
+def predicted(name: str, times: Times, rows: int) -> Measurement:
+    """How far off a line through two sizes is at the others: the larger of plan over run and run over plan."""
+    fixed, slope = through(times, rows, FITTED)
+    ratios = [(fixed + slope * size * rows * DIM) / float(np.median(times[size])) for size in set(SIZES) - set(FITTED)]
     off = float(max(max(ratio, 1 / ratio) for ratio in ratios))
     return Measurement(f"{name}: plan from two sizes", off, "runs at two others", min(ratios), max(ratios), 2, 1.25)
 
@@ -248,11 +245,10 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
             yield from inquire(Path(folder), rows)
     if options.only != "inquire":
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            yield from growth(Path(folder), rows, options.slopes)
+            yield from growth(Path(folder), rows)
 
 
 if __name__ == "__main__":
     command = Command(__doc__, fast=True)
-    command.add_argument("--slopes", type=Path, help="write the table of slopes here")
     command.add_argument("--only", choices=("growth", "inquire"), help="one of the two parts")
     command.run(measurements)

@@ -143,7 +143,7 @@ def load_encoder(name: str, **options: Any) -> Encoder:
 def load_index(vectors: Vectors | Sequence[Vectors], name: str = "exact", **options: Any) -> Index:
     """An index over vectors (n, dim), one array or several blocks, that finds the k rows of largest inner product.
 
-    `name`: "exact", "faiss" or "lance"; their `load` describes the options. Raises `UsageError` for an unknown name or
+    `name`: "exact" or "faiss"; their `load` describes the options. Raises `UsageError` for an unknown name or
     option, and `EyespotError` with the line to install if the index needs an extra.
     """
     from eyespot import rooms

@@ -20,12 +20,11 @@ DISTRIBUTIONS = {"multipart": ("python-multipart",)}  # where the installed pack
 
 # Where the packages of an extra may be imported; everywhere else an import belongs to the base install.
 PLACES = {
-    "faiss": ("indexes/faiss.py", "adapters/quari/mining.py", "cli/mine.py"),
+    "faiss": ("indexes/faiss.py", "kernels/kmeans.py", "adapters/quari/mining.py", "cli/mine.py"),
     "fast": ("kernels/",),
     "hdf5": ("gallery/hdf5.py",),
     "inat": ("curate/inat/faces.py",),
     "ir": ("metrics/_outside.py",),
-    "lance": ("indexes/lance.py",),
     "llm": ("llms/",),
     "local": ("descriptors/sift.py", "search/local/spatial.py"),
     "map": ("gallery/layout/embedding.py",),

@@ -67,7 +67,6 @@ NEEDS = {
     r"(^|[ \"'=])(openai|anthropic|served):": "llm",
     r"\bcross_encoder:": "rerank",
     r"--kind (ivf|hnsw)|--index faiss": "faiss",
-    r"--kind lance|--index lance": "lance",
     r" --ray ": "ray",
     r"\b(import|export) hdf5\b": "hdf5",
     r" --ocr\b": "ocr",

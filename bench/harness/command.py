@@ -15,7 +15,7 @@ import numpy as np
 from bench.harness.measurement import Measurement
 from eyespot.extras import EXTRAS, install_line, needed
 from eyespot.kernels import compiled
-from eyespot.search.plan.measuring import this_machine
+from eyespot.storage.systems import processor_name
 from eyespot.types import EyespotError
 
 
@@ -53,7 +53,8 @@ class Command(argparse.ArgumentParser):
         """
         options = self.parse_args()
         restart(self.threads)
-        say(f"{this_machine()}; threads: {self.threads or 'the default'}; numpy {np.__version__}")
+        machine = f"{processor_name()}, {os.cpu_count()} cores"
+        say(f"{machine}; threads: {self.threads or 'the default'}; numpy {np.__version__}")
         with tempfile.TemporaryDirectory(dir=options.folder, prefix="eyespot-bench-") as folder:
             options.folder = Path(folder).resolve()
             try:

@@ -116,7 +116,7 @@ def _report(report: AlbumReport, what: str) -> int:
 
 def _open(sheet: Run) -> None:
     """Show a contact sheet, which lies in a folder for temporary files that only this user may read."""
-    from eyespot.search.sheets import write_html
+    from eyespot.search.contact_sheet import write_html
 
     page = Path(tempfile.mkdtemp(prefix="eyespot-")) / "hits.html"
     write_html(page, [sheet])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -48,20 +48,6 @@ def means_on(address: str | None, workers: int) -> Iterator[SearchBackend | None
 
         with RayBackend(cluster) as backend:
             yield backend
-
-
-@contextmanager
-def clustering_on(address: str | None, workers: int) -> Iterator[Callable[..., Any]]:
-    """The function that makes clusters; it runs in this process without an address."""
-    if address is None:
-        from eyespot.kernels.kmeans import cluster as here
-
-        yield here
-        return
-    with _connected(address, workers) as cluster:
-        from eyespot.cluster.centroids import Clustering
-
-        yield Clustering(cluster)
 
 
 @contextmanager

@@ -139,7 +139,7 @@ class CalibrationOptions:
 
     def output(self, run: Run, query: Query, k: int | None, stage: JudgeRerank) -> SearchOutput:
         """The ranking as it was with a probability for each hit; a note says how many are relevant."""
-        from eyespot.search.model_covariate import with_covariate
+        from eyespot.search.calibrated import with_covariate
 
         made = with_covariate(self.of(stage)(query, run), query, stage.ledger)
         tell_cost(stage, made.looked)

@@ -10,13 +10,11 @@ import typer
 
 from eyespot.cli._building import replace_option
 from eyespot.cli._judge_options import calls_option, money_option
-from eyespot.cli._ray import clustering_on, ray_option, workers_option
 from eyespot.cli.console import note, print_json, print_line, print_summary
 from eyespot.cli.settings import json_option
 
 
 def rmir(
-    context: typer.Context,
     recipe: Path = typer.Argument(help="The recipe, a TOML file; docs/rmir.md has one to start with."),
     out: Path = typer.Option(..., "--out", help="The output folder; use the same one again to continue a run."),
     gallery: Path | None = typer.Option(None, "-g", "--gallery", help="The photos.", show_default="the recipe's"),
@@ -32,8 +30,6 @@ def rmir(
     positions: bool = typer.Option(False, "--positions", help="Keep the positions that photos tell in their metadata."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what failed in earlier runs."),
     replace: bool = replace_option(),
-    ray: str | None = ray_option(),
-    workers: int = workers_option(),
     json: bool = json_option(),
     dry_run: bool = typer.Option(
         False, "--dry-run", help="Only print how many requests would be sent, and their cost."
@@ -51,8 +47,7 @@ def rmir(
     from eyespot.curate.set_folder import set_folder, set_note
     from eyespot.pipelines import CostLimits, read_recipe
 
-    clustering = context.with_resource(clustering_on(ray, workers))
-    making = RmirJob(read_recipe(recipe), out, gallery, limit, clustering)
+    making = RmirJob(read_recipe(recipe), out, gallery, limit)
     own = making.recipe.limits
     limits = CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)
     pipe, how = making.pipeline(), making.running(limits, retry_failed)

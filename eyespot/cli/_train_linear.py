@@ -93,8 +93,7 @@ def _of_gallery(source: PairInput, labels: str) -> tuple[Vectors, Any, Any, str]
     import numpy as np
 
     import eyespot
-    from eyespot.search.captioned import pictures
-    from eyespot.search.labelled import labels_of
+    from eyespot.search.captioned import labels_of, pictures
 
     view = eyespot.open(source.place, source.encoder).view
     found = labels_of(view, labels)

@@ -29,7 +29,7 @@ def run(
     import eyespot
     from eyespot import rooms, sample
     from eyespot.gallery.indexing import Options, index
-    from eyespot.search.sheets import write_html, write_png
+    from eyespot.search.contact_sheet import write_html, write_png
 
     with tempfile.TemporaryDirectory(prefix="eyespot-demo-") as folder:
         photos, gallery = sample.photos(), Path(folder) / "gallery"

@@ -78,8 +78,7 @@ def _size(size: int) -> str:
 
 
 def _write_sheet(place: Path, groups: Sequence[FileGroup]) -> None:
-    from eyespot.search.contact_sheet import SheetPanel, Tile, as_html
-    from eyespot.search.sheets import thumbnail_of, write_page
+    from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, thumbnail_of, write_page
 
     panels = []
     for group in groups[:PANELS]:

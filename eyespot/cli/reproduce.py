@@ -95,8 +95,7 @@ def _check(recipe: TableRecipe, needs: list[Presence], json: bool) -> None:
 
 def _hours(estimate: TableHours) -> None:
     """The steps that embed or judge, with their time on this machine."""
-    from eyespot.reproduce.hours import duration
-    from eyespot.search.plan.arithmetic import HOUR
+    from eyespot.reproduce.hours import HOUR, duration
 
     for step in estimate.steps:
         time = "not known" if step.hours is None else duration(step.hours)

@@ -218,7 +218,7 @@ def _allowed(collection: Collection, filters: Condition | None) -> Mask:
 
 def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]]:
     """For each hit by its image, what put it there."""
-    from eyespot.search.reasons import reasons
+    from eyespot.search.why import reasons
 
     images = [hit.image for hit in run[query.id]]
     if (run.header.get("by", "look") == "look" and "moved" not in run.header) or not images:
@@ -291,7 +291,7 @@ def _show(shown: SearchOutput, started: float, output: Printing) -> None:
     """The hits on stdout, as a contact sheet, and wherever else they go; exit code 3 if some could not go there."""
     took_ms = round((time.perf_counter() - started) * 1000, 1)
     if output.html:
-        from eyespot.search.sheets import write_html
+        from eyespot.search.contact_sheet import write_html
 
         write_html(output.html, [shown.sheet], captions=("taken",) if shown.column == "taken" else ())
     for sentence in shown.run.notes:
@@ -339,7 +339,7 @@ def _value_text(value: Any, column: str) -> str:
 
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     """What is printed of each hit; `NothingFound` without any."""
-    from eyespot.search.reasons import as_fields
+    from eyespot.search.why import as_fields
 
     ((_, hits),) = shown.run.items()
     if not hits:

@@ -25,7 +25,7 @@ def run(
     gallery: Path = gallery_option("The gallery to tune for."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Tune this encoder's space."),
     recall: float = typer.Option(0.99, help="The share of the true 50 nearest pictures that must be found."),
-    kind: str = typer.Option("auto", help="auto, pq, ivf, rabitq, hnsw (extra [faiss]) or lance (extra [lance])."),
+    kind: str = typer.Option("auto", help="auto, pq, ivf, rabitq or hnsw."),
     queries: Path = typer.Option(
         None,
         metavar="FILE",

@@ -43,12 +43,6 @@ class Placed(NamedTuple):
     first: int
 
 
-def runs(blocks: Sequence[Block], workers: int, codes: Sequence[Codes | None] | None = None) -> list[list[Piece]]:
-    """The rows of all blocks, in order, as one run a worker, of about the same length; fewer where rows are few."""
-    shares = shared_out(blocks, workers, codes)
-    return [[placed.piece for placed in share] for share in shares]
-
-
 def shared_out(
     blocks: Sequence[Block],
     workers: int,
@@ -92,22 +86,11 @@ def _holders(before: Sequence[Sequence[Sequence[Placed]]]) -> dict[Mapped | None
     return found
 
 
-def whole(block: Block) -> Piece:
-    """All rows of one block."""
-    return _piece(block, mapping_of(block), (0, len(block)))
-
-
 def opened(piece: Piece) -> Block:
     """The rows of a piece, (rows, dim), mapped; `EyespotError` on a machine that does not see its file."""
     source = piece.source
     block = map_file(source) if isinstance(source, Mapped) else np.asarray(ray.get(source.reference))
     return block[piece.start : piece.stop]
-
-
-def coded(pieces: Sequence[Piece]) -> list[Codes | None] | None:
-    """The codes of each piece, mapped, None for one without any that are up to date; None if no piece has some."""
-    found = [codes_of(piece) for piece in pieces]
-    return found if any(codes is not None for codes in found) else None
 
 
 def codes_of(piece: Piece) -> Codes | None:

@@ -26,7 +26,7 @@ from eyespot.cluster.link import UnreadableRowsError
 from eyespot.cluster.mapped import Mapped, map_file
 from eyespot.cluster.starting import connected
 from eyespot.gallery.files import need_open
-from eyespot.kernels.codes import Block, Codes, NotFiniteVectors
+from eyespot.kernels.codes import Codes, NotFiniteVectors
 from eyespot.types import AdaptedQuery, EyespotError, NearestRows, ScanRequest, UsageError
 
 _AT_ONCE = 8  # messages
@@ -84,7 +84,15 @@ class RayDriver:
 
         need_open(len(head["blocks"]))
         found = [Mapped(path, kind, tuple(shape), at, bytes.fromhex(s)) for path, kind, shape, at, s in head["blocks"]]
-        blocks, codes = _mapped(found), [_codes_at(prefix) for prefix in head["codes"]]
+        try:
+            blocks = [map_file(one) for one in found]
+        except EyespotError as error:  # of what was removed since; the server still has it open
+            raise UnreadableRowsError(str(error)) from error
+        nothing: Any = np.empty(0)  # workers read codes by their place alone
+        codes = [
+            Codes(nothing, nothing, nothing, nothing, nothing, prefix=prefix) if prefix else None
+            for prefix in head["codes"]
+        ]
         index, scan = self._backend.index(blocks, codes), self._backend.scan(blocks, codes)
         index.hold()
         self._galleries[head["gallery"]] = index, scan
@@ -120,20 +128,6 @@ def _requests(head: dict[str, Any], queries: Sequence[Any], bits: Arrays) -> lis
     masks = {at: np.unpackbits(one, count=head["rows"]).astype(bool) for at, one in enumerate(bits)}
     asked = zip(queries, head["ks"], head["masks"], strict=True)
     return [ScanRequest(query, k, masks.get(mask)) for query, k, mask in asked]
-
-
-def _mapped(sources: Sequence[Mapped]) -> list[Block]:
-    """The blocks, mapped; the server still has open what was removed since."""
-    try:
-        return [map_file(one) for one in sources]
-    except EyespotError as error:
-        raise UnreadableRowsError(str(error)) from error
-
-
-def _codes_at(prefix: str) -> Codes | None:
-    """Codes by their place alone: the workers read them."""
-    nothing: Any = np.empty(0)
-    return Codes(nothing, nothing, nothing, nothing, nothing, prefix=prefix) if prefix else None
 
 
 def _reply_of(answers: Sequence[NearestRows]) -> Answer:

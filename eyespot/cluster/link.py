@@ -48,6 +48,8 @@ class DriverProcess:
     def __init__(self, address: str, workers: int) -> None:
         """Returns when the cluster answers; `EyespotError` says why it does not."""
         line = [sys.executable, "-P", "-m", "eyespot.cluster.driver", address, str(workers)]
+        place = str(Path(eyespot.__file__).resolve().parent.parent)  # where Python finds the same eyespot
+        path = os.pathsep.join(filter(None, [place, os.environ.get("PYTHONPATH")]))
         # A session of its own: Ctrl-C is for the server, which then ends this
         try:
             self._process = subprocess.Popen(
@@ -56,7 +58,7 @@ class DriverProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
-                env=_environment(),
+                env={**os.environ, "PYTHONPATH": path},
             )
         except OSError as error:  # no memory, or too many processes or open files; later there may be room
             raise EyespotError(f"no process that speaks to Ray can begin ({error}); see what else runs here") from error
@@ -156,13 +158,9 @@ class RayLink:
 
     def alive(self, seconds: float = 2.0) -> int:
         """How many workers give a sign of life within some seconds."""
-        driver = self.driver
+        driver, question = self.driver, {"do": "alive", "seconds": seconds}
         with suppress(EyespotError):
-            return (
-                int(driver.answer({"do": "alive", "seconds": seconds}, seconds=2 * seconds)[0]["alive"])
-                if driver
-                else 0
-            )
+            return int(driver.answer(question, seconds=2 * seconds)[0]["alive"]) if driver else 0
         return 0
 
     def text(self) -> str:
@@ -232,12 +230,6 @@ class RayLink:
             self._watch(fresh)
             self.on_connect()
             return
-
-
-def _environment() -> dict[str, str]:
-    """That of this process, in which Python finds the same eyespot."""
-    own = str(Path(eyespot.__file__).resolve().parent.parent)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [own, os.environ.get("PYTHONPATH")]))}
 
 
 _FAULTS = {

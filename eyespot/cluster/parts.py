@@ -45,7 +45,13 @@ class ShardActor:
     ) -> Scored:
         """So many of the likeliest rows of these parts, numbered from 0 there; bits: a mask, eight rows a byte."""
         if self._parts is None:
-            self._parts = _opened(share)
+            folder, shared = Path(share.folder), "the gallery on a disk that all machines of the cluster see"
+            if not (folder / LAYOUT).is_file():
+                raise EyespotError(f"{folder} is not there on {host()}; keep {shared}")
+            if file_blake2b(folder / LAYOUT) != share.seal:
+                problem = f"{folder} on {host()} holds another index than the one that was opened"
+                raise EyespotError(f"{problem}; run the same line again, with {shared}")
+            self._parts = open_parts(folder, slice(share.first, share.stop))
         mask = None if bits is None else np.unpackbits(bits, count=self._parts.rows).astype(bool)
         return self._parts.scored(queries, *wanted, mask)
 
@@ -72,17 +78,3 @@ class RayParts:
         return likeliest(
             [(scores, np.where(rows < 0, -1, rows + start)) for (scores, rows), (start, _) in found], count
         )
-
-
-def _opened(share: Share) -> Parts:
-    folder = Path(share.folder)
-    if not (folder / LAYOUT).is_file():
-        raise EyespotError(
-            f"{folder} is not there on {host()}; keep the gallery on a disk that all machines of the cluster see"
-        )
-    if file_blake2b(folder / LAYOUT) != share.seal:
-        raise EyespotError(
-            f"{folder} on {host()} holds another index than the one that was opened; run the same line again, with the "
-            "gallery on a disk that all machines of the cluster see"
-        )
-    return open_parts(folder, slice(share.first, share.stop))

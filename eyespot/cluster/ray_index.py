@@ -21,7 +21,7 @@ from eyespot.adapters.quari import scoring
 from eyespot.cluster.blocks import Placed, shared_out
 from eyespot.cluster.calls import PULSE, PendingCall, answered, dismissed, hired
 from eyespot.cluster.parts import RayParts
-from eyespot.cluster.ray_worker import GALLERIES, Bits, RangeActor, Ranked, RayRequest, RowRange, SharePlace, Told
+from eyespot.cluster.ray_worker import GALLERIES, RangeActor, Ranked, RayRequest, RowRange, SharePlace, Told
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes import allowed, positive
 from eyespot.kernels.codes import Block, Codes
@@ -42,7 +42,7 @@ class RayBackend:
 
     def __init__(self, cluster: Cluster, name: str = "exact") -> None:
         self._cluster, self._name = cluster, name
-        self._crew = _Crew(cluster)
+        self._workers = list[Any]()  # as many as were ever needed: no more than there are processors for
         self._held = list[_Rows]()  # the latest first
         self._parts: list[RayParts] = []
         self._opening = Lock()
@@ -51,8 +51,8 @@ class RayBackend:
         return self
 
     def __exit__(self, *_: object) -> None:
-        dismissed(chain(self._crew.workers, *(held.workers for held in self._parts)))
-        self._crew.workers.clear()
+        dismissed(chain(self._workers, *(held.workers for held in self._parts)))
+        self._workers.clear()
         self._held.clear()
         self._parts.clear()
 
@@ -72,7 +72,7 @@ class RayBackend:
 
     def alive(self, seconds: float) -> int:
         """How many of the workers give a sign of life within some seconds."""
-        pulses = [worker.pulse.options(concurrency_group=PULSE).remote() for worker in self._crew.workers]
+        pulses = [worker.pulse.options(concurrency_group=PULSE).remote() for worker in self._workers]
         return len(ray.wait(pulses, num_returns=len(pulses), timeout=seconds)[0]) if pulses else 0
 
     def _rows(self, blocks: Sequence[Block], codes: Sequence[Codes | None] | None) -> _Rows:
@@ -81,8 +81,12 @@ class RayBackend:
                 if len(held.blocks) == len(blocks) and all(map(operator.is_, held.blocks, blocks)):
                     return held
             self._refuse_both(self._parts)
-            self._held = [_Rows(self._crew, blocks, codes, self._held), *self._held[: GALLERIES - 1]]
-            return self._held[0]
+            shares = shared_out(blocks, self._cluster.workers, codes, [held.shares for held in self._held])
+            if (more := len(shares) - len(self._workers)) > 0:
+                self._workers += hired(RangeActor, Cluster(more, self._cluster.cpus), [()] * more)
+            rows = _Rows(blocks, shares, self._workers[: len(shares)], self._cluster.patience)
+            self._held = [rows, *self._held[: GALLERIES - 1]]
+            return rows
 
     def _refuse_both(self, others: Sequence[object]) -> None:
         """`UsageError` if workers that hold something else have the processors: Ray would wait for ever."""
@@ -91,31 +95,14 @@ class RayBackend:
             raise UsageError(f"{message}; leave out --ray, or --index")
 
 
-class _Crew:
-    """The workers of a backend, as many as were ever needed: no more than there are processors for."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster, self.workers = cluster, list[Any]()
-
-    def of_size(self, count: int) -> list[Any]:
-        """The first `count` of them, hired where they are lacking."""
-        more = max(0, count - len(self.workers))
-        self.workers += hired(RangeActor, Cluster(more, self.cluster.cpus), [()] * more) if more else []
-        return self.workers[:count]
-
-
 class _Rows:
     """The rows of some blocks, spread over workers."""
 
     def __init__(
-        self, crew: _Crew, blocks: Sequence[Block], codes: Sequence[Codes | None] | None, before: Sequence[_Rows] = ()
+        self, blocks: Sequence[Block], shares: list[list[Placed]], workers: list[Any], patience: float
     ) -> None:
-        self.blocks, self._patience = blocks, crew.cluster.patience
+        self.blocks, self.shares, self.workers, self._patience = blocks, shares, workers, patience
         self.count = sum(len(block) for block in blocks)
-        self.shares: list[list[Placed]] = shared_out(
-            blocks, crew.cluster.workers, codes, [held.shares for held in before]
-        )
-        self.workers = crew.of_size(len(self.shares))
         placed = sorted((one.first, at, len(one.piece)) for at, share in enumerate(self.shares) for one in share)
         self._firsts = np.array([first for first, _, _ in placed], np.int64)  # (pieces,), of all workers
         self._holders = np.array([at for _, at, _ in placed], np.int64)  # (pieces,)
@@ -133,19 +120,14 @@ class _Rows:
         place = {mask: at for at, mask in enumerate(masks)}
         queries = [one.query for one in requests], [positive(one.k) for one in requests]
         chosen = [place[id(one.mask)] for one in requests]
-        calls = []
+        every, some = [], []  # workers with a row at all, and those with one that may be found
         for at, share in enumerate(self.shares):
-            parts = [self._part(share, mask) for mask in masks.values()]
-            if share and any(part is None or part.any() for part in parts):
-                calls.append((at, RayRequest(*queries, chosen, [_bits(part) for part in parts])))
-        calls = (
-            calls
-            or [
-                (at, RayRequest(*queries, chosen, [_bits(self._part(share, m)) for m in masks.values()]))
-                for at, share in enumerate(self.shares)
-                if share
-            ][:1]
-        )
+            if share:
+                parts = [self._part(share, mask) for mask in masks.values()]
+                bits = [None if part is None or part.all() else np.packbits(part) for part in parts]
+                every.append((at, RayRequest(*queries, chosen, bits)))
+                some += every[-1:] if any(part is None or part.any() for part in parts) else []
+        calls = some or every[:1]
         answers = answered([self.call(at, method, *names, _put(request)) for at, request in calls])
         return [list(found) for found in zip(*answers, strict=True)] or [[] for _ in requests]
 
@@ -225,10 +207,6 @@ class RayScan:
         for its, answer in zip(places.values(), answered(calls), strict=True):
             scores[its] = answer
         return scores
-
-
-def _bits(mask: Mask | None) -> Bits:
-    return None if mask is None or mask.all() else np.packbits(mask)
 
 
 def _put(request: RayRequest) -> Any:

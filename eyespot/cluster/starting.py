@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -52,7 +53,10 @@ def connected(address: str, workers: int = 0, store: int | None = None) -> Itera
     A program that uses Ray already stays in its own. Raises `EyespotError` if Ray is missing or the cluster does not
     answer, `UsageError` for more workers than it has room for.
     """
-    ray = _imported()
+    os.environ.update({name: os.environ.get(name, value) for name, value in _SETTINGS.items()})
+    with needs("--ray"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray: Any = import_module("ray")
     if ray.is_initialized():
         yield room_for(ray.nodes(), workers)
         return
@@ -76,15 +80,6 @@ def connected(address: str, workers: int = 0, store: int | None = None) -> Itera
         yield room_for(ray.nodes(), workers)
     finally:
         ray.shutdown()
-
-
-def _imported() -> Any:
-    os.environ.update({name: os.environ.get(name, value) for name, value in _SETTINGS.items()})
-    with needs("--ray"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import ray
-
-    return ray
 
 
 def _knock(address: str) -> None:

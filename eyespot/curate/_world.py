@@ -16,28 +16,25 @@ from numpy.typing import NDArray
 from eyespot import rooms
 from eyespot.gallery.disk import read_items
 from eyespot.gallery.view import View
-from eyespot.kernels.kmeans import Clusters, KMeans, cluster
 from eyespot.parallel import batches
 from eyespot.photos.hashes import picture_hashes
 from eyespot.photos.pictures import BadPicture
+from eyespot.photos.places import picture_of
 from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
-from eyespot.search.judge_rerank import picture_of
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import DIGESTS
-from eyespot.types import Encoder, Index, Progress, Vectors
+from eyespot.types import Encoder, Index, Vectors
 
-Clustering = Callable[[Any, KMeans, Progress], Clusters]
 AT_ONCE = 1024  # texts whose vectors are kept together: what a kill costs
 
 
 @dataclass
 class PhotoWorld:
-    """The photos that a set is made from. `work` is where vectors of texts are kept; `clustering` is k-means."""
+    """The photos that a set is made from. `work` is where vectors of texts are kept."""
 
     gallery: Path
     work: Path
-    clustering: Clustering = cluster
     _collections: dict[str | None, Collection] = field(default_factory=dict, repr=False)
     _encoders: dict[str, Encoder] = field(default_factory=dict, repr=False)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.indexes._asked import allowed, positive
+    from eyespot.indexes._batches import allowed, positive
     from eyespot.indexes._coded import CodedProducts, single_queries
     from eyespot.indexes.exact import Exact
 
@@ -23,8 +23,8 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
         {
             "CodedProducts": "_coded",
             "Exact": "exact",
-            "allowed": "_asked",
-            "positive": "_asked",
+            "allowed": "_batches",
+            "positive": "_batches",
             "single_queries": "_coded",
         },
     )

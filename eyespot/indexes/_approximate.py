@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._asked import allowed, positive, queries_for
-from eyespot.indexes._recall import estimate_recall
+from eyespot.indexes._batches import allowed, positive, queries_for
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import NOT_FINITE, Block, NotFiniteVectors, evenly
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, add_products, rank
@@ -34,6 +33,10 @@ SLACK = 0.02  # an estimate for one query may be so far below what was promised 
 _NAMED = 1 << 22  # rows that a group of queries has named at once, at some thirty bytes each
 _COMPARED = 64  # rows by which an index knows its vectors
 _GATHERED = 1 << 22  # numbers of vectors in memory at once
+_STEPS = 48  # of the integral
+_REACH = 6.0  # standard deviations; beyond them nothing is missed
+_FITTED = 8  # rows that a line is fitted to
+_DOUBLINGS = 60.0  # more are more rows than there are
 _ROUNDING = 1e-5  # of a float32 product, relative to the largest; far above what dim terms lose
 
 
@@ -139,14 +142,10 @@ class Approximate:
         low = shares < max(0.0, self.use.promise - SLACK) if estimated else shares <= 0
         if low.any():
             rows[low], scores[low] = self._whole.ranked(checked[low], k, mask)
-        return NearestRows(rows, scores.astype(np.float32), self._stated(np.where(low, 1.0, shares), low))
-
-    def _stated(self, shares: Reals, sure: Mask) -> float | None:
-        """The mean share that these answers hold; None if all are exact, NaN if the index was never measured."""
-        if sure.all():
-            return None
         # A sum without rounding, so that equal shares have themselves as their mean
-        return math.nan if math.isnan(self.use.recall) else math.fsum(shares.tolist()) / len(shares)
+        mean = math.fsum(np.where(low, 1.0, shares).tolist()) / len(shares)
+        stated = None if low.all() else math.nan if math.isnan(self.use.recall) else mean
+        return NearestRows(rows, scores.astype(np.float32), stated)
 
     def _share(self, named: _Named, last: float, k: int, left: int) -> float:
         """What an answer holds of the nearest: by its own scores, or as it was measured; 0 where it must be exact."""
@@ -175,10 +174,16 @@ class Approximate:
     def _candidates(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> Iterator[_Named]:
         """For each query the rows to score, each once and in order."""
         assert self._finder is not None
-        rough = _Rough.of(self._finder, self._depth(k), self.use.probes, self._old.mask(mask))
-        step = max(1, _NAMED // rough.count)
+        old, count, probes = self._old.mask(mask), self._depth(k), self.use.probes
+        if old is not None:  # the narrower it is, the more lists are looked into, or the more rows are named
+            thinned = len(old) / max(1, int(np.count_nonzero(old)))
+            count = count if self._finder.sieving else min(len(old), math.ceil(1.2 * count * thinned))
+            probes = math.ceil(probes * thinned)
+        step = max(1, _NAMED // count)
         for some in (queries[start : start + step] for start in range(0, len(queries), step)):
-            near, found = rough.candidate_rows(some)
+            near, found = self._finder.scored(some, count, probes, old if self._finder.sieving else None)
+            if old is not None and not self._finder.sieving:
+                found = np.where((found >= 0) & old[found], found, -1)
             found = self._old.numbered(found)
             if self._new.left(mask):
                 fresh = self._new.numbered(self._fresh.search(some, k, self._new.mask(mask)).rows)
@@ -211,32 +216,6 @@ class _Named(NamedTuple):
     rows: Ids
     rough: Reals
     exact: NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class _Rough:
-    """What a finder is asked: the narrower the mask, the more lists it looks into, or the more rows it names."""
-
-    finder: Finder
-    count: int  # rows to name for a query
-    probes: int
-    mask: Mask | None
-
-    @classmethod
-    def of(cls, finder: Finder, count: int, probes: int, mask: Mask | None) -> _Rough:
-        """For so many rows that the mask lets through."""
-        if mask is None:
-            return cls(finder, count, probes, None)
-        thinned = len(mask) / max(1, int(np.count_nonzero(mask)))
-        most = count if finder.sieving else min(len(mask), math.ceil(1.2 * count * thinned))
-        return cls(finder, most, math.ceil(probes * thinned), mask)
-
-    def candidate_rows(self, queries: NDArray[np.float32]) -> Scored:
-        """About how near, and rows that the mask lets through, -1 in the place of others; (m, count) both."""
-        if self.mask is None or self.finder.sieving:
-            return self.finder.scored(queries, self.count, self.probes, self.mask)
-        scores, rows = self.finder.scored(queries, self.count, self.probes)
-        return scores, np.where((rows >= 0) & self.mask[rows], rows, -1)
 
 
 def name_of(rows: RowBlocks) -> str:
@@ -299,3 +278,44 @@ class _Some:
             return own
         block = np.clip(np.searchsorted(self._own, own, side="right") - 1, 0, len(self._starts) - 1)
         return np.where(own < 0, -1, own + (self._starts - self._own[:-1])[block])
+
+
+# -- the recall of one answer ------------------------------------------------------------------------------
+
+
+def estimate_recall(rough: Reals, exact: NDArray[np.floating], last: float, k: int, left: int) -> float:
+    """The share of the k nearest that is found, by the rough and exact scores of the rows that were named, (n,) both.
+
+    last: the exact score of the k-th answer. left: how many rows there are to find, named or not. 0 where nothing can
+    be concluded, as from rough scores that are all equal.
+
+    A rough pass reads a code of every row and names the rows with the highest rough scores r, whose exact scores s are
+    then computed. So of these rows both are known: s = a + b r + e, where e has a standard deviation of sd. The choice
+    is by r alone, which leaves the distribution of s given r as it is for the rows just below the cut. How many rows
+    lie there is read off the list: it doubles from its middle to its end, and goes on doubling at that rate, up to the
+    rows there are. The rows that are missed are those below the cut whose s is above t, the score of the last answer:
+
+        missed = ∫ n(r) Φ((a + b r − t) / sd) dr,    recall = k / (k + missed)
+
+    A filter needs no measurement of its own: if it removes the nearest rows, those left have nearly equal scores, b r
+    says little beside sd, and many lie below the cut. Too many are counted there, so the estimate errs to the low side
+    where it is low (docs/decisions/0014).
+    """
+    if len(rough) >= left:
+        return 1.0
+    spread = rough.var()
+    if len(rough) < _FITTED or not spread > 0:
+        return 0.0
+    slope = float(((rough - rough.mean()) * (exact - exact.mean())).mean() / spread)
+    end, middle = float(rough.min()), float(np.median(rough))
+    if not slope > 0 or not middle > end:
+        return 0.0
+    start = float(exact.mean()) - slope * float(rough.mean())
+    deviation = float(np.std(exact - start - slope * rough)) + 1e-12
+    cut = start + slope * end  # the exact score to expect of a row at the end of the list
+    depths = np.linspace(0, (_REACH * deviation + max(0.0, cut - last)) / slope, _STEPS + 1)  # below the end, in r
+    doublings = np.minimum(_DOUBLINGS, depths / (middle - end))
+    rows = np.minimum(len(rough) * np.expm1(doublings * math.log(2)), left - len(rough))  # above each depth
+    expected = cut - slope * (depths[1:] + depths[:-1]) / 2 - last
+    above = np.array([0.5 * math.erfc(-one / (deviation * math.sqrt(2))) for one in expected.tolist()])
+    return k / (k + float(np.diff(rows) @ above))

@@ -6,14 +6,15 @@ alone: a first pass only rules rows out, by proven bounds, and every query has i
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.kernels.rows import Ids
-from eyespot.types import Mask, ScanRequest
+from eyespot.kernels.rows import Ids, RowBlocks
+from eyespot.types import Mask, ScanRequest, UsageError, Vectors
 
 MASKS = 8  # that share a scan: the bits of a byte
 DEEP = 4096  # rows of an answer; more are searched alone, for their lists are long
@@ -75,13 +76,41 @@ def shared_scans(requests: Sequence[ScanRequest], counts: Sequence[int], rows: i
     for at, (request, count) in enumerate(zip(requests, counts, strict=True)):
         alone, wide = request.k > DEEP, count * _NARROW >= rows
         groups.setdefault(-1 - at if alone else 0 if wide and mixed else id(request.mask), []).append(at)
-    return [part for places in groups.values() for part in _of_few_masks(requests, places)]
+    scans = []
+    for places in groups.values():
+        of: dict[int, list[int]] = {}
+        for at in places:
+            of.setdefault(id(requests[at].mask), []).append(at)
+        masks = list(of.values())
+        few = (masks[start : start + MASKS] for start in range(0, len(masks), MASKS))
+        scans += [sorted(at for same in some for at in same) for some in few]
+    return scans
 
 
-def _of_few_masks(requests: Sequence[ScanRequest], places: Sequence[int]) -> Iterator[list[int]]:
-    of: dict[int, list[int]] = {}
-    for at in places:
-        of.setdefault(id(requests[at].mask), []).append(at)
-    masks = list(of.values())
-    for start in range(0, len(masks), MASKS):
-        yield sorted(at for same in masks[start : start + MASKS] for at in same)
+# -- what is asked, checked ------------------------------------------------------------------------------------
+
+
+def positive(k: int) -> int:
+    """k as an int; `UsageError` below 1."""
+    if operator.index(k) < 1:
+        raise UsageError(f"k is {k}; ask for at least one row")
+    return operator.index(k)
+
+
+def queries_for(rows: RowBlocks, queries: Vectors) -> NDArray[np.float32]:
+    """The queries in contiguous float32, (m, dim); `UsageError` for another length and for what is not finite."""
+    vectors = np.ascontiguousarray(queries, np.float32)
+    if vectors.ndim != 2 or (rows.blocks and vectors.shape[1] != rows.dim):
+        raise UsageError(f"queries of shape {vectors.shape} do not fit these vectors; give (queries, {rows.dim})")
+    if not np.isfinite(vectors).all():
+        raise UsageError("a query holds NaN or infinity; encode it again")
+    return vectors
+
+
+def allowed(mask: Mask | None, rows: int) -> Mask | None:
+    """The mask, (rows,); `UsageError` for one of another shape or type."""
+    if mask is None:
+        return None
+    if mask.dtype != np.bool_ or mask.shape != (rows,):
+        raise UsageError(f"the mask is {mask.dtype} of shape {mask.shape}; give a boolean for each of the {rows} rows")
+    return np.ascontiguousarray(mask)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from eyespot.indexes._batches import QueryBatch
 from eyespot.indexes._kernel_choice import MOST, measured, stored_or
+from eyespot.indexes._plain import PlainProducts
 from eyespot.kernels.codes import Codes, chunks, default_threads, padded, quantise
-from eyespot.kernels.rows import Ids, Reals, Shortlist, joined
+from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, joined
 from eyespot.types import Mask
 
 _TILE = 4  # queries of a batch that are multiplied together
@@ -39,13 +40,6 @@ class CodedProducts:
         self._starts = np.cumsum([0, *(len(part.codes) for part in codes)]) if starts is None else starts
         self._threads_of: tuple[int, ThreadPoolExecutor] | None = None
 
-    @property
-    def _pool(self) -> ThreadPoolExecutor:
-        """Threads that wait for the next scan: on a busy machine starting them takes longer than a scan."""
-        if self._threads_of is None or self._threads_of[0] != os.getpid():  # a fork has none of them
-            self._threads_of = os.getpid(), ThreadPoolExecutor(self._threads, "scan")
-        return self._threads_of[1]
-
     def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
         """What may be among the k best of each query."""
         return self.scan_each(QueryBatch.of(queries, k, mask))
@@ -60,15 +54,15 @@ class CodedProducts:
             return self._scan(_few(batch.queries), batch)
         together = min(_TOGETHER, max(_TILE, _ROOM // _room(int(batch.ks.max(initial=1)))))
         groups = [batch.part(slice(start, start + together)) for start in range(0, len(batch), together)]
-        return [found for group in groups for found in self._scan_many(group)]
-
-    def _scan_many(self, batch: QueryBatch) -> list[Shortlist]:
-        """A query with more near ties than its list holds comes back empty, and is asked again alone."""
-        found = self._scan(_many(batch.queries), batch)[: len(batch)]
-        for j in (j for j, shortlist in enumerate(found) if not len(shortlist.rows)):
-            one = batch.part(slice(j, j + 1))
-            found[j] = self._scan(_few(one.queries), one)[0]
-        return found
+        shortlists = []
+        for group in groups:
+            found = self._scan(_many(group.queries), group)[: len(group)]
+            # A query with more near ties than its list holds comes back empty, and is asked again alone.
+            for j in (j for j, shortlist in enumerate(found) if not len(shortlist.rows)):
+                one = group.part(slice(j, j + 1))
+                found[j] = self._scan(_few(one.queries), one)[0]
+            shortlists += found
+        return shortlists
 
     def _scan(self, quantised: _QuantisedQueries, batch: QueryBatch) -> list[Shortlist]:
         shares = deque((part, *span) for part, codes in enumerate(self.codes) for span in chunks(codes.codes, _SHARE))
@@ -82,7 +76,10 @@ class CodedProducts:
                     return
                 worker.scan(self.codes[part], (int(self._starts[part]), start, stop))
 
-        others = [self._pool.submit(work, worker) for worker in workers[1:]]
+        # Threads that wait for the next scan: on a busy machine starting them takes longer than a scan
+        if self._threads_of is None or self._threads_of[0] != os.getpid():  # a fork has none of them
+            self._threads_of = os.getpid(), ThreadPoolExecutor(self._threads, "scan")
+        others = [self._threads_of[1].submit(work, worker) for worker in workers[1:]]
         work(workers[0])
         for other in others:
             other.result()
@@ -96,24 +93,46 @@ class CodedProducts:
         return shortlists
 
 
+class MixedProducts:
+    """A first pass over the codes of the blocks that have some, and the vectors of those that have none.
+
+    codes: of each block, None for one without.
+    """
+
+    def __init__(self, rows: RowBlocks, codes: Sequence[Codes | None], threads: int | None) -> None:
+        self.codes = codes
+        coded = [at for at, part in enumerate(codes) if part is not None]
+        self._coded = CodedProducts([part for part in codes if part is not None], threads, rows.starts[coded])
+        self._plain = PlainProducts(rows, [at for at, part in enumerate(codes) if part is None])
+
+    def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
+        """What may be among the k best of each query."""
+        return self.scan_each(QueryBatch.of(queries, k, mask))
+
+    def scan_each(self, batch: QueryBatch) -> list[Shortlist]:
+        """What may be among the best of each query, of which each has its own k and mask."""
+        both = zip(self._coded.scan_each(batch), self._plain.scan_each(batch), batch.ks.tolist(), strict=True)
+        return [joined((coded, plain)).promising(k) for coded, plain, k in both]
+
+
 @functools.cache
 def single_queries() -> int:
     """Up to how many queries this machine scans one at a time sooner than as a batch; see `_kernel_choice`."""
-    return stored_or(_measured)
 
+    def measure() -> int:
+        """Over 32 MiB of codes, more than most caches hold, with one thread; takes less than a second."""
+        rng = np.random.default_rng(0)
+        rows, queries = (rng.normal(size=(count, 512)).astype(np.float32) for count in (1 << 16, MOST))
+        products = CodedProducts([quantise(rows, 1)], 1)
 
-def _measured() -> int:
-    """Over 32 MiB of codes, more than most caches hold, with one thread; takes less than a second."""
-    rng = np.random.default_rng(0)
-    rows, queries = (rng.normal(size=(count, 512)).astype(np.float32) for count in (1 << 16, MOST))
-    products = CodedProducts([quantise(rows, 1)], 1)
+        def scan(single: bool, count: int) -> None:
+            products.first_pass(QueryBatch.of(queries[:count], 50, None), single)
 
-    def scan(single: bool, count: int) -> None:
-        products.first_pass(QueryBatch.of(queries[:count], 50, None), single)
+        for single in (True, False):
+            scan(single, 1)  # loads the kernels
+        return measured(partial(scan, True), partial(scan, False))
 
-    for single in (True, False):
-        scan(single, 1)  # loads the kernels
-    return measured(partial(scan, True), partial(scan, False))
+    return stored_or(measure)
 
 
 class _QuantisedQueries(NamedTuple):

@@ -33,8 +33,12 @@ def stored_or(measure: Callable[[], int]) -> int:
     """
     if (wanted := os.environ.get(VARIABLE, "")).isdecimal():
         return min(int(wanted), MOST)
-    place, key = _place(), machine_key()
-    known = _stored(place)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    place, key, known = cache / "eyespot" / "kernels.json", machine_key(), dict[str, int]()
+    with suppress(OSError, ValueError):
+        found = json.loads(place.read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            known = {name: n for name, n in found.items() if type(n) is int and 0 <= n <= MOST}
     if key not in known:
         known[key] = measure()
         with suppress(OSError):
@@ -63,18 +67,6 @@ def _seconds(scan: Callable[[int], object], count: int) -> float:
     return time.perf_counter() - start
 
 
-def _place() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "eyespot" / "kernels.json"
-
-
 def machine_key() -> str:
     """The machine and what compiles for it: another processor or compiler is measured anew."""
     return f"{processor_name()}; numba {version('numba')}; numpy {version('numpy')}; eyespot {version('eyespot')}"
-
-
-def _stored(place: Path) -> dict[str, int]:
-    with suppress(OSError, ValueError):
-        found = json.loads(place.read_text(encoding="utf-8"))
-        if isinstance(found, dict):
-            return {key: n for key, n in found.items() if type(n) is int and 0 <= n <= MOST}
-    return {}

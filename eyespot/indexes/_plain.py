@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.indexes._batches import QueryBatch
-from eyespot.kernels.codes import Block, chunks, floats, lengths
+from eyespot.kernels.codes import chunks, floats, lengths
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, joined
 from eyespot.types import Mask
 
@@ -48,29 +48,19 @@ class PlainProducts:
         for at in self._which:
             block, first = self._rows.blocks[at], int(self._rows.starts[at])
             allowed = None if mask is None else mask[first : first + len(block)]
-            for part in _parts(block, allowed):
-                vectors = floats(block, part)
-                start = None if allowed is not None else first + part.start
-                numbers = np.arange(part.start, part.stop) if isinstance(part, slice) else part
-                pools.offer(vectors, self._lengths(vectors, start), numbers + first)
+            if allowed is None:
+                for start, stop in chunks(block, _CHUNK):
+                    vectors = floats(block, slice(start, stop))
+                    if first + start not in self._norms:
+                        self._norms[first + start] = lengths(vectors)
+                    pools.offer(vectors, self._norms[first + start], np.arange(first + start, first + stop))
+                continue
+            rows = np.flatnonzero(allowed)  # these alone are read
+            step = max(1, _CHUNK // max(1, block.shape[1]))
+            for some in (rows[start : start + step] for start in range(0, len(rows), step)):
+                vectors = floats(block, some)
+                pools.offer(vectors, lengths(vectors), some + first)
         return [pool.promising(k) for pool in pools.lists()]
-
-    def _lengths(self, vectors: NDArray[np.float32], start: int | None) -> Reals:
-        """Kept for the next search if they are those of a whole chunk."""
-        if start is None:
-            return lengths(vectors)
-        if start not in self._norms:
-            self._norms[start] = lengths(vectors)
-        return self._norms[start]
-
-
-def _parts(block: Block, allowed: Mask | None) -> Iterator[Any]:
-    """Slices of the block, or the numbers of the rows let through: those alone are read."""
-    if allowed is None:
-        return (slice(*span) for span in chunks(block, _CHUNK))
-    rows = np.flatnonzero(allowed)
-    step = max(1, _CHUNK // max(1, block.shape[1]))
-    return (rows[start : start + step] for start in range(0, len(rows), step))
 
 
 class _Pools:
@@ -106,12 +96,10 @@ class _Pools:
         cuts = np.searchsorted(which, np.arange(count + 1))
         runs = ((j, slice(cuts[j], cuts[j + 1])) for j in range(count) if cuts[j] < cuts[j + 1])
         for j, part in runs:
-            self._keep(j, seen.only(part).promising(self._k))  # of a chunk in ascending order hardly a row is
-
-    def _keep(self, j: int, seen: Shortlist) -> None:
-        self._kept[j].append(seen)
-        best = np.concatenate([self._best[j], seen.low])
-        if len(best) >= self._k:
-            best = np.partition(best, -self._k)[-self._k :]
-            self._floors[j] = best[0]
-        self._best[j] = best
+            promising = seen.only(part).promising(self._k)  # of a chunk in ascending order hardly a row is
+            self._kept[j].append(promising)
+            best = np.concatenate([self._best[j], promising.low])
+            if len(best) >= self._k:
+                best = np.partition(best, -self._k)[-self._k :]
+                self._floors[j] = best[0]
+            self._best[j] = best

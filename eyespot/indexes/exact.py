@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._asked import allowed, positive, queries_for
-from eyespot.indexes._batches import QueryBatch, shared_scans
+from eyespot.indexes._batches import QueryBatch, allowed, positive, queries_for, shared_scans
 from eyespot.kernels import compiled
 from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFiniteVectors, default_threads, quantise, spread
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, add_products, rank
 from eyespot.types import Mask, NearestRows, ScanRequest, UsageError, Vectors
 
 if TYPE_CHECKING:
-    from eyespot.indexes._coded import CodedProducts
-    from eyespot.indexes._mixed import MixedProducts
+    from eyespot.indexes._coded import CodedProducts, MixedProducts
     from eyespot.indexes._plain import PlainProducts
 
 __all__ = ["Codes", "Exact", "load", "quantise"]
@@ -173,7 +171,11 @@ class Exact:
         self._spent += 1 + count / _BATCH
         if self._lack_codes and self._spent > self._patience:
             self.prepare()
-        return self._coded if self._coded and (count < _BATCH or _fast_in_batches()) else self._plain
+        if self._coded is None or count < _BATCH:
+            return self._coded or self._plain
+        from eyespot.kernels import tiles
+
+        return self._coded if tiles.fast() else self._plain
 
     def _best(self, query: NDArray[np.float32], found: Shortlist, k: int) -> tuple[Ids, Reals]:
         """Score the likeliest k, then whatever could still beat the worst of them."""
@@ -190,15 +192,8 @@ class Exact:
     def _use(self, codes: Sequence[Codes | None]) -> None:
         there = [part for part in codes if part is not None]
         if self._codable and there:
-            from eyespot.indexes._coded import CodedProducts
-            from eyespot.indexes._mixed import MixedProducts
+            from eyespot.indexes._coded import CodedProducts, MixedProducts
             from eyespot.kernels.scans import inner
 
             every = CodedProducts(there, self._threads) if len(there) == len(codes) else None
             self._coded, self._inner = every or MixedProducts(self._rows, codes, self._threads), inner
-
-
-def _fast_in_batches() -> bool:
-    from eyespot.kernels.scans import fast_in_batches
-
-    return fast_in_batches()

@@ -1,20 +1,21 @@
 """Scans at the speed of memory, which indexes and adapters share: int8 codes with a proven bound, and their kernels.
 
-And k-means, which builders share. numba compiles the kernels, if the extra [fast] is installed; else their twins in
-numpy do the work, `NAME_numpy.py` beside `NAME.py`. This module alone decides which. Only `cache`, `codes`, `rows`,
-`prefetch`, `kmeans` and the twins may be imported freely; the others load numba, half a second that a small gallery
-never repays.
+And k-means, which builders share. numba compiles the kernels, if the extra [fast] is installed; this module alone says
+whether it is. Only `codes`, `rows`, `prefetch`, `gaussian` and `kmeans` may be imported freely; the others load numba,
+half a second that a small gallery never repays.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import os
+import sys
+import tempfile
 from collections.abc import Callable
-from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar, cast
-
-from eyespot.kernels.cache import keep_compiled_kernels
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,9 +26,28 @@ def compiled() -> bool:
     return find_spec("numba") is not None
 
 
-def kernels_in(module: str) -> Any:
-    """A module of compiled kernels, or without numba its twin in numpy."""
-    return import_module(module if compiled() else f"{module}_numpy")
+def keep_compiled_kernels() -> None:
+    """Let numba keep kernels in a folder named by all their sources: beside them, or in the user's cache.
+
+    By itself numba compiles a kernel anew when its own file has changed, not when that of a function it calls has:
+    after an upgrade it would go on with parts of the old one. Where no folder can be written, kernels last as long as
+    the process. A folder that `NUMBA_CACHE_DIR` names is taken as it is.
+    """
+    if "NUMBA_CACHE_DIR" in os.environ:
+        return
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    there = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    own = Path(__file__).parent
+    places = {own: own / "__pycache__", there: cache / "eyespot"}
+    usable = next((inner for place, inner in places.items() if os.access(place, os.W_OK)), None)
+    sources = hashlib.blake2b(digest_size=8)  # of every file with something to compile
+    for text in (file.read_bytes() for file in sorted(own.glob("*.py"))):
+        if b"numba" in text:
+            sources.update(text)
+    folder = str((usable or Path(tempfile.mkdtemp(prefix="eyespot-numba-"))) / f"numba-{sources.hexdigest()}")
+    os.environ["NUMBA_CACHE_DIR"] = folder
+    if "numba" in sys.modules:  # another library has loaded it, which read the setting then
+        sys.modules["numba"].config.CACHE_DIR = folder
 
 
 def compile_loops(function: F) -> F:

@@ -8,7 +8,7 @@ Import it only where a gallery is large enough to repay loading numba; see `scan
 
 from __future__ import annotations
 
-from eyespot.kernels.cache import keep_compiled_kernels
+from eyespot.kernels import keep_compiled_kernels
 
 keep_compiled_kernels()
 
@@ -24,40 +24,19 @@ _ASKED = types.Tuple((types.uint8[:, :, :, ::1], types.float64[:, :, ::1], types
 
 
 @_part
-def _choose(rows, at, chosen):
-    """The next two blocks of rows, filled up with the last of them; the second is fetched while the first is used."""
-    for i in range(chosen.size):
-        chosen[i] = rows[min(at + i, rows.size - 1)]
-    return min(BLOCK, rows.size - at)
-
-
-@_part
-def _describe(codes, lengths, chosen, about):
-    """What is needed of the chosen rows, in columns: scale, error, code norm, length, sum of codes."""
-    for i in range(BLOCK):
-        row = chosen[i]
-        about[0, i], about[1, i], about[2, i], about[3, i] = codes[row, 0], codes[row, 1], codes[row, 2], lengths[row]
-        about[4, i] = codes[row, 3]
-
-
-@_part
-def _dot_block(codes, chosen, columns, dots):
-    if columns.shape[1] == FEW:
-        for group in range(columns.shape[0]):
-            for at in range(0, BLOCK, FEW):
-                few_lanes(codes, chosen, columns, dots, at, group)
-        return
+def _multiply(codes, chosen, columns, dots):
+    """Products of the first block of chosen rows; the second is fetched meanwhile."""
+    few = columns.shape[1] == FEW
     for group in range(columns.shape[0]):
-        for at in range(0, BLOCK, ROWS):
-            lanes(codes, chosen, columns, dots, at, group)
-
-
-@_part
-def _fetch_fourth(codes, chosen):
-    """Ask for the rows of the next block that `few_lanes` leaves out."""
-    for i in range(BLOCK + TILE - 1, chosen.size, TILE):
-        for at in range(0, codes.shape[1], WIDTH):
-            fetch(codes, chosen[i], at)
+        for at in range(0, BLOCK, FEW if few else ROWS):
+            if few:
+                few_lanes(codes, chosen, columns, dots, at, group)
+            else:
+                lanes(codes, chosen, columns, dots, at, group)
+    if few:  # the rows that `few_lanes` leaves out
+        for i in range(BLOCK + TILE - 1, chosen.size, TILE):
+            for at in range(0, codes.shape[1], WIDTH):
+                fetch(codes, chosen[i], at)
 
 
 @_part
@@ -108,11 +87,14 @@ def ceilings(gallery, batch, rows, out):
     about, sums, bound = np.empty((5, BLOCK)), np.empty((3, BLOCK)), np.empty(BLOCK)
     groups = columns.shape[0] // forms.shape[0]
     for at in range(0, rows.size, BLOCK):
-        count = _choose(rows, at, chosen)
-        _dot_block(codes, chosen, columns, dots)
-        if terms.shape[2] == FEW:
-            _fetch_fourth(codes, chosen)
-        _describe(bounds, lengths, chosen, about)
+        count = min(BLOCK, rows.size - at)
+        for i in range(chosen.size):  # two blocks, filled up with the last row; the second is fetched meanwhile
+            chosen[i] = rows[min(at + i, rows.size - 1)]
+        _multiply(codes, chosen, columns, dots)
+        for i in range(BLOCK):  # scale, error, code norm, length, sum of codes
+            row = chosen[i]
+            about[0, i], about[1, i], about[2, i] = bounds[row, 0], bounds[row, 1], bounds[row, 2]
+            about[3, i], about[4, i] = lengths[row], bounds[row, 3]
         for j in range(forms.shape[0]):
             _sum_up(dots, terms, (groups, j * groups), about, sums)
             _bound(sums, about, forms[j], bound)

@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.kernels import compiled, kernels_in
+from eyespot.kernels import compiled
 from eyespot.kernels.prefetch import prefetch_rows
 from eyespot.storage.atomic import new_file
 from eyespot.storage.systems import usable_cores, write_at
@@ -35,6 +35,7 @@ _PARTS = ("codes", "bounds", "lengths", "centre", "match")  # the last one says 
 MAPPED = 3  # of them, those with a row for each vector; each is an open file as long as the codes are used
 _MODES: dict[str, Any] = dict.fromkeys(_PARTS[:MAPPED], "r")
 _CHUNK = 1 << 22  # numbers converted at once
+_CACHED = 1 << 16  # numbers coded at once
 _MANY = 1 << 25  # numbers of a block in float16 that repay compiled conversion
 _WIDTH = 64  # codes are padded to whole vector registers
 
@@ -125,37 +126,38 @@ class Codes:
         Shape, type and 64 rows are compared. If the file of the vectors is newer than the codes, every row's bound
         is proven again, at the cost of one scan.
         """
-        if not (self._well_formed(block) and np.array_equal(self.match, _digest(block))):
+        rows, dim = block.shape
+        parts = (self.codes, self.bounds, self.lengths, self.centre)
+        shapes = [part.shape for part in parts] == [(rows, padded(dim)), (rows, 4), (rows,), (dim,)]
+        types = "".join(part.dtype.str for part in parts) == "|i1<f4<f4<f4"
+        if not (shapes and types and np.array_equal(self.match, _digest(block))):
             return False
         return not self.older_than(block) or self.proven(block)
 
     def older_than(self, block: Block) -> bool:
         """Whether the file of the vectors was changed after these codes were written."""
-        return bool(self.written) and _changed(block) > self.written
+        base: Any = block
+        while base is not None and not isinstance(base, np.memmap):
+            base = getattr(base, "base", None)
+        name = getattr(base, "filename", None)  # None for vectors in memory
+        return bool(self.written and name and Path(name).exists() and Path(name).stat().st_mtime_ns > self.written)
 
     def proven(self, block: Block) -> bool:
         """Whether every row of the block lies within its bounds: all that an exact search relies on."""
-        return all(self._holds(block, span) for span in chunks(block))
-
-    def _well_formed(self, block: Block) -> bool:
-        rows, dim = block.shape
-        parts = (self.codes, self.bounds, self.lengths, self.centre)
-        shapes = [part.shape for part in parts] == [(rows, padded(dim)), (rows, 4), (rows,), (dim,)]
-        return shapes and "".join(part.dtype.str for part in parts) == "|i1<f4<f4<f4"
-
-    def _holds(self, block: Block, span: Span) -> bool:
-        part, bounds = slice(*span), self.bounds[slice(*span)].astype(np.float64)
-        codes = self.codes[part].astype(np.float64)
-        coded = bounds[:, :1] * codes[:, : block.shape[1]]  # (n, dim)
-        vectors = block[part].astype(np.float64)
-        lost = ~np.isfinite(vectors).all(axis=1)
-        vectors[lost] = np.where(np.isinf(bounds[lost, 1:2]), 0, np.inf)
-        rest = vectors - self.centre - coded
-        near = np.linalg.norm(rest, axis=1) <= bounds[:, 1] * (1 + 1e-9)
-        long = np.linalg.norm(coded, axis=1) <= bounds[:, 2] * (1 + 1e-9)
-        whole = np.linalg.norm(vectors, axis=1) <= self.lengths[part].astype(np.float64) * (1 + 1e-9)
-        summed = (codes.sum(axis=1) == bounds[:, 3]) & ~codes[:, block.shape[1] :].any(axis=1)
-        return bool((near & long & whole & summed).all())
+        for start, stop in chunks(block):
+            part, bounds = slice(start, stop), self.bounds[start:stop].astype(np.float64)
+            codes = self.codes[part].astype(np.float64)
+            coded = bounds[:, :1] * codes[:, : block.shape[1]]  # (n, dim)
+            vectors = block[part].astype(np.float64)
+            lost = ~np.isfinite(vectors).all(axis=1)
+            vectors[lost] = np.where(np.isinf(bounds[lost, 1:2]), 0, np.inf)
+            near = np.linalg.norm(vectors - self.centre - coded, axis=1) <= bounds[:, 1] * (1 + 1e-9)
+            long = np.linalg.norm(coded, axis=1) <= bounds[:, 2] * (1 + 1e-9)
+            whole = np.linalg.norm(vectors, axis=1) <= self.lengths[part].astype(np.float64) * (1 + 1e-9)
+            summed = (codes.sum(axis=1) == bounds[:, 3]) & ~codes[:, block.shape[1] :].any(axis=1)
+            if not (near & long & whole & summed).all():
+                return False
+        return True
 
 
 def padded(dim: int) -> int:
@@ -165,15 +167,17 @@ def padded(dim: int) -> int:
 def quantise(block: Block, threads: int | None = None) -> Codes:
     """The codes of a block of float32 or float16 vectors, made in parallel and in bounded memory."""
     rows, dim = block.shape
-    made = _Piece(_aligned(rows, padded(dim)), np.empty((rows, 4), np.float32), np.empty(rows, np.float32))
-    centre = _centre(block)
+    raw = np.zeros(rows * padded(dim) + 64, np.int8)  # loads across two cache lines cost a tenth of the speed
+    start, centre = -raw.ctypes.data % 64, _centre(block)
+    codes = raw[start : start + rows * padded(dim)].reshape(rows, padded(dim))
+    bounds, long = np.empty((rows, 4), np.float32), np.empty(rows, np.float32)
 
     def code(span: Span) -> None:
         part = slice(*span)
-        _code(floats(block, part), centre, made.rows(part))
+        _code(floats(block, part), centre, codes[part], bounds[part], long[part])
 
     spread(code, chunks(block), threads or default_threads())
-    return Codes(*made, centre, _digest(block))
+    return Codes(codes, bounds, long, centre, _digest(block))
 
 
 def write_codes(block: Block, prefix: Path | str, threads: int | None = None) -> None:
@@ -184,13 +188,20 @@ def write_codes(block: Block, prefix: Path | str, threads: int | None = None) ->
     _file(prefix, "match").unlink(missing_ok=True)
     centre, width = _centre(block), padded(block.shape[1])
     with ExitStack() as files:
-        outs = [files.enter_context(new_file(_file(prefix, part))) for part in _Piece._fields]
-        heads = [_begin(out, like, len(block)) for out, like in zip(outs, _Piece.empty(0, width).arrays, strict=True)]
+        outs, heads = [files.enter_context(new_file(_file(prefix, part))) for part in _PARTS[:MAPPED]], []
+        for out, kind, shape in zip(outs, ("|i1", "<f4", "<f4"), ((width,), (4,), ()), strict=True):
+            head = {"descr": kind, "fortran_order": False, "shape": (len(block), *shape)}
+            np.lib.format.write_array_header_1_0(out, head)
+            out.flush()
+            heads.append(out.tell())
 
         def code(span: Span) -> None:
-            piece = _Piece.empty(span[1] - span[0], width)
-            _code(floats(block, slice(*span)), centre, piece)
-            for out, head, rows in zip(outs, heads, piece.arrays, strict=True):
+            count = span[1] - span[0]
+            codes, bounds = np.zeros((count, width), np.int8), np.empty((count, 4), np.float32)
+            long = np.empty(count, np.float32)
+            _code(floats(block, slice(*span)), centre, codes, bounds, long)
+            piece: list[NDArray[Any]] = [codes, bounds, long]
+            for out, head, rows in zip(outs, heads, piece, strict=True):
                 write_at(out, memoryview(rows.data).cast("B"), head + span[0] * (rows.nbytes // len(rows)))
 
         spread(code, chunks(block), threads or default_threads())
@@ -251,53 +262,58 @@ def _lengths(vectors: NDArray[np.float32]) -> Reals:
     return long
 
 
-class _Piece(NamedTuple):
-    """Codes, bounds and lengths of some rows."""
-
-    codes: NDArray[np.int8]
-    bounds: NDArray[np.float32]
-    lengths: NDArray[np.float32]
-
-    @classmethod
-    def empty(cls, rows: int, width: int) -> _Piece:
-        return cls(np.zeros((rows, width), np.int8), np.empty((rows, 4), np.float32), np.empty(rows, np.float32))
-
-    @property
-    def arrays(self) -> list[NDArray[Any]]:
-        return [self.codes, self.bounds, self.lengths]
-
-    def rows(self, part: slice) -> _Piece:
-        return _Piece(self.codes[part], self.bounds[part], self.lengths[part])
-
-
-def _code(vectors: NDArray[np.float32], centre: NDArray[np.float32], out: _Piece) -> None:
-    out.lengths[:] = short_lengths(vectors)
-    endless = np.flatnonzero(np.isinf(out.lengths))
+def _code(
+    vectors: NDArray[np.float32],
+    centre: NDArray[np.float32],
+    codes: NDArray[np.int8],
+    bounds: NDArray[np.float32],
+    long: NDArray[np.float32],
+) -> None:
+    """Fill in the codes (n, width), bounds (n, 4) and lengths (n,) of some vectors (n, dim)."""
+    long[:] = short_lengths(vectors)
+    endless = np.flatnonzero(np.isinf(long))
     lost = endless[~np.isfinite(vectors[endless]).all(axis=1)]
     if len(lost):
         vectors = vectors.copy()
         vectors[lost] = 0
-    kernels_in("eyespot.kernels.scans").code_rows(vectors, centre, out.codes, out.bounds)
-    out.bounds[lost, 1] = np.inf
+    _code_rows(vectors, centre, codes, bounds)
+    bounds[lost, 1] = np.inf
 
 
-def _begin(out: IO[bytes], like: NDArray[Any], rows: int) -> int:
-    """The head of a .npy file of so many rows like these; where the rows start."""
-    head = {"descr": np.lib.format.dtype_to_descr(like.dtype), "fortran_order": False, "shape": (rows, *like.shape[1:])}
-    np.lib.format.write_array_header_1_0(out, head)
-    out.flush()
-    return out.tell()
+def _code_rows(
+    vectors: NDArray[np.float32], centre: NDArray[np.float32], codes: NDArray[np.int8], bounds: NDArray[np.float32]
+) -> None:
+    """vectors (n, dim) less the centre (dim,) as codes (n, width ≥ dim, zeroed) and their bounds (n, 4).
+
+    In pieces that the cache holds: compiled loops are hardly faster.
+    """
+    dim = vectors.shape[1]
+    step = max(1, _CACHED // max(1, dim))
+    differences, rounded = np.empty((step, dim)), np.empty((step, dim))
+    for start in range(0, len(vectors), step):
+        part = slice(start, min(start + step, len(vectors)))
+        rest, whole = differences[: part.stop - start], rounded[: part.stop - start]
+        np.subtract(vectors[part], centre, out=rest, dtype=np.float64)
+        largest = np.maximum(rest.max(axis=1, initial=0), -rest.min(axis=1, initial=0))  # (n,)
+        scale = _above(largest / 127).astype(np.float64)
+        inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
+        np.rint(np.multiply(rest, inverse[:, None], out=whole), out=whole)
+        codes[part, :dim] = whole
+        bounds[part, 0], bounds[part, 3] = scale, whole.sum(axis=1)
+        bounds[part, 2] = _above(scale * np.sqrt(np.einsum("ij,ij->i", whole, whole)))
+        rest -= np.multiply(whole, scale[:, None], out=whole)
+        rounding = 1e-15 * largest * np.sqrt(dim)  # of the subtractions in double precision
+        bounds[part, 1] = _above(np.sqrt(np.einsum("ij,ij->i", rest, rest)) + rounding)
+
+
+def _above(values: Reals) -> NDArray[np.float32]:
+    """Float32 that are not less than the values."""
+    near = (values * (1 + 1e-6)).astype(np.float32)
+    return np.where(near >= values, near, near + np.float32(1.5e-45)).astype(np.float32)
 
 
 def _file(prefix: Path | str, part: str) -> Path:
     return Path(f"{prefix}.{part}.npy")
-
-
-def _aligned(rows: int, width: int) -> NDArray[np.int8]:
-    """Zeroed (rows, width) on a cache line; loads across two lines cost a tenth of the speed."""
-    raw = np.zeros(rows * width + 64, np.int8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + rows * width].reshape(rows, width)
 
 
 def evenly(rows: int, most: int) -> NDArray[np.int64]:
@@ -318,12 +334,3 @@ def _digest(block: Block) -> NDArray[np.uint8]:
     prefetch_rows(block, rows)
     digest.update(np.ascontiguousarray(block[rows]).tobytes())
     return np.frombuffer(digest.digest(), np.uint8)
-
-
-def _changed(block: Block) -> int:
-    """When the block's file last changed, in ns; 0 for vectors in memory."""
-    base: Any = block
-    while base is not None and not isinstance(base, np.memmap):
-        base = getattr(base, "base", None)
-    name = getattr(base, "filename", None)
-    return Path(name).stat().st_mtime_ns if name and Path(name).exists() else 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eyespot.kernels.cache import keep_compiled_kernels
+from eyespot.kernels import keep_compiled_kernels
 
 keep_compiled_kernels()
 

@@ -1,33 +1,28 @@
-"""k-means over millions of vectors on disk: tens of thousands of clusters, in bounded memory, the same for a seed.
+"""Spherical k-means over vectors on disk, in bounded memory, and draws of rows that are the same for a seed.
 
-Lloyd's algorithm (1982) with one shortcut. Passes 0, 1, 4, 16, 64, … compare every row with every centroid and note
-the few that came nearest; the passes between compare it with these alone. Centroids move little after the first pass,
-and a row goes to one that was near it before. It never goes to one that is farther than its own, so the inertia falls
-with every pass as it does without the shortcut.
+Lloyd's algorithm (1982) on the unit sphere: each row goes to the centroid with the largest inner product, each centroid
+to the mean direction of its rows. faiss finds the nearest centroids where it is installed, else products of blocks in
+numpy. With the same of the two, the same settings give the same clusters on one machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.kernels import kernels_in
-from eyespot.kernels.codes import Block, Span, chunks, default_threads, floats, spread
+from eyespot.kernels.codes import NOT_FINITE, Block, chunks, floats
 from eyespot.types import Progress, UsageError, no_progress
 
 Floats = NDArray[np.float32]
-Labels = NDArray[np.int32]
 Ids = NDArray[np.int64]
-Centroids = tuple[Floats, Floats]  # (k, dim), and half their squared lengths (k,)
 
-_TILE = 1024, 4096  # rows and centroids multiplied at once
-_FAR = 16  # a mean so many times longer than the spread (both squared) would drown differences of float32
-_SEEDINGS = ("sampled", "++")
-_TRIED = 20  # rows per centroid among which k-means++ chooses
+_AT_ONCE = 1 << 22  # numbers of vectors, or of products, in memory at once
 
 
 @dataclass(frozen=True)
@@ -35,69 +30,59 @@ class KMeans:
     """How to cluster.
 
     clusters: how many; at most the number of rows.
-    iterations: how often centroids are moved to the mean of their rows; fewer where no row changes its cluster.
-    seed: for everything that is drawn.
-    seeding: first centroids are rows, `sampled` evenly or drawn by `++` (k-means++: Arthur and Vassilvitskii 2007),
-        which takes a pass over 20 rows per centroid for each centroid and so suits hundreds of clusters.
-    unit: centroids are brought to unit length, so that the nearest has the largest cosine (spherical k-means).
-    sample: learn the centroids from so many drawn rows only; all rows get a label nevertheless.
-    candidates: how many centroids a row is compared with in most passes, the last among them, so that a label is the
-        nearest of these; 0 for all centroids (Lloyd's own algorithm).
-    threads: OMP_NUM_THREADS or all processors if None. BLAS, which multiplies matrices, has its own setting.
-    at_once: numbers of a memory-mapped block held in memory at a time.
+    iterations: how often centroids are moved; fewer where no row changes its cluster.
+    seed: draws the rows that are the first centroids, and the sample.
+    sample: learn the centroids from so many drawn rows only, which are held in memory; all rows get a label.
     """
 
     clusters: int
     iterations: int = 10
     seed: int = 0
-    seeding: str = "sampled"
-    unit: bool = False
     sample: int | None = None
-    candidates: int = 16
-    threads: int | None = None
-    at_once: int = 1 << 24
 
     def __post_init__(self) -> None:
-        if self.clusters < 1 or self.iterations < 0 or self.candidates < 0:
-            raise UsageError("k-means takes 1 cluster or more, and 0 or more iterations and candidates")
-        if self.seeding not in _SEEDINGS:
-            raise UsageError(f"the seeding is one of {', '.join(_SEEDINGS)}, not {self.seeding!r}")
+        if self.clusters < 1 or self.iterations < 0:
+            raise UsageError("k-means takes 1 cluster or more, and 0 or more iterations")
         if self.sample is not None and self.sample < self.clusters:
             raise UsageError(f"{self.clusters} clusters cannot be learned from {self.sample} rows; sample more")
 
 
 class Clusters(NamedTuple):
-    """What k-means found; `inertia` is the sum of squared distances of all rows to their centroids.
+    """What k-means found; `inertia` is the sum of squared distances of all rows to their centroids."""
 
-    `history` has the inertia before each move of the centroids, of the rows they were learned from; `reseeded` counts
-    the clusters that lost all their rows on the way and were given a far one instead. Clusters that are empty at the
-    end (there are fewer distinct rows than clusters) have no label.
-    """
-
-    centroids: Floats  # (clusters, dim)
-    labels: Labels  # (rows,)
+    centroids: Floats  # (clusters, dim), of unit length
+    labels: NDArray[np.int32]  # (rows,)
     distances: Floats  # (rows,), squared
     inertia: float
-    history: list[float]
-    reseeded: int
 
 
-def cluster(vectors: Block, how: KMeans, progress: Progress | None = None, sweep: Sweep | None = None) -> Clusters:
+def cluster(vectors: Block, settings: KMeans, progress: Progress = no_progress) -> Clusters:
     """Clusters of the rows of `vectors` (rows, dim), float32 or float16, often memory-mapped.
 
-    Besides the vectors it takes 16 bytes for each number of the centroids, 4 for each row and candidate, 32 for each
-    row, and some 200 MB. The same settings give the same bits on the same processor and number of BLAS threads.
-    `UsageError` if there are fewer rows than clusters, or a number that is not finite. `sweep`: who makes the passes,
-    in place of this process.
+    Besides the vectors it takes 12 bytes for each number of the centroids, 12 for each row, and some 100 MB.
+    `UsageError` if there are fewer rows than clusters, or a number that is not finite.
     """
-    if vectors.ndim != 2 or len(vectors) < how.clusters:
-        raise UsageError(f"{how.clusters} clusters cannot be made of vectors of shape {vectors.shape}; ask for fewer")
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found by its distance
-        means = _Means(progress or no_progress, sweep or sweep_here)
-        if how.sample is None or how.sample >= len(vectors):
-            return _learned(CentredRows.of(vectors, how), how, means)
-        learned = _learned(CentredRows.of(vectors[sample_rows(len(vectors), how.sample, how.seed)], how), how, means)
-        return _everywhere(CentredRows.of(vectors, how), learned, how, means)
+    if vectors.ndim != 2 or len(vectors) < settings.clusters:
+        problem = f"{settings.clusters} clusters cannot be made of vectors of shape {vectors.shape}"
+        raise UsageError(f"{problem}; ask for fewer")
+    sampled = settings.sample is not None and settings.sample < len(vectors)
+    known = vectors[sample_rows(len(vectors), settings.sample or 0, settings.seed)] if sampled else vectors
+    centroids = _unit(floats(known, sample_rows(len(known), settings.clusters, settings.seed)))
+    total = (settings.iterations + 1) * len(known) + sampled * len(vectors)
+    labels = np.full(len(known), -1, np.int32)
+    for number in range(settings.iterations + 1):
+        before, done = labels, number * len(known)
+        labels, distances, sums = _assign(known, centroids, lambda row: progress("clustering", done + row, total))  # noqa: B023
+        if number == settings.iterations or np.array_equal(labels, before):
+            break
+        empty = np.flatnonzero(np.bincount(labels, minlength=len(centroids)) == 0)
+        far = np.argsort(-distances, kind="stable")[: len(empty)]
+        sums[empty] = floats(known, far)  # a cluster without rows begins again at a row far from its centroid
+        centroids = _unit(sums)
+    if sampled:
+        done = total - len(vectors)
+        labels, distances, _ = _assign(vectors, centroids, lambda row: progress("clustering", done + row, total))
+    return Clusters(centroids, labels, distances, float(distances.sum(dtype=np.float64)))
 
 
 def sample_rows(rows: int, count: int, seed: int = 0) -> Ids:
@@ -124,272 +109,47 @@ def _lots(rows: int, seed: int) -> NDArray[np.uint64]:
     return lots ^ (lots >> np.uint64(31))
 
 
-# -- Lloyd's algorithm ----------------------------------------------------------------------------------------
-
-
-class CentredRows(NamedTuple):
-    """The rows of a block as float32, a piece at a time, less `centre` if they lie too far from the origin."""
-
-    block: Block
-    centre: Floats | None  # (dim,)
-
-    @classmethod
-    def of(cls, block: Block, how: KMeans) -> CentredRows:
-        some = block[sample_rows(len(block), 1000, 1)].astype(np.float64)
-        mean = some.mean(axis=0)
-        far = not how.unit and mean @ mean > _FAR * np.square(some - mean).sum(axis=1).mean()
-        return cls(block, mean.astype(np.float32) if far else None)
-
-    def floats(self, rows: Any) -> Floats:
-        vectors = floats(self.block, rows)
-        return vectors if self.centre is None else vectors - self.centre
-
-
-@dataclass
-class State:
-    """Where the algorithm stands: centroids as its rows see them, and what the last pass told of the rows."""
-
-    centroids: Floats  # (k, dim)
-    labels: Labels  # (rows,)
-    distances: Floats  # (rows,), squared
-    sums: NDArray[np.float64]  # (k, dim), of the rows of each cluster
-    counts: Ids  # (k,)
-    candidates: NDArray[np.int32] | None = None  # (rows, count)
-    fresh: Ids = field(default_factory=lambda: np.empty(0, np.int64))  # centroids that no row's candidates can hold
-    history: list[float] = field(default_factory=list)
-    reseeded: int = 0
-
-    @classmethod
-    def at(cls, centroids: Floats, rows: int) -> State:
-        labels, distances = np.full(rows, -1, np.int32), np.zeros(rows, np.float32)
-        return cls(centroids, labels, distances, np.zeros(centroids.shape), np.zeros(len(centroids), np.int64))
-
-    @property
-    def inertia(self) -> float:
-        return float(self.distances.sum(dtype=np.float64))
-
-
-def _learned(rows: CentredRows, how: KMeans, means: _Means) -> Clusters:
-    state = State.at(_unit(_seeds(rows, how), how), len(rows.block))
-    for done in range(how.iterations + 1):
-        changed = means.sweep(rows, state, Pass(how, done, means.tell))
-        if done == how.iterations or not changed:
-            break
-        state.history.append(state.inertia)
-        _reseed(rows, state)
-        _move(state, how)
-    return _result(rows, state)
-
-
-def _everywhere(rows: CentredRows, learned: Clusters, how: KMeans, means: _Means) -> Clusters:
-    """All rows under centroids that were learned from some."""
-    centroids = learned.centroids if rows.centre is None else learned.centroids - rows.centre
-    state = State.at(centroids, len(rows.block))
-    means.sweep(rows, state, Pass(replace(how, iterations=0), 0, means.tell))
-    return _result(rows, state)._replace(history=learned.history, reseeded=learned.reseeded)
-
-
-def _result(rows: CentredRows, state: State) -> Clusters:
-    centroids = state.centroids if rows.centre is None else state.centroids + rows.centre
-    return Clusters(centroids, state.labels, state.distances, state.inertia, state.history, state.reseeded)
-
-
-# -- one pass -------------------------------------------------------------------------------------------------
-
-
-class Pass(NamedTuple):
-    """One pass among several: who looks at all centroids, who notes candidates, how far we are."""
-
-    how: KMeans
-    number: int
-    tell: Progress
-
-    @property
-    def threads(self) -> int:
-        return self.how.threads or default_threads()
-
-    def looks_at_all(self, clusters: int) -> bool:
-        thorough = self.number == 0 or (
-            self.number.bit_count() == 1 and self.number.bit_length() % 2 == 1
-        )  # 0, 1, 4, …
-        return thorough or not 0 < self.how.candidates < clusters
-
-    def candidates(self, clusters: int) -> int:
-        """How many candidates to note for each row: none where the next pass looks at all centroids."""
-        last = self.number == self.how.iterations
-        return 0 if last or Pass(self.how, self.number + 1, self.tell).looks_at_all(clusters) else self.how.candidates
-
-    def done(self, row: int, rows: int) -> None:
-        self.tell("clustering", self.number * rows + row, (self.how.iterations + 1) * rows)
-
-
-Sweep = Callable[[CentredRows, State, Pass], int]
-
-
-class _Means(NamedTuple):
-    """By what clusters are found: who is told how far we are, and who makes the passes."""
-
-    tell: Progress
-    sweep: Sweep
-
-
-def sweep_here(rows: CentredRows, state: State, now: Pass) -> int:
-    """Every row to its nearest centroid, in one reading of the block; how many changed theirs."""
-    changed, before = 0, state.labels.copy()
-    assign = _assigning(state, now)
-    state.sums[:], state.counts[:] = 0, 0
-    for start, stop in chunks(rows.block, now.how.at_once):
-        vectors, part = rows.floats(slice(start, stop)), slice(start, stop)
-        assign(vectors, part)
-        _measure(vectors, part, state, now.threads)
-        add_rows(vectors, state.labels[part], (state.sums, state.counts), now.threads)
-        changed += int(np.count_nonzero(state.labels[part] != before[part]))
-        now.done(stop, len(rows.block))
-    return changed
-
-
-def _assigning(state: State, now: Pass) -> Callable[[Floats, slice], None]:
-    """How the rows of a piece find their centroids: among all, or among their candidates and what is fresh."""
-    clusters = len(state.centroids)
-    centroids = state.centroids, np.square(state.centroids).sum(axis=1) / 2
-    if not now.looks_at_all(clusters):
-        return lambda vectors, part: _nearest_of_few(vectors, part, (state, centroids), now.threads)
-    count = now.candidates(clusters)
-    state.candidates = np.empty((len(state.labels), count), np.int32) if count else None
-    return lambda vectors, part: _nearest_of_all(vectors, part, (state, centroids), now.threads)
-
-
-def _nearest_of_all(vectors: Floats, part: slice, known: tuple[State, Centroids], threads: int) -> None:
-    state, centroids = known
-    count = 1 if state.candidates is None else state.candidates.shape[1]
-    for start in range(0, len(vectors), _TILE[0]):
-        scores, ids = _best(vectors[start : start + _TILE[0]], centroids, count, threads)
-        some = slice(part.start + start, part.start + start + len(ids))
-        best = scores == scores.max(axis=1, keepdims=True)
-        state.labels[some] = np.where(best, ids, np.int32(2**31 - 1)).min(axis=1)  # the lower one of equals
-        if state.candidates is not None:
-            state.candidates[some] = ids
-
-
-def _best(vectors: Floats, centroids: Centroids, count: int, threads: int) -> tuple[Floats, NDArray[np.int32]]:
-    """The best scores of each row and their centroids, in no order, (rows, count) both; -1 where there are fewer."""
-    keep_best = _loops().keep_best
-    points, halves = centroids
-    scores, ids = np.full((len(vectors), count), -np.inf, np.float32), np.full((len(vectors), count), -1, np.int32)
-    for first in range(0, len(points), _TILE[1]):
-        dots = vectors @ points[first : first + _TILE[1]].T  # (rows, centroids)
-        half = halves[first : first + _TILE[1]]
-        pieces = [(*piece, first) for piece in _pieces(len(vectors), threads)]
-        spread(lambda piece: keep_best(dots, half, scores, ids, piece), pieces, threads)  # noqa: B023
-    return scores, ids
-
-
-def _nearest_of_few(vectors: Floats, part: slice, known: tuple[State, Centroids], threads: int) -> None:
-    move_to_nearest = _loops().move_to_nearest
-    state, (points, halves) = known
-    assert state.candidates is not None
-    candidates, labels, best = state.candidates[part], state.labels[part], np.empty(len(vectors), np.float32)
-    nearest, pieces = (labels, best), _pieces(len(vectors), threads)
-    spread(lambda piece: move_to_nearest(vectors, candidates, (points, halves), nearest, piece), pieces, threads)
-    if len(state.fresh):
-        scores, ids = _best(vectors, (points[state.fresh], halves[state.fresh]), 1, threads)
-        nearer = scores[:, 0] > best
-        labels[nearer] = state.fresh[ids[nearer, 0]]
-
-
-def assign_rows(rows: CentredRows, span: Span, state: State, now: Pass) -> None:
-    """The rows of a span to their nearest centroids, piece by piece as `sweep_here` does it, but for the sums.
-
-    `state` knows of these rows only: labels (and candidates, if this pass uses them) come and go in it.
-    """
-    assign = _assigning(state, now)
-    for start, stop in chunks(rows.block, now.how.at_once):
-        if span[0] <= start < span[1]:
-            vectors, part = rows.floats(slice(start, stop)), slice(start - span[0], stop - span[0])
-            assign(vectors, part)
-            _measure(vectors, part, state, now.threads)
-
-
-def _measure(vectors: Floats, part: slice, state: State, threads: int) -> None:
-    """Note how far the rows of a piece are from their centroids."""
-    measure = _loops().measure
-    points, labels, distances = state.centroids, state.labels[part], state.distances[part]
-    spread(lambda piece: measure(vectors, labels, points, distances, piece), _pieces(len(labels), threads), threads)
-    if not np.isfinite(distances).all():
-        raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
-
-
-def add_rows(vectors: Floats, labels: Labels, sums: tuple[NDArray[np.float64], Ids], threads: int) -> None:
-    """Add rows (n, dim) to the sums (k, dim) and counts (k,) of their clusters, each sum in the order of the rows."""
-    add_up = _loops().add_up
-    spread(lambda share: add_up(vectors, labels, sums, (share, threads)), range(threads), threads)
-
-
-def _loops() -> Any:
-    return kernels_in("eyespot.kernels.assigning")
-
-
-def _pieces(rows: int, threads: int) -> list[Span]:
-    step = max(1, -(-rows // (4 * threads)))
-    return [(start, min(start + step, rows)) for start in range(0, rows, step)]
-
-
-def _move(state: State, how: KMeans) -> None:
-    """Every centroid to the mean of its rows; one without rows stays where it is."""
-    full = state.counts > 0
-    state.sums /= np.maximum(state.counts, 1)[:, None]  # in place: the largest array of all is not copied
-    np.copyto(state.centroids, state.sums, casting="same_kind", where=full[:, None])
-    state.centroids = _unit(state.centroids, how)
-
-
-def _unit(centroids: Floats, how: KMeans) -> Floats:
-    if not how.unit:
-        return centroids
-    lengths = np.linalg.norm(centroids, axis=1, keepdims=True)
-    return np.asarray(centroids / np.where(lengths > 0, lengths, 1), np.float32)
-
-
-def _reseed(rows: CentredRows, state: State) -> None:
-    """Give each empty cluster the row that is farthest from its centroid, of a cluster that keeps another."""
-    empty = np.flatnonzero(state.counts == 0)
-    state.fresh = empty[:0]
-    if not len(empty):
-        return
-    for row in np.argsort(-state.distances, kind="stable").tolist():
-        if len(state.fresh) == len(empty) or state.distances[row] <= 0:
-            break
-        if state.counts[state.labels[row]] > 1:
-            _hand_over(row, rows.floats(slice(row, row + 1))[0], int(empty[len(state.fresh)]), state)
-            state.fresh = empty[: len(state.fresh) + 1]
-    state.reseeded += len(state.fresh)
-
-
-def _hand_over(row: int, vector: Floats, label: int, state: State) -> None:
-    old = state.labels[row]
-    state.sums[old] -= vector
-    state.sums[label] += vector
-    state.counts[old] -= 1
-    state.counts[label] += 1
-    state.labels[row], state.distances[row] = label, 0
-
-
-# -- first centroids ------------------------------------------------------------------------------------------
-
-
-def _seeds(rows: CentredRows, how: KMeans) -> Floats:
-    if how.seeding == "sampled":
-        return rows.floats(sample_rows(len(rows.block), how.clusters, how.seed))
-    tried = rows.floats(sample_rows(len(rows.block), _TRIED * how.clusters, how.seed))
-    return tried[_spread_out(tried, how)]
-
-
-def _spread_out(tried: Floats, how: KMeans) -> list[int]:
-    """Rows drawn one after the other, each with a chance that is its squared distance to the nearest before it."""
-    chances = _lots(how.clusters, how.seed) / 2.0**64  # (clusters,)
-    chosen = [int(chances[0] * len(tried))]
-    apart = np.full(len(tried), np.inf)
-    for chance in chances[1:].tolist():
-        apart = np.minimum(apart, np.square(tried - tried[chosen[-1]]).sum(axis=1))
-        heap = np.cumsum(apart)
-        chosen.append(min(int(np.searchsorted(heap, chance * heap[-1], side="right")), len(tried) - 1))
-    return chosen
+def _assign(
+    block: Block, centroids: Floats, report: Callable[[int], object]
+) -> tuple[NDArray[np.int32], Floats, NDArray[np.float64]]:
+    """The nearest centroid of each row and its squared distance, (rows,) both; sums of rows, (clusters, dim)."""
+    labels, distances, sums = (
+        np.empty(len(block), np.int32),
+        np.empty(len(block), np.float32),
+        np.zeros(centroids.shape),
+    )
+    nearest = _nearest_in(centroids)
+    for start, stop in chunks(block, _AT_ONCE):
+        vectors, part = floats(block, slice(start, stop)), slice(start, stop)
+        labels[part] = nearest(vectors)
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found by its distance
+            distances[part] = np.square(vectors - centroids[labels[part]]).sum(axis=1)
+        if not np.isfinite(distances[part]).all():
+            raise UsageError(NOT_FINITE)
+        order = np.argsort(labels[part], kind="stable")
+        names, starts = np.unique(labels[part][order], return_index=True)
+        sums[names] += np.add.reduceat(vectors[order], starts, axis=0, dtype=np.float64)
+        report(stop)
+    return labels, distances, sums
+
+
+def _nearest_in(centroids: Floats) -> Callable[[Floats], NDArray[Any]]:
+    """A function from vectors (n, dim) to the centroid of the largest inner product of each, (n,)."""
+    if find_spec("faiss"):
+        faiss: Any = import_module("faiss")
+        index = faiss.IndexFlatIP(centroids.shape[1])
+        index.add(centroids)
+        return lambda vectors: index.search(vectors, 1)[1][:, 0]
+    step = max(1, _AT_ONCE // len(centroids))
+
+    def nearest(vectors: Floats) -> NDArray[Any]:
+        pieces = (vectors[start : start + step] for start in range(0, len(vectors), step))
+        return np.concatenate([(piece @ centroids.T).argmax(axis=1) for piece in pieces])
+
+    return nearest
+
+
+def _unit(centroids: NDArray[Any]) -> Floats:
+    with np.errstate(invalid="ignore", over="ignore"):
+        lengths = np.linalg.norm(centroids, axis=1, keepdims=True)
+        return np.ascontiguousarray(centroids / np.where(lengths > 0, lengths, 1), np.float32)

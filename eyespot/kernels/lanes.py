@@ -32,12 +32,6 @@ def _vnni(builder: Any, total: Any, columns: Any, codes: Any) -> Any:
     return builder.call(add, [total, columns, codes])
 
 
-def _has_vnni() -> bool:
-    """Whether the processor has it for 32 bytes: with AVX-512, or as AVX-VNNI."""
-    features = _features(cpu_target.target_context)
-    return {"+avx512vl", "+avx512vnni"} <= features or "+avxvnni" in features
-
-
 def _portable(builder: Any, total: Any, columns: Any, codes: Any) -> Any:
     """The same on any processor: 255 · 127 fits 16 bits; neighbours are added in 32, twice."""
     wide = ir.VectorType(_SHORT, 4 * LANES)
@@ -54,19 +48,12 @@ def _portable(builder: Any, total: Any, columns: Any, codes: Any) -> Any:
     return builder.add(total, sums)
 
 
-def _everywhere(builder: Any, pointer: Any) -> Any:
-    """Four codes in every lane."""
-    four = builder.load(builder.bitcast(pointer, _INT.as_pointer()))
-    four.align = 1
-    nothing = ir.Constant(_SUMS, ir.Undefined)
-    first = builder.insert_element(nothing, four, ir.Constant(_INT, 0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(_SUMS, [0] * LANES))
-
-
 def _sums(builder: Any, codes: list[Any], columns: Any, width: Any) -> list[Any]:
     """The sums of the first ROWS codes; a line of the others is asked for whenever a line of these is used up."""
-    multiply: Callable[..., Any] = _vnni if _has_vnni() else _portable
-    now, later = codes[:ROWS], codes[ROWS:]
+    features = _features(cpu_target.target_context)
+    has_vnni = {"+avx512vl", "+avx512vnni"} <= features or "+avxvnni" in features
+    multiply: Callable[..., Any] = _vnni if has_vnni else _portable
+    now, later, nothing = codes[:ROWS], codes[ROWS:], ir.Constant(_SUMS, ir.Undefined)
     sums = [cgutils.alloca_once(builder, _SUMS) for _ in now]
     for total in sums:
         builder.store(ir.Constant(_SUMS, [0] * LANES), total)
@@ -79,8 +66,11 @@ def _sums(builder: Any, codes: list[Any], columns: Any, width: Any) -> list[Any]
             column = builder.load(builder.bitcast(place, _SUMS.as_pointer()))
             column.align = 1
             for code, total in zip(now, sums, strict=True):
-                four = _everywhere(builder, builder.gep(code, [at]))
-                builder.store(multiply(builder, builder.load(total), column, four), total)
+                four = builder.load(builder.bitcast(builder.gep(code, [at]), _INT.as_pointer()))
+                four.align = 1
+                first = builder.insert_element(nothing, four, ir.Constant(_INT, 0))
+                every = builder.shuffle_vector(first, nothing, ir.Constant(_SUMS, [0] * LANES))  # four codes a lane
+                builder.store(multiply(builder, builder.load(total), column, every), total)
     return sums
 
 

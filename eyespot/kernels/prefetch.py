@@ -9,14 +9,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 MOST = 8192  # rows; more of them lie so close together that to read around each is no loss
 _PAGE = mmap.PAGESIZE
-_LOOKS = 8  # rows of many that are looked at
+_SAMPLED = 8  # rows of many of which it is asked whether they lie in memory
 
 Addresses = NDArray[np.int64]
 
@@ -27,7 +27,12 @@ def prefetch_rows(block: NDArray[Any], rows: NDArray[np.int64]) -> None:
     Does nothing for vectors in memory, for more than `MOST` rows, and where the system cannot do it (Windows).
     """
     step = block.strides[0] if block.ndim else 0
-    if step > 0 and 0 < len(rows) <= MOST and _is_mapped(block):
+    if not (step > 0 and 0 < len(rows) <= MOST):
+        return
+    whole: Any = block
+    while isinstance(whole, np.ndarray | memoryview):
+        whole = whole.base if isinstance(whole, np.ndarray) else whole.obj
+    if isinstance(whole, mmap.mmap):  # a part of a map of a file
         first = block.__array_interface__["data"][0] + rows * step
         prefetch_bytes(first, first + step)
 
@@ -38,46 +43,27 @@ def prefetch_bytes(first: Addresses, stop: Addresses) -> None:
     Where some of many are looked at and lie in memory, so do the others nearly always: naming all would take longer
     than a search of an approximate index.
     """
-    calls = _system_calls()
-    if calls is None or not len(first):
+    if not len(first) or not hasattr(mmap, "MADV_WILLNEED"):
         return
-    some = first[:: max(1, len(first) // _LOOKS)].tolist()
-    if len(first) > len(some) and all(_in_memory(calls.mincore, at // _PAGE) for at in some):
+    madvise, mincore = _system_calls()
+    some = first[:: max(1, len(first) // _SAMPLED)].tolist()
+    there = ctypes.create_string_buffer(1)
+    if len(first) > len(some) and all(
+        mincore(at // _PAGE * _PAGE, _PAGE, there) == 0 and there.raw[0] & 1 for at in some
+    ):
         return
     order = np.argsort(first, kind="stable")
     for start, end in stretches_of(first[order] // _PAGE, (stop[order] - 1) // _PAGE + 1):
-        calls.madvise(start * _PAGE, (end - start) * _PAGE, mmap.MADV_WILLNEED)  # a refusal costs time, nothing else
-
-
-class _SystemCalls(NamedTuple):
-    """Python's own madvise takes a map, and not all maps are Python's; mincore it has not."""
-
-    madvise: Any
-    mincore: Any
+        madvise(start * _PAGE, (end - start) * _PAGE, mmap.MADV_WILLNEED)  # a refusal costs time, nothing else
 
 
 @functools.cache
-def _system_calls() -> _SystemCalls | None:
-    if not hasattr(mmap, "MADV_WILLNEED"):
-        return None
-    calls = _SystemCalls(ctypes.CDLL(None).madvise, ctypes.CDLL(None).mincore)
-    calls.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    calls.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
-    return calls
-
-
-def _in_memory(mincore: Any, page: int) -> bool:
-    there = ctypes.create_string_buffer(1)
-    return mincore(page * _PAGE, _PAGE, there) == 0 and bool(there.raw[0] & 1)
-
-
-def _is_mapped(block: Any) -> bool:
-    """Whether an array is a part of a map of a file."""
-    while isinstance(block, np.ndarray):
-        block = block.base
-    while isinstance(block, memoryview):
-        block = block.obj
-    return isinstance(block, mmap.mmap)
+def _system_calls() -> tuple[Any, Any]:
+    """madvise and mincore of the system: Python's own madvise takes a map, and not all maps are Python's."""
+    madvise, mincore = ctypes.CDLL(None).madvise, ctypes.CDLL(None).mincore
+    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
+    return madvise, mincore
 
 
 def stretches_of(first: NDArray[np.int64], stop: NDArray[np.int64]) -> list[tuple[int, int]]:

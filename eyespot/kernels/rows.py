@@ -63,7 +63,11 @@ class RowBlocks:
     """Blocks (n_i, dim) of float32 or float16, their rows numbered through in order."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
-        self.blocks = [_checked(block) for block in blocks]
+        for block in blocks:
+            if block.ndim != 2 or block.dtype not in (np.float32, np.float16):
+                problem = f"{block.dtype} of shape {block.shape}"
+                raise UsageError(f"vectors must be rows of float32 or float16, not {problem}")
+        self.blocks = [np.asarray(block) for block in blocks]
         if len({block.shape[1] for block in self.blocks}) > 1:
             raise UsageError(f"vectors of different lengths: {', '.join(str(b.shape[1]) for b in self.blocks)}")
         self.dim = self.blocks[0].shape[1] if self.blocks else 0
@@ -77,8 +81,15 @@ class RowBlocks:
         order = np.argsort(rows)
         self._prefetch(rows[order])
         found = np.empty(len(rows))
+        step = max(1, _AT_ONCE // max(1, self.dim))
         for block, first, part in self._by_block(rows[order]):
-            found[part] = _scores(block, rows[order[part]] - first, query, inner)
+            there = rows[order[part]] - first
+            for at in range(0, len(there), step):
+                some, out = there[at : at + step], found[part][at : at + step]
+                if block.dtype == np.float32 and block.flags.c_contiguous:
+                    inner(block, some, query, out)
+                else:
+                    inner(floats(block, some), np.arange(len(some)), query, out)
         scores = np.empty(len(rows))
         scores[order] = found
         return scores
@@ -86,24 +97,25 @@ class RowBlocks:
     def gather(self, rows: Ids) -> NDArray[np.float32]:
         """These rows in float32, (n, dim), in the order asked for; not copied if they are a stretch of such a block."""
         if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
-            return self._stretch(int(rows[0]), int(rows[-1]) + 1)
+            stretch = [int(rows[0]), int(rows[-1]) + 1]
+            cuts = np.clip(stretch, self.starts[:-1, None], self.starts[1:, None]) - self.starts[:-1, None]
+            parts = [floats(block, slice(*cut)) for block, cut in zip(self.blocks, cuts.tolist(), strict=True)]
+            parts = [part for part in parts if len(part)]
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
         found = np.empty((len(rows), self.dim), np.float32)
         if (rows[1:] >= rows[:-1]).all():
             self._prefetch(rows)
             for block, first, part in self._by_block(rows):
-                _take(block, rows[part] - first, found[part])
+                if block.dtype == np.float32 and block.flags.c_contiguous:
+                    np.take(block, rows[part] - first, axis=0, out=found[part], mode="clip")  # other modes copy twice
+                else:
+                    found[part] = block[rows[part] - first]
             return found
         order = np.argsort(rows, kind="stable")
         self._prefetch(rows[order])
         for block, first, part in self._by_block(rows[order]):
             found[order[part]] = block[rows[order[part]] - first]
         return found
-
-    def _stretch(self, start: int, stop: int) -> NDArray[np.float32]:
-        cuts = np.clip([start, stop], self.starts[:-1, None], self.starts[1:, None]) - self.starts[:-1, None]
-        parts = [floats(block, slice(*cut)) for block, cut in zip(self.blocks, cuts.tolist(), strict=True)]
-        parts = [part for part in parts if len(part)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _prefetch(self, ascending: Ids) -> None:
         if len(ascending) <= MOST:
@@ -117,14 +129,6 @@ class RowBlocks:
                 yield block, int(first), slice(start, stop)
 
 
-def _take(block: Block, rows: Ids, out: NDArray[np.float32]) -> None:
-    """Copy rows that are there, (n, dim)."""
-    if block.dtype == np.float32 and block.flags.c_contiguous:
-        np.take(block, rows, axis=0, out=out, mode="clip")  # any other mode copies twice
-    else:
-        out[:] = block[rows]
-
-
 def unit_rows(blocks: Sequence[Block], rows: Ids) -> NDArray[np.float32]:
     """Rows of several blocks (n_i, dim), numbered through, in float32 and of unit length, (n, dim)."""
     found = RowBlocks(blocks).gather(rows)
@@ -136,21 +140,3 @@ def rank(rows: Ids, scores: Reals, k: int) -> tuple[Ids, Reals]:
     """The k best, best first; of equal scores the lower row."""
     best = np.lexsort((rows, -scores))[:k]
     return rows[best], scores[best]
-
-
-def _checked(block: Block) -> Block:
-    if block.ndim != 2 or block.dtype not in (np.float32, np.float16):
-        raise UsageError(f"vectors must be rows of float32 or float16, not {block.dtype} of shape {block.shape}")
-    return np.asarray(block)
-
-
-def _scores(block: Block, rows: Ids, query: Reals, inner: Inner) -> Reals:
-    scores, step = np.empty(len(rows)), max(1, _AT_ONCE // max(1, block.shape[1]))
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        if block.dtype == np.float32 and block.flags.c_contiguous:
-            inner(block, rows[part], query, scores[part])
-        else:
-            gathered = floats(block, rows[part])
-            inner(gathered, np.arange(len(gathered)), query, scores[part])
-    return scores

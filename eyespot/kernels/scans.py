@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eyespot.kernels.cache import keep_compiled_kernels
+from eyespot.kernels import keep_compiled_kernels
 
 BLOCK = 16  # rows whose codes stay in the first-level cache while all queries pass over them
 
@@ -23,7 +23,7 @@ import numba  # noqa: E402
 import numpy as np  # noqa: E402
 from numba import types  # noqa: E402
 
-from eyespot.kernels.tiles import TILE, WIDTH, fast, fetch, tile  # noqa: E402
+from eyespot.kernels.tiles import TILE, WIDTH, fetch, tile  # noqa: E402
 
 
 def _read_only(dtype: Any, ndim: int) -> Any:
@@ -40,11 +40,6 @@ _SHORTLIST = types.Tuple((_REALS, _REAL, types.int64[:, ::1], types.float64[:, :
 _SPAN = types.UniTuple(types.int64, 3)
 
 
-def fast_in_batches() -> bool:
-    """Whether `scan_many` beats a float32 matrix product on this processor."""
-    return fast()
-
-
 def _kernel(*signature: Any, **options: Any) -> Callable[[Any], Any]:
     """Compiled when this file is first imported, and kept on disk."""
     return numba.njit(*signature, nogil=True, cache=True, error_model="numpy", **options)
@@ -59,20 +54,6 @@ def _part(function: Any) -> Any:
 
 
 @_part
-def _replace_least(heap, value):
-    at = 0
-    while 2 * at + 1 < heap.size:
-        child = 2 * at + 1
-        if child + 1 < heap.size and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= value:
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = value
-
-
-@_part
 def _keep(shortlist, j, row, low, high):
     """Note a row whose score lies between low and high; True when the list may overflow with the next block."""
     heaps, floors, rows, limits, counts = shortlist
@@ -80,30 +61,41 @@ def _keep(shortlist, j, row, low, high):
     rows[j, at], limits[j, at, 0], limits[j, at, 1] = row, low, high
     counts[j] = at + 1
     if low > floors[j]:
-        _replace_least(heaps[j], low)
+        heap, place = heaps[j], 0  # its least value gives way
+        while 2 * place + 1 < heap.size:
+            child = 2 * place + 1
+            if child + 1 < heap.size and heap[child + 1] < heap[child]:
+                child += 1
+            if heap[child] >= low:
+                break
+            heap[place] = heap[child]
+            place = child
+        heap[place] = low
         floors[j] = heaps[j, 0]
     return at + 1 + BLOCK > rows.shape[1]
 
 
 @_part
-def _forget(shortlist, j):
-    """Forget the rows that fell below the floor; True if a quarter of the list is free again."""
-    _, floors, rows, limits, counts = shortlist
-    count = 0
-    for i in range(counts[j]):
-        if not limits[j, i, 1] < floors[j]:
-            rows[j, count], limits[j, count, 0], limits[j, count, 1] = rows[j, i], limits[j, i, 0], limits[j, i, 1]
-            count += 1
-    counts[j] = count
-    return 4 * count <= 3 * rows.shape[1]
-
-
-@_part
 def _crowded(shortlist):
-    """The first query whose list is full of rows that cannot be forgotten; -1 if there is none."""
-    for j in range(shortlist[4].size):
-        if shortlist[4][j] + BLOCK > shortlist[2].shape[1] and shortlist[1][j] < np.inf and not _forget(shortlist, j):
-            return j
+    """The first query whose list is full of rows that cannot be forgotten; -1 if there is none.
+
+    Rows that fell below the floor are forgotten, which must free a quarter of the list.
+    """
+    _, floors, rows, limits, counts = shortlist
+    for j in range(counts.size):
+        if counts[j] + BLOCK > rows.shape[1] and floors[j] < np.inf:
+            count = 0
+            for i in range(counts[j]):
+                if not limits[j, i, 1] < floors[j]:
+                    rows[j, count], limits[j, count, 0], limits[j, count, 1] = (
+                        rows[j, i],
+                        limits[j, i, 0],
+                        limits[j, i, 1],
+                    )
+                    count += 1
+            counts[j] = count
+            if 4 * count > 3 * rows.shape[1]:
+                return j
     return -1
 
 
@@ -183,6 +175,13 @@ def _choose(allowed, chosen, start, stop):
 
 
 @_part
+def _dot_block(codes, chosen, count, queries, dots):
+    for first in range(0, queries.shape[0], TILE):
+        for at in range(0, count, TILE):
+            tile(codes, chosen, queries, dots, at, first)
+
+
+@_part
 def _need(terms, floors, j, unit):
     """What scale · dot must reach, in `unit`s, before a row can matter to query j, its own errors aside."""
     need = np.float32((floors[j] - terms[0, j] - terms[4, j]) / terms[1, j] / unit)
@@ -223,21 +222,6 @@ def _keep_near(gallery, batch, shortlist, work, place):
     return full
 
 
-@_part
-def _give_up_crowded(shortlist, needs):
-    j = _crowded(shortlist)
-    while j >= 0:
-        shortlist[1][j] = needs[j] = np.inf
-        j = _crowded(shortlist)
-
-
-@_part
-def _dot_block(codes, chosen, count, queries, dots):
-    for first in range(0, queries.shape[0], TILE):
-        for at in range(0, count, TILE):
-            tile(codes, chosen, queries, dots, at, first)
-
-
 @_kernel(types.void(_GALLERY, _MANY, _SHORTLIST, _SPAN))
 def scan_many(gallery, batch, shortlist, span):
     """`scan_few` for many queries of unsigned bytes, 128 above their values: codes are read once for all of them.
@@ -257,8 +241,10 @@ def scan_many(gallery, batch, shortlist, span):
         widest[0], widest[1] = max(widest[0], terms[2, j] / terms[1, j]), max(widest[1], terms[3, j] / terms[1, j])
     full = True
     for at in range(span[1], span[2], BLOCK):
-        if full:
-            _give_up_crowded(shortlist, needs)
+        crowded = _crowded(shortlist) if full else -1
+        while crowded >= 0:
+            floors[crowded] = needs[crowded] = np.inf
+            crowded = _crowded(shortlist)
         count = _choose(allowed, chosen, at, min(at + BLOCK, span[2]))
         _fetch_block(codes, at + BLOCK)
         _dot_block(codes, chosen, count, queries, dots)
@@ -269,49 +255,7 @@ def scan_many(gallery, batch, shortlist, span):
                 full |= _keep_near(gallery, batch, shortlist, (dots, needs, cut, unit), (first, chosen[i], i))
 
 
-# -- building codes, and the true scores ------------------------------------------------------------------------
-
-
-@_part
-def _above(value):
-    """A float32 that is not less than the value."""
-    near = np.float32(value * (1 + 1e-6))
-    return near if near >= value else np.float32(near + np.float32(1.5e-45))
-
-
-@numba.njit(nogil=True)  # no reordering: what is lost here must be no more than one rounding of the difference
-def _centre_row(vector, centre, centred):
-    for at in range(vector.size):
-        centred[at] = np.float64(vector[at]) - np.float64(centre[at])
-
-
-@_part
-def _code_row(centred, largest, codes, bounds):
-    scale = np.float64(_above(largest / 127))
-    inverse = 1 / scale if scale > 0 else 0.0
-    errors, squares, total = 0.0, 0, 0
-    for at in range(centred.size):
-        code = np.int32(np.rint(centred[at] * inverse))
-        codes[at] = np.int8(code)
-        left = centred[at] - scale * code
-        errors += left * left
-        squares += code * code
-        total += code
-    rounding = 1e-15 * largest * np.sqrt(centred.size)  # of the subtractions in double precision
-    bounds[0], bounds[3] = scale, total
-    bounds[1], bounds[2] = _above(np.sqrt(errors) + rounding), _above(scale * np.sqrt(squares))
-
-
-@_kernel(types.void(_FLOATS, types.float32[::1], types.int8[:, ::1], types.float32[:, ::1]))
-def code_rows(vectors, centre, codes, bounds):
-    """vectors (n, dim) less the centre (dim,) as codes (n, width ≥ dim, zeroed) and their bounds (n, 4)."""
-    centred = np.empty(vectors.shape[1], np.float64)
-    for row in range(vectors.shape[0]):
-        _centre_row(vectors[row], centre, centred)
-        largest = 0.0
-        for at in range(centred.size):
-            largest = max(largest, abs(centred[at]))
-        _code_row(centred, largest, codes[row, : centred.size], bounds[row])
+# -- the true scores --------------------------------------------------------------------------------------------
 
 
 @_kernel(types.void(_FLOATS, _ROWS, _REAL, _REAL))

@@ -178,12 +178,7 @@ def fetch(typing: Any, codes: Any, row: Any, at: Any) -> Any:
         array = context.make_array(codes)(context, builder, value=args[0])
         line = builder.mul(args[1], builder.extract_value(array.shape, 1))
         place = builder.gep(array.data, [builder.add(line, args[2])])
-        kind = ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), _INT, _INT, _INT])
-        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(prefetch, [place, _INT(0), _INT(2), _INT(1)])
+        ask(builder, place)
         return context.get_dummy_value()
 
     return types.void(codes, types.int64, types.int64), emit
-
-
-# -- dot products of a block of rows with all queries ---------------------------------------------------------

@@ -6,12 +6,16 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from eyespot.photos.found import Seen, refuse_size
 from eyespot.photos.names import real_name, stored_name
 from eyespot.photos.videos.addresses import FRAGMENT, frame_of, is_video
 from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 
 class Root(NamedTuple):
@@ -62,6 +66,13 @@ def read_again(place: str) -> bytes:
 
         return frame_bytes(*frame)
     return read_bytes(Root(stored_name(place), "file"), Seen("", 0, 0))
+
+
+def picture_of(place: Path | str) -> Image:
+    """A picture of a gallery, upright, in RGB, also inside a tar; OSError or `BadPicture` if it cannot be read."""
+    from eyespot.photos.pictures import open_picture
+
+    return open_picture(read_again(str(place))).image
 
 
 def tar_of(place: str) -> str | None:

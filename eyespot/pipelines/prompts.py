@@ -22,9 +22,9 @@ from eyespot.llms import BadAnswer, Declined, JpegEncoder, NoReply, image_messag
 from eyespot.llms.images import SIDE
 from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
 from eyespot.llms.unsupported_fields import left_out
+from eyespot.photos.places import picture_of
 from eyespot.pipelines import CallMeter, Context, CostLimits, Declared, NoAnswer, Prompt, Spent
 from eyespot.pipelines.runner import Client
-from eyespot.search.judge_rerank import picture_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from urllib.parse import urlencode, urlsplit
 
 from eyespot.html import img, photo_address, render
 from eyespot.metrics import Compared
-from eyespot.search.contact_sheet import NOTHING
-from eyespot.search.sheets import thumbnail_of
+from eyespot.search.contact_sheet import NOTHING, thumbnail_of
 from eyespot.storage.atomic import write_whole
 from eyespot.types import Qrels, Run, UsageError
 

@@ -11,6 +11,7 @@ No weights are needed. Encoders in float32 on a processor reach 0.8 to 1.0 of th
 from __future__ import annotations
 
 import math
+import os
 import shlex
 import time
 from collections.abc import Callable, Mapping
@@ -22,10 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eyespot.reproduce.recipes import TableCommand, TableRecipe
-from eyespot.search.plan.arithmetic import HOUR
+from eyespot.storage.systems import processor_name
 from eyespot.storage.toml import toml_of
 
 OPERATIONS = Path(__file__).parent / "operations.toml"
+HOUR = 3600.0  # seconds
 SHARE = 0.9  # of the rate of a product of matrices, that encoders reach
 _SHAPES = ((3136, 768), (768, 3072))  # one layer's product of ViT-B/16, for sixteen pictures
 _MODEL_OPTIONS = ("--rerank", "-e")  # of two models in a line, a judge takes the time
@@ -99,11 +101,10 @@ def hours(recipe: TableRecipe, measured: ProductRate) -> TableHours:
 
 def measured_rate() -> ProductRate:
     """That of this machine, in half a second: in 16 bits on a card, else in float32 on all cores."""
-    from eyespot.search.plan.measuring import this_machine
-
+    here = f"{processor_name()}, {os.cpu_count()} cores"
     if find_spec("torch") is None:  # its products and numpy's differ by a tenth
         one, two = (np.ones(shape, np.float32) for shape in _SHAPES)
-        return ProductRate(this_machine(), _timed(lambda: one @ two))
+        return ProductRate(here, _timed(lambda: one @ two))
     import torch
 
     from eyespot.models.device import half, usable
@@ -111,7 +112,7 @@ def measured_rate() -> ProductRate:
     device = usable()
     type = torch.float32 if device.type == "cpu" else half(device)
     left, right = (torch.ones(*shape, dtype=type, device=device) for shape in _SHAPES)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else this_machine()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else here
     return ProductRate(name, _timed(lambda: (left @ right)[0, 0].item()))
 
 

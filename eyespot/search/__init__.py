@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.search.adapted import Adapted
-    from eyespot.search.adapter_gain import paired_gain
+    from eyespot.search.adapted import Adapted, paired_gain
     from eyespot.search.chain import Chain, StageOptions, TopK, chain_of
     from eyespot.search.collection import Collection
     from eyespot.search.fused import Fused, Fusion
@@ -51,6 +50,6 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "QueryExpansion": "query_expansion",
             "StageOptions": "chain",
             "chain_of": "chain",
-            "paired_gain": "adapter_gain",
+            "paired_gain": "adapted",
         },
     )

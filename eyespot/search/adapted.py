@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.adapters.linear import Linear
+from eyespot.adapters.quari.card import Significance
 from eyespot.adapters.quari.released import model_of
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import Codes
+from eyespot.metrics import bootstrap, sign_flips
 from eyespot.models.device import card_in_use
 from eyespot.models.full_names import full_names
 from eyespot.search.embedding import KnownVectors, embed
@@ -39,6 +42,7 @@ from eyespot.types import (
 
 AnyAdapter: TypeAlias = Adapter | Linear
 LINEAR = "linear:"
+SAMPLES = 10_000  # of the bootstrap of a gain
 
 
 def adapter_named(place: Path | str) -> AnyAdapter:
@@ -115,7 +119,12 @@ class Adapted:
         """A new run, or the given one re-ranked."""
         adapted = self.adapter.adapt(embed(queries, self.encoder))
         if run is not None:
-            made = Run({q.id: self._ordered(run[q.id], view) for q, view in zip(queries, adapted, strict=True)})
+            ranked: dict[str, list[RankedImage]] = {}
+            for query, view in zip(queries, adapted, strict=True):
+                hits = run[query.id]  # the first `depth` by their scores in the query's view, the rest as they were
+                rows = self.view.rows_of([hit.image for hit in hits[: self.depth]])
+                ranked[query.id] = reordered(hits, self.scan.rescore(view, rows))
+            made = Run(ranked)
             made.facts = run.facts
             made.header = run.header | {"adapted": True, "depth": self.depth}
             made.notes = [*run.notes, *cautions(self.adapter)]
@@ -126,11 +135,6 @@ class Adapted:
         made.header |= {"exact": self.scan.exact, "adapted": True}
         made.notes += cautions(self.adapter)
         return made
-
-    def _ordered(self, hits: Sequence[RankedImage], view: AdaptedQuery) -> list[RankedImage]:
-        """The first `depth` by their scores in the query's view, the rest behind them as they were."""
-        rows = self.view.rows_of([hit.image for hit in hits[: self.depth]])
-        return reordered(hits, self.scan.rescore(view, rows))
 
 
 class IndexUnder:
@@ -148,13 +152,6 @@ class IndexUnder:
 
         self._adapter = adapter
         self._scan: Scan = AdaptedIndex(blocks, codes)
-
-    @classmethod
-    def through(cls, adapter: Adapter, scan: Scan) -> IndexUnder:
-        """The same by a scan that is there."""
-        made = cls(adapter, [])
-        made._scan = scan
-        return made
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query (queries, dim) among those the mask lets through."""
@@ -186,20 +183,22 @@ def cautions(adapter: AnyAdapter | None) -> list[str]:
     return [] if adapter is None or adapter.caution is None else [Note("adapter", adapter.caution)]
 
 
-def _is_of(encoder: str, space: Space) -> bool:
-    return model_of(encoder) == model_of(space.encoder) or space.encoder in full_names(encoder)
-
-
 def refuse_other_space(adapter: AnyAdapter, space: Space) -> None:
     """`UsageError` if the adapter was trained on vectors of another encoder, or of another length."""
     verb = "linear" if isinstance(adapter, Linear) else "quari"
-    if adapter.space is not None and not _is_of(adapter.space, space):
-        raise UsageError(
-            f"the adapter was trained on {adapter.space}, this gallery's vectors are of {space.encoder}; search the "
-            f"space it was made for with -e, or train one: eyespot train {verb}"
-        )
-    if adapter.dim != space.dim:
-        raise UsageError(
-            f"the adapter takes {adapter.dim} components, the vectors of {space.encoder} have {space.dim}; search the "
-            f"space it was made for with -e, or train one: eyespot train {verb}"
-        )
+    problem, trained = "", adapter.space
+    if trained and model_of(trained) != model_of(space.encoder) and space.encoder not in full_names(trained):
+        problem = f"the adapter was trained on {trained}, this gallery's vectors are of {space.encoder}"
+    elif adapter.dim != space.dim:
+        problem = f"the adapter takes {adapter.dim} components, the vectors of {space.encoder} have {space.dim}"
+    if problem:
+        way_out = f"search the space it was made for with -e, or train one: eyespot train {verb}"
+        raise UsageError(f"{problem}; {way_out}")
+
+
+def paired_gain(before: NDArray[Any], after: NDArray[Any]) -> Significance:
+    """Of the values of the same subjects (n,): the bootstrap's 95 % interval of the mean gain, and sign flips' p."""
+    differences = np.asarray(after - before, np.float64)
+    low, high = np.percentile(bootstrap(differences, SAMPLES, 0), (2.5, 97.5)).tolist()
+    (flips,) = sign_flips(differences[:, None])
+    return Significance((low, high), flips.p)

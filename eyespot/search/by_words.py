@@ -24,7 +24,7 @@ from eyespot.gallery.word_index import WordIndex
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader, rewording_notes
 from eyespot.search.nearest import as_run, naming_damage, tell_recall
-from eyespot.search.taught import MOST, Contrast, Teaching, taught
+from eyespot.search.taught import MOST, Contrast, taught
 from eyespot.search.word_matches import WordMatches, plain_words, under, without_parts, word_matches
 from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, UsageError, Vectors
 
@@ -95,7 +95,14 @@ class ByWords:
         return NameReader(self.words) if self.named and self.words.names else None
 
     def _by_words(self, queries: Sequence[Query], matches: Sequence[WordMatches]) -> Run:
-        made = _joined(queries, [self._read(mine) for mine in matches], self.view)
+        """The first rows by words alone."""
+        nearest = []
+        for mine in matches:
+            wanted = mine.shares > 0
+            rows, shares = mine.rows[wanted], mine.shares[wanted]
+            order = np.argsort(-shares, kind="stable")[: self.k]
+            nearest.append(NearestRows(rows[order].astype(np.int64), shares[order].astype(np.float32)))
+        made = _joined(queries, nearest, self.view)
         made.header |= {"by": "words", "exact": True}
         return made
 
@@ -108,7 +115,9 @@ class ByWords:
         teachings = {}
         for at, (query, mine) in enumerate(zip(queries, matches, strict=True)):
             if self.teach and len(mine.whole):
-                vectors[at], teachings[query.id] = self._taught(vectors[at], mine)
+                bearing = mine.whole[np.linspace(0, len(mine.whole) - 1, min(MOST, len(mine.whole))).astype(np.int64)]
+                vectors[at], teaching = taught(vectors[at], self.view.vectors(bearing.tolist()), self._contrast)
+                teachings[query.id] = teaching._replace(photos=len(mine.whole))
         # Photos with words to avoid go down, and as many others move up
         avoided = max((int((mine.shares < 0).sum()) for mine in matches), default=0)
         with naming_damage(self.view):
@@ -138,19 +147,6 @@ class ByWords:
     def _contrast(self) -> Contrast:
         return Contrast(background(self.view)) if self.contrast is None else self.contrast()
 
-    def _taught(self, vector: Vectors, matches: WordMatches) -> tuple[Vectors, Teaching]:
-        count = len(matches.whole)
-        rows = matches.whole[np.linspace(0, count - 1, min(MOST, count)).astype(np.int64)]
-        mixed, teaching = taught(vector, self.view.vectors(rows.tolist()), self._contrast)
-        return mixed, teaching._replace(photos=count)
-
-    def _read(self, matches: WordMatches) -> NearestRows:
-        """The first rows by words alone."""
-        wanted = matches.shares > 0
-        rows, shares = matches.rows[wanted], matches.shares[wanted]
-        order = np.argsort(-shares, kind="stable")[: self.k]
-        return NearestRows(rows[order].astype(np.int64), shares[order].astype(np.float32))
-
     def _fused(self, vector: Vectors, near: Any, scores: Any, matches: WordMatches) -> NearestRows:
         """The k best rows by words and look, out of the nearest and those with words."""
         if not len(matches.rows):
@@ -165,7 +161,8 @@ class ByWords:
         more = np.setdiff1d(self._with_words(vector, matches, unit), near)
         rows = np.concatenate([near, more])
         total = np.concatenate([scores, self._cosines(more, vector)])
-        total = total + unit * _shares_of(rows, matches)
+        at = np.minimum(np.searchsorted(matches.rows, rows), len(matches.rows) - 1)
+        total = total + unit * np.where(matches.rows[at] == rows, matches.shares[at], 0.0)
         order = np.lexsort((rows, -total))[: self.k]
         return NearestRows(rows[order].astype(np.int64), total[order].astype(np.float32))
 
@@ -200,12 +197,6 @@ class ByWords:
                 return rows
             depth *= 4
         return matches.rows
-
-
-def _shares_of(rows: NDArray[np.int64], matches: WordMatches) -> NDArray[np.float64]:
-    """The shares of some rows, (rows,); 0 for those without words."""
-    at = np.minimum(np.searchsorted(matches.rows, rows), len(matches.rows) - 1)
-    return np.where(matches.rows[at] == rows, matches.shares[at], 0.0)
 
 
 def background(view: View) -> Vectors:

@@ -6,32 +6,34 @@ found.count  # 55.2 expected, between 41 and 73, of the first 1,000
 
 A person's verdicts count. So do those of a model whose errors were measured on labelled pictures (an `Accuracy`); the
 word of any other model is its `opinion`, from which no number of relevant pictures follows. Beside a person's verdicts
-it may be a `covariate` (`model_covariate`).
+it may be a `covariate`: `with_covariate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.judges import JudgeStats, known
-from eyespot.ledger.judgements import PERSON, query_digest
+from eyespot.ledger.judgements import PERSON, Judgements, query_digest
 from eyespot.llms.budget import BudgetSpent
-from eyespot.search.calibration import HELPED, Accuracy, Count, Curve, Cut, RankSample, fit, next_ranks, plan
+from eyespot.search.calibration import HELPED, Accuracy, Count, Curve, Cut, RankSample, assisted, fit, next_ranks, plan
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, points
 from eyespot.types import EyespotError, Query, Run, UsageError
 
 Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
 
 EXACT = Accuracy()
 FIRST = 16  # verdicts of the first round: two or more in each stratum of 10,000 hits
 UNSAID = "what they are like is taken from their neighbours"
 YES = 0.5  # and more
+OWN_ENCODER = "own_encoder"  # the only model that answered is the one that made the ranking
 
 
 class Opinion(NamedTuple):
@@ -162,7 +164,11 @@ class Calibrated:
 
         Raises `EyespotError` if there is no verdict at all, `BudgetSpent` where that is for want of a budget.
         """
-        *_, seen = self._rounds(query, run)
+        seen = NOTHING
+        for size in sizes(self._wanted(query, run)):
+            seen = self._round(seen, self._next(seen, size, query, run), query, run)
+            if seen.looked.stopped or seen.curve is None:
+                break
         # With the verdicts that the ledger has besides
         assert seen.sample is not None
         others = np.setdiff1d(self.ranks_seen(query, run), seen.sample.ranks)
@@ -191,14 +197,6 @@ class Calibrated:
         return RerankEstimate(pairs, 0, seen.looked.pictureless)
 
     # -- rounds ---------------------------------------------------------------------------------------------
-
-    def _rounds(self, query: Query, run: Run) -> Iterator[_CurveState]:
-        seen = NOTHING
-        for size in sizes(self._wanted(query, run)):
-            seen = self._round(seen, self._next(seen, size, query, run), query, run)
-            yield seen
-            if seen.looked.stopped or seen.curve is None:
-                return
 
     def _round(self, seen: _CurveState, ranks: Ints, query: Query, run: Run) -> _CurveState:
         """What is known once these hits were looked at as well."""
@@ -250,3 +248,63 @@ def sizes(verdicts: int) -> Iterator[int]:
 def _seed(query: Query) -> int:
     """The same for a question whatever its id, and another one for another question."""
     return int(query_digest(query)[:8], 16)
+
+
+# -- a model's answers beside a person's verdicts -----------------------------------------------------------------
+
+
+def with_covariate(made: Calibration, query: Query, ledger: Judgements) -> Calibration:
+    """The calibration by a person's verdicts, narrowed by a model's answers where they help; else as it was.
+
+    No model is asked. The one with the most answers on the hits that the count covers is taken; a model that made the
+    ranking itself is not, because its answers repeat the order.
+
+    `covariate` says which model it was and whether it helped; it is None where no model answered, and where the
+    verdicts are a model's own.
+    """
+    if not made.judge.startswith(PERSON):
+        return made
+    digest, hits = query_digest(query), made.run[query.id][: made.curve.hits]
+    ids = [made.run.facts.get(hit.image, {}).get("id", "") for hit in hits]
+    models = [model for model in ledger.voices(digest) if not model.judge.startswith(PERSON)]
+    answers: dict[str, Reals] = {}  # of each model, the fullest under one prompt
+    for model in models:
+        judgements = ledger.known(digest, ids, model.judge, model.prompt)
+        verdicts = (judgements[id].verdict if id in judgements else None for id in ids)
+        given = np.array([np.nan if verdict is None else min(1.0, points(verdict)) for verdict in verdicts])  # (hits,)
+        if _answered(given) > _answered(answers.get(model.judge, np.zeros(0))):
+            answers[model.judge] = given
+    ranked = sorted(answers, key=lambda judge: (made_ranking(judge, made.run), -_answered(answers[judge])))
+    if not ranked:
+        return made
+    judge = ranked[0]
+    if made_ranking(judge, made.run):
+        return replace(made, covariate=Covariate(judge, _answered(answers[judge]), OWN_ENCODER, made.count, 0.0))
+    found = assisted(made.curve, answers[judge])
+    covariate = Covariate(judge, _answered(answers[judge]), found.code, found.alone, found.narrowed)
+    return replace(made, curve=found.curve, covariate=covariate)
+
+
+def _answered(answers: Reals) -> int:
+    return int((~np.isnan(answers)).sum())
+
+
+def made_ranking(judge: str, run: Run) -> bool:
+    """Whether a model ranked these hits itself, also under another kind of judge; one that may have counts as well."""
+    rankers = set(_encoders(run.header))
+    if not rankers:
+        return judge.startswith("encoder:")
+    return not {_model(judge), _model(_model(judge))}.isdisjoint({*rankers, *map(_model, rankers)})
+
+
+def _model(name: str) -> str:
+    """A model's name without its kind and revision: `encoder:starter` is `starter`."""
+    return name.partition(":")[2].partition("@")[0] or name
+
+
+def _encoders(header: Mapping[str, Any]) -> Iterator[str]:
+    """The encoders that made a run, also those of the runs it was fused from."""
+    if "encoder" in header:
+        yield str(header["encoder"])
+    for part in header.get("of", ()):
+        yield from _encoders(part)

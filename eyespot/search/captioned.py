@@ -1,4 +1,4 @@
-"""A gallery's pictures and what is said of them, in its labels or in files, as pairs of vectors to train on."""
+"""A gallery's pictures with their captions and labels, in its columns or in files, to train on."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
 from eyespot.gallery.view import View
 from eyespot.photos.labels import FILE_COLUMNS
-from eyespot.photos.pictures import BadPicture, open_picture
-from eyespot.photos.places import read_again
+from eyespot.photos.pictures import BadPicture
+from eyespot.photos.places import picture_of
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched
 from eyespot.storage.ids import required
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 AT_ONCE = 256  # texts
 CAPTION = "caption"
 ASKED_WITH = "asked_with"
+LABEL = "label"
 TABLES = (".parquet", ".csv", ".tsv", ".jsonl")
 IN_FOLDERS = "captions.parquet"  # as `eyespot build pairs` calls it
 
@@ -103,22 +105,21 @@ def _embedded(view: View, encoder: Encoder, texts: Sequence[str], asking: Sequen
 
 def reading(view: View) -> Callable[[Sequence[int]], list[Image | None]]:
     """What reads pictures by their rows, upright in RGB; None for one that no place still holds whole."""
-    threads = ThreadPoolExecutor()
+
+    def opened(places: Sequence[str]) -> Image | None:
+        for place in places:
+            with suppress(OSError, BadPicture):
+                return picture_of(place)
+        return None
 
     def read(rows: Sequence[int]) -> list[Image | None]:
         distinct = sorted(set(rows))
         places = [facts["paths"] for facts in view.facts(distinct)]
-        found = dict(zip(distinct, threads.map(_opened, places), strict=True))
+        with ThreadPoolExecutor() as threads:
+            found = dict(zip(distinct, threads.map(opened, places), strict=True))
         return [found[row] for row in rows]
 
     return read
-
-
-def _opened(places: Sequence[str]) -> Image | None:
-    for place in places:
-        with suppress(OSError, BadPicture):
-            return open_picture(read_again(place)).image
-    return None
 
 
 def said_in(view: View, captions: str) -> Iterator[CaptionRows]:
@@ -211,13 +212,14 @@ def _match_text(path: Path, count: int, matches: int, matching: RowMatching) -> 
 
 def cells_of(view: View, column: str) -> list[object]:
     """What a column says of each row, (rows,); `UsageError` without such a column."""
-    tables = [disk.read_items(shard) for shard in view.shards]
-    known = {name for table in tables for name in table.column_names}
+    columns = [pq.read_schema(shard / disk.ITEMS).names for shard in view.shards]
+    known = {name for names in columns for name in names}
     if column not in known:
         raise UsageError(f"the gallery has no column {column}; it has: {', '.join(sorted(known)) or 'none'}")
     cells: list[object] = []
-    for table in tables:
-        cells += table[column].to_pylist() if column in table.column_names else [None] * table.num_rows
+    for shard, names in zip(view.shards, columns, strict=True):
+        there = column in names
+        cells += disk.read_items(shard, [column])[column].to_pylist() if there else [None] * disk.count_items(shard)
     return cells
 
 
@@ -233,3 +235,52 @@ def of_column(view: View, column: str) -> CaptionRows:
     if not texts:
         raise NothingFound(f"no picture of {view.gallery.path} has a text in its column {column}")
     return CaptionRows([row for row, _ in texts], [text for _, text in texts])
+
+
+# -- labels -------------------------------------------------------------------------------------------------
+
+
+class RowLabels(NamedTuple):
+    """The label of each row of the view, (rows,), None where there is none; `notes` are for the user."""
+
+    labels: list[str | None]
+    notes: list[str]
+
+
+def labels_of(view: View, spec: str) -> RowLabels:
+    """The labels of a column, of a table with a column `label`, or of each captions.parquet below a folder.
+
+    A file is what ends like a table or has a slash. Raises `UsageError` for what is not there, `NothingFound` if no
+    picture that is there has a label.
+    """
+    place = Path(spec).expanduser()
+    if place.is_dir() and "/" in with_slashes(spec):
+        found = _labels_in(view, place, sorted(place.rglob(IN_FOLDERS)))
+    elif "/" in with_slashes(spec) or place.suffix.lower() in TABLES:
+        found = _labels_in(view, place, [place])
+    else:
+        texts = ["" if cell is None else str(cell).strip() for cell in cells_of(view, spec)]
+        found = RowLabels([text or None for text in texts], [])
+    there = [one if live else None for one, live in zip(found.labels, view.live.tolist(), strict=True)]
+    if not any(one is not None for one in there):
+        raise NothingFound(f"no picture of {view.gallery.path} has a label in {spec}")
+    return RowLabels(there, found.notes)
+
+
+def _labels_in(view: View, place: Path, files: list[Path]) -> RowLabels:
+    """By id, or by file name as judged images are; a name that several pictures are called by is passed over."""
+    names: dict[str, str] = {}
+    by = "id"
+    for path in files:
+        for line, row in rows_of(path, ("id", *FILE_COLUMNS, LABEL)):
+            by = next((name for name in ("id", *FILE_COLUMNS) if name in row), "id")
+            if LABEL not in row:
+                refuse(path, f"line {line}", f"has no column {LABEL}")
+            if row[LABEL] is not None and str(row[LABEL]).strip():
+                names[required(path, line, row, by)] = str(row[LABEL]).strip()
+    matching = matched(view, list(names), "id" if by == "id" else None)
+    labels: list[str | None] = [None] * len(view.live)
+    for name, at in _clear(matching).items():
+        labels[at] = names[name]
+    count = sum(one is not None for one in labels)
+    return RowLabels(labels, [f"{count} of {len(names)} labels of {place} are of a picture of the gallery"])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -59,15 +58,12 @@ class Moved(NamedTuple):
         """What the user should know, under the code `moved`."""
         whose = f" of {self.by}" if self.by else ""
         lost = ((self.missing, "not in this space"), (self.disputed, "a yes and a no at once"))
-        tail = "".join(f"; {_photos(count)} {why}" for count, why in lost if count)
+        photos = {count: "1 judged photo is" if count == 1 else f"{count:,} judged photos are" for count, _ in lost}
+        tail = "".join(f"; {photos[count]} {why}" for count, why in lost if count)
         if self.yes or self.no:
             return Note("moved", f"moved by {len(self.yes):,} yes and {len(self.no):,} no{whose}{tail}")
         what = f"no judged photo{whose} counts" if tail else f"there is no verdict{whose} for this query"
         return Note("moved", f"not moved: {what}{tail}")
-
-
-def _photos(count: int) -> str:
-    return "1 judged photo is" if count == 1 else f"{count:,} judged photos are"
 
 
 def rows_of(feedback: Feedback, rows: NDArray[np.int64]) -> Moved:
@@ -108,7 +104,10 @@ class MovedSearch:
         reword = self.options.rewriting
         worded = queries if reword is None else [reword(query) for query in queries]
         view, encoder = self.collection.view, self.collection.encoder
-        read = [self._read(query) for query in worded]
+        read, words = worded, self.collection.words if self.options.by == "both" and self.options.named else None
+        if words is not None and words.names is not None:  # the names that the encoder knows best
+            reader, sample = NameReader(words), self.collection.contrast.sample
+            read = [reader.reworded(query, encoder, sample) for query in worded]
         vectors = embed(read, encoder)
         moves = rows_of(self.feedback, live_rows(self.collection, [*self.feedback.yes, *self.feedback.no]))
         if moves.yes or moves.no:
@@ -116,19 +115,12 @@ class MovedSearch:
             vectors = np.stack([moved(vector, yes, no, contrast) for vector in vectors])
         known = KnownVectors({query.id: vector for query, vector in zip(queries, vectors, strict=True)}, view.space.dim)
         again = {query.id: query for query in worded}
-        options = self.options if reword is None else replace(self.options, rewriting=partial(_of_id, again))
+        options = self.options if reword is None else replace(self.options, rewriting=lambda query: again[query.id])
         made = chain_of(self.collection, options, known)(queries, run)
         made.header["moved"] = moves.fields
         names = [note for pair in zip(worded, read, strict=True) for note in rewording_notes(*pair)]
         made.notes = [moves.note, *made.notes, *names]
         return made
-
-    def _read(self, query: Query) -> Query:
-        """The query with the names that the encoder knows best, as a search by words and look reads it."""
-        if self.options.by != "both" or not self.options.named or self.collection.words.names is None:
-            return query
-        sample = self.collection.contrast.sample
-        return NameReader(self.collection.words).reworded(query, self.collection.encoder, sample)
 
 
 def refuse_words(by: str) -> None:
@@ -142,7 +134,3 @@ def live_rows(collection: Searchable, ids: Sequence[str]) -> NDArray[np.int64]:
     rows = collection.view.rows_by_id(ids)
     rows[~collection.view.live[rows]] = -1
     return rows
-
-
-def _of_id(queries: dict[str, Query], query: Query) -> Query:
-    return queries[query.id]

@@ -28,13 +28,6 @@ WAYS, NORMS = ("rrf", "combsum", "combmnz"), ("min-max", "z")
 STEPS, TRIES = 20, 300  # weights are tried in steps of 1/20, or coarser ones that give at most so many tries
 
 
-class _Gain(NamedTuple):
-    """What one run does for one image: its rank there, and the points that it is given."""
-
-    rank: int
-    points: float
-
-
 @dataclass(frozen=True)
 class Fusion:
     """How rankings become one: `by` rrf, combsum or combmnz; `norm` min-max or z of scores; `k` of RRF.
@@ -49,8 +42,9 @@ class Fusion:
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        _one_of("ways to fuse", self.by, WAYS)
-        _one_of("norms", self.norm, NORMS)
+        for what, given, known in (("ways to fuse", self.by, WAYS), ("norms", self.norm, NORMS)):
+            if given not in known:
+                raise UsageError(f"no {given!r} among the {what}; there are: {', '.join(known)}")
         if self.k < 0:
             raise UsageError(f"k of RRF is 0 or more, not {self.k}; 60 is usual")
         weights = (1.0,) if self.weights is None else self.weights
@@ -74,7 +68,8 @@ class Fusion:
         return made
 
     def _fused(self, runs: Sequence[tuple[Run, float]], query: str) -> list[RankedImage]:
-        gains: dict[str, list[_Gain]] = {}
+        gains: dict[str, list[float]] = {}
+        best: dict[str, int] = {}  # ranks
         for run, weight in runs:
             hits = run[query]
             if self.by == "rrf":
@@ -82,11 +77,11 @@ class Fusion:
             else:
                 points = scaled([hit.score for hit in hits], self.norm)
             for rank, (hit, worth) in enumerate(zip(hits, points.tolist(), strict=True), 1):
-                gains.setdefault(hit.image, []).append(_Gain(rank, weight * worth))
-        best = {image: min(gain.rank for gain in its) for image, its in gains.items()}
+                gains.setdefault(hit.image, []).append(weight * worth)
+                best[hit.image] = min(rank, best.get(hit.image, rank))
         fused = []
         for image, its in gains.items():
-            total = math.fsum(gain.points for gain in its)  # which does not depend on the order of the runs
+            total = math.fsum(its)  # which does not depend on the order of the runs
             fused.append(RankedImage(image, total * len(its) if self.by == "combmnz" else total))
         return sorted(fused, key=lambda hit: (-hit.score, best[hit.image], hit.image))
 
@@ -156,8 +151,3 @@ def grid(runs: int) -> Iterator[tuple[float, ...]]:
     for bars in combinations(range(steps + runs - 1), runs - 1):
         edges = (-1, *bars, steps + runs - 1)
         yield tuple((after - before - 1) / steps for before, after in pairwise(edges))
-
-
-def _one_of(what: str, given: str, known: Sequence[str]) -> None:
-    if given not in known:
-        raise UsageError(f"no {given!r} among the {what}; there are: {', '.join(known)}")

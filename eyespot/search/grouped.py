@@ -38,7 +38,11 @@ class Grouped:
             best = self._best(made)
             if all(len(best[query]) >= self.k or len(made[query]) < deep for query in made):
                 cut = Run({query: hits[: self.k] for query, hits in best.items()})
-                cut.facts, cut.header, cut.notes = self._facts(made, queries), made.header, made.notes
+                counted = self.mask if self.holding is None else self.holding(queries)
+                others = self.groups.others(self._rows(made.facts), counted).tolist()
+                every = zip(made.facts.items(), others, strict=True)
+                cut.facts = {id: facts | {OTHERS: more} for (id, facts), more in every}
+                cut.header, cut.notes = made.header, made.notes
                 return cut
             deep *= 4
 
@@ -57,11 +61,6 @@ class Grouped:
                 first.setdefault(hit.image if number < 0 else number, hit)
             best[query] = list(first.values())
         return best
-
-    def _facts(self, run: Run, queries: Sequence[Query]) -> dict[str, dict[str, object]]:
-        counted = self.mask if self.holding is None else self.holding(queries)
-        others = self.groups.others(self._rows(run.facts), counted).tolist()
-        return {id: facts | {OTHERS: more} for (id, facts), more in zip(run.facts.items(), others, strict=True)}
 
     def _rows(self, ids: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         wanted = dict.fromkeys(ids, 0)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -103,18 +103,12 @@ def folder_of(view: View, name: str) -> Path:
     if not name or name != Path(name).name or name.startswith("."):
         raise UsageError(f"{name!r} is no name of an index; take letters and digits")
     beside = view.gallery.path / "indexes" / view.stem
-    if not (beside / name).is_dir() and name == _kind_of(beside / IN_PARTS):
-        return beside / IN_PARTS
+    if not (beside / name).is_dir():
+        # What cannot be read is said when the index is opened
+        with suppress(EyespotError, OSError, ValueError, KeyError, TypeError):
+            if name == json_of(beside / IN_PARTS / SETTINGS)["settings"]["kind"]:
+                return beside / IN_PARTS
     return beside / name
-
-
-def _kind_of(folder: Path) -> str | None:
-    """The kind in an index's settings; None if they cannot be read, which is said when the index is opened."""
-    try:
-        kind = json_of(folder / SETTINGS)["settings"]["kind"]
-    except (EyespotError, OSError, ValueError, KeyError, TypeError):
-        return None
-    return kind if isinstance(kind, str) else None
 
 
 def names_in(view: View) -> list[str]:
@@ -123,38 +117,35 @@ def names_in(view: View) -> list[str]:
     return sorted(place.parent.name for place in found if not place.parent.name.startswith("."))
 
 
-def open_index(view: View, name: str = EXACT, means: SearchBackend | None = None) -> Index:
-    """An index over the view's rows: the exact one, or one that is kept under this name; searched by `means`, if given.
+def open_index(view: View, name: str = EXACT, backend: SearchBackend | None = None) -> Index:
+    """An index over the view's rows: the exact one, or one that is kept under this name; by `backend`, if given.
 
     `UsageError` if there is none or the space was made again since, `EyespotError` if its files are damaged.
     """
     if name == EXACT:
-        if means is not None:
-            return means.index(view.blocks, view.codes)
+        if backend is not None:
+            return backend.index(view.blocks, view.codes)
         index: Index = rooms.load("indexes", EXACT, view.blocks, codes=view.codes)
         return index
     record, folder = read_stored(view, name), folder_of(view, name)
     # `EyespotError` if a file is gone or cut: an index that does not find its own would be built anew by a search
     damaged = {part: GONE for part in record.files if not (folder / part).is_file()}
     damaged |= damaged_at_a_glance(folder, sound_digests(folder))
-    damaged |= {part: "it is not whole" for part, size in record.files.items() if _size(folder / part) not in (0, size)}
+    sizes = {part: (folder / part).stat().st_size for part in record.files if damaged.get(part) != GONE}
+    damaged |= {part: "it is not whole" for part, size in sizes.items() if size not in (0, record.files[part])}
     refuse_damaged(folder, damaged, lambda _: _repair_line(view))
     use: dict[str, Any] = {"recall": record.measured.recall, "covered": _places(view, record, name), "live": view.live}
     use["exact"] = partial(open_index, view)  # only when it is needed: it maps every file of codes
-    if means is not None:
+    if backend is not None:
         if record.index != IN_PARTS:
             raise UsageError(f"the index {name} is searched by one process; leave out --ray, or --index {name}")
-        use["held"] = means.parts
+        use["held"] = backend.parts
     index = rooms.load("indexes", record.index, view.blocks, folder=folder, **record.settings, **use)
     return index
 
 
 def _repair_line(view: View) -> str:
     return f"repair it with: eyespot index --repair -g {quote(str(view.gallery.path))}"
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
 
 
 def read_stored(view: View, name: str) -> StoredIndex:

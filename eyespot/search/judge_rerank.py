@@ -17,8 +17,7 @@ from eyespot.judges import JudgeStats, ask, known, on_one_scale, prompts_of, sca
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import Measure, evaluate, parse
-from eyespot.photos.pictures import open_picture
-from eyespot.photos.sources import read_again
+from eyespot.photos.places import picture_of
 from eyespot.search.embedding import embed, embed_picture
 from eyespot.search.fused import STEPS, scaled
 from eyespot.search.hit_pairs import HitPairs, JudgedPairs, Key, first_hits, hits_at
@@ -39,8 +38,6 @@ from eyespot.types import (
 )
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
     from eyespot.search.searchable import Searchable
 
 BEHIND = "they go behind the judged"  # what has no verdict
@@ -189,7 +186,13 @@ class JudgeRerank:
     def reranked(self, run: Run, looked: JudgeResult) -> Run:
         """The run in the order of what was said, for people and programs that show it: no two scores are equal."""
         rescored, _ = Rescored(self.scores(run, looked), self.depth)(run)
-        made = Run({query: list(_falling(hits)) for query, hits in rescored.items()})
+        falling: dict[str, list[RankedImage]] = {}  # the same order in scores of which none equals another
+        for query, hits in rescored.items():
+            lowest, falling[query] = float("inf"), []
+            for hit in hits:
+                lowest = min(hit.score, lowest - STEP)
+                falling[query].append(RankedImage(hit.image, lowest))
+        made = Run(falling)
         made.header, made.facts = rescored.header | self.header(looked), run.facts
         made.notes = [*run.notes, *self.notes(run, looked)]
         return made
@@ -262,14 +265,6 @@ def notes_of(looked: JudgeResult, unsaid: str = BEHIND) -> list[str]:
     return [Note(code, sentence) for code, (count, sentence) in notes.items() if count]
 
 
-def _falling(hits: Iterable[RankedImage]) -> Iterator[RankedImage]:
-    """The same order in scores of which none equals another."""
-    lowest = float("inf")
-    for hit in hits:
-        lowest = min(hit.score, lowest - STEP)
-        yield RankedImage(hit.image, lowest)
-
-
 # -- weights ----------------------------------------------------------------------------------------------------
 
 
@@ -309,11 +304,6 @@ def judge_named(spec: str, **options: Any) -> Judge:
     handed = {"embedding": SecondModel(rest or "starter")} if name == "encoder" else {"read": picture_of}
     judge: Judge = rooms.load("judges", f"{name}:{rest}", **handed, **given)
     return judge
-
-
-def picture_of(path: Path) -> Image:
-    """A picture of a gallery, upright, in RGB, also inside a tar; OSError or `BadPicture` if it cannot be read."""
-    return open_picture(read_again(str(path))).image
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,15 @@ class LinearIndex:
         adapted = self._adapter.apply(queries)  # (queries, width)
         if len(self._rows) <= self._window:
             return self._whole.search(adapted, k, mask)
-        return _best(list(self._parts(adapted, k, mask)), k)
+        parts = []  # the k best of each window of rows, by their numbers in the gallery
+        for start in range(0, len(self._rows), self._window):
+            rows = np.arange(start, min(start + self._window, len(self._rows)))
+            index: Index = rooms.load("indexes", "exact", [self._adapter.apply(self._rows.gather(rows))])
+            found = index.search(adapted, k, None if mask is None else mask[rows])
+            parts.append(NearestRows(found.rows + start, found.scores))
+        every, scores = (np.concatenate([part[at] for part in parts], axis=1) for at in (0, 1))  # (queries, found)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]  # of equals the lower row
+        return NearestRows(np.take_along_axis(every, order, 1), np.take_along_axis(scores, order, 1))
 
     def rescore(self, query: Vectors, rows: Sequence[int]) -> NDArray[np.float64]:
         """The scores of these rows for a plain query (dim,): (rows,)."""
@@ -55,27 +63,11 @@ class LinearIndex:
         scores: NDArray[np.float64] = (images @ self._adapter.apply(query[None])[0]).astype(np.float64)
         return scores
 
-    def _parts(self, adapted: Vectors, k: int, mask: Mask | None) -> Iterator[NearestRows]:
-        """The k best of each window of rows, by their numbers in the gallery."""
-        for start in range(0, len(self._rows), self._window):
-            rows = np.arange(start, min(start + self._window, len(self._rows)))
-            index: Index = rooms.load("indexes", "exact", [self._adapter.apply(self._rows.gather(rows))])
-            found = index.search(adapted, k, None if mask is None else mask[rows])
-            yield NearestRows(found.rows + start, found.scores)
-
     @cached_property
     def _whole(self) -> Index:
         blocks = [self._adapter.apply(block) for block in self._rows.blocks]
         whole: Index = rooms.load("indexes", "exact", blocks)
         return whole
-
-
-def _best(parts: Sequence[NearestRows], k: int) -> NearestRows:
-    """The k best of several parts; of equals the lower row."""
-    rows = np.concatenate([part.rows for part in parts], axis=1)  # (queries, found)
-    scores = np.concatenate([part.scores for part in parts], axis=1)
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return NearestRows(np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1))
 
 
 _OPEN: WeakKeyDictionary[Linear, tuple[ref[View], LinearIndex]] = WeakKeyDictionary()
@@ -105,7 +97,12 @@ class LinearAdapted:
         """A new run, or the given one re-ranked."""
         vectors, index = embed(queries, self.encoder), index_of(self.view, self.adapter)
         if run is not None:
-            made = Run({q.id: self._ordered(run[q.id], row, index) for q, row in zip(queries, vectors, strict=True)})
+            ranked: dict[str, list[RankedImage]] = {}
+            for query, vector in zip(queries, vectors, strict=True):
+                hits = run[query.id]
+                rows = self.view.rows_of([hit.image for hit in hits[: self.depth]])
+                ranked[query.id] = reordered(hits, index.rescore(vector, rows))
+            made = Run(ranked)
             made.facts, made.notes = run.facts, list(run.notes)
             made.header = run.header | {"adapted": True, "depth": self.depth}
             return made
@@ -114,10 +111,6 @@ class LinearAdapted:
         made = as_run(queries, found, self.view)
         made.header |= {"exact": True, "adapted": True}
         return made
-
-    def _ordered(self, hits: Sequence[RankedImage], query: Vectors, index: LinearIndex) -> list[RankedImage]:
-        rows = self.view.rows_of([hit.image for hit in hits[: self.depth]])
-        return reordered(hits, index.rescore(query, rows))
 
 
 def reordered(hits: Sequence[RankedImage], scores: NDArray[np.floating[Any]]) -> list[RankedImage]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from eyespot import rooms
 from eyespot.gallery.local import Described
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
 
 PER_QUERY = 600
-
-
-class _Ordered(NamedTuple):
-    """A query's hits in their new order, how many of the first could not be compared, and a note of its own."""
-
-    hits: list[RankedImage]
-    without: int = 0
-    note: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,22 +65,30 @@ class LocalRerank:
             raise UsageError(
                 f"the run has no query {lacking[0]!r}; give the one that a first stage made of these queries"
             )
-        ordered = {query.id: self._ordered(query, run[query.id]) for query in queries}
-        made = Run({query: found.hits for query, found in ordered.items()})
-        made.facts = run.facts
+        ordered: dict[str, list[RankedImage]] = {}
+        notes, without = list[str](), 0
+        for query in queries:
+            ordered[query.id], lacking_features, note = self._ordered(query, run[query.id])
+            notes, without = [*notes, *note], without + lacking_features
+        if without:
+            notes.append(f"pictures without local descriptors, left behind the others: {without}")
+        if any(term.text is not None for query in queries for term in query.terms):
+            notes.append("the re-ranking compares pictures only; words counted in the first stage")
+        made = Run(ordered)
+        made.facts, made.notes = run.facts, [*run.notes, *notes]
         made.header = run.header | {"rerank_local": self.name, "depth": self.depth}
-        made.notes = [*run.notes, *_notes(queries, list(ordered.values()))]
         return made
 
-    def _ordered(self, query: Query, hits: Sequence[RankedImage]) -> _Ordered:
+    def _ordered(self, query: Query, hits: Sequence[RankedImage]) -> tuple[list[RankedImage], int, list[str]]:
+        """The hits in their new order, how many of the first could not be compared, and notes."""
         places = [term.image for term in query.terms if term.image is not None and term.weight > 0]
         if len(places) != 1 or any(term.image is not None and term.weight <= 0 for term in query.terms):
             raise UsageError("local descriptors compare one picture with others; give one, as in: --image FILE")
         place = places[0]
         features = self.extractor.describe(read_picture(place, self.extractor.min_side), self.count)
         if not len(features.descriptors):
-            return _Ordered(list(hits), note=f"nothing stands out in {place} to compare by; its ranking is as it was")
-        head, tail = hits[: self.depth], hits[len(hits[: self.depth]) :]
+            return list(hits), 0, [f"nothing stands out in {place} to compare by; its ranking is as it was"]
+        head, tail = hits[: self.depth], hits[self.depth :]
         images = self.described.features([hit.image for hit in head])
         there = [(hit, image) for hit, image in zip(head, images, strict=True) if image is not None]
         behind = [hit for hit, image in zip(head, images, strict=True) if image is None]
@@ -101,7 +101,7 @@ class LocalRerank:
         scored = sorted(ranked_images, key=lambda hit: -hit.score)
         lowest = scored[-1].score if scored else 0.0
         rest = [RankedImage(hit.image, lowest - rank) for rank, hit in enumerate([*behind, *tail], 1)]
-        return _Ordered([*scored, *rest], len(behind))
+        return [*scored, *rest], len(behind), []
 
 
 def refuse_other_settings(described: Described, extractor: Extractor) -> None:
@@ -112,12 +112,3 @@ def refuse_other_settings(described: Described, extractor: Extractor) -> None:
         raise EyespotError(
             f"the gallery was described by {note.extractor} in another version or setting; describe it again: {way}"
         )
-
-
-def _notes(queries: Sequence[Query], ordered: Sequence[_Ordered]) -> list[str]:
-    notes = [found.note for found in ordered if found.note]
-    if without := sum(found.without for found in ordered):
-        notes.append(f"pictures without local descriptors, left behind the others: {without}")
-    if any(term.text is not None for query in queries for term in query.terms):
-        notes.append("the re-ranking compares pictures only; words counted in the first stage")
-    return notes

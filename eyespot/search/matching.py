@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,7 +129,12 @@ def listed_rows(view: View, names: Iterable[str], column: str | None = None) -> 
     ways = [_shortened(texts, "file_stem") for texts in keys]
     mask, count, there, lacking = np.zeros(len(view.live), bool), 0, 0, None
     for texts in stems_of(names):
-        found = [_rows_called(view, way, texts) for way in ways]
+        found = []  # rows whose key is among the texts, and which texts have one
+        for keys_now in ways:
+            at = _pc.fill_null(_pc.index_in(keys_now.texts, value_set=texts, skip_nulls=True), -1).to_numpy()
+            named, hit = (at >= 0) & view.live[keys_now.rows], np.zeros(len(texts), bool)
+            hit[at[named]] = True
+            found.append((keys_now.rows[named], hit))
         best = max(range(len(ways)), key=lambda number: int(found[number][1].sum()))
         ways, (rows, hit) = [ways[best]], found[best]
         mask[rows] = True
@@ -144,15 +148,6 @@ def stems_of(names: Iterable[str]) -> Iterator[Any]:
     rest = iter(names)
     while piece := list(islice(rest, PIECE)):
         yield _pc.unique(_shortened(_Keys(pa.array(piece, pa.string()), np.arange(len(piece))), "file_stem").texts)
-
-
-def _rows_called(view: View, keys: _Keys, texts: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The rows whose key is among the texts, and which texts (texts,) have one."""
-    at = _pc.fill_null(_pc.index_in(keys.texts, value_set=texts, skip_nulls=True), -1).to_numpy()
-    named = (at >= 0) & view.live[keys.rows]
-    hit = np.zeros(len(texts), bool)
-    hit[at[named]] = True
-    return keys.rows[named], hit
 
 
 def _grouped(pairs: Iterable[tuple[Any, str]], nothing: Any) -> dict[Any, list[str]]:
@@ -234,15 +229,14 @@ def _keys_of(view: View, column: str) -> _Keys:
 
 
 def _stored(view: View, column: str) -> _Keys:
-    texts = _chunked(_texts(shard, column) for shard in view.shards)
+    """One column as text; nulls where a shard does not have it."""
+    columns = []
+    for shard in view.shards:
+        there = column in pq.read_schema(shard / "items.parquet").names
+        lacking = None if there else pa.nulls(disk.count_items(shard), pa.string())
+        columns.append(disk.read_items(shard, [column])[column].cast(pa.string()) if lacking is None else lacking)
+    texts = _chunked(columns)
     return _Keys(texts, np.arange(len(texts), dtype=np.int64))
-
-
-def _texts(shard: Path, column: str) -> Any:
-    """One column of a shard as text; nulls where the shard does not have it."""
-    if column not in pq.read_schema(shard / "items.parquet").names:
-        return pa.nulls(disk.count_items(shard), pa.string())
-    return disk.read_items(shard, [column])[column].cast(pa.string())
 
 
 def _paths(view: View) -> _Keys:

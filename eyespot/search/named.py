@@ -15,8 +15,7 @@ from typing import NamedTuple
 from eyespot.gallery.taxonomy.name_forms import folded, forms, name_words
 from eyespot.gallery.taxonomy.name_index import NamedTaxon
 from eyespot.gallery.word_index import QueryWord, WordIndex, words_of
-from eyespot.search.stop_words import STOP_WORDS
-from eyespot.search.word_matches import label_words
+from eyespot.search.word_matches import STOP_WORDS, label_words
 from eyespot.types import Encoder, Note, Query, Term, Vectors
 
 MOST = 8  # names that the encoder reads
@@ -76,11 +75,8 @@ class NameReader:
 
     def phrases(self, text: str) -> list[NamedPhrase]:
         """The known names in a text, the longest first from the left; function words begin and end none."""
-        if text not in self._known:
-            self._known[text] = self._phrases(text)
-        return self._known[text]
-
-    def _phrases(self, text: str) -> list[NamedPhrase]:
+        if text in self._known:
+            return self._known[text]
         names = self.words.names
         found: list[NamedPhrase] = []
         words = text.split()
@@ -92,7 +88,8 @@ class NameReader:
                 taxa = names.taxa(phrase)
                 found.append(NamedPhrase(phrase, taxa, tuple(self.words.borne([taxon.id for taxon in taxa]))))
             at += max(1, length)
-        return [one for one in found if len(one.names) > 1 or one.borne]
+        self._known[text] = [one for one in found if len(one.names) > 1 or one.borne]
+        return self._known[text]
 
     def reworded(self, query: Query, encoder: Encoder, sample: Vectors) -> Query:
         """The query with each name in the form that the encoder knows best, by a sample of the gallery (m, dim)."""

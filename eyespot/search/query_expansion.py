@@ -60,7 +60,12 @@ class QueryExpansion:
         vectors = embed(queries, self.encoder)  # (queries, dim)
         with naming_damage(self.view):
             first = self.index.search(vectors, self.n, self.mask) if run is None and self.n else None
-            rows = self._first(queries, run) if first is None else first.rows.tolist()
+            rows: list[list[int]] = [[] for _ in queries] if first is None else first.rows.tolist()
+            if run is not None:  # the rows of its first hits
+                if lacking := [query.id for query in queries if query.id not in run]:
+                    way_out = "give the one that a first stage made of these queries"
+                    raise UsageError(f"the run has no query {lacking[0]!r}; {way_out}")
+                rows = [self.view.rows_of([hit.image for hit in run[query.id][: self.n]]) for query in queries]
             moved = [self._moved(vector, near) for vector, near in zip(vectors, rows, strict=True)]
             found = self.index.search(np.array(moved, np.float32).reshape(vectors.shape), self.k, self.mask)
         made = as_run(queries, found, self.view)
@@ -72,16 +77,6 @@ class QueryExpansion:
             )
         tell_recall(made, found, *(one for one in (first, run) if one is not None))
         return made
-
-    def _first(self, queries: Sequence[Query], run: Run | None) -> list[list[int]]:
-        """The rows of the first hits of each query; none without a run."""
-        if run is None:
-            return [[] for _ in queries]
-        if lacking := [query.id for query in queries if query.id not in run]:
-            raise UsageError(
-                f"the run has no query {lacking[0]!r}; give the one that a first stage made of these queries"
-            )
-        return [self.view.rows_of([hit.image for hit in run[query.id][: self.n]]) for query in queries]
 
     def _moved(self, query: Vectors, rows: Sequence[int]) -> Vectors:
         if not rows:

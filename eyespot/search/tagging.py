@@ -100,13 +100,11 @@ def probabilities_by(stage: JudgeRerank, collection: Collection, label: str) -> 
             continue
         with suppress(EyespotError):
             found = calibrated(query, run).probability
-            return _of_whole_groups(collection, groups, found) if grouped else found
+            if not grouped:
+                return found
+            numbers = groups.numbers[collection.view.rows_of(list(found))].tolist()
+            of_group = dict(zip(numbers, found.values(), strict=True))
+            others = np.flatnonzero((groups.numbers >= 0) & np.isin(groups.numbers, list(of_group))).tolist()
+            ids = [str(facts["id"]) for facts in collection.view.facts(others)]
+            return {id: of_group[int(groups.numbers[row])] for id, row in zip(ids, others, strict=True)} | found
     return None
-
-
-def _of_whole_groups(collection: Collection, groups: Groups, found: Mapping[str, float]) -> dict[str, float]:
-    """The same with the others of each picture's group."""
-    of_group = dict(zip(groups.numbers[collection.view.rows_of(list(found))].tolist(), found.values(), strict=True))
-    others = np.flatnonzero((groups.numbers >= 0) & np.isin(groups.numbers, list(of_group))).tolist()
-    ids = [str(facts["id"]) for facts in collection.view.facts(others)]
-    return {**{id: of_group[int(groups.numbers[row])] for id, row in zip(ids, others, strict=True)}, **found}

@@ -77,8 +77,12 @@ class Contrast:
 def taught(query: Vectors, labelled: Vectors, contrast: Contrast) -> tuple[Vectors, Teaching]:
     """The query (dim,) with the look of the labelled photos (n, dim) in it, of unit length."""
     background = contrast.sample
-    known = _places(labelled @ query, background @ query).mean()
-    agreed = _agreement(labelled, background) if len(labelled) > 1 else ONE_PHOTO
+    places = np.searchsorted(np.sort(background @ query), labelled @ query) / max(1, len(background))  # (n,)
+    known, agreed = places.mean(), ONE_PHOTO
+    if len(labelled) > 1:  # how well the mean of the others places each labelled photo, on average
+        others = labelled.sum(axis=0) - labelled  # (n, dim)
+        scores = np.einsum("nd,nd->n", others, labelled)
+        agreed = float((background @ others.T < scores).mean()) if len(background) else 0.0
     doubts = 1 - known + SMOOTHING, 1 - agreed + SMOOTHING
     weight = min(1.0, 2 * doubts[0] / sum(doubts))
     # Photos that have no more in common than any others teach nothing
@@ -101,16 +105,3 @@ def mixed(query: Vectors, look: NDArray[np.float64], weight: float, contrast: Co
     made = (words + weight * look / contrast.spread(look)).astype(np.float32)
     length = float(np.linalg.norm(made))
     return query if length < 1e-6 else made / length
-
-
-def _agreement(labelled: Vectors, background: Vectors) -> float:
-    """How well the mean of the others places each labelled photo, on average."""
-    others = labelled.sum(axis=0) - labelled  # (n, dim)
-    own = np.einsum("nd,nd->n", others, labelled)
-    return float((background @ others.T < own).mean()) if len(background) else 0.0
-
-
-def _places(scores: NDArray[np.floating], background: NDArray[np.floating]) -> NDArray[np.float64]:
-    """The share of the background below each score, (n,)."""
-    places: NDArray[np.float64] = np.searchsorted(np.sort(background), scores) / max(1, len(background))
-    return places

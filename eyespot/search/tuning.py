@@ -25,7 +25,7 @@ from eyespot.search.index_choice import EXACT, Measured, building, open_index, s
 from eyespot.search.nearest import K
 from eyespot.types import Encoder, Index, NothingFound, Query, UsageError, Vectors
 
-KINDS = ("auto", "pq", "ivf", "rabitq", "hnsw", "lance")
+KINDS = ("auto", "pq", "ivf", "rabitq", "hnsw")
 DEPTHS = (100, 140, 200, 280, 400, 560, 800, 1100, 1600, 2200, 3200, 4500, 6400)
 LEAST_ROWS, LEAST_QUERIES = 2048, 10
 QUERIES = 200
@@ -117,11 +117,12 @@ def candidates(kind: str, rows: int, dim: int) -> list[IndexCandidate]:
     """What is worth building of a kind; "auto": codes of two sizes, RaBitQ's, and from 50,000 rows on lists too."""
     if kind not in KINDS:
         raise UsageError(f"no kind {kind!r} of index; there are: {', '.join(KINDS)}")
-    if kind == "lance":
-        return [_lance(rows, dim)]
     if kind == "hnsw":
         return [IndexCandidate("hnsw", "faiss", {"kind": "hnsw"}, (100, 200, 400, 800), rows * (dim + 260))]
-    signs, twice = (_rabitq(bits, rows, dim) for bits in (1, 2))
+    signs, twice = (  # codes of so many bits a number, and the numbers beside them that correct what they say
+        IndexCandidate(f"rabitq, bits {bits}", "faiss", {"kind": "rabitq", "bits": bits}, (1,), rows * (size + beside))
+        for bits, size, beside in ((1, dim // 8, 16), (2, dim // 4, 28))
+    )
     fine, coarse = (2 * max(1, round(dim / numbers)) for numbers in (8, 16))
     codes = [_codes({"kind": "pq", "parts": parts}, rows, (1,)) for parts in dict.fromkeys((fine, coarse))]
     count = 1 << round(math.log2(2 * math.sqrt(rows)))
@@ -134,18 +135,6 @@ def candidates(kind: str, rows: int, dim: int) -> list[IndexCandidate]:
 def _codes(settings: dict[str, Any], rows: int, probes: tuple[int, ...]) -> IndexCandidate:
     size = ", ".join(f"{settings[name]} {name}" for name in ("lists", "parts") if name in settings)
     return IndexCandidate(f"{settings['kind']}, {size}", "faiss", settings, probes, rows * (settings["parts"] // 2 + 8))
-
-
-def _rabitq(bits: int, rows: int, dim: int) -> IndexCandidate:
-    """Codes of so many bits for a number, and the numbers beside them that correct what they say of a row."""
-    size = rows * (bits * dim // 8 + (16 if bits == 1 else 28))
-    return IndexCandidate(f"rabitq, bits {bits}", "faiss", {"kind": "rabitq", "bits": bits}, (1,), size)
-
-
-def _lance(rows: int, dim: int) -> IndexCandidate:
-    lists = -(-rows // 4096)
-    probes = tuple(dict.fromkeys(max(1, lists // part) for part in (8, 4, 2, 1)))
-    return IndexCandidate("lance", "lance", {"lists": lists}, probes, rows * (4 * dim + dim // 8 + 16))
 
 
 @dataclass(frozen=True)
@@ -195,11 +184,10 @@ class Tuning:
         self.progress(f"building {candidate.name}", 0, len(candidate.probes))
         half.opened(candidate, folder, candidate.settings)
         for done, probes in enumerate(candidate.probes, 1):
-            yield from self._halved(candidate, folder, (probes, half))
+            yield from self._halved(candidate, folder, probes, half)
             self.progress(f"measuring {candidate.name}", done, len(candidate.probes))
 
-    def _halved(self, candidate: IndexCandidate, folder: Path, by: tuple[int, _Half]) -> Iterator[Try]:
-        probes, half = by
+    def _halved(self, candidate: IndexCandidate, folder: Path, probes: int, half: _Half) -> Iterator[Try]:
         depths = [depth for depth in DEPTHS if 4 * depth <= half.rows]
         low, high = 0, len(depths)
         while low < high:
@@ -207,7 +195,8 @@ class Tuning:
             settings = {**candidate.settings, "probes": probes, "depth": depths[middle], "promise": self.wanted}
             index = half.opened(candidate, folder, settings)
             # The kind of queries that is worst off, with the standard error of its mean
-            recall, error = min((float(one.mean()), _error(one)) for one in half.recalls(index))
+            means = [(float(one.mean()), float(one.std(ddof=1) / np.sqrt(len(one)))) for one in half.recalls(index)]
+            recall, error = min(means)
             one = Try(candidate, settings, recall, error, *half.single(index))
             low, high = (low, middle) if self._surely(one) else (middle + 1, high)
             yield one
@@ -235,10 +224,6 @@ class Tuning:
         exact = float(np.mean([index.search(query[None], K, self.view.live).exact for query in unseen.queries]))
         source = " and ".join(shares)
         return Measured(recall, K, len(unseen.queries), source, shares, exact)
-
-
-def _error(recalls: NDArray[np.float64]) -> float:
-    return float(recalls.std(ddof=1) / np.sqrt(len(recalls)))
 
 
 class _Half:

@@ -16,7 +16,7 @@ from eyespot.formats.albums import file_names
 from eyespot.html import tidy
 from eyespot.photos.pictures import BadPicture
 from eyespot.photos.videos.addresses import frame_of
-from eyespot.search.reasons import reasons
+from eyespot.search.why import reasons
 from eyespot.search.word_matches import label_words
 from eyespot.types import EyespotError, Query
 from eyespot.web._items import no_such_item

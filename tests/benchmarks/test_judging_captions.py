@@ -12,9 +12,10 @@ import pytest
 from eyespot import rooms
 from eyespot.benchmarks import GallerySearcher, Jury
 from eyespot.ledger.judgements import Judgements
+from eyespot.photos.places import picture_of
 from eyespot.runs import write_run
 from eyespot.search.collection import Collection
-from eyespot.search.judge_rerank import JudgeRerank, picture_of
+from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Answer, NothingFound, Pair, Run, Verdict
 from tests.benchmarks.test_judging import ByName, gallery
 from tests.command import run_eyespot

@@ -30,7 +30,7 @@ from eyespot.adapters.quari.training.reading import read_pairs
 from eyespot.cli._train_report import report
 from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
-from eyespot.search.labelled import labels_of
+from eyespot.search.captioned import labels_of
 from eyespot.types import NothingFound, UsageError
 from tests.cli.conftest import done, run_json
 from tests.command import Done, refuses

@@ -20,7 +20,6 @@ from tests.pages import ROOT, run_page, tools
 from tests.worlds.vectors import DIM, drawn, take, view_of
 
 pytestmark = requires("faiss")
-KINDS = [("pq", "faiss"), pytest.param("lance", "lancedb", marks=pytest.mark.long)]  # its import alone takes seconds
 
 
 @pytest.fixture(scope="module")
@@ -133,14 +132,10 @@ def test_where_nothing_finds_enough_nothing_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kind", "package"), KINDS)
-def test_an_index_is_published_with_its_gallery(
-    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, package: str
-) -> None:
-    pytest.importorskip(package)
+def test_an_index_is_published_with_its_gallery(gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fsspec")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    name, address = tune_report("-g", gallery, "--kind", kind, "--recall", 0.5)["index"], f"file://{tmp_path}/store"
+    name, address = tune_report("-g", gallery, "--kind", "pq", "--recall", 0.5)["index"], f"file://{tmp_path}/store"
     done("publish", address, "-g", gallery)
 
     here, there = (run_json("search", "a heron", "-g", place, "--index", name) for place in (gallery, address))
@@ -149,13 +144,11 @@ def test_an_index_is_published_with_its_gallery(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kind", "package"), KINDS)
-def test_without_room_on_the_disk_it_is_said_and_nothing_is_kept(gallery: Path, kind: str, package: str) -> None:
-    pytest.importorskip(package)
+def test_without_room_on_the_disk_it_is_said_and_nothing_is_kept(gallery: Path) -> None:
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
     line = [sys.executable, "-c", f"{limit}; from eyespot.cli import main; main()"]
     before = names_in(view_of(gallery))
-    arguments = ["tune", "-g", str(gallery), "--kind", kind, "--recall", "0.8"]
+    arguments = ["tune", "-g", str(gallery), "--kind", "pq", "--recall", "0.8"]
     ran = subprocess.run([*line, *arguments], capture_output=True, text=True, timeout=120)
 
     assert ran.returncode == 1 and "cannot be written" in ran.stderr and "make room" in ran.stderr

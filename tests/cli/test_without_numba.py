@@ -72,22 +72,6 @@ def test_a_gallery_is_indexed_and_searched_alike(tmp_path: Path, blocked: dict[s
 
 
 @pytest.mark.long
-def test_clusters_are_the_same(blocked: dict[str, dict[str, str]]) -> None:
-    script = """if True:
-        import json, numpy as np
-        from eyespot.kernels.kmeans import KMeans, cluster
-        rng = np.random.default_rng(0)
-        rows = (9 * rng.standard_normal((30, 24)))[rng.integers(0, 30, 3000)] + rng.standard_normal((3000, 24))
-        found = cluster(rows.astype(np.float32), KMeans(40, 12, threads=2))
-        print(json.dumps([found.labels.tolist(), found.centroids.tolist(), found.inertia]))
-    """
-    (labels, centroids, inertia), plain = (python(env, script) for env in blocked.values())
-
-    assert labels == plain[0] and centroids == plain[1]
-    assert inertia == pytest.approx(plain[2], rel=1e-7)
-
-
-@pytest.mark.long
 def test_observations_are_drawn_alike(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
     subprocess.run([sys.executable, "-m", "eyespot.curate.inat.synthetic", tmp_path / "export", "2000"], check=True)
     for name, env in blocked.items():
@@ -116,21 +100,3 @@ def test_a_search_of_many_pictures_says_what_would_make_it_fast(
 
     assert not any("[fast]" in note for note in [*compiled, *few])
     assert sum("compiled kernels search" in note and note.endswith("[fast]'") for note in many) == 1
-
-
-@pytest.mark.long
-def test_a_machine_without_numba_is_measured_without_its_scans(
-    tmp_path: Path, blocked: dict[str, dict[str, str]]
-) -> None:
-    """A plan would promise the speed of codes that are not read."""
-    script = """if True:
-        import json, sys
-        from pathlib import Path
-        from eyespot.search.plan.measuring import measured
-        from eyespot.search.plan.slopes import read_slopes
-        known = read_slopes(None)
-        found = measured(known, 64, Path(sys.argv[1]), (3000, 6000))
-        scans = sorted(set(found.scan) - {"approximate"})  # by faiss, where it is installed
-        print(json.dumps([scans, found.rechecked == known.rechecked]))
-    """
-    assert python(blocked[WITHOUT], script, tmp_path) == [["float16", "float32", "quari"], True]

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("ray")
 
 from eyespot.adapters.quari.scoring import AdaptedIndex
-from eyespot.cluster.blocks import coded, opened, runs, shared_out, whole
+from eyespot.cluster.blocks import Piece, codes_of, opened, shared_out
 from eyespot.cluster.mapped import Mapped
 from eyespot.cluster.ray_index import RayBackend, merged
 from eyespot.cluster.ray_worker import OpenRange, RangeActor, RowRange
@@ -58,6 +58,11 @@ def masks(rows: int) -> list[np.ndarray | None]:
 def assert_same(found: Any, expected: Any) -> None:
     assert found.rows.tolist() == expected.rows.tolist()
     assert found.scores.tobytes() == expected.scores.tobytes()
+
+
+def whole(block: np.ndarray) -> Piece:
+    """All rows of one block."""
+    return shared_out([block], 1)[0][0].piece
 
 
 def test_search_is_that_of_one_process_bit_for_bit(holding: RayBackend, blocks: list[np.ndarray]) -> None:
@@ -197,7 +202,7 @@ def coded_block(tmp_path: Path) -> tuple[np.ndarray, Codes]:
 def test_a_worker_maps_the_codes_that_lie_on_disk(coded_block: tuple[np.ndarray, Codes]) -> None:
     """Its rows begin within the block. Of many vectors it would make none in memory, and scan floats for minutes."""
     block, codes = coded_block
-    pieces = runs([block], 3, [codes])[1]
+    pieces = [placed.piece for placed in shared_out([block], 3, [codes])[1]]
     worker = OpenRange(RowRange(pieces, [300], 1 << 30))  # of so many rows that codes are worth having
 
     index, queries = worker.index("exact"), unit(5, DIM, 1)
@@ -211,7 +216,7 @@ def test_codes_older_than_their_vectors_are_not_used(coded_block: tuple[np.ndarr
     block, codes = coded_block
     later = os.stat(tmp_path / "v.codes.npy").st_mtime_ns + 10**9
     os.utime(tmp_path / "v.npy", ns=(later, later))
-    assert coded(runs([block], 1, [codes])[0]) is None
+    assert [codes_of(placed.piece) for placed in shared_out([block], 1, [codes])[0]] == [None]
 
 
 def test_a_worker_without_codes_yet_scores_as_one_that_has_made_some(tmp_path: Path) -> None:

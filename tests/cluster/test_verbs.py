@@ -21,7 +21,6 @@ from tests.cluster.conftest import unit
 from tests.command import refuses, run_eyespot, run_process
 from tests.gallery.test_killed import contents
 from tests.wording import raises
-from tests.worlds import rmir
 from tests.worlds.vectors import drawn, take
 
 RAY = ("--ray", "local", "--workers", "2")
@@ -68,14 +67,10 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("index", ["faiss", "lance"])
-def test_search_with_an_approximate_index(large: Path, index: str) -> None:
-    pytest.importorskip({"lance": "lancedb"}.get(index, index))
-    eyespot("tune", "-g", large, "--recall", "0.5", "--kind", {"faiss": "pq"}.get(index, index))
-    words = ["search", "a disc", "-g", str(large), "--index", index, "--json"]
-    if index == "lance":
-        refuses(*words, *RAY)
-        return
+def test_search_with_an_approximate_index(large: Path) -> None:
+    pytest.importorskip("faiss")
+    eyespot("tune", "-g", large, "--recall", "0.5", "--kind", "pq")
+    words = ["search", "a disc", "-g", str(large), "--index", "faiss", "--json"]
     here, there = json.loads(eyespot(*words)), json.loads(eyespot(*words, *RAY))
 
     assert not there["exact"] and there["recall"] == here["recall"]
@@ -90,16 +85,6 @@ def test_mine_semipositives(tmp_path: Path) -> None:
     with np.load(tmp_path / "here.npz") as here, np.load(tmp_path / "there.npz") as there:
         assert here["rows"].tolist() == there["rows"].tolist()
         assert here["weights"].tobytes() == there["weights"].tobytes()
-
-
-def test_photos_of_an_rmir_set_are_clustered_alike(tmp_path: Path) -> None:
-    photos = rmir.photos(tmp_path / "photos", ("hammer1", "plier1", "dam1", "windmill1", "pencil", "erasers"))
-    for place, more in (("here", ()), ("there", RAY)):
-        recipe = rmir.recipe(tmp_path / place, photos, seeds="clusters = 3\neach = 1")
-        eyespot("build", "rmir", recipe, "--out", tmp_path / place, *more)
-
-    here, there = (next((tmp_path / place).rglob("*seeds/kept.parquet")).read_bytes() for place in ("here", "there"))
-    assert here == there
 
 
 def test_eval(gallery: Path, tmp_path: Path) -> None:

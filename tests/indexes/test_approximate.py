@@ -10,7 +10,7 @@ import pytest
 
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import NOT_FINITE
-from eyespot.types import EyespotError, Index, UsageError
+from eyespot.types import Index, UsageError
 from tests.indexes.test_contract import WAYS, loading
 from tests.wording import raises
 
@@ -31,18 +31,13 @@ def share(index: Index, exact: Index, queries: np.ndarray, mask: np.ndarray | No
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "way"),
-    [("faiss", {"kind": "ivf", "lists": 16, "probes": 1}), ("lance", {"lists": 16, "probes": 1})],
-    ids=["ivf", "lance"],
-)
-def test_lists_answer_a_filter_exactly_and_removed_rows_as_ever(name: str, way: dict[str, Any]) -> None:
+def test_lists_answer_a_filter_exactly_and_removed_rows_as_ever() -> None:
     """What a filter makes lists miss cannot be seen. Rows that are gone are no filter: of them a tenth is left here,
     and the twenty nearest are no longer of one cluster, and so of several lists."""
     vectors = clustered(20_000)
     queries, mask = vectors[:40], np.random.default_rng(1).random(20_000) < 0.1
-    index, exact = loading(name, {**way, "depth": 200})([vectors]), Exact([vectors])
-    thinned = loading(name, {**way, "depth": 200})([vectors], live=mask)
+    load = loading("faiss", {"kind": "ivf", "lists": 16, "probes": 1, "depth": 200})
+    index, exact, thinned = load([vectors]), Exact([vectors]), load([vectors], live=mask)
 
     assert index.search(queries, 20, mask).exact and not index.search(queries, 20).exact
     assert not thinned.search(queries, 20, mask).exact
@@ -163,22 +158,6 @@ def test_lists_are_as_many_as_there_are_rows_and_an_eighth_of_them_is_looked_int
         loading("faiss", {"kind": "pq"})([clustered(1500)], promise=1.1)
 
 
-def test_lists_of_lance_have_some_thousand_rows() -> None:
-    from eyespot.indexes.lance import LanceShape
-
-    assert [LanceShape().settled(rows).lists for rows in (1, 4096, 4097, 100_000)] == [1, 1, 2, 25]
-    assert LanceShape(7).settled(100_000).lists == 7
-
-
-def test_lance_looks_into_all_lists_or_into_as_many_as_asked() -> None:
-    vectors = clustered(20_000)
-    exact, queries = Exact([vectors]), clustered(40, seed=2)
-
-    every, one = (loading("lance", {"lists": 64, "depth": 200, **more})([vectors]) for more in ({}, {"probes": 1}))
-
-    assert share(every, exact, queries, None) > share(one, exact, queries, None) + 0.1
-
-
 @pytest.mark.parametrize(("kind", "mapped"), [("hnsw", True), ("ivf", False)])
 def test_a_graph_is_mapped_from_its_file_and_lists_are_read(kind: str, mapped: bool, tmp_path: Path) -> None:
     maps = Path("/proc/self/maps")
@@ -192,14 +171,3 @@ def test_a_graph_is_mapped_from_its_file_and_lists_are_read(kind: str, mapped: b
     index.search(vectors[:1], 5)
 
     assert (str(tmp_path) in maps.read_text()) is mapped
-
-
-def test_a_table_that_lance_cannot_read_is_told_with_the_reason(tmp_path: Path) -> None:
-    vectors = clustered(5000)
-    loading("lance", {})([vectors], folder=tmp_path)
-    for path in [*tmp_path.rglob("*.manifest"), *tmp_path.rglob("*.lance")]:
-        if path.is_file():
-            path.write_bytes(b"nothing")
-
-    with raises(EyespotError):
-        loading("lance", {})([vectors], folder=tmp_path).search(vectors[:1], 5)

@@ -20,12 +20,11 @@ from eyespot.types import Index, UsageError
 from tests.wording import raises
 
 NAMES = sorted(m.name for m in pkgutil.iter_modules(eyespot.indexes.__path__) if not m.name.startswith("_"))
-NEEDS = {"faiss": "faiss", "lance": "lancedb"}
+NEEDS = {"faiss": "faiss"}
 # So small that the rough pass does its work on two thousand rows too.
 FAISS = ("pq", "ivf", "rabitq", "hnsw")
 WAYS: dict[str, list[dict[str, Any]]] = {
     "faiss": [{"kind": kind, "depth": 200} for kind in FAISS],
-    "lance": [{"depth": 200}],
 }
 ALL = [(name, way) for name in NAMES for way in WAYS.get(name, [{}])]
 Load = Callable[..., Index]
@@ -69,7 +68,7 @@ def some(count: int, of: int = 2000) -> np.ndarray:
 
 
 def test_every_index_is_tested() -> None:
-    assert {"exact", "faiss", "lance"} <= set(NAMES)
+    assert {"exact", "faiss"} <= set(NAMES)
     assert pytest.importorskip("eyespot.indexes.faiss", reason="needs faiss-cpu").KINDS == FAISS
 
 

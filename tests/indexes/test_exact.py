@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.indexes import exact
-from eyespot.indexes._coded import CodedProducts
-from eyespot.indexes._mixed import MixedProducts
+from eyespot.indexes._coded import CodedProducts, MixedProducts
 from eyespot.indexes._plain import PlainProducts
 from eyespot.indexes.exact import Exact
+from eyespot.kernels import compiled
 from eyespot.kernels.codes import Codes, quantise
 from eyespot.kernels.rows import RowBlocks
 from eyespot.types import EyespotError, NearestRows, UsageError
@@ -80,7 +80,8 @@ def first_pass_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small worlds are scored outright; here the first pass must do its work on them too."""
     monkeypatch.setattr(exact, "_AT_ONCE", 0)
     monkeypatch.setattr(exact, "_FEW_LEFT", 0)
-    monkeypatch.setattr(exact, "_fast_in_batches", lambda: True)
+    if compiled():
+        monkeypatch.setattr("eyespot.kernels.tiles.fast", lambda: True)
 
 
 @st.composite
@@ -339,10 +340,10 @@ def test_a_kernel_for_an_older_processor_gives_the_same_answers(tmp_path: Path, 
     code = """
 import math, numpy as np
 from eyespot.indexes import exact
-exact._AT_ONCE, exact._fast_in_batches = 0, lambda: True
+from eyespot.kernels import tiles
+exact._AT_ONCE, multiplies_bytes, tiles.fast = 0, tiles.fast, lambda: True
 v = np.random.default_rng(0).standard_normal((999, 70)).astype(np.float32)
 fast, plain = exact.Exact(v, patience=0, small=0), exact.Exact(v, patience=math.inf)
-from eyespot.kernels.tiles import fast as multiplies_bytes
 print((fast.search(v[:20], 9).rows == plain.search(v[:20], 9).rows).all(), len(fast.codes), multiplies_bytes())
 """
     whole = {**os.environ, **compiled_for(processor), "NUMBA_CACHE_DIR": str(tmp_path)}

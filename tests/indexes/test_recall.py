@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eyespot.indexes._recall import estimate_recall
+from eyespot.indexes._approximate import estimate_recall
 
 
 def drawn(noise: float, named: int, k: int, seed: int) -> tuple[float, float]:

@@ -13,7 +13,8 @@ import tiny_models
 from eyespot import rooms
 from eyespot.judges import PLAIN
 from eyespot.llms.budget import Budget
-from eyespot.search.judge_rerank import SecondModel, picture_of
+from eyespot.photos.places import picture_of
+from eyespot.search.judge_rerank import SecondModel
 from eyespot.types import Answer, EyespotError, Judge, Pair, Query
 from tests.worlds.judging import judge_of
 from tests.worlds.servers import YES, Double, message

@@ -15,7 +15,7 @@ pytest.importorskip("numba", reason="kernels are compiled by numba, which comes 
 
 PLACE = """
 import os, sys
-from eyespot.kernels.cache import keep_compiled_kernels
+from eyespot.kernels import keep_compiled_kernels
 {before}
 keep_compiled_kernels()
 import numba
@@ -37,10 +37,8 @@ def place_of(package: Path, before: str = "", **environment: str) -> str:
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A copy of what compiles."""
-    for room in ("kernels", "metrics", "runs"):
-        shutil.copytree(
-            ROOT / "eyespot" / room, tmp_path / "eyespot" / room, ignore=shutil.ignore_patterns("__pycache__")
-        )
+    room = "eyespot/kernels"
+    shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "eyespot" / "__init__.py").touch()
     return tmp_path
 
@@ -51,7 +49,7 @@ def test_a_change_of_any_source_leads_to_another_folder(package: Path) -> None:
     with (package / "eyespot" / "kernels" / "tiles.py").open("a") as file:
         file.write("# changed\n")
     changed = place_of(package)
-    with (package / "eyespot" / "runs" / "__init__.py").open("a") as file:  # compiles nothing
+    with (package / "eyespot" / "kernels" / "rows.py").open("a") as file:  # compiles nothing
         file.write("# changed\n")
 
     assert first == again != changed == place_of(package)
@@ -86,7 +84,7 @@ def test_a_kernel_is_compiled_anew_when_what_it_calls_has_changed(package: Path)
     room = package / "eyespot" / "kernels"
     (room / "inner.py").write_text("import numba\n@numba.njit\ndef factor(x):\n    return 2 * x\n")
     (room / "outer.py").write_text(
-        "from eyespot.kernels.cache import keep_compiled_kernels\nkeep_compiled_kernels()\nimport numba\n"
+        "from eyespot.kernels import keep_compiled_kernels\nkeep_compiled_kernels()\nimport numba\n"
         "from eyespot.kernels.inner import factor\n@numba.njit(cache=True)\ndef scaled(x):\n    return factor(x)\n"
     )
     env = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"} | {

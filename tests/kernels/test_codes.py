@@ -22,6 +22,7 @@ from eyespot.kernels.codes import (
     write_codes,
 )
 from eyespot.types import EyespotError
+from tests.examples import examples
 from tests.wording import raises
 
 PARTS = ("codes", "bounds", "lengths", "centre", "match")
@@ -138,3 +139,10 @@ def test_a_pickle_in_codes_is_refused_and_not_run(tmp_path: Path, part: str) -> 
     with raises(EyespotError):
         Codes.load(tmp_path / "v")
     assert not (tmp_path / "sprung").exists()
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(1, 130), st.sampled_from([1.0, 1e-30, 1e30, 0.0]))
+def test_bounds_of_codes_are_proven(seed: int, rows: int, dim: int, size: float) -> None:
+    vectors = (size * np.random.default_rng(seed).standard_normal((rows, dim))).astype(np.float32)
+    assert quantise(vectors).proven(vectors)

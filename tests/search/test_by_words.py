@@ -15,8 +15,8 @@ import eyespot
 from eyespot.search.by_words import WEIGHT, ByWords
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
-from eyespot.search.reasons import reasons
 from eyespot.search.taught import Contrast, taught
+from eyespot.search.why import reasons
 from eyespot.search.word_matches import label_words, word_matches
 from eyespot.types import Query, Run, Term, UsageError
 from tests.examples import examples

@@ -7,10 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from eyespot.ledger.judgements import Judgements, query_digest
-from eyespot.search.calibrated import Calibrated, Calibration
+from eyespot.search.calibrated import Calibrated, Calibration, made_ranking, with_covariate
 from eyespot.search.calibration import Curve, assisted, fit, plan
 from eyespot.search.judge_rerank import JudgeRerank
-from eyespot.search.model_covariate import made_ranking, with_covariate
 from eyespot.types import Judgement, Run, Verdict
 from tests.worlds.judging import HERON, Labels
 

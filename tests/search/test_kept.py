@@ -209,21 +209,6 @@ def test_a_search_builds_no_index_anew_where_a_file_is_gone_or_cut(view: View, f
     assert place.exists() == cut
 
 
-def test_a_lost_table_is_not_made_again_by_a_search(view: View) -> None:
-    pytest.importorskip("lancedb")
-    settings = {"lists": 1, "depth": 200}
-    with building(view) as folder:
-        rooms.load("indexes", "lance", view.blocks, folder=folder / "0", **settings)
-        store_index(view, "lance", stored_of(view, "lance", settings, Measured(0.9, 50, 100, "drawn")), folder / "0")
-    assert open_index(view, "lance").search(view.blocks[0][:2], 10).rows[:, 0].tolist() == [0, 1]
-    shutil.rmtree(folder_of(view, "lance") / "vectors.lance")
-
-    with pytest.raises(EyespotError, match="no such file"):
-        open_index(view, "lance")
-    left = sorted(place.name for place in folder_of(view, "lance").iterdir())
-    assert left == ["digests.txt", "settings.json", "settings.second.json"]
-
-
 def test_settings_say_what_was_built(view: View) -> None:
     config = json.loads((folder_of(view, "faiss") / "settings.json").read_text())
 

@@ -115,11 +115,11 @@ BARE = {
     "whole folder": [
         *("curate/recos/files.py", "curate/rerank_files.py", "curate/rmir/files.py", "formats/exports/_vectors.py"),
         *(f"formats/exports/{name}.py" for name in ("camtrap_dp", "coco", "imagefolder", "label_studio", "mteb")),
-        *("formats/exports/parquet.py", "indexes/faiss.py", "indexes/lance.py", "runs/beir.py"),
+        *("formats/exports/parquet.py", "indexes/faiss.py", "runs/beir.py"),
         "search/index_choice.py",
     ],
     "spilled data": ["curate/inat/tables.py"],
-    "demonstration": ["cli/demo.py", "curate/inat/synthetic.py", "search/plan/growing.py"],
+    "demonstration": ["cli/demo.py", "curate/inat/synthetic.py"],
 }
 
 

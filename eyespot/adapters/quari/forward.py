@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.quari.config import Config
-from eyespot.kernels import kernels_in
+from eyespot.kernels import gaussian
 from eyespot.types import AdaptedQuery, UsageError, Vectors
 
 Reals: TypeAlias = NDArray[np.floating[Any]]
@@ -155,4 +155,4 @@ def refuse_without_direction(queries: Vectors) -> None:
 def gelu(values: Reals) -> Reals:
     """x · Φ(x), by the exact error function as torch has it, in the precision given."""
     flat = np.ascontiguousarray(values)
-    return np.asarray(kernels_in("eyespot.kernels.gaussian").gelu(flat.ravel())).reshape(flat.shape)
+    return np.asarray(gaussian.gelu(flat.ravel())).reshape(flat.shape)

@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from eyespot.curate._world import Clustering
 from eyespot.curate.rmir import audit, card, files
 from eyespot.curate.rmir.demonstration import NAME, teacher
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.curate.set_folder import SetSize, set_folder, settle
-from eyespot.kernels.kmeans import cluster
 from eyespot.pipelines import CostLimits, Recipe, RunOptions, plan, run
 from eyespot.pipelines.data_card import card_of, write_card, write_croissant, write_head, write_readme
 from eyespot.pipelines.prompts import Models
@@ -29,20 +27,16 @@ FOR_MTEB = "Corpus, queries and qrels as MTEB loads them. The data card stands i
 
 @dataclass(frozen=True)
 class RmirJob:
-    """A recipe and the folder in which the set is made; `gallery` goes before the recipe's, `limit` is for a trial.
-
-    `clustering` makes the clusters of which photos are drawn.
-    """
+    """A recipe and the folder in which the set is made; `gallery` goes before the recipe's, `limit` is for a trial."""
 
     recipe: Recipe
     out: Path
     gallery: Path | None = None
     limit: int | None = None
-    clustering: Clustering = cluster
 
     def pipeline(self) -> RmirPipeline:
         """Its steps."""
-        return RmirPipeline(self.recipe, self.out / WORK, self.gallery, self.limit, self.clustering)
+        return RmirPipeline(self.recipe, self.out / WORK, self.gallery, self.limit)
 
     def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
         """How they are run: by the recipe's models, within its budget or another."""

@@ -8,10 +8,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate._world import Clustering, PhotoWorld
+from eyespot.curate._world import PhotoWorld
 from eyespot.curate.rmir import candidates, confident, panel, questions, seeds, split
 from eyespot.curate.rmir.forms import wording
-from eyespot.kernels.kmeans import cluster
 from eyespot.pipelines import BatchStep, Declared, MapStep, Recipe, SqlStep, Step
 from eyespot.pipelines.prompts import PROMPT, expected
 from eyespot.types import UsageError
@@ -47,7 +46,6 @@ class RmirPipeline:
     work: Path
     gallery: Path | None = None
     limit: int | None = None
-    clustering: Clustering = cluster
 
     @cached_property
     def world(self) -> PhotoWorld:
@@ -55,7 +53,7 @@ class RmirPipeline:
         named = self._of["seeds"].inputs.get("gallery")
         if self.gallery is None and named is None:
             raise UsageError('no gallery is named; write inputs = { gallery = "FOLDER" } in the step seeds, or give -g')
-        return PhotoWorld(self.gallery or named or Path(), self.work, self.clustering)
+        return PhotoWorld(self.gallery or named or Path(), self.work)
 
     @cached_property
     def steps(self) -> list[Step]:

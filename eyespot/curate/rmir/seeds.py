@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from eyespot.curate._world import PhotoWorld
 from eyespot.gallery.view import View
-from eyespot.kernels.kmeans import KMeans, drawn_from_each
+from eyespot.kernels.kmeans import KMeans, cluster, drawn_from_each
 from eyespot.parallel import batches
 from eyespot.pipelines import Context, Records
 from eyespot.storage.atomic import write_whole
@@ -82,11 +82,9 @@ def _labels(
     """The cluster of each photo, (photos,); what clustering came to is told in the step's folder."""
     if settings.clusters is None:
         return np.arange(len(rows), dtype=np.int32)
-    how = KMeans(
-        min(settings.clusters, len(rows)), settings.iterations, context.seed, unit=True, sample=settings.sample
-    )
+    how = KMeans(min(settings.clusters, len(rows)), settings.iterations, context.seed, settings.sample)
     view, scratch = world.view(settings.space), folder / "vectors.npy"
-    found = world.clustering(_gathered(view, rows, scratch), how, context.tell)
+    found = cluster(_gathered(view, rows, scratch), how, context.tell)
     scratch.unlink(missing_ok=True)
     note = {"photos": len(rows), "clusters": how.clusters, "inertia": float(found.inertia), "space": view.space.encoder}
     write_whole(folder / TOLD, lambda file: file.write(json.dumps(note).encode()))

@@ -19,7 +19,7 @@ from eyespot.pipelines.data_card.markdown import LOSSES, as_markdown
 from eyespot.pipelines.data_card.page import as_page
 from eyespot.pipelines.data_card.sankey import sankey
 from eyespot.pipelines.data_card.wording import TextStatistics, wording
-from eyespot.search.sheets import thumbnail_of
+from eyespot.search.contact_sheet import thumbnail_of
 from eyespot.storage.atomic import make_folder, new_folder, write_whole
 
 __all__ = [

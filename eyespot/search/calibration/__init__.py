@@ -6,11 +6,9 @@ Verdicts come from a person or from a judge that errs at a known `Accuracy`; `as
 what a person's verdicts say. `reliability` checks probabilities against labels.
 """
 
-from eyespot.search.calibration.accuracy import Accuracy
-from eyespot.search.calibration.adaptive import next_ranks
+from eyespot.search.calibration.accuracy import Accuracy, Reliability, reliability
 from eyespot.search.calibration.covariate import HELPED, Assistance, assisted
-from eyespot.search.calibration.curve import Count, Curve, Cut, fit
-from eyespot.search.calibration.reliability import Reliability, reliability
+from eyespot.search.calibration.curve import Count, Curve, Cut, fit, next_ranks
 from eyespot.search.calibration.sampling import RankSample, plan
 
 __all__ = [

@@ -101,19 +101,15 @@ def sampled(path: Path, steps: Reals, uniform: Reals) -> Ints:
     following = np.zeros(uniform.shape[1], np.int64)
     allowed = path.filtered[-1][:, None]  # (states, what follows)
     for cell in range(len(drawn) - 1, -1, -1):
-        following = drawn[cell] = _picked(allowed, following, uniform[cell])
+        # For each draw a row of its column, by weight
+        rising = np.cumsum(allowed.T, axis=1)
+        rising /= np.maximum(rising[:, -1:], np.finfo(np.float64).tiny)  # no draw asks for a column of zeros
+        rising[:, -1] = 1.0
+        flat = (rising + np.arange(len(rising))[:, None]).ravel()
+        row = np.searchsorted(flat, uniform[cell] + following, side="right") - following * len(allowed)
+        following = drawn[cell] = np.minimum(row, len(allowed) - 1)
         allowed = path.filtered[cell - 1][:, None] * steps
     return drawn
-
-
-def _picked(weight: Reals, column: Ints, uniform: Reals) -> Ints:
-    """For each draw a row of its column, by weight, (draws,)."""
-    rising = np.cumsum(weight.T, axis=1)
-    rising /= np.maximum(rising[:, -1:], np.finfo(np.float64).tiny)  # no draw asks for a column of zeros
-    rising[:, -1] = 1.0
-    flat = (rising + np.arange(len(rising))[:, None]).ravel()
-    row = np.searchsorted(flat, uniform + column, side="right") - column * weight.shape[0]
-    return np.asarray(np.minimum(row, weight.shape[0] - 1))
 
 
 def apportioned(evidence: Sequence[float], draws: int, rng: np.random.Generator) -> Ints:

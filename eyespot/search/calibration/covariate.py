@@ -62,7 +62,17 @@ def assisted(curve: Curve, answers: Reals) -> Assistance:
     """
     answers = np.where(np.arange(1, curve.hits + 1) <= curve.sample.ranks.max(), answers, np.nan)
     alone = curve.count()
-    if code := _obstacle(curve, answers):
+    judged, yes = answers[curve.sample.ranks - 1], curve.verdicts >= 0.5
+    answered = ~np.isnan(judged)
+    obstacles = {  # why there is nothing to fit
+        ERRING: not curve.accuracy.exact,
+        DEEP: curve.hits > FARTHEST,
+        FEW_VERDICTS: len(yes) < min(VERDICTS, curve.hits),
+        FEW_ANSWERS: answered.mean() < ANSWERED,
+        ONE_SIDED: yes[answered].all() or not yes[answered].any(),
+        CONSTANT: len(np.unique(judged[answered])) < 2,
+    }
+    if code := next((code for code, holds in obstacles.items() if holds), ""):
         return Assistance(curve, code, alone)
     hidden = _fitted(curve, answers)
     if hidden is not None:
@@ -71,22 +81,6 @@ def assisted(curve: Curve, answers: Reals) -> Assistance:
         if count.high - count.low < alone.high - alone.low:
             return Assistance(helped, HELPED, alone)
     return Assistance(curve, NO_HELP, alone)
-
-
-def _obstacle(curve: Curve, answers: Reals) -> str:
-    """Why there is nothing to fit, as a code; empty where there is."""
-    judged = answers[curve.sample.ranks - 1]
-    yes = curve.verdicts >= 0.5
-    answered = ~np.isnan(judged)
-    obstacles = {
-        ERRING: not curve.accuracy.exact,
-        DEEP: curve.hits > FARTHEST,
-        FEW_VERDICTS: len(yes) < min(VERDICTS, curve.hits),
-        FEW_ANSWERS: answered.mean() < ANSWERED,
-        ONE_SIDED: yes[answered].all() or not yes[answered].any(),
-        CONSTANT: len(np.unique(judged[answered])) < 2,
-    }
-    return next((code for code, holds in obstacles.items() if holds), "")
 
 
 # -- the fit --------------------------------------------------------------------------------------------------
@@ -106,7 +100,8 @@ def _fitted(curve: Curve, answers: Reals) -> HiddenHits | None:
     rng = np.random.default_rng([curve.seed, len(curve.sample.ranks)])
     strengths = [(0.0, NOTHING), *((strength, (1 - NOTHING) / len(STRENGTHS) / 2) for strength in STRENGTHS)]
     models: list[_AnswerModel] = []
-    for scaled in (_by_odds(answers), _by_order(answers)):
+    near = np.clip(answers, EDGE, 1 - EDGE)
+    for scaled in (_centred(np.log(near / (1 - near))), _centred(_order(answers))):
         for strength, belief in strengths:
             if strength or not models:  # without the answers there is one scale only
                 models += _models(curve, strength * scaled, belief)
@@ -122,23 +117,18 @@ def _fitted(curve: Curve, answers: Reals) -> HiddenHits | None:
     return HiddenHits(share, relevant)
 
 
-def _by_odds(answers: Reals) -> Reals:
-    """Answers by their log-odds, on a scale of width 1 around their mean, (hits,)."""
-    near = np.clip(answers, EDGE, 1 - EDGE)
-    return _centred(np.log(near / (1 - near)))
-
-
-def _by_order(answers: Reals) -> Reals:
+def _order(answers: Reals) -> Reals:
     """Answers by their order alone, as the log-odds of the share below them: of use where a model is too sure."""
     known = answers[~np.isnan(answers)]
     _, place, count = np.unique(known, return_inverse=True, return_counts=True)
     below = (np.cumsum(count) - count / 2) / len(known)  # (values,)
     scaled = np.full(len(answers), np.nan)
     scaled[~np.isnan(answers)] = np.log(below / (1 - below))[place]
-    return _centred(scaled)
+    return scaled
 
 
 def _centred(values: Reals) -> Reals:
+    """On a scale of width 1 around their mean, (hits,)."""
     width = np.nanmax(values) - np.nanmin(values)
     return np.asarray((values - np.nanmean(values)) / max(width, EDGE))
 

@@ -19,6 +19,7 @@ Reals = NDArray[np.float64]
 
 DRAWS = 2000  # of what may be so; another seed moves a bound by a few of a thousand draws
 LEVEL = 0.95
+NONE = 1e-12  # of a variance: what nobody doubts is still not divided by
 
 
 class Count(NamedTuple):
@@ -237,3 +238,34 @@ def _interval(counts: Ints) -> tuple[int, int]:
     outside = int((1 - LEVEL) / 2 * len(counts))
     ordered = np.sort(counts)
     return int(ordered[outside]), int(ordered[-1 - outside])
+
+
+def next_ranks(curve: Curve, n: int, k: int | None = None) -> Ints:
+    """The n ranks to judge next, ascending, or fewer where fewer are left; `Curve.joined` takes their verdicts.
+
+    Each verdict goes to the stratum where it is expected to lessen the variance of `count(k)` most; within the stratum
+    every hit without a verdict has the same chance, also one beyond k. Raises `UsageError` for an n below 0.
+    """
+    if n < 0:
+        raise UsageError("the number of further verdicts is 0 or more")
+    # How many more hits of each stratum to judge, (strata,): one at a time to where it is worth most
+    unjudged = np.setdiff1d(np.arange(1, curve.within(k) + 1), curve.sample.ranks)
+    free = np.bincount(curve.sample.stratum_of(unjudged), minlength=len(curve.sample.sizes))  # (strata,)
+    # How many of these ranks lie in each cell of each stratum, (strata, cells)
+    cells = _chain.cells(curve.hits)
+    weight = np.zeros((len(curve.sample.sizes), int(cells[-1]) + 1))
+    np.add.at(weight, (curve.sample.stratum_of(unjudged), cells[unjudged - 1]), 1.0)
+    shares = weight @ curve.posterior.share / np.maximum(weight.sum(axis=1), 1)[:, None]  # (strata, draws)
+    mean = shares.mean(axis=1)
+    spread = np.maximum(mean * (1 - mean), NONE)  # of one picture
+    known = spread / np.maximum(shares.var(axis=1), NONE)  # verdicts that what is known is worth
+    # What a verdict of this judge tells of a share, as a part of what a perfect one would, (strata,)
+    yes = curve.accuracy.sensitivity * mean + (1 - curve.accuracy.specificity) * (1 - mean)
+    each = curve.accuracy.lift**2 * mean * (1 - mean) / np.maximum(yes * (1 - yes), NONE)
+    wanted = np.zeros_like(free)
+    for _ in range(min(n, len(unjudged))):
+        sure = known + wanted * each
+        gain = weight.sum(axis=1) ** 2 * spread * (1 / sure - 1 / (sure + each))
+        wanted[np.argmax(np.where(wanted < free, gain, -1))] += 1
+    rng = np.random.default_rng([curve.seed, len(curve.sample.ranks), n])
+    return curve.sample.drawn(wanted, rng)

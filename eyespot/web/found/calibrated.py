@@ -15,10 +15,9 @@ import numpy as np
 
 from eyespot.ledger.judgements import PERSON, Judgements, Voice, query_digest
 from eyespot.llms.budget import BudgetSpent
-from eyespot.search.calibrated import FIRST, Calibrated, Calibration
+from eyespot.search.calibrated import FIRST, Calibrated, Calibration, with_covariate
 from eyespot.search.calibration import Cut, RankSample
 from eyespot.search.judge_rerank import JudgeRerank
-from eyespot.search.model_covariate import with_covariate
 from eyespot.types import Answer, AnswerStream, EyespotError, NothingFound, Pair, Query, SequentialAnswers
 from eyespot.web.found.judged import query_to_judge, run_of
 from eyespot.web.found.results import RankedResult
