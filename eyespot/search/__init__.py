@@ -11,7 +11,7 @@ from eyespot.rooms import lazy
 if TYPE_CHECKING:
     from eyespot.search.adapted import Adapted
     from eyespot.search.adapter_gain import paired_gain
-    from eyespot.search.chain import Chain, StageOptions, TopK, chain_of
+    from eyespot.search.chain import Chain, TopK, chain_of
     from eyespot.search.collection import Collection
     from eyespot.search.fused import Fused, Fusion
     from eyespot.search.judge_rerank import JudgeRerank
@@ -29,7 +29,6 @@ __all__ = [
     "LocalRerank",
     "Nearest",
     "QueryExpansion",
-    "StageOptions",
     "TopK",
     "chain_of",
     "paired_gain",
@@ -49,7 +48,6 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "LocalRerank": "local_rerank",
             "Nearest": "nearest",
             "QueryExpansion": "query_expansion",
-            "StageOptions": "chain",
             "chain_of": "chain",
             "paired_gain": "adapter_gain",
         },

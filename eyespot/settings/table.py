@@ -1,0 +1,50 @@
+"""The settings as a table for people, in Markdown: `python -m eyespot.settings.table` prints it."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from eyespot.settings.fields import Settings, option
+from eyespot.settings.search import SearchSettings
+
+_BOUNDS = {"ge": "≥ {}", "gt": "> {}", "le": "≤ {}"}
+
+
+def table(model: type[Settings]) -> str:
+    """Each setting with its option, default, bounds, help, and where it is not to be had; everyday ones first."""
+    lines = ["| Setting | On the command line | Default | What it does |", "|---|---|---|---|"]
+    panel = ""
+    for name in sorted(model.model_fields, key=lambda one: model.shown(one).panel):  # a stable sort
+        field, shown = model.model_fields[name], model.shown(name)
+        if shown.panel != panel:
+            panel = shown.panel
+            lines.append(f"| **{panel}** | | | |")
+        spelled = ", ".join(f"`{one}`" for one in shown.spelled or (option(name),))
+        spelled += f", `{shown.env}`" if shown.env else ""
+        without = {"page and API": shown.web, "Python": shown.python}
+        told = [str(field.description), *(f"Not in {where}: {why}." for where, why in without.items() if why)]
+        default = shown.default or _default(field.get_default(call_default_factory=True))
+        bounds = ", ".join(
+            text.format(getattr(more, end))
+            for more in field.metadata
+            for end, text in _BOUNDS.items()
+            if hasattr(more, end)
+        )
+        kind = f" ({bounds})" if bounds else _words(field.annotation)
+        cells = [f"`{name}`", spelled + kind, default, " ".join(told)]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(value: Any) -> str:
+    return "" if value is None or value == () else {True: "on", False: "off"}.get(value, f"{value}")
+
+
+def _words(annotation: Any) -> str:
+    """The words that a setting may be, if it is one of some."""
+    words = [word for part in get_args(annotation) for word in get_args(part) if isinstance(word, str)]
+    return f" ({', '.join(words)})" if words else ""
+
+
+if __name__ == "__main__":
+    print(table(SearchSettings), end="")
