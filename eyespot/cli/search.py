@@ -110,17 +110,9 @@ def run(
     rewriting = rewriter(settings.expand, ledger) if settings.expand else None
     if settings.ledger is not None and settings.feedback and not ledger.exists():
         note(f"there is no ledger {ledger} yet; without --ledger the gallery's own is read")
-    results = collection.answered(
-        wanted,
-        collection.stage(
-            settings,
-            k=max(few, settings.depth or 0),
-            mask=mask,
-            feedback=moves_of(collection, wanted, settings),
-            rewriting=rewriting,
-            grouped=grouped,
-        ),
-    )
+    moves, deep = moves_of(collection, wanted, settings), max(few, settings.depth or 0)
+    stage = collection.stage(settings, k=deep, mask=mask, feedback=moves, rewriting=rewriting, grouped=grouped)
+    results = collection.answered(wanted, stage)
     _refuse_no_words(results)
     _note_wordings(settings.expand, wanted, results)
     look = RerankView(settings, curve, collection.gallery.path)

@@ -98,7 +98,9 @@ def _fetched(given: Path, writes: bool) -> Path | None:
 
 def option_of(model: type[Settings], name: str, **changed: Any) -> Any:
     """The option of a setting; with another default or help where a verb has that."""
-    field, shown = model.model_fields[name], model.shown(name)
+    from eyespot.settings.fields import option as spelled_as
+
+    field, shown = model.model_fields[name], model.display(name)
     default = changed.pop("default", field.get_default(call_default_factory=True))
     bounds = {"min": "ge", "max": "le"} | ({"min": "gt"} if any(hasattr(one, "gt") for one in field.metadata) else {})
     limits = {
@@ -108,7 +110,8 @@ def option_of(model: type[Settings], name: str, **changed: Any) -> Any:
     }
     told: dict[str, Any] = {"help": field.description, "metavar": shown.metavar, "envvar": shown.env}
     told |= {"show_default": shown.default or True, "rich_help_panel": shown.panel} | limits | changed
-    return typer.Option(None if default == () else default, *(shown.spelled or ()), **told)
+    spelled = spelled_as(name) + (f"/--no-{name.replace('_', '-')}" if field.annotation is bool else "")
+    return typer.Option(None if default == () else default, *(shown.spelled or (spelled,)), **told)
 
 
 def with_settings(model: type[Settings]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -119,7 +122,7 @@ def with_settings(model: type[Settings]) -> Callable[[Callable[..., None]], Call
 
     def wrap(verb: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(verb, eval_str=True)
-        parameters, spelled = [], {one for name in model.model_fields for one in model.shown(name).spelled}
+        parameters, spelled = [], {one for name in model.model_fields for one in model.display(name).spelled}
         for parameter in signature.parameters.values():
             if parameter.name != "settings":
                 parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))

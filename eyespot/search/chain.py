@@ -78,7 +78,7 @@ class RewordedStage:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankingStages:
     """Stages of which one ranks the gallery, to any depth; what they need was opened once.
 
     before: what chooses the pictures that the ranking starts from. ranks: the stage whose `k` is the depth; None where
@@ -95,7 +95,7 @@ class Ranking:
         """The k best hits."""
         return self.chain(queries, run)
 
-    def to(self, k: int) -> Ranking:
+    def to(self, k: int) -> RankingStages:
         """The same with k hits."""
         return replace(self, k=k)
 
@@ -135,9 +135,30 @@ def chain_of(
         from eyespot.search.adapted import adapter_named
 
         adapter = adapter_named(settings.adapt)
-    encoder = vectors or collection.encoder
     mask = collection.allowed() if mask is None else mask
-    opened: dict[str, Any] = {"view": collection.view, "encoder": encoder, "mask": mask, "k": k}
+    opened = {"view": collection.view, "encoder": vectors or collection.encoder, "mask": mask, "k": k}
+    ranking = _ranking(collection, settings, opened, adapter=adapter, named=named, reranks=reranks, depth=depth)
+    stage: Stage = ranking
+    if grouped:
+        from eyespot.search.grouped import Grouped
+
+        # A search by words alone does not rank every row
+        holding = ranking.ranks.holding if settings.way == "words" else None
+        stage = Grouped(ranking.to, collection.view, mask, k, holding)
+    return stage if rewriting is None else RewordedStage(rewriting, stage)
+
+
+def _ranking(
+    collection: Searchable,
+    settings: RankingSettings,
+    opened: dict[str, Any],
+    *,
+    adapter: AnyAdapter | None,
+    named: bool,
+    reranks: int | None,
+    depth: int,
+) -> RankingStages:
+    """The stages in their order, to one depth."""
     later = None if adapter is None or reranks is not None else settings.adapt_depth
     first: Any = None
     if adapter is not None and later is None:
@@ -156,14 +177,8 @@ def chain_of(
         from eyespot.search.local_rerank import LocalRerank
 
         after.append(LocalRerank.of(collection, settings.local, depth))
-    ranking = Ranking(before, first, tuple(after), k, max(later or 0, depth if settings.local else 0))
-    stage: Stage = ranking
-    if grouped:
-        from eyespot.search.grouped import Grouped
-
-        # A search by words alone does not rank every row
-        stage = Grouped(ranking.to, collection.view, mask, k, first.holding if settings.way == "words" else None)
-    return stage if rewriting is None else RewordedStage(rewriting, stage)
+    least = max(later or 0, depth if settings.local else 0)
+    return RankingStages(before, first, tuple(after), opened["k"], least)
 
 
 def _first_stage(collection: Searchable, settings: RankingSettings, opened: dict[str, Any], named: bool) -> Stage:

@@ -147,7 +147,7 @@ class Collection:
         options |= {"feedback": feedback} if isinstance(feedback, bool | str) else {}
         settings = SearchSettings.read(**options)
         for name in settings.model_fields_set:
-            if reason := SearchSettings.shown(name).python:
+            if reason := SearchSettings.display(name).python:
                 raise UsageError(f"Collection.search has no {name}: {reason}")
         condition = condition_of(settings, list(columns_of(self.view.tables)) if settings.filters else [])
         if where is not None and not isinstance(where, str):

@@ -21,7 +21,7 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_several)]  # a single text i
 
 
 @dataclass(frozen=True)
-class Shown:
+class Display:
     """How a setting is shown.
 
     spelled: its spellings on the command line, `--name` without any. metavar: what stands for its value. env: the
@@ -93,6 +93,6 @@ class Settings(BaseModel):
                 raise SettingsConflict("there is no {" + name + "} any more; write " + instead)
 
     @classmethod
-    def shown(cls, name: str) -> Shown:
+    def display(cls, name: str) -> Display:
         """How a setting is shown."""
-        return next((more for more in cls.model_fields[name].metadata if isinstance(more, Shown)), Shown())
+        return next((more for more in cls.model_fields[name].metadata if isinstance(more, Display)), Display())

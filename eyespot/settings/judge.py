@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from eyespot.settings.fields import JUDGES, Settings, SettingsConflict, Shown, Texts
+from eyespot.settings.fields import JUDGES, Display, Settings, SettingsConflict, Texts
 
 DEPTH = 100  # hits that a judge looks at
 _OWNER = "the owner of a server chooses it for each judge of the page"
@@ -17,7 +17,7 @@ _HERE = "eyespot.search.calibrated.Calibrated makes a curve beside the run"
 class RerankSetting(Settings):
     """The judge; on a page its name there."""
 
-    rerank: Annotated[str | None, Shown(metavar="JUDGE", panel=JUDGES)] = Field(
+    rerank: Annotated[str | None, Display(metavar="JUDGE", panel=JUDGES)] = Field(
         default=None,
         description="Let a judge re-rank: encoder:starter, person:ada, openai:…; on a page, a judge by its name there.",
     )
@@ -26,15 +26,15 @@ class RerankSetting(Settings):
 class JudgeSettings(RerankSetting):
     """A judge that re-ranks, or whose verdicts calibrate a search."""
 
-    depth: Annotated[int | None, Shown(default=str(DEPTH), panel=JUDGES, web=_OWNER)] = Field(
+    depth: Annotated[int | None, Display(default=str(DEPTH), panel=JUDGES, web=_OWNER)] = Field(
         default=None, ge=1, description="How many hits of the first stage the judge looks at."
     )
-    blend: Annotated[float | None, Shown(default="1", panel=JUDGES, web=_OWNER)] = Field(
+    blend: Annotated[float | None, Display(default="1", panel=JUDGES, web=_OWNER)] = Field(
         default=None, ge=0, le=1, description="The weight of the judge next to the first stage, 0 to 1."
     )
     calibrate: Annotated[
         int | None,
-        Shown(metavar="N", panel=JUDGES, python=_HERE, web="people judge a spread on the page itself"),
+        Display(metavar="N", panel=JUDGES, python=_HERE, web="people judge a spread on the page itself"),
     ] = Field(
         default=None,
         ge=1,
@@ -42,7 +42,7 @@ class JudgeSettings(RerankSetting):
     )
     accuracy: Annotated[
         str | None,
-        Shown(
+        Display(
             metavar="SENS,SPEC[,N,M]",
             default="a person: always; a model: not known",
             panel=JUDGES,
@@ -54,29 +54,29 @@ class JudgeSettings(RerankSetting):
         description="With --calibrate: how often the judge is right on relevant and on other pictures, measured on N "
         "and M.",
     )
-    judge: Annotated[Texts, Shown(metavar="KEY=VALUE", panel=JUDGES, web=_OWNER)] = Field(
+    judge: Annotated[Texts, Display(metavar="KEY=VALUE", panel=JUDGES, web=_OWNER)] = Field(
         default=(),
         description="An option of the judge: url=…, answer=votes, requests_per_minute=60, batch=8, extra=JSON, …; "
         "repeatable.",
     )
-    budget_calls: Annotated[int | None, Shown(panel=JUDGES, web=_OWNER)] = Field(
+    budget_calls: Annotated[int | None, Display(panel=JUDGES, web=_OWNER)] = Field(
         default=None, ge=0, description="Stop after this many requests to the judge, including retries."
     )
-    budget_money: Annotated[float | None, Shown(panel=JUDGES, web=_OWNER)] = Field(
+    budget_money: Annotated[float | None, Display(panel=JUDGES, web=_OWNER)] = Field(
         default=None, ge=0, description="Stop when the judge has cost this much, in US dollars."
     )
-    wording: Annotated[str | None, Shown(metavar="NAME|FILE", default="its own", panel=JUDGES, web=_OWNER)] = Field(
+    wording: Annotated[str | None, Display(metavar="NAME|FILE", default="its own", panel=JUDGES, web=_OWNER)] = Field(
         default=None, description="The prompt of the judge: a name or a TOML file."
     )
-    prices: Annotated[Path | None, Shown(metavar="FILE", env="EYESPOT_PRICES", panel=JUDGES, web=_OWNER)] = Field(
+    prices: Annotated[Path | None, Display(metavar="FILE", env="EYESPOT_PRICES", panel=JUDGES, web=_OWNER)] = Field(
         default=None, description="Your own table of model prices."
     )
     ledger: Annotated[
-        Path | None, Shown(metavar="FILE", default="the gallery's", panel=JUDGES, web="the gallery's is served")
+        Path | None, Display(metavar="FILE", default="the gallery's", panel=JUDGES, web="the gallery's is served")
     ] = Field(default=None, description="The file that stores verdicts.")
     dry_run: Annotated[
         bool,
-        Shown(
+        Display(
             ("--dry-run",), panel=JUDGES, python="JudgeRerank.plan counts them", web="the page says what a look costs"
         ),
     ] = Field(default=False, description="Only print how many requests the judge would get, and their cost.")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from eyespot.settings.fields import RESEARCH, Settings, SettingsConflict, Shown, Texts
+from eyespot.settings.fields import RESEARCH, Display, Settings, SettingsConflict, Texts
 from eyespot.settings.judge import JudgeSettings, RerankSetting
 
 FEW = 20  # pictures that a search shows
@@ -35,17 +35,17 @@ def _whose(value: Any) -> Any:
 class FilterSettings(Settings):
     """Which pictures count; all of these hold together."""
 
-    where: Annotated[str | None, Shown()] = Field(
+    where: Annotated[str | None, Display()] = Field(
         default=None, description="A SQL condition over the gallery's columns."
     )
-    after: Annotated[str | None, Shown()] = Field(
+    after: Annotated[str | None, Display()] = Field(
         default=None, description="Taken at or after this date (2024, 2024-05, 2024-05-01)."
     )
-    before: Annotated[str | None, Shown()] = Field(default=None, description="Taken before this date.")
-    near: Annotated[str | None, Shown(metavar="LAT,LON,KM")] = Field(
+    before: Annotated[str | None, Display()] = Field(default=None, description="Taken before this date.")
+    near: Annotated[str | None, Display(metavar="LAT,LON,KM")] = Field(
         default=None, description="Taken within KM of a place, or within SOUTH,WEST,NORTH,EAST in degrees."
     )
-    label: Annotated[Texts, Shown(metavar="COLUMN=VALUE")] = Field(
+    label: Annotated[Texts, Display(metavar="COLUMN=VALUE")] = Field(
         default=(), description="Only pictures with this label; those of one column are alternatives; repeatable."
     )
 
@@ -59,24 +59,26 @@ class RankingSettings(Settings):
     """By what pictures are ranked."""
 
     by: Annotated[
-        Way | None, Shown(metavar="WAY", default="both; look with an adapter, neighbours or rerank-local")
+        Way | None, Display(metavar="WAY", default="both; look with an adapter, neighbours or rerank-local")
     ] = Field(default=None, description="By look, by words (labels, titles, names) or both.")
-    teach: Annotated[bool, Shown()] = Field(
+    teach: Annotated[bool, Display()] = Field(
         default=True, description="Go by what photos with these words look like, too."
     )
-    adapt: Annotated[str | None, BeforeValidator(_text), Shown(metavar="CKPT", panel=RESEARCH)] = Field(
+    adapt: Annotated[str | None, BeforeValidator(_text), Display(metavar="CKPT", panel=RESEARCH)] = Field(
         default=None, description=f"Search with an adapter: {ADAPT}; on a page, an adapter by its name there."
     )
-    adapt_depth: Annotated[int | None, Shown(metavar="N", panel=RESEARCH)] = Field(
+    adapt_depth: Annotated[int | None, Display(metavar="N", panel=RESEARCH)] = Field(
         default=None,
         ge=1,
         description="Let the adapter re-rank the first N hits of the plain search, in place of searching with it.",
     )
-    neighbours: Annotated[int | None, Shown(metavar="N", panel=RESEARCH)] = Field(
-        default=None, ge=0,
-        le=1000, description="Search again with the N nearest pictures added (query expansion, QE-N)."
+    neighbours: Annotated[int | None, Display(metavar="N", panel=RESEARCH)] = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="Search again with the N nearest pictures added (query expansion, QE-N).",
     )
-    alpha: Annotated[float | None, Shown(metavar="A", default="1", panel=RESEARCH)] = Field(
+    alpha: Annotated[float | None, Display(metavar="A", default="1", panel=RESEARCH)] = Field(
         default=None,
         ge=0,
         allow_inf_nan=False,
@@ -124,7 +126,7 @@ class StageSettings(RankingSettings):
 
     rerank_local: Annotated[
         str | None,
-        Shown(
+        Display(
             metavar="METHOD", panel=RESEARCH, web="it compares photos for seconds, which many at once cannot wait for"
         ),
     ] = Field(
@@ -150,45 +152,47 @@ class SharedSearchSettings(FilterSettings, RankingSettings, RerankSetting):
 
     encoder: Annotated[
         str | None,
-        Shown(("-e", "--encoder"), env="EYESPOT_ENCODER", python="a collection is opened with it: eyespot.open"),
+        Display(("-e", "--encoder"), env="EYESPOT_ENCODER", python="a collection is opened with it: eyespot.open"),
     ] = Field(default=None, description="Search this encoder's space.")
     grouped: Annotated[
         bool | None,
-        Shown(("--grouped/--ungrouped",), default="grouped; all of them with --calibrate, and in Python"),
+        Display(("--grouped/--ungrouped",), default="grouped; all of them with --calibrate, and in Python"),
     ] = Field(
         default=None,
         description="Show the best of each group of copies or burst frames with the number of others, or all of them.",
     )
-    feedback: Annotated[str | None, BeforeValidator(_whose), Shown(metavar="WHO")] = Field(
+    feedback: Annotated[str | None, BeforeValidator(_whose), Display(metavar="WHO")] = Field(
         default=None,
         description="Let what was recorded for this query move the search: by everybody, or by the person or judge that"
         " is named; on a page also mine.",
     )
-    likely: Annotated[float | None, Shown(metavar="P", panel="Judges", python="Calibration.likely cuts a run")] = Field(
-        default=None,
-        gt=0,
-        le=1,
-        allow_inf_nan=False,
-        description="Show only hits down to an expected precision of P: with --calibrate, or where people judged a "
-        "spread on the page.",
+    likely: Annotated[float | None, Display(metavar="P", panel="Judges", python="Calibration.likely cuts a run")] = (
+        Field(
+            default=None,
+            gt=0,
+            le=1,
+            allow_inf_nan=False,
+            description="Show only hits down to an expected precision of P: with --calibrate, or where people judged a "
+            "spread on the page.",
+        )
     )
 
 
 class SearchSettings(SharedSearchSettings, StageSettings, JudgeSettings):
     """One search."""
 
-    k: Annotated[int | None, Shown(("-k",), default=str(FEW), web="pages have `limit` and `cursor`")] = Field(
+    k: Annotated[int | None, Display(("-k",), default=str(FEW), web="pages have `limit` and `cursor`")] = Field(
         default=None, ge=1, description="The number of pictures to show."
     )
-    yes: Annotated[Texts, Shown(metavar="ID", web="`like`, which also searches without words")] = Field(
+    yes: Annotated[Texts, Display(metavar="ID", web="`like`, which also searches without words")] = Field(
         default=(), description="A photo that is what you look for; repeatable."
     )
-    no: Annotated[Texts, Shown(metavar="ID", web="`unlike`, which also takes the photo out")] = Field(
+    no: Annotated[Texts, Display(metavar="ID", web="`unlike`, which also takes the photo out")] = Field(
         default=(), description="A photo that is not what you look for; repeatable."
     )
     expand: Annotated[
         str | None,
-        Shown(metavar="MODEL|FILE", panel=RESEARCH, web="each query would cost the owner a request to a model"),
+        Display(metavar="MODEL|FILE", panel=RESEARCH, web="each query would cost the owner a request to a model"),
     ] = Field(default=None, description="Also search with rewritten queries: openai:MODEL, or a JSON file of terms.")
 
     @property

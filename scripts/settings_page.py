@@ -1,12 +1,17 @@
-"""The settings as a table for people, in Markdown: `python -m eyespot.settings.table` prints it."""
+"""The table of the settings of a search under the mark in docs/settings.md, from the model.
+
+python scripts/settings_page.py       # writes it; tests/test_settings.py checks that it is up to date
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, get_args
 
 from eyespot.settings.fields import Settings, option
 from eyespot.settings.search import SearchSettings
 
+PAGE, MARK = Path(__file__).resolve().parent.parent / "docs" / "settings.md", "<!-- settings -->\n"
 _BOUNDS = {"ge": "≥ {}", "gt": "> {}", "le": "≤ {}"}
 
 
@@ -14,8 +19,8 @@ def table(model: type[Settings]) -> str:
     """Each setting with its option, default, bounds, help, and where it is not to be had; everyday ones first."""
     lines = ["| Setting | On the command line | Default | What it does |", "|---|---|---|---|"]
     panel = ""
-    for name in sorted(model.model_fields, key=lambda one: model.shown(one).panel):  # a stable sort
-        field, shown = model.model_fields[name], model.shown(name)
+    for name in sorted(model.model_fields, key=lambda one: model.display(one).panel):  # a stable sort
+        field, shown = model.model_fields[name], model.display(name)
         if shown.panel != panel:
             panel = shown.panel
             lines.append(f"| **{panel}** | | | |")
@@ -46,5 +51,10 @@ def _words(annotation: Any) -> str:
     return f" ({', '.join(words)})" if words else ""
 
 
+def page() -> str:
+    """The page as it is, with the table as it should be."""
+    return PAGE.read_text(encoding="utf-8").partition(MARK)[0] + MARK + table(SearchSettings)
+
+
 if __name__ == "__main__":
-    print(table(SearchSettings), end="")
+    PAGE.write_text(page(), encoding="utf-8")
