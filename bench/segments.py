@@ -211,7 +211,7 @@ def addresses(ids: Sequence[str]) -> list[str]:
             {"q": f"{word} {number}"},
             {"like": id},
             {"like": id, "where": f"width < {495 + number % 5}"},
-            {"q": f"{word} {number}", "adapter": "map"},
+            {"q": f"{word} {number}", "adapt": "map"},
             {"q": f"{word} {number}", "limit": 200},
         ]
         found += [f"/v1/search?{urlencode({'limit': 50, 'by': 'look'} | kind)}" for kind in kinds]

@@ -42,7 +42,8 @@ gallery = sys.argv[1]
 said = {"python": eyespot.open(gallery).search("heron").header["by"]}
 command = typer.main.get_command(app).commands["search"]
 said["option"] = next(one.default for one in command.params if one.name == "by")
-with TestClient(application(ServerSettings(Path(gallery))), base_url="http://127.0.0.1", client=("127.0.0.1", 4000)) as client:
+served = application(ServerSettings(Path(gallery)))
+with TestClient(served, base_url="http://127.0.0.1", client=("127.0.0.1", 4000)) as client:
     said["api"] = client.get("/v1/search", params={"q": "heron"}).json()["by"]
     parameters = client.get("/openapi.json").json()["paths"]["/v1/search"]["get"]["parameters"]
     said["openapi"] = next(one["schema"]["default"] for one in parameters if one["name"] == "by")
