@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple
 from fastapi import Response
 from starlette.responses import StreamingResponse
 
-from eyespot.gallery.albums import file_names
-from eyespot.gallery.photos.pictures import BadPicture
+from eyespot.formats.albums import file_names
+from eyespot.photos.pictures import BadPicture
 from eyespot.search.contact_sheet import Tile, html_pieces
 from eyespot.storage.files import csv_bytes
 from eyespot.types import UsageError

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import NamedTuple
 
-from eyespot.gallery.photos.pictures import BadPicture, id_of, thumbnail
+from eyespot.photos.pictures import BadPicture, id_of, thumbnail
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
 from eyespot.storage.systems import is_inside
