@@ -11,8 +11,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from eyespot.photos.pictures import BadPicture, id_of, thumbnail
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.storage.systems import is_inside
 from eyespot.web._problems import Problem
 
