@@ -33,8 +33,9 @@ from bench.harness import Command, Measurement, Reals, metadata, shared
 from eyespot import sample
 from eyespot.gallery.indexing import index
 from eyespot.gallery.taxonomy.name_index import add_names
-from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.chain import chain_of
 from eyespot.search.word_matches import word_matches
+from eyespot.settings.search import RankingSettings, Way
 from eyespot.types import Encoder, Query, Run
 
 SEEDS = 10
@@ -77,11 +78,11 @@ class PhotoSet:
             writer.writerows(rows)
         index(self.folder / "gallery", [str(self.folder / "x")], [self.encoder])
 
-    def rankings(self, texts: Mapping[str, str], by: str, named: bool = False) -> dict[str, list[str]]:
+    def rankings(self, texts: Mapping[str, str], by: Way, named: bool = False) -> dict[str, list[str]]:
         """The names of all photos for each text, best first."""
         collection = eyespot.open(self.folder / "gallery")
         mask = collection.allowed()
-        stage = chain_of(collection, StageOptions(int(mask.sum()), mask, by=by, named=named))
+        stage = chain_of(collection, RankingSettings(by=by), k=int(mask.sum()), mask=mask, named=named)
         run: Run = stage([Query.words(text, name) for name, text in texts.items()])
         name_of = {id: Path(facts["path"]).name for id, facts in run.facts.items()}
         return {query: [name_of[hit.image] for hit in run[query]] for query in run}
@@ -133,7 +134,8 @@ def bird_photos(photos: PhotoSet) -> list[Row]:
 
 def birds(photos: PhotoSet, quick: bool) -> Iterator[Measurement]:
     table = bird_photos(photos)
-    values: dict[tuple[str, str], list[float]] = {(name, by): [] for name in NAMES for by in ("look", "both")}
+    ways: tuple[Way, ...] = ("look", "both")
+    values: dict[tuple[str, Way], list[float]] = {(name, by): [] for name in NAMES for by in ways}
     sizes: dict[str, list[int]] = {name: [] for name in NAMES}  # of the species of each query
     behind: list[float] = []
     for seed in range(2 if quick else SEEDS):

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from eyespot.benchmarks._asking import task_queries
 from eyespot.benchmarks._benchmark import Task
-from eyespot.search.chain import StageOptions
 from eyespot.search.rescored import Rescored
+from eyespot.settings.search import RankingSettings
 from eyespot.types import NothingFound, RankedImage, Run, UsageError
 
 
@@ -16,23 +16,23 @@ class HitSearcher(Protocol):
     """What `reranked` needs of a searcher: its stages, and the gallery's ids and order of some hits."""
 
     @property
-    def stages(self) -> StageOptions: ...
+    def stages(self) -> RankingSettings: ...
 
     def ids_of(self, task: Task, names: Sequence[str]) -> Mapping[str, str]: ...
 
     def ranked(self, task: Task, run: Run, depth: int) -> Run: ...
 
 
-def unfit(task: Task, stages: StageOptions) -> str:
+def unfit(task: Task, stages: RankingSettings) -> str:
     """Why the stages cannot rank a task, in one sentence with the way out; empty where they can."""
-    if stages.neighbours is None and stages.rerank_local is None and stages.by == "look":
+    if stages.neighbours is None and stages.local is None and stages.way == "look":
         return ""
-    option = "--by" if stages.by != "look" else "--neighbours" if stages.rerank_local is None else "--rerank-local"
+    option = "--by" if stages.way != "look" else "--neighbours" if stages.local is None else "--rerank-local"
     if task.way == "i2t":
         return f"{task.name} ranks captions, and {option} needs pictures of the gallery; leave it out"
     if task.judged.candidates is not None:
         return f"each query of {task.name} ranks its own candidates, which {option} does not reach; leave it out"
-    if stages.rerank_local and not all(image for _, image in task_queries(task).values()):
+    if stages.local and not all(image for _, image in task_queries(task).values()):
         return (
             f"the queries of {task.name} are words, and local descriptors compare pictures; choose a benchmark whose "
             "queries have pictures, or leave out --rerank-local"

@@ -23,11 +23,12 @@ from eyespot.gallery.view import View
 from eyespot.photos.pictures import id_of
 from eyespot.runs.matrix import ranked_matrix
 from eyespot.search.adapted import AnyAdapter, cautions, index_under, refuse_other_space, seen_through
-from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors
 from eyespot.search.matching import UNMATCHED, RowMatching, matched, renamed
 from eyespot.search.query_rewriting import Reworded
+from eyespot.settings.search import RankingSettings
 from eyespot.types import (
     IdColumn,
     Index,
@@ -73,7 +74,7 @@ class GallerySearcher:
     looked_at: int = 0
     reword: Reworded | None = None
     adapter: AnyAdapter | None = None
-    stages: StageOptions = field(default_factory=StageOptions)
+    stages: RankingSettings = field(default_factory=lambda: RankingSettings(by="look"))
     known_queries: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -124,8 +125,15 @@ class GallerySearcher:
         there = {query: sources[query] for query in run if query in sources}
         vectors, encoding = self._asking.encoded(there)
         queries = self._queries(task, matching, list(there))
-        options = replace(self.stages, k=depth, mask=self.view.live, adapt=self.adapter, reranks=depth)
-        chain = chain_of(self.collection, options, self._known(queries, vectors))
+        chain = chain_of(
+            self.collection,
+            self.stages,
+            k=depth,
+            mask=self.view.live,
+            adapter=self.adapter,
+            vectors=self._known(queries, vectors),
+            reranks=depth,
+        )
         started = time.perf_counter()
         made = chain(queries, run)
         made.header["seconds"] = _each(encoding, started, len(there))
@@ -139,10 +147,10 @@ class GallerySearcher:
 
     def _queries(self, task: Task, matching: RowMatching, names: Sequence[str]) -> list[Query]:
         """Queries whose vectors are known; with words and pictures, where a stage reads those."""
-        if self.stages.by != "look":
+        if self.stages.way != "look":
             texts = task_queries(task)
             return [Query.words(text, name) if (text := texts[name][0]) else Query(name, ()) for name in names]
-        if self.stages.rerank_local is None:
+        if self.stages.local is None:
             return [Query(name, ()) for name in names]
         pictured = {query.id: query for query in self._asking.queries(task, matching)}
         if lacking := [name for name in names if name not in pictured]:
@@ -287,9 +295,10 @@ class GallerySearcher:
 
         def rank(names: list[str], vectors: Vectors) -> Run:
             k = min(int(mask.sum()), self._depth(task))
-            options = replace(self.stages, k=k, mask=mask, adapt=self.adapter)
             queries = self._queries(task, matching, names)
-            ranked = chain_of(self.collection, options, self._known(queries, vectors))(queries)
+            known = self._known(queries, vectors)
+            chain = chain_of(self.collection, self.stages, k=k, mask=mask, adapter=self.adapter, vectors=known)
+            ranked = chain(queries)
             run = self._renamed(task, matching, ranked)
             run.header, run.notes = ranked.header | {"pool": int(mask.sum())}, ranked.notes
             return run

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli._judge_options import calls_option, ledger_of, ledger_option, money_option
+from eyespot.cli._judge_options import calls_option, ledger_option, money_option
 from eyespot.cli.console import escaped, print_json, print_line, print_summary
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.llms.budget import Budget
+from eyespot.search.parts import ledger_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from pathlib import Path
 import typer
 
 from eyespot.cli._answering import open_collection
-from eyespot.cli._judge_options import ledger_of, ledger_option
+from eyespot.cli._judge_options import ledger_option
 from eyespot.cli.console import print_json, print_line, print_summary
 from eyespot.cli.settings import gallery_here, json_option
+from eyespot.search.parts import ledger_of
 
 
 def clicks(

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.cli._judge_options import DEPTH, JudgeArguments, JudgeOptions, ledger_of, rewriter, second_stage
-from eyespot.cli._stage_options import refuse_alone
+from eyespot.cli._judge_options import tell_plan as tell_estimate
 from eyespot.cli.console import note
-from eyespot.cli.settings import searched_here
+from eyespot.cli.settings import names_as_options, searched_here
+from eyespot.search.parts import judge_options, judge_stage, ledger_of, rewriter
+from eyespot.settings.judge import DEPTH, JudgeSettings
+from eyespot.settings.search import StageSettings
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ def tasks_of(options: EvalOptions) -> tuple[Benchmark, Sequence[Task], Sequence[
 
 def _refuse_useless(options: EvalOptions) -> None:
     """`UsageError` for options that would do nothing."""
-    refuse_alone(options.adapt, options.adapt_depth, options.neighbours, options.alpha)
+    _stages(options)
     drawn = [name for name, value in (("--map is", options.map), ("--images are", options.images)) if value]
     if drawn and not options.out:
         raise UsageError(f"{drawn[0]} drawn in the report; say where to write it with --out DIR")
@@ -187,10 +189,16 @@ def _fit(tasks: Sequence[Task], searcher: GallerySearcher) -> list[Task]:
     return [task for task in tasks if not reasons[task.name]]
 
 
+@names_as_options()
+def _stages(options: EvalOptions) -> StageSettings:
+    """The settings of the stages; `UsageError` where they do not go together."""
+    names = ("adapt", "adapt_depth", "neighbours", "alpha", "rerank_local", "by")
+    return StageSettings.read(**{name: getattr(options, name) for name in names})
+
+
 def _searcher(options: EvalOptions) -> GallerySearcher:
     from eyespot.benchmarks import LEAST, GallerySearcher
     from eyespot.search.adapted import adapter_named
-    from eyespot.search.chain import StageOptions
 
     place = searched_here(options.gallery, options.encoder)
     if options.gallery is None and not (place / "gallery.toml").is_file():
@@ -199,8 +207,6 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
     depth = options.depth if options.rerank else 0
     adapter = adapter_named(options.adapt) if options.adapt else None
     reword = rewriter(options.expand, ledger_of(options.ledger, place)) if options.expand else None
-    stages = StageOptions(neighbours=options.neighbours, rerank_local=options.rerank_local, by=options.by)
-    stages = replace(stages, adapt_depth=options.adapt_depth, alpha=1.0 if options.alpha is None else options.alpha)
     collection, known_queries = _opened(options, place)
     return GallerySearcher(
         collection,
@@ -211,7 +217,7 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
         looked_at=depth,
         reword=reword,
         adapter=adapter,
-        stages=stages,
+        stages=_stages(options),
         known_queries=known_queries,
     )
 
@@ -263,7 +269,8 @@ def by_scores(options: EvalOptions) -> Callable[[Task, Run], Result]:
 # -- a judge ----------------------------------------------------------------------------------------------------
 
 
-def second_of(options: EvalOptions) -> JudgeOptions | None:
+@names_as_options()
+def second_of(options: EvalOptions) -> JudgeSettings | None:
     """The judge that is to re-rank; None where nothing does, or a file of scores."""
     from eyespot.search.judge_rerank import is_judge
 
@@ -271,18 +278,22 @@ def second_of(options: EvalOptions) -> JudgeOptions | None:
     judge = None if spec is None or is_file(spec) else spec
     if judge is not None and not is_judge(judge):
         raise UsageError(f"there is no file {judge} of scores, and no judge of that name; see: eyespot judges list")
-    about = JudgeArguments(
+    if judge is None and options.blend_from is not None:
+        raise UsageError("--blend-from is about a judge; name one with --rerank, as in --rerank encoder:starter")
+    settings = JudgeSettings.read(
+        rerank=judge,
         depth=options.depth if judge else None,
         blend=options.blend,
-        blend_from=options.blend_from,
-        judge=options.judge or (),
+        judge=tuple(options.judge or ()),
         budget_calls=options.budget_calls,
         budget_money=options.budget_money,
         wording=options.wording,
         prices=options.prices,
         ledger=options.ledger,
     )
-    return second_stage(judge, about)
+    if judge is not None:
+        judge_options(settings)  # an unknown one is refused before a search is paid
+    return None if judge is None else settings
 
 
 def is_file(given: str | None) -> bool:
@@ -291,7 +302,7 @@ def is_file(given: str | None) -> bool:
 
 
 def judged(
-    options: EvalOptions, second: JudgeOptions, ranked: tuple[Sequence[Task], dict[str, Run], GallerySearcher | None]
+    options: EvalOptions, second: JudgeSettings, ranked: tuple[Sequence[Task], dict[str, Run], GallerySearcher | None]
 ) -> list[Result]:
     """The results after a judge has looked at the first pictures of every ranking."""
     tasks, runs, searched = ranked
@@ -304,12 +315,12 @@ def judged(
 
 
 @contextmanager
-def _jury(options: EvalOptions, second: JudgeOptions, searched: GallerySearcher | None) -> Iterator[Jury]:
+def _jury(options: EvalOptions, second: JudgeSettings, searched: GallerySearcher | None) -> Iterator[Jury]:
     """The judge with the pictures it looks at, and the weight that it was given or that is learned now."""
     from eyespot.benchmarks import Jury
 
     searcher = searched or _searcher(options)
-    with second.stage(searcher.view.gallery.path) as stage:
+    with judge_stage(second, searcher.view.gallery.path) as stage:
         jury = Jury(stage, searcher)
         yield _learned(options, jury) if options.blend_from else jury
 
@@ -341,7 +352,7 @@ def tell_plan(options: EvalOptions, json: bool) -> None:
         pairs = list(_pairs_of(jury, [task for task in tasks if task.name in runs], runs))
         if not pairs:
             raise NothingFound("no task of this split has hits that a judge can look at")
-        second.tell_plan(jury.stage, jury.plan(pairs), json)
+        tell_estimate(second, jury.stage, jury.plan(pairs), json)
 
 
 def _pairs_of(jury: Jury, tasks: Sequence[Task], runs: dict[str, Run]) -> Iterator[JudgedPairs]:

@@ -17,11 +17,11 @@ from eyespot.cli._eval_inputs import (
     second_of,
     tasks_of,
 )
-from eyespot.cli._judge_options import JudgeOptions
 from eyespot.cli.settings import gallery_here
 
 if TYPE_CHECKING:
     from eyespot.benchmarks import Benchmark, Evaluation, GallerySearcher, Task
+    from eyespot.settings.judge import JudgeSettings
     from eyespot.types import Run
 
 PLACES = ("data", "gallery", "ledger", "prices", "images")
@@ -38,7 +38,7 @@ class Ranked(NamedTuple):
     tasks: Sequence[Task]
     runs: dict[str, Run]
     searched: GallerySearcher | None
-    second: JudgeOptions | None
+    second: JudgeSettings | None
 
     @property
     def judged(self) -> bool:

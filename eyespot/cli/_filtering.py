@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from eyespot.cli.settings import names_as_options, option_of
+from eyespot.settings.search import FilterSettings
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -19,27 +21,27 @@ if TYPE_CHECKING:
 
 def where_option() -> Any:
     """The option `--where`."""
-    return typer.Option(None, "--where", help="A SQL condition over the gallery's columns.")
+    return option_of(FilterSettings, "where")
 
 
 def after_option() -> Any:
     """The option `--after`."""
-    return typer.Option(None, "--after", help="Taken at or after this date (2024, 2024-05, 2024-05-01).")
+    return option_of(FilterSettings, "after")
 
 
 def before_option() -> Any:
     """The option `--before`."""
-    return typer.Option(None, "--before", help="Taken before this date.")
+    return option_of(FilterSettings, "before")
 
 
 def near_option() -> Any:
     """The option `--near`."""
-    return typer.Option(None, "--near", metavar="LAT,LON,KM", help="Taken within KM of a place.")
+    return option_of(FilterSettings, "near")
 
 
 def label_option() -> Any:
     """The option `--label`."""
-    return typer.Option(None, "--label", metavar="COLUMN=VALUE", help="Only pictures with this label; repeatable.")
+    return option_of(FilterSettings, "label")
 
 
 def ids_option() -> Any:
@@ -79,27 +81,13 @@ class Selection(NamedTuple):
 
     def condition(self, tables: Sequence[Path]) -> Condition | None:
         """The SQL and plain filters as one condition over the gallery's columns; None without any."""
-        if self.where is not None and not self.where.strip():
-            raise UsageError('--where is empty; write a condition, as in --where "width > 300", or leave it out')
-        if self.where is None and not any(self[:5]):
-            return None
         from eyespot.gallery import filters
+        from eyespot.search.parts import condition_of
 
-        conditions = [] if self.where is None else [filters.checked(self.where, list(filters.columns_of(tables)))]
-        conditions += [filters.after(self.after)] if self.after else []
-        conditions += [filters.before(self.before)] if self.before else []
-        if self.near:
-            try:
-                latitude, longitude, kilometres = (float(part) for part in self.near.split(","))
-            except ValueError:
-                raise UsageError(f"--near takes LAT,LON,KM, as in --near 47.56,7.59,20, not {self.near!r}") from None
-            conditions.append(filters.near(latitude, longitude, kilometres))
-        for label in self.labels:
-            column, sign, value = label.partition("=")
-            if not sign or not column:
-                raise UsageError(f"--label takes COLUMN=VALUE, as in --label category=fishes, not {label!r}")
-            conditions.append(filters.label(column.strip(), value.strip()))
-        return filters.all_of(*conditions)
+        given = {"where": self.where, "after": self.after, "before": self.before, "near": self.near}
+        settings = FilterSettings.read(**given, label=tuple(self.labels))
+        with names_as_options():
+            return condition_of(settings, list(filters.columns_of(tables)) if settings.filters else [])
 
 
 def _ids(path: Path) -> list[str]:

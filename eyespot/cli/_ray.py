@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.types import UsageError
+
 if TYPE_CHECKING:
     from eyespot.cluster.starting import Cluster
     from eyespot.search.adapted import SearchBackend
@@ -25,6 +27,12 @@ def workers_option() -> Any:
     """The option `--workers` of verbs that have workers on a cluster only."""
     help = "Workers on the cluster; 0: one per GPU, or per processor."
     return typer.Option(0, "--workers", min=0, max=MOST, help=help)
+
+
+def refuse_on_cluster(adapt: str | None, ray: str | None) -> None:
+    """`UsageError` for a linear adapter on a cluster, whose workers search vectors as they are stored."""
+    if ray and adapt is not None and adapt.startswith("linear:"):
+        raise UsageError("a linear adapter is searched in this process; leave out --ray")
 
 
 @contextmanager

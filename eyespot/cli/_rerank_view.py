@@ -7,19 +7,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from eyespot.cli._judge_options import JudgeOptions, tell_cost
+from eyespot.cli._judge_options import tell_cost, tell_plan
 from eyespot.cli.console import note
-from eyespot.types import RankedImage, Run, UsageError
+from eyespot.search.parts import judge_stage
+from eyespot.settings.fields import SettingsConflict
+from eyespot.settings.search import FEW
+from eyespot.types import RankedImage, Run
 
 if TYPE_CHECKING:
     from eyespot.search.calibrated import Calibrated, Calibration
     from eyespot.search.calibration import Accuracy, Cut
     from eyespot.search.judge_rerank import JudgeRerank, JudgeResult
+    from eyespot.settings.search import SearchSettings
     from eyespot.types import Judgement, Note, Query
-
-FEW = 20  # pictures by default
 
 
 class SearchOutput(NamedTuple):
@@ -42,15 +42,15 @@ class SearchOutput(NamedTuple):
 class RerankView:
     """The judge, whether it makes an order or a calibration, and the gallery whose pictures it sees."""
 
-    second: JudgeOptions | None
+    settings: SearchSettings
     curve: CalibrationOptions | None
     gallery: Path
 
     def output(self, run: Run, query: Query, k: int | None) -> SearchOutput:
         """The first k hits after the look; None: the usual number, or all that are likely."""
-        if self.second is None:
+        if self.settings.rerank is None:
             return SearchOutput(run, {}, {}, run)
-        with self.second.stage(self.gallery) as stage:
+        with judge_stage(self.settings, self.gallery) as stage:
             if self.curve is not None:
                 return self.curve.output(run, query, k, stage)
             looked = stage.look([query], run)
@@ -63,10 +63,9 @@ class RerankView:
 
     def tell_plan(self, run: Run, query: Query, json: bool) -> None:
         """What the judge would judge; the most of a calibration."""
-        assert self.second is not None
-        with self.second.stage(self.gallery) as stage:
+        with judge_stage(self.settings, self.gallery) as stage:
             plan = stage.plan([query], run) if self.curve is None else self.curve.of(stage).plan(query, run)
-            self.second.tell_plan(stage, plan, json)
+            tell_plan(self.settings, stage, plan, json)
 
 
 def _first(run: Run, k: int) -> Run:
@@ -92,33 +91,6 @@ def _verdict(judgement: Judgement | None) -> dict[str, Any]:
 
 
 # -- a probability for each hit -----------------------------------------------------------------------------
-
-
-def calibrate_option() -> Any:
-    """`--calibrate`, in verdicts."""
-    return typer.Option(
-        None,
-        metavar="N",
-        min=1,
-        help="Judge N of the first --depth hits, and estimate how probable it is that each is relevant.",
-    )
-
-
-def likely_option() -> Any:
-    """`--likely`, an expected precision."""
-    return typer.Option(
-        None, metavar="P", min=0, max=1, help="With --calibrate: show only hits down to an expected precision of P."
-    )
-
-
-def accuracy_option() -> Any:
-    """`--accuracy`, two shares and, where they were measured, two counts."""
-    return typer.Option(
-        None,
-        metavar="SENS,SPEC[,N,M]",
-        help="With --calibrate: how often the judge is right on relevant and on other pictures, measured on N and M.",
-        show_default="a person: always; a model: not known",
-    )
 
 
 @dataclass(frozen=True)
@@ -165,31 +137,25 @@ class CalibrationOptions:
         return _calibrated(made, most, cut, sentences)
 
 
-def calibrating(
-    verdicts: int | None, likely: float | None, accuracy: str | None, blend: float | None
-) -> CalibrationOptions | None:
-    """The calibration, or None without `--calibrate`; `UsageError` for options that do not fit it."""
-    if verdicts is None:
-        for option, value in (("--likely", likely), ("--accuracy", accuracy)):
-            if value is not None:
-                raise UsageError(f"{option} is about a calibration; ask for one, as in --calibrate 30")
+def calibration_options(settings: SearchSettings) -> CalibrationOptions | None:
+    """The calibration, or None without `calibrate`; `UsageError` for an accuracy that is none."""
+    if settings.calibrate is None:
         return None
     from eyespot.search.calibration import Accuracy
 
     shares = Accuracy()
-    if accuracy is not None:
+    if settings.accuracy is not None:
         try:
-            sensitivity, specificity, *counts = (float(part) for part in accuracy.split(","))
+            sensitivity, specificity, *counts = (float(part) for part in settings.accuracy.split(","))
             relevant, irrelevant = map(int, counts) if counts else (None, None)
         except ValueError:
-            raise UsageError(
-                "--accuracy takes two shares, as in 0.9,0.85, or with the numbers of pictures they were measured on, "
-                f"as in 0.9,0.85,50,50, not {accuracy!r}"
+            raise SettingsConflict(
+                "{accuracy} takes two shares, as in 0.9,0.85, or with the numbers of pictures they were measured on, "
+                "as in 0.9,0.85,50,50, not {given!r}",
+                given=settings.accuracy,
             ) from None
         shares = Accuracy(sensitivity, specificity, relevant, irrelevant)
-    if blend is not None:
-        raise UsageError("--calibrate leaves the order as it is; leave out --blend")
-    return CalibrationOptions(verdicts, likely, shares)
+    return CalibrationOptions(settings.calibrate, settings.likely, shares)
 
 
 def _help_of_model(made: Calibration) -> str:

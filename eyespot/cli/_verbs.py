@@ -10,21 +10,39 @@ from importlib import import_module
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from eyespot.cli.console import escaped
 
 # A module with `run`, or a group of commands as `app`; the order is that of the help.
-VERBS = (
-    "demo", "index", "failures", "duplicates", "names", "search", "tag", "map", "lists", "serve", "metrics", "eval",
-    "compare", "convert", "fuse", "stats", "adapt", "describe", "tune", "compact", "doctor", "plan", "publish",
-    "import", "export", "encoders", "adapters", "judges", "build", "annotate", "train", "mine", "download", "reproduce",
-)  # fmt: skip
+PANELS = {
+    "Everyday": ("demo", "index", "search", "serve", "lists", "tag", "map", "duplicates", "names", "failures"),
+    "Galleries": ("compact", "describe", "tune", "doctor", "plan", "publish", "import", "export"),
+    "Models": ("encoders", "adapters", "judges"),
+    "Measuring": ("metrics", "eval", "compare", "convert", "fuse", "stats", "reproduce", "download"),
+    "Building and training": ("build", "annotate", "mine", "train", "adapt"),
+}
+VERBS = tuple(name for names in PANELS.values() for name in names)
+
+
+class Verbs(TyperGroup):
+    """All verbs, listed by panels."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Each panel with its verbs under its name."""
+        limit = formatter.width - 6 - max(map(len, VERBS))
+        for panel, names in PANELS.items():
+            there = ((name, self.get_command(ctx, name)) for name in names)
+            if rows := [(name, verb.get_short_help_str(limit)) for name, verb in there if verb is not None]:
+                with formatter.section(panel):
+                    formatter.write_dl(rows)
 
 
 def app_of(names: Iterable[str] = VERBS) -> typer.Typer:
     """The command line with these verbs."""
     app = typer.Typer(
         name="eyespot",
+        cls=Verbs,
         help="Search your own photos by words, by picture, or both; build and measure image collections.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,

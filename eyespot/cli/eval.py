@@ -12,30 +12,12 @@ import typer
 from eyespot.cli._eval_inputs import EvalOptions, known, tell_plan
 from eyespot.cli._eval_made import PLACES, evaluation_of, ranked_by, some_failed
 from eyespot.cli._eval_rows import evaluate_rows, row_option, rows_in
-from eyespot.cli._judge_options import (
-    DEPTH,
-    SOME_FAILED,
-    blend_option,
-    calls_option,
-    dry_run_option,
-    expand_option,
-    judge_option,
-    ledger_option,
-    money_option,
-    prices_option,
-    wording_option,
-)
-from eyespot.cli._ray import means_on, ray_option, workers_option
-from eyespot.cli._stage_options import (
-    ADAPT,
-    adapt_depth_option,
-    alpha_option,
-    neighbours_option,
-    refuse_on_cluster,
-    rerank_local_option,
-)
+from eyespot.cli._judge_options import SOME_FAILED, calls_option, ledger_option, money_option, prices_option
+from eyespot.cli._ray import means_on, ray_option, refuse_on_cluster, workers_option
 from eyespot.cli.console import escaped, note, print_json, print_line
-from eyespot.cli.settings import gallery_option, index_option, json_option
+from eyespot.cli.settings import gallery_option, index_option, json_option, option_of
+from eyespot.settings.judge import DEPTH, JudgeSettings
+from eyespot.settings.search import ADAPT, SearchSettings, StageSettings
 from eyespot.storage.atomic import make_folder
 from eyespot.types import NothingFound, UsageError
 
@@ -65,26 +47,26 @@ def run(
     ray: str = ray_option(),
     workers: int = workers_option(),
     adapt: str = typer.Option(None, metavar="CKPT", help=f"Search, or re-rank --run, with an adapter: {ADAPT}."),
-    adapt_depth: int = adapt_depth_option(),
-    neighbours: int = neighbours_option(),
-    alpha: float = alpha_option(),
-    by: str = typer.Option("look", metavar="WAY", help="By look, by words (labels, titles, names) or both."),
-    rerank_local: str = rerank_local_option(),
+    adapt_depth: int = option_of(StageSettings, "adapt_depth"),
+    neighbours: int = option_of(StageSettings, "neighbours"),
+    alpha: float = option_of(StageSettings, "alpha"),
+    by: str = option_of(StageSettings, "by", default="look", show_default=True),
+    rerank_local: str = option_of(StageSettings, "rerank_local"),
     row: list[str] = row_option(),
-    expand: str = expand_option(),
+    expand: str = option_of(SearchSettings, "expand"),
     rerank: str = typer.Option(
         None, metavar="JUDGE|FILE", help="A second stage: a judge (encoder:starter, openai:…), or scores as rankings."
     ),
     depth: int = typer.Option(DEPTH, min=1, help="How many hits of the first stage the second one re-ranks."),
-    blend: float = blend_option(),
+    blend: float = option_of(JudgeSettings, "blend"),
     blend_from: str = typer.Option(None, metavar="SPLIT", help="Learn --blend on the judgements of this split."),
-    judge: list[str] = judge_option(),
+    judge: list[str] = option_of(JudgeSettings, "judge"),
     budget_calls: int = calls_option(),
     budget_money: float = money_option(),
-    wording: str = wording_option(),
+    wording: str = option_of(JudgeSettings, "wording"),
     prices: Path = prices_option(),
     ledger: Path = ledger_option(),
-    dry_run: bool = dry_run_option(),
+    dry_run: bool = option_of(JudgeSettings, "dry_run"),
     measure: list[str] = typer.Option(
         None, "-m", "--measure", help="A measure besides the benchmark's own, repeatable: P@10, RBP(p=0.5)."
     ),

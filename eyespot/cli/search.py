@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperCommand
 
 from eyespot.cli._answering import open_collection
-from eyespot.cli._feedback_options import (
-    FeedbackArguments,
-    feedback_from_option,
-    feedback_option,
-    no_option,
-    yes_option,
-)
-from eyespot.cli._filtering import (
-    Selection,
-    after_option,
-    before_option,
-    label_option,
-    near_option,
-    where_option,
-)
 from eyespot.cli._hits_out import (
     SOME_FAILED,
     HitsOut,
@@ -37,47 +21,25 @@ from eyespot.cli._hits_out import (
     open_option,
     xmp_option,
 )
-from eyespot.cli._judge_options import (
-    DEPTH,
-    JudgeArguments,
-    blend_option,
-    calls_option,
-    dry_run_option,
-    end,
-    expand_option,
-    judge_option,
-    ledger_of,
-    ledger_option,
-    money_option,
-    prices_option,
-    rewriter,
-    second_stage,
-    wording_option,
-)
-from eyespot.cli._ray import means_on, ray_option, workers_option
-from eyespot.cli._rerank_view import (
-    FEW,
-    RerankView,
-    SearchOutput,
-    accuracy_option,
-    calibrate_option,
-    calibrating,
-    likely_option,
-)
-from eyespot.cli._stage_options import (
-    ADAPT,
-    adapt_depth_option,
-    alpha_option,
-    later_stages,
-    neighbours_option,
-    rerank_local_option,
-)
+from eyespot.cli._judge_options import end
+from eyespot.cli._ray import means_on, ray_option, refuse_on_cluster, workers_option
+from eyespot.cli._rerank_view import RerankView, SearchOutput, calibration_options
 from eyespot.cli.console import escaped, note, print_json, print_line, print_raw, progress_bar
-from eyespot.cli.settings import gallery_option, index_option, json_option, searched_here
+from eyespot.cli.settings import (
+    PanelCommand,
+    gallery_option,
+    index_option,
+    json_option,
+    searched_here,
+    with_settings,
+)
+from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter
+from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH
+from eyespot.settings.judge import DEPTH
+from eyespot.settings.search import FEW, SearchSettings
 from eyespot.types import Note, NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.filters import Condition
     from eyespot.search.collection import Collection
     from eyespot.types import Mask, Query, Run
 
@@ -86,71 +48,35 @@ UNSAID, SHARES = (
     ("look", "taught", "moved"),
     ("term", "word", "without labels"),
 )  # codes of reasons: in no line, and in a line of their own
+OUTPUT = "Output"
 
 
-class Command(TyperCommand):
+class Command(PanelCommand):
     """A verb whose query may begin with a minus and a space, which no option does."""
+
+    panels = (EVERYDAY, OUTPUT, JUDGES, RESEARCH)
+    panel_of = dict.fromkeys(("index", "ray", "workers"), RESEARCH) | dict.fromkeys(
+        ("why", "json", "paths", "print0", "html", "open", "copy", "album", "csv", "all_columns", "xmp"), OUTPUT
+    )
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Let such a query pass as an argument."""
         return super().parse_args(ctx, [f" {arg}" if arg.startswith("- ") else arg for arg in args])
 
 
+@with_settings(SearchSettings)
 def run(
     context: typer.Context,
+    settings: SearchSettings,
     query: list[str] = typer.Argument(
         None, help="Words, pictures, weights: 2:heron + ./pool.jpg - people; without any, filters list by date."
     ),
     gallery: Path = gallery_option("The gallery to search."),
-    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
+    image: Path = typer.Option(None, "--image", help="A picture to search with, alone or with words."),
     index: str = index_option(),
     ray: str = ray_option(),
     workers: int = workers_option(),
-    k: int = typer.Option(None, "-k", min=1, help="The number of pictures to show.", show_default=str(FEW)),
-    adapt: str = typer.Option(None, metavar="CKPT", help=f"Search with an adapter: {ADAPT}."),
-    adapt_depth: int = adapt_depth_option(),
-    neighbours: int = neighbours_option(),
-    alpha: float = alpha_option(),
-    rerank_local: str = rerank_local_option(),
-    by: str = typer.Option(
-        None, metavar="WAY", help="By look, by words (labels, titles, names) or both.", show_default="both"
-    ),
-    teach: bool = typer.Option(True, "--teach/--no-teach", help="Go by what photos with these words look like, too."),
-    feedback: bool = feedback_option(),
-    feedback_from: str = feedback_from_option(),
-    yes: list[str] = yes_option(),
-    no: list[str] = no_option(),
-    image: Path = typer.Option(None, "--image", help="A picture to search with, alone or with words."),
-    where: str = where_option(),
-    after: str = after_option(),
-    before: str = before_option(),
-    near: str = near_option(),
-    label: list[str] = label_option(),
-    expand: str = expand_option(),
-    rerank: str = typer.Option(
-        None, metavar="JUDGE", help="Let a judge re-rank: encoder:starter, person:ada, openai:…"
-    ),
-    depth: int = typer.Option(
-        None, min=1, help="How many hits of the first stage the judge looks at.", show_default=str(DEPTH)
-    ),
-    blend: float = blend_option(),
-    calibrate: int = calibrate_option(),
-    likely: float = likely_option(),
-    accuracy: str = accuracy_option(),
-    judge: list[str] = judge_option(),
-    budget_calls: int = calls_option(),
-    budget_money: float = money_option(),
-    wording: str = wording_option(),
-    prices: Path = prices_option(),
-    ledger: Path = ledger_option(),
-    dry_run: bool = dry_run_option(),
     why: bool = typer.Option(False, "--why", help="Say what each term and word of the query adds."),
-    grouped: bool = typer.Option(
-        None,
-        "--grouped/--ungrouped",
-        help="Show the best of each group of copies or burst frames with the number of others, or all of them.",
-        show_default="grouped; ungrouped with --calibrate",
-    ),
     json: bool = json_option(),
     paths: bool = typer.Option(False, "--paths", help="Print only paths, one per line."),
     print0: bool = typer.Option(False, "--print0", help="Print only paths, each followed by a NUL (for xargs -0)."),
@@ -164,56 +90,68 @@ def run(
     server: bool = typer.Option(True, "--server/--no-server", help="Ask a server of this gallery that runs here."),
 ) -> None:
     """Find pictures by words, by picture, or both."""
-    from eyespot.search.chain import StageOptions
-
     output = Printing(_path_end(json, paths, print0), json, html, HitsOut(copy, album, csv, all_columns, xmp, open))
-    later = later_stages(adapt, adapt_depth, neighbours, alpha, ray)
-    words = _words(query, [where or "", *(label or [])])
+    refuse_on_cluster(settings.adapt, ray)
+    words = _words(query, [settings.where or "", *settings.label])
     if without_query := words is None and image is None:
-        _refuse_without_words(context.params)
-    moves = FeedbackArguments.of(context.params, without_query)
-    curve = calibrating(calibrate, likely, accuracy, blend)
-    groups = curve is None if grouped is None else grouped
-    # A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it looks.
-    judged = depth if calibrate is None else depth or max(k or FEW, DEPTH)
-    limits = budget_calls, budget_money
-    about = JudgeArguments(calibrate, judged, blend, None, judge or (), *limits, wording, prices, ledger, dry_run)
-    second = second_stage(rerank, about)
+        _refuse_without_words(settings, why)
+    curve, few = calibration_options(settings), settings.k or FEW
+    grouped = curve is None if settings.grouped is None else settings.grouped
+    settings = _with_depth(settings, few)
     started = time.perf_counter()
-    collection = open_collection(searched_here(gallery, encoder), encoder, index)
-    if ray:
-        collection.means = context.with_resource(means_on(ray, workers))
-    filters = Selection(where, after, before, near, label or ()).condition(collection.view.tables)
-    if without_query and filters is not None:
-        listed = collection.by_date(_allowed(collection, filters), k or FEW, groups)
+    collection = open_collection(searched_here(gallery, settings.encoder), settings.encoder, index)
+    collection.means = context.with_resource(means_on(ray, workers)) or collection.means
+    mask = _allowed(collection, settings)
+    if without_query and settings.filters:
+        listed = collection.by_date(mask, few, grouped)
         return _show(SearchOutput(listed, {}, {}, listed, column="taken"), started, output)
     wanted = collection.query(words, image)
-    deep = max(k or FEW, second.depth if second else 1)
-    rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
-    options = StageOptions(deep, _allowed(collection, filters), adapt, neighbours, rerank_local, rewriting=rewriting)
-    options = replace(options, by=by or options.default_way, teach=teach, named=True, grouped=groups, **later)
-    results = collection.answered(wanted, collection.stage(options, moves.feedback(collection, wanted)))
+    ledger = ledger_of(settings.ledger, collection.gallery.path)
+    rewriting = rewriter(settings.expand, ledger) if settings.expand else None
+    if settings.ledger is not None and settings.feedback and not ledger.exists():
+        note(f"there is no ledger {ledger} yet; without --ledger the gallery's own is read")
+    moves, deep = moves_of(collection, wanted, settings), max(few, settings.depth or 0)
+    stage = collection.stage(settings, k=deep, mask=mask, feedback=moves, rewriting=rewriting, grouped=grouped)
+    results = collection.answered(wanted, stage)
     _refuse_no_words(results)
-    _note_wordings(expand, wanted, results)
-    look = RerankView(second, curve, collection.gallery.path)
-    if dry_run:
+    _note_wordings(settings.expand, wanted, results)
+    look = RerankView(settings, curve, collection.gallery.path)
+    if settings.dry_run:
         return look.tell_plan(results, wanted, json)
-    shown = look.output(results, wanted, k)
+    shown = look.output(results, wanted, settings.k)
     reasons = _shares(collection, wanted, shown.run, rewriting) if why else _why(collection, wanted, shown.run)
     _show(shown._replace(why=reasons), started, output)
     if shown.looked:
         end(shown.looked)
 
 
+def _allowed(collection: Collection, settings: SearchSettings) -> Mask:
+    """The rows that the filter lets through, (rows,), with a progress bar for one that takes long."""
+    columns: list[str] = []
+    if settings.filters:
+        from eyespot.gallery.filters import columns_of
+
+        columns = list(columns_of(collection.view.tables))
+    with progress_bar("%", delay=1.0) as progress:
+        return collection.allowed(condition_of(settings, columns), progress)
+
+
+def _with_depth(settings: SearchSettings, few: int) -> SearchSettings:
+    """The settings with the depth of their judge; `UsageError` for an unknown one, before a search that takes long.
+
+    A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it looks.
+    """
+    if settings.rerank is None:
+        return settings
+    judge_options(settings)
+    usual = DEPTH if settings.calibrate is None else max(few, DEPTH)
+    return settings.model_copy(update={"depth": settings.depth or usual})
+
+
 def _refuse_no_words(results: Run) -> None:
     """`NothingFound` where a search by words alone has no hit, before anybody judges none."""
     if results.header.get("by") == "words" and not any(results.values()):
         raise NothingFound("no label, title or name holds a word of the query; search by look with --by look")
-
-
-def _allowed(collection: Collection, filters: Condition | None) -> Mask:
-    with progress_bar("%", delay=1.0) as progress:
-        return collection.allowed(filters, progress)
 
 
 def _why(collection: Collection, query: Query, run: Run) -> dict[str, list[Note]]:
@@ -268,17 +206,20 @@ def _note_wordings(model: str | None, query: Query, results: Run) -> None:
     note(f"searched as well: {more}" if more else f"{model} has no other wording of this query")
 
 
-def _refuse_without_words(options: Mapping[str, object]) -> None:
-    """`UsageError` for what compares pictures with a query, where there is none."""
-    if options["why"]:
+def _refuse_without_words(settings: SearchSettings, why: bool) -> None:
+    """`UsageError` for what compares pictures with a query, or moves one, where there is none."""
+    if why:
         raise UsageError('--why needs words or a picture, as in: eyespot search "2:heron - people" --why')
     for name in ("rerank", "adapt", "neighbours", "expand", "rerank_local"):
-        if options[name] is not None:
+        if getattr(settings, name) is not None:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f'{option} needs words or a picture, as in: eyespot search "a heron" {option} …')
+    if settings.moves:
+        raise UsageError('feedback moves a query; give words or a picture, as in: eyespot search "heron" --yes ID')
 
 
-class Printing(NamedTuple):
+@dataclass(frozen=True)
+class Printing:
     """How hits are printed: each path with `path_end` after it, or as JSON; and where they go besides."""
 
     path_end: bytes | None

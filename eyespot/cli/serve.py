@@ -15,10 +15,11 @@ import typer
 
 from eyespot.cli import _answering
 from eyespot.cli._ask_server import noted
-from eyespot.cli._judge_options import DEPTH, calls_option, money_option, prices_option
+from eyespot.cli._judge_options import calls_option, money_option, prices_option
 from eyespot.cli._ray import ray_option, workers_option
 from eyespot.cli.console import note
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, searched_here
+from eyespot.settings.judge import DEPTH
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:

@@ -5,17 +5,22 @@ The gallery is found as git finds a repository: `.eyespot` in this folder or the
 
 from __future__ import annotations
 
+import inspect
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import typer
+from typer.core import TyperCommand
 
 from eyespot.cli.console import note, progress_bar
 from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.settings.fields import Settings
 
 GALLERY = ".eyespot"
 _NOT_COMMON = {"import": ("encoder",)}  # the encoder of one's own index is not that of imported vectors
@@ -86,6 +91,108 @@ def _fetched(given: Path, writes: bool) -> Path | None:
         raise UsageError(f"{url} can be searched, not written; change the gallery it came from, then: eyespot publish")
     with progress_bar("bytes") as progress:
         return fetch(url, progress=progress, part=FACTS)
+
+
+# -- options of settings ------------------------------------------------------------------------------------
+
+
+def option_of(model: type[Settings], name: str, **changed: Any) -> Any:
+    """The option of a setting; with another default or help where a verb has that."""
+    from eyespot.settings.fields import option as spelled_as
+
+    field, shown = model.model_fields[name], model.display(name)
+    default = changed.pop("default", field.get_default(call_default_factory=True))
+    bounds = {"min": "ge", "max": "le"} | ({"min": "gt"} if any(hasattr(one, "gt") for one in field.metadata) else {})
+    limits = {
+        end: value
+        for end, word in bounds.items()
+        for value in (getattr(one, word) for one in field.metadata if hasattr(one, word))
+    }
+    told: dict[str, Any] = {"help": field.description, "metavar": shown.metavar, "envvar": shown.env}
+    told |= {"show_default": shown.default or True, "rich_help_panel": shown.panel} | limits | changed
+    spelled = spelled_as(name) + (f"/--no-{name.replace('_', '-')}" if field.annotation is bool else "")
+    return typer.Option(None if default == () else default, *(shown.spelled or (spelled,)), **told)
+
+
+def with_settings(model: type[Settings]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A verb whose `settings` are options of the command line, each at the place of that parameter.
+
+    A name of earlier versions is an option that no help lists, and that says what to write in its place.
+    """
+
+    def wrap(verb: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(verb, eval_str=True)
+        parameters, spelled = [], {one for name in model.model_fields for one in model.display(name).spelled}
+        for parameter in signature.parameters.values():
+            if parameter.name != "settings":
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+                continue
+            options = {
+                name: (_plain_type(field.annotation), option_of(model, name))
+                for name, field in model.model_fields.items()
+            }
+            for name in model.renamed:
+                if not any(f"--{name}" in one for one in spelled):
+                    options[name] = (str, typer.Option(None, hidden=True))
+            for name, (kind, default) in options.items():
+                parameters.append(
+                    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+                )
+            names = list(options)
+
+        def run(**given: Any) -> None:
+            values = {name: given.pop(name) for name in names}
+            with names_as_options():
+                settings = model.read(**{name: value for name, value in values.items() if value not in (None, [])})
+                verb(settings=settings, **given)
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        run.__doc__, run.__name__ = verb.__doc__, verb.__name__
+        return run
+
+    return wrap
+
+
+@contextmanager
+def names_as_options() -> Iterator[None]:
+    """A block whose errors name settings as options of the command line."""
+    from eyespot.settings.fields import SettingsConflict
+
+    try:
+        yield
+    except SettingsConflict as error:
+        raise UsageError(error.on_line()) from None
+
+
+def _plain_type(annotation: Any) -> Any:
+    """The type of an option: text for one of several words, a list for what is repeatable."""
+    kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
+    kind = kinds[0] if type(None) in get_args(annotation) else annotation
+    if not isinstance(kind, type):
+        return list[str] if getattr(kind, "__origin__", None) is tuple else str
+    return kind
+
+
+class PanelCommand(TyperCommand):
+    """A verb whose help lists its options by panels, in their order; `panel_of` names those of its own options."""
+
+    panels: tuple[str, ...] = ()
+    panel_of: Mapping[str, str] = {}
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments, then each panel under its name."""
+        rows: dict[str, list[Any]] = {name: [] for name in ("Arguments", *self.panels)}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is None:
+                continue
+            own = self.panel_of.get(str(parameter.name), self.panels[0])
+            panel = getattr(parameter, "rich_help_panel", None) or own
+            rows["Arguments" if parameter.param_type_name == "argument" else panel].append(record)
+        for name, listed in rows.items():
+            if listed:
+                with formatter.section(name):
+                    formatter.write_dl(listed)
 
 
 # -- eyespot.toml -------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import typer
 from eyespot.cli._exporting import SHOWN, SOME_FAILED
 from eyespot.cli._filtering import Selection, after_option, before_option, label_option, near_option, where_option
 from eyespot.cli._importing import index_list
-from eyespot.cli._judge_options import JudgeArguments, ledger_option, second_stage
+from eyespot.cli._judge_options import ledger_option
 from eyespot.cli.console import note, print_json, print_line
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import NothingFound, UsageError
@@ -114,11 +114,11 @@ def _probabilities(
     from dataclasses import replace
 
     from eyespot.judges.person import PersonJudge
+    from eyespot.search.parts import judge_stage
     from eyespot.search.tagging import probabilities_by
+    from eyespot.settings.judge import JudgeSettings
 
-    options = second_stage(person, JudgeArguments(None, None, None, None, (), None, None, None, None, ledger, False))
-    assert options is not None
-    with options.stage(collection.gallery.path) as stage:
+    with judge_stage(JudgeSettings(rerank=person, ledger=ledger), collection.gallery.path) as stage:
         assert isinstance(stage.judge, PersonJudge)
         silent = replace(stage.judge, ask=lambda _: "")  # only what is in the ledger
         found = {name: probabilities_by(replace(stage, judge=silent), collection, name) for name in names}

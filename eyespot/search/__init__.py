@@ -10,7 +10,7 @@ from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
     from eyespot.search.adapted import Adapted, paired_gain
-    from eyespot.search.chain import Chain, StageOptions, TopK, chain_of
+    from eyespot.search.chain import Chain, TopK, chain_of
     from eyespot.search.collection import Collection
     from eyespot.search.fused import Fused, Fusion
     from eyespot.search.judge_rerank import JudgeRerank
@@ -28,7 +28,6 @@ __all__ = [
     "LocalRerank",
     "Nearest",
     "QueryExpansion",
-    "StageOptions",
     "TopK",
     "chain_of",
     "paired_gain",
@@ -48,7 +47,6 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "LocalRerank": "local_rerank",
             "Nearest": "nearest",
             "QueryExpansion": "query_expansion",
-            "StageOptions": "chain",
             "chain_of": "chain",
             "paired_gain": "adapted",
         },

@@ -4,7 +4,7 @@
     inquire = Chain(Nearest.of(collection, k=100), JudgeRerank.of(collection, "openai:gpt-5-mini", depth=100))
     run = inquire([Query.words("a heron with a fish")])
 
-`chain_of` makes the chain that the options of a command ask for.
+`chain_of` makes the chain that settings ask for.
 """
 
 from __future__ import annotations
@@ -13,19 +13,16 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from eyespot.search.embedding import KnownVectors
 from eyespot.search.local import DEPTH
-from eyespot.types import Encoder, Mask, Query, Run, Stage, UsageError
+from eyespot.types import Mask, Query, Run, Stage, UsageError
 
 if TYPE_CHECKING:
     from eyespot.search.adapted import AnyAdapter
-    from eyespot.search.by_words import ByWords
+    from eyespot.search.embedding import KnownVectors
     from eyespot.search.searchable import Searchable
-
-WAYS = ("look", "words", "both")
+    from eyespot.settings.search import RankingSettings
 
 
 @dataclass(frozen=True, init=False)
@@ -81,149 +78,129 @@ class RewordedStage:
 
 
 @dataclass(frozen=True)
-class StageOptions:
-    """What a search is made of: the stages that its options name, under which filter, and how many hits remain.
+class RankingStages:
+    """Stages of which one ranks the gallery, to any depth; what they need was opened once.
 
-    `adapt` is an adapter or what names it (a QuARI checkpoint, `linear:FILE`), `neighbours` the N of query expansion
-    and `alpha` its power of the cosine, `rerank_local` a method that compares local descriptors of the first `depth`
-    hits, `rewriting` gives a query other terms. With `adapt_depth` the adapter does not search: it re-ranks so many
-    hits of the plain search. Where `reranks` is set the chain starts with a run of its caller: the adapter re-ranks the
-    first `reranks` hits of it. `by` is look, words
-    or both; with `teach`, both also goes by what photos with the query's words look like; with `named`, other names of
-    what the query names count as its words, where the gallery was given any. With `grouped` only the best
-    of each group of copies or frames remains.
+    before: what chooses the pictures that the ranking starts from. ranks: the stage whose `k` is the depth; None where
+    the run comes from elsewhere. after: what re-ranks at most `least` of its hits. k: how many hits remain.
     """
 
-    k: int = 20
-    mask: Mask | None = None
-    adapt: AnyAdapter | Path | str | None = None
-    neighbours: int | None = None
-    rerank_local: str | None = None
-    depth: int = DEPTH
-    rewriting: Callable[[Query], Query] | None = None
-    reranks: int | None = None
-    grouped: bool = False
-    by: str = "look"
-    teach: bool = True
-    named: bool = False
-    adapt_depth: int | None = None
-    alpha: float = 1.0
+    before: tuple[Stage, ...]
+    ranks: Any
+    after: tuple[Stage, ...]
+    k: int
+    least: int = 0
 
-    def __post_init__(self) -> None:
-        if self.by not in WAYS:
-            raise UsageError(f"no way {self.by!r} to search; there are: {', '.join(WAYS)}")
-        if self.by != "look" and not self.reads_words:
-            raise UsageError(
-                f"an adapter, query expansion and local descriptors compare looks, and words have none; leave out --by"
-                f" {self.by}, or search --by look"
-            )
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """The k best hits."""
+        return self.chain(queries, run)
+
+    def to(self, k: int) -> RankingStages:
+        """The same with k hits."""
+        return replace(self, k=k)
 
     @property
-    def reads_words(self) -> bool:
-        """Whether these stages can also search the words beside the photos."""
-        return self.adapt is None and self.plain and self.reranks is None
-
-    @property
-    def default_way(self) -> str:
-        """By what people search unless they say otherwise: both where these stages read words."""
-        return "both" if self.reads_words else "look"
-
-    @property
-    def adapts_later(self) -> bool:
-        """Whether the adapter re-ranks the hits of the plain search."""
-        return self.adapt is not None and self.adapt_depth is not None and self.reranks is None
-
-    @property
-    def deepest(self) -> int:
-        """How many hits the first stage finds: what remains at the end, and what later stages look at."""
-        later = self.adapt_depth or 0 if self.adapts_later else 0
-        return max(self.k, later, self.depth if self.rerank_local else 0)
-
-    @property
-    def plain(self) -> bool:
-        """Whether the first stage is all there is."""
-        return self.neighbours is None and self.rerank_local is None
+    def chain(self) -> Chain:
+        """The stages in their order."""
+        deepest = max(self.k, self.least)
+        ranks = () if self.ranks is None else (replace(self.ranks, k=deepest),)
+        return Chain(*self.before, *ranks, *self.after, *([TopK(self.k)] if deepest > self.k else []))
 
 
-def chain_of(collection: Searchable, options: StageOptions, vectors: KnownVectors | None = None) -> Stage:
-    """The stages that the options ask for, as one; with `vectors` no query is encoded.
+def chain_of(
+    collection: Searchable,
+    settings: RankingSettings,
+    *,
+    k: int,
+    mask: Mask | None = None,
+    adapter: AnyAdapter | None = None,
+    vectors: KnownVectors | None = None,
+    rewriting: Callable[[Query], Query] | None = None,
+    grouped: bool = False,
+    named: bool = False,
+    reranks: int | None = None,
+    depth: int = DEPTH,
+) -> Stage:
+    """The stages that settings ask for, as one, each opened once.
+
+    mask: the rows that may be found, all without. adapter: the one that `settings.adapt` names, where it is open.
+    vectors: of the queries, none of which is then encoded. rewriting: gives a query other terms. grouped: only the best
+    of each group of copies or frames remains. named: other names of what a query names count as its words, where the
+    gallery was given any. reranks: the chain starts with a run of its caller, of which an adapter re-ranks so many
+    hits. depth: of how many hits local descriptors are compared.
 
     Raises `UsageError` for an adapter of another space, and what `LocalRerank.of` says of an unknown method.
     """
-    encoder = vectors or collection.encoder
-    mask = collection.allowed() if options.mask is None else options.mask
-    if options.grouped:
-        return _grouped(collection, replace(options, mask=mask), vectors)
-    stages: list[Stage] = []
-    if options.adapt is not None or options.reranks is None:
-        k = options.deepest if options.neighbours is None else max(1, options.neighbours)
-        stages.append(_first_stage(collection, replace(options, k=k, mask=mask), encoder))
-    if options.neighbours is not None:
+    if adapter is None and settings.adapt is not None:
+        from eyespot.search.adapted import adapter_named
+
+        adapter = adapter_named(settings.adapt)
+    mask = collection.allowed() if mask is None else mask
+    opened = {"view": collection.view, "encoder": vectors or collection.encoder, "mask": mask, "k": k}
+    ranking = _ranking(collection, settings, opened, adapter=adapter, named=named, reranks=reranks, depth=depth)
+    stage: Stage = ranking
+    if grouped:
+        from eyespot.search.grouped import Grouped
+
+        # A search by words alone does not rank every row
+        holding = ranking.ranks.holding if settings.way == "words" else None
+        stage = Grouped(ranking.to, collection.view, mask, k, holding)
+    return stage if rewriting is None else RewordedStage(rewriting, stage)
+
+
+def _ranking(
+    collection: Searchable,
+    settings: RankingSettings,
+    opened: dict[str, Any],
+    *,
+    adapter: AnyAdapter | None,
+    named: bool,
+    reranks: int | None,
+    depth: int,
+) -> RankingStages:
+    """The stages in their order, to one depth."""
+    later = None if adapter is None or reranks is not None else settings.adapt_depth
+    first: Any = None
+    if adapter is not None and later is None:
+        first = _adapted(collection, adapter, opened, reranks)
+    elif reranks is None:
+        first = _first_stage(collection, settings, opened, named)
+    before: tuple[Stage, ...] = ()
+    if settings.neighbours is not None:
         from eyespot.search.query_expansion import QueryExpansion
 
-        expanding = options.neighbours, options.deepest, mask, options.alpha
-        stages.append(QueryExpansion(collection.view, encoder, collection.index, *expanding))
-    if options.adapts_later:
-        stages.append(_adapted(collection, replace(options, mask=mask, reranks=options.adapt_depth), encoder))
-    if options.rerank_local:
+        before = () if first is None else (replace(first, k=max(1, settings.neighbours)),)
+        alpha = 1.0 if settings.alpha is None else settings.alpha
+        first = QueryExpansion(**opened, index=collection.index, n=settings.neighbours, weighting=alpha)
+    after = [] if later is None or adapter is None else [_adapted(collection, adapter, opened, later)]
+    if settings.local:
         from eyespot.search.local_rerank import LocalRerank
 
-        stages.append(LocalRerank.of(collection, options.rerank_local, options.depth))
-    if options.deepest > options.k:
-        stages.append(TopK(options.k))
-    chain = Chain(*stages)
-    return chain if options.rewriting is None else RewordedStage(options.rewriting, chain)
+        after.append(LocalRerank.of(collection, settings.local, depth))
+    least = max(later or 0, depth if settings.local else 0)
+    return RankingStages(before, first, tuple(after), opened["k"], least)
 
 
-def _grouped(collection: Searchable, options: StageOptions, vectors: KnownVectors | None) -> Stage:
-    """The same search, of which only the best of each group remains."""
-    from eyespot.search.grouped import Grouped
+def _first_stage(collection: Searchable, settings: RankingSettings, opened: dict[str, Any], named: bool) -> Stage:
+    """What ranks first; each stage is imported where it is wanted, so that a plain search starts quickly."""
+    if settings.way == "look":
+        from eyespot.search.nearest import Nearest
 
-    plain = replace(options, grouped=False, rewriting=None)
-    mask = collection.allowed() if options.mask is None else options.mask
-    holding = None
-    if options.by == "words":
-        holding = _by_words(collection, replace(plain, mask=mask), vectors or collection.encoder).holding
-    search = partial(_of_depth, collection, plain, vectors)
-    best = Grouped(search, collection.view, mask, options.k, holding)
-    return best if options.rewriting is None else RewordedStage(options.rewriting, best)
-
-
-def _of_depth(collection: Searchable, options: StageOptions, vectors: KnownVectors | None, k: int) -> Stage:
-    return chain_of(collection, replace(options, k=k), vectors)
-
-
-def _by_words(collection: Searchable, options: StageOptions, encoder: Encoder | KnownVectors) -> ByWords:
+        return Nearest(**opened, index=collection.index)
     from eyespot.search.by_words import ByWords
 
-    mask = collection.allowed() if options.mask is None else options.mask
-    how = options.k, mask, options.by, options.teach, options.named
     contrast = partial(getattr, collection, "contrast")  # made when a query needs it
-    return ByWords(collection.view, encoder, collection.index, collection.words, *how, contrast=contrast)
+    how: dict[str, Any] = {"by": settings.way, "teach": settings.teach, "named": named, "contrast": contrast}
+    return ByWords(**opened, index=collection.index, words=collection.words, **how)
 
 
-def _first_stage(collection: Searchable, options: StageOptions, encoder: Encoder | KnownVectors) -> Stage:
-    """What ranks first; each stage is imported where it is wanted, so that a plain search starts quickly."""
-    if options.adapt is not None and not options.adapts_later:
-        return _adapted(collection, options, encoder)
-    if options.by != "look":
-        return _by_words(collection, options, encoder)
-    from eyespot.search.nearest import Nearest
-
-    mask = collection.allowed() if options.mask is None else options.mask
-    return Nearest(collection.view, encoder, collection.index, options.k, mask)
-
-
-def _adapted(collection: Searchable, options: StageOptions, encoder: Encoder | KnownVectors) -> Stage:
-    """The stage of the adapter, which searches, or re-ranks the first `reranks` hits."""
+def _adapted(collection: Searchable, adapter: AnyAdapter, opened: dict[str, Any], depth: int | None) -> Stage:
+    """The stage of an adapter, which searches, or re-ranks the first `depth` hits."""
     from eyespot.adapters.linear import Linear
-    from eyespot.search.adapted import Adapted, adapter_named, refuse_other_space
+    from eyespot.search.adapted import Adapted, refuse_other_space
     from eyespot.search.linear_adapted import LinearAdapted
 
-    mask = collection.allowed() if options.mask is None else options.mask
-    adapter = options.adapt if options.adapt is not None else ""
-    adapter = adapter_named(adapter) if isinstance(adapter, str | Path) else adapter
     if isinstance(adapter, Linear):
         refuse_other_space(adapter, collection.view.space)
-        return LinearAdapted(collection.view, encoder, adapter, options.k, mask, options.reranks)
-    return Adapted(collection.view, encoder, adapter, options.k, mask, options.reranks, collection.scan)
+        return LinearAdapted(**opened, adapter=adapter, depth=depth)
+    return Adapted(**opened, adapter=adapter, depth=depth, through=collection.scan)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,31 +31,18 @@ from eyespot.types import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eyespot.gallery.filters import Condition
     from eyespot.gallery.word_index import WordIndex
     from eyespot.search.adapted import SearchBackend
-    from eyespot.search.chain import StageOptions
     from eyespot.search.feedback import Feedback
     from eyespot.search.searchable import Scan
     from eyespot.search.taught import Contrast
+    from eyespot.settings.search import RankingSettings
 
 MANY_ROWS = 200_000  # from here on, waiting for a search without compiled kernels is worth a word
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
-
-
-class SearchOptions(TypedDict, total=False):
-    """How a search ranks.
-
-    `adapt` is a QuARI checkpoint that gives the query its own view of the space. `by` is look, words (labels, titles
-    and names beside the photos) or both, which is usual without a checkpoint. Unless `teach` is False, both also goes
-    by what photos that bear the query's words look like. `feedback` lets judged photos move the search: those it names,
-    those that the gallery's ledger has for the query (True), or those of one person or judge (a name).
-    """
-
-    adapt: Path | str | None
-    by: str | None
-    teach: bool
-    feedback: Feedback | str | bool | None
 
 
 class Collection:
@@ -142,41 +128,61 @@ class Collection:
         query: str | Query | None = None,
         *,
         image: Path | str | None = None,
-        k: int = 20,
         where: str | Condition | None = None,
-        **how: Unpack[SearchOptions],
+        feedback: Feedback | str | bool | None = None,
+        **options: Any,
     ) -> Run:
         """The k nearest pictures to words, a picture, or both; the run holds the items' facts and notes.
 
-        `query` may use weights, pictures and minus (`2:heron + ./pool.jpg - people`). `where` is a SQL condition over
-        the gallery's columns, which alone lists pictures by date, newest first. `adapt`, `by`, `teach` and `feedback`
-        are those of `SearchOptions`. `UsageError` for what cannot be searched, `NothingFound` if nothing is left.
+        `query` may use weights, pictures and minus (`2:heron + ./pool.jpg - people`). The options are those of
+        `eyespot search`, by the names of `SearchSettings`: `k`, `by`, `adapt`, `neighbours`, `near`, `label`, `rerank`,
+        …; a filter alone lists pictures by date, newest first. `where` may also be a condition, and `feedback` the
+        judged photos themselves. `UsageError` for what cannot be searched, `NothingFound` if nothing is left.
         """
-        from eyespot.search.chain import StageOptions  # which takes a collection
+        from eyespot.gallery.filters import all_of, columns_of
+        from eyespot.search.parts import condition_of, judge_stage, ledger_of, moves_of, rewriter
+        from eyespot.settings.search import FEW, SearchSettings
 
-        if query is None and image is None and where is not None and how.get("adapt") is None:
-            return self.by_date(self.allowed(where), k)
+        options |= {"where": where} if isinstance(where, str) else {}
+        options |= {"feedback": feedback} if isinstance(feedback, bool | str) else {}
+        settings = SearchSettings.read(**options)
+        for name in settings.model_fields_set:
+            if reason := SearchSettings.display(name).python:
+                raise UsageError(f"Collection.search has no {name}: {reason}")
+        condition = condition_of(settings, list(columns_of(self.view.tables)) if settings.filters else [])
+        if where is not None and not isinstance(where, str):
+            condition = where if condition is None else all_of(where, condition)
+        mask, k = self.allowed(condition), settings.k or FEW
+        if query is None and image is None and settings.adapt is None and condition is not None:
+            return self.by_date(mask, k, bool(settings.grouped))
         query = self.query(query, image)
-        options = StageOptions(k, self.allowed(where), how.get("adapt"), teach=how.get("teach", True), named=True)
-        options = replace(options, by=how.get("by") or options.default_way)
-        feedback = self._feedback(query, how.get("feedback"))
-        return self.answered(query, self.stage(options, feedback))
+        reword = settings.expand and rewriter(settings.expand, ledger_of(settings.ledger, self.gallery.path))
+        moves = feedback if isinstance(feedback, tuple) else moves_of(self, query, settings)
+        how: dict[str, Any] = {"mask": mask, "rewriting": reword or None, "grouped": bool(settings.grouped)}
+        if settings.rerank is None:
+            return self.answered(query, self.stage(settings, k=k, feedback=moves, **how))
+        from eyespot.search.chain import Chain, TopK
 
-    def stage(self, options: StageOptions, feedback: Feedback | None = None) -> Stage:
-        """The stages that the options name, for queries that judged photos move, where there are any."""
+        with judge_stage(settings, self.gallery.path) as judge:
+            first = self.stage(settings, k=max(k, judge.depth), feedback=moves, **how)
+            return self.answered(query, Chain(first, judge, TopK(k)))
+
+    def stage(
+        self,
+        settings: RankingSettings,
+        *,
+        k: int,
+        mask: Mask,
+        feedback: Feedback | None = None,
+        rewriting: Callable[[Query], Query] | None = None,
+        grouped: bool = False,
+    ) -> Stage:
+        """The stages that settings name, as `chain_of` makes them, for queries that judged photos move, if any."""
         from eyespot.search.chain import chain_of  # which takes a collection
         from eyespot.search.feedback import MovedSearch
 
-        return chain_of(self, options) if feedback is None else MovedSearch(self, options, feedback)
-
-    def _feedback(self, query: Query, given: Feedback | str | bool | None) -> Feedback | None:
-        if given is None or given is False:
-            return None
-        from eyespot.search.recorded import recorded
-
-        if isinstance(given, bool | str):
-            return recorded(Path(self.gallery.path) / "ledger.sqlite", query, None if given is True else str(given))
-        return given
+        how: dict[str, Any] = {"k": k, "mask": mask, "rewriting": rewriting, "grouped": grouped, "named": True}
+        return chain_of(self, settings, **how) if feedback is None else MovedSearch(self, settings, feedback, **how)
 
     def answered(self, query: Query, stage: Stage) -> Run:
         """The run of a stage, or of a chain of them, for one query, with notes for the user."""

@@ -8,21 +8,22 @@ formula, a probe, SeeSaw's query alignment and a view of the space made of the c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.chain import chain_of
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader, rewording_notes
 from eyespot.search.taught import Contrast, mixed
-from eyespot.types import Note, Query, Run, UsageError, Vectors
+from eyespot.types import Mask, Note, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:
     from eyespot.search.searchable import Searchable
+    from eyespot.settings.search import RankingSettings
 
 ONLY_NO = 0.1  # how much the direction counts where no photo is a yes
 MOST = 2048  # photos of either kind that count
@@ -87,24 +88,29 @@ def moved(query: Vectors, yes: Vectors, no: Vectors, contrast: Contrast) -> Vect
 
 @dataclass(frozen=True)
 class MovedSearch:
-    """A first stage, or all stages that options name, for queries that judged photos move.
+    """All stages that settings name, as `chain_of` makes them, for queries that judged photos move.
 
     The header of its run says under `moved` by how many. Raises `UsageError` for a search by words alone.
     """
 
     collection: Searchable
-    options: StageOptions
+    settings: RankingSettings
     feedback: Feedback
+    k: int
+    mask: Mask | None = None
+    rewriting: Callable[[Query], Query] | None = None
+    grouped: bool = False
+    named: bool = False
 
     def __post_init__(self) -> None:
-        refuse_words(self.options.by)
+        refuse_words(self.settings.way)
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run; a run that came before is re-ranked, where the options say so."""
-        reword = self.options.rewriting
+        reword = self.rewriting
         worded = queries if reword is None else [reword(query) for query in queries]
         view, encoder = self.collection.view, self.collection.encoder
-        read, words = worded, self.collection.words if self.options.by == "both" and self.options.named else None
+        read, words = worded, self.collection.words if self.settings.way == "both" and self.named else None
         if words is not None and words.names is not None:  # the names that the encoder knows best
             reader, sample = NameReader(words), self.collection.contrast.sample
             read = [reader.reworded(query, encoder, sample) for query in worded]
@@ -115,8 +121,17 @@ class MovedSearch:
             vectors = np.stack([moved(vector, yes, no, contrast) for vector in vectors])
         known = KnownVectors({query.id: vector for query, vector in zip(queries, vectors, strict=True)}, view.space.dim)
         again = {query.id: query for query in worded}
-        options = self.options if reword is None else replace(self.options, rewriting=lambda query: again[query.id])
-        made = chain_of(self.collection, options, known)(queries, run)
+        chain = chain_of(
+            self.collection,
+            self.settings,
+            k=self.k,
+            mask=self.mask,
+            vectors=known,
+            rewriting=None if reword is None else lambda query: again[query.id],
+            grouped=self.grouped,
+            named=self.named,
+        )
+        made = chain(queries, run)
         made.header["moved"] = moves.fields
         names = [note for pair in zip(worded, read, strict=True) for note in rewording_notes(*pair)]
         made.notes = [moves.note, *made.notes, *names]

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from eyespot.gallery.disk import read_items
 from eyespot.gallery.groups.stored import Groups
 from eyespot.search.calibrated import Calibrated
-from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
 from eyespot.search.judge_rerank import JudgeRerank
+from eyespot.settings.search import RankingSettings
 from eyespot.types import EyespotError, Mask, Query, UsageError
 
 DEPTHS = (1000, 300, 100, 30)  # hits over which verdicts are spread, on the page and at the terminal
@@ -94,7 +95,7 @@ def probabilities_by(stage: JudgeRerank, collection: Collection, label: str) -> 
     """
     query, groups = Query.words(label), Groups(collection.view)
     for grouped, depth in product((False, True) if (groups.numbers >= 0).any() else (False,), DEPTHS):
-        run = collection.answered(query, chain_of(collection, StageOptions(depth, by="both", grouped=grouped)))
+        run = collection.answered(query, chain_of(collection, RankingSettings(by="both"), k=depth, grouped=grouped))
         calibrated = Calibrated(replace(stage, depth=depth))
         if len(np.setdiff1d(calibrated.first_round(query, run).ranks, calibrated.ranks_seen(query, run))):
             continue

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar, get_args
 from urllib.parse import urlencode
 
 from fastapi import Depends, Query, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 
-from eyespot.gallery import filters
-from eyespot.gallery.filters import Condition
 from eyespot.search import query_language
+from eyespot.settings.search import SharedSearchSettings
 from eyespot.types import Query as Asking
 from eyespot.types import Term, UsageError
 from eyespot.web._problems import Problem
@@ -57,14 +55,9 @@ Words = Annotated[
 Name = Annotated[
     Annotated[str, Field(max_length=300), AfterValidator(is_text)] | None, BeforeValidator(_filled), _OrBlank()
 ]
-Where = Annotated[
-    Annotated[str, Field(max_length=2000), AfterValidator(is_text)] | None, BeforeValidator(_filled), _OrBlank()
-]
 Lasso = Annotated[
     Annotated[str, Field(max_length=6000), AfterValidator(is_text)] | None, BeforeValidator(_filled), _OrBlank()
 ]
-Share = Annotated[Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None, BeforeValidator(_filled), _OrBlank()]
-Neighbours = Annotated[Annotated[int, Field(ge=0, le=100)] | None, BeforeValidator(_filled), _OrBlank()]
 Flag = Annotated[bool | None, BeforeValidator(_filled), _OrBlank()]
 Tab = Annotated[Literal["yes", "no", "doubt", "unjudged"] | None, BeforeValidator(_filled), _OrBlank()]
 Whose = Annotated[Literal["everybody"] | None, BeforeValidator(_filled), _OrBlank()]
@@ -78,39 +71,41 @@ Names = Annotated[
 ]
 
 
-class SearchParams(BaseModel):
+LONGEST = {"where": 2000}  # characters; of all other texts 300
+FIRST_SAID = ("q", "picture", "like", "unlike")  # at the beginning of an address
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def from_form(model: type[Model]) -> type[Model]:
+    """The same, as a form sends it: an empty box is nothing, and a text is short and without halves of characters."""
+    for name, field in model.model_fields.items():
+        kinds = get_args(field.annotation)
+        if type(None) not in kinds or any(isinstance(more, _OrBlank) for more in field.metadata):
+            continue
+        if str in kinds:
+            short = Annotated[str, Field(max_length=LONGEST.get(name, 300)), AfterValidator(is_text)]
+            field.annotation = short | None
+        field.metadata += [BeforeValidator(_filled), _OrBlank()]
+    model.model_rebuild(force=True)
+    return model
+
+
+@from_form
+class SearchParams(SharedSearchSettings):
     """A search; every part may be left out, but not words, picture and `like` together."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(extra="ignore")  # an address has a cursor and more beside it
 
     q: Words = Field(default=None, description='Words, with weights and minus: "2:heron + water - people".')
     picture: Digest = Field(default=None, description="A picture to search with, by what /v1/pictures gave for it.")
     like: Names = Field(default=(), description="More like these: ids of items; may be repeated.")
     unlike: Names = Field(default=(), description="Not these, and less like them: ids of items; may be repeated.")
-    encoder: Name = Field(default=None, description="The encoder whose space is searched.")
-    adapter: Name = Field(default=None, description="The adapter that gives the query its own view, by its name here.")
-    neighbours: Neighbours = Field(
-        default=None, description="Search again with this many nearest pictures added (query expansion)."
-    )
-    by: By = Field(default=None, description="By look, by words (labels, titles, names), or both, which is usual.")
-    teach: bool = Field(default=True, description="Whether both also goes by what photos with these words look like.")
-    after: Name = Field(default=None, description="Taken at or after: 2021, 2021-05, 2021-05-31.")
-    before: Name = Field(default=None, description="Taken before.")
-    box: Name = Field(default=None, description="Taken within SOUTH,WEST,NORTH,EAST in degrees.")
-    label: Names = Field(default=(), description="COLUMN=VALUE; those of one column are alternatives; repeatable.")
-    where: Where = Field(default=None, description="A SQL condition over the gallery's columns.")
+    label: Names = Field(default=(), description=SharedSearchSettings.model_fields["label"].description)
     region: Lasso = Field(default=None, description="Only photos in a region of the map, as its lasso gives it.")
-    ungrouped: Flag = Field(default=None, description="All copies and burst frames, not the best of each group alone.")
-    rerank: Name = Field(default=None, description="The judge in whose order hits stand, by its name here.")
     list: Name = Field(default=None, description="Only the photos of this list, by its id or name.")
     verdict: Tab = Field(default=None, description="Only the photos with this verdict of yours, or with none.")
     whose: Whose = Field(default=None, description="By everybody's verdicts, and not by yours alone.")
-    feedback: Name = Field(
-        default=None,
-        description="Moved by what is recorded for the query: mine, everybody, or the name of a person or judge.",
-    )
     first: First = Field(default=None, description="Which photos stand first: the best, or the most telling ones.")
-    likely: Share = Field(default=None, description="Only hits down to this expected precision, where it is known.")
 
     @property
     def something(self) -> bool:
@@ -138,10 +133,16 @@ class SearchParams(BaseModel):
 
     def address(self, **others: Any) -> str:
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""
-        given = {name: value for name, value in {**self.model_dump(), **others}.items() if value is not None}
-        if given.pop("teach", True) is False:
-            given["teach"] = "false"
-        return urlencode(given, doseq=True)
+        every = self.model_dump()
+        given = {**{name: every[name] for name in FIRST_SAID}, **every, **others}
+        usual = {name: field.default for name, field in type(self).model_fields.items()}
+        words = {False: "false", True: "true"}
+        said = {
+            name: words[value] if isinstance(value, bool) else value
+            for name, value in given.items()
+            if value is not None and not (isinstance(value, bool) and value == usual.get(name))
+        }
+        return urlencode(said, doseq=True)
 
 
 def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> SearchParams:
@@ -149,6 +150,7 @@ def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> 
 
     `Problem` for a search within a list by whoever may not see lists.
     """
+    SearchParams.refuse_renamed(request.query_params.keys())
     if given.list is not None and person_of(request).role < Role.ANNOTATOR:
         raise Problem(403, "searching within a list needs a token of the role annotator; leave out `list`")
     return given
@@ -190,44 +192,3 @@ def _words(text: str) -> str:
     letters = unicodedata.normalize("NFKD", text).casefold()
     seen = "".join(letter for letter in letters if unicodedata.category(letter) not in ("Mn", "Cf"))
     return " ".join(re.findall(r"\w+", seen.replace("_", " ")))
-
-
-# -- filters --------------------------------------------------------------------------------------------------
-
-
-def condition_of(
-    params: SearchParams, columns: Sequence[str], units: Mapping[str, str] | None = None
-) -> Condition | None:
-    """The filter; None if there is none. Raises `UsageError` for one that cannot be read.
-
-    Labels of one column are alternatives, and so are those of columns that have the same name in `units`.
-    """
-    given = [filters.after(params.after)] if params.after else []
-    given += [filters.before(params.before)] if params.before else []
-    given += [_within(params.box, columns)] if params.box else []
-    by_column: dict[str, list[Condition]] = {}
-    for one in params.label:
-        column, sign, value = one.partition("=")
-        if not sign or not column:
-            raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {one!r}")
-        by_column.setdefault((units or {}).get(column, column), []).append(filters.label(column, value))
-    for alternatives in by_column.values():
-        names = dict.fromkeys(name for one in alternatives for name in one.columns)
-        given.append(Condition(" OR ".join(f"({one.sql})" for one in alternatives), tuple(names)))
-    given += [filters.checked(params.where, columns)] if params.where else []
-    return filters.all_of(*given) if given else None
-
-
-def _within(box: str, columns: Sequence[str]) -> Condition:
-    try:
-        south, west, north, east = (float(part) for part in box.split(","))
-    except ValueError:
-        south = math.nan
-    if not (-90 <= south <= 90):
-        raise UsageError(f"a box is SOUTH,WEST,NORTH,EAST in degrees, such as 45.8,5.9,47.9,10.5, not {box!r}")
-    if not (south <= north <= 90 and abs(west) <= 180 and abs(east) <= 180):
-        raise UsageError(f"{box!r} is no box on Earth; write SOUTH,WEST,NORTH,EAST with SOUTH below NORTH")
-    joined = "AND" if west <= east else "OR"  # a box may lie across the date line
-    return filters.checked(
-        f"latitude BETWEEN {south!r} AND {north!r} AND (longitude >= {west!r} {joined} longitude <= {east!r})", columns
-    )

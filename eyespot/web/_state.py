@@ -206,12 +206,12 @@ class AppState:
         refuse(params.q, self.settings.refused)
         snapshot = self.snapshot(params.encoder)
         adapter = None
-        if params.adapter is not None:
-            if params.adapter not in self.adapters:
+        if params.adapt is not None:
+            if params.adapt not in self.adapters:
                 there = ", ".join(self.adapters) or "none that its owner allows"
-                raise UsageError(f"no adapter {params.adapter!r} in this gallery; there are: {there}")
-            adapter = self.adapters[params.adapter]
-            refuse_misfit(params.adapter, adapter, snapshot.view.space)
+                raise UsageError(f"no adapter {params.adapt!r} in this gallery; there are: {there}")
+            adapter = self.adapters[params.adapt]
+            refuse_misfit(params.adapt, adapter, snapshot.view.space)
         among = self.list_mask(params.list, snapshot)
         feedback = self.feedback(params, own)
         plain = self.results.freeze(params.plain, SearchContext(snapshot, self.pictures, adapter, among, feedback))
@@ -265,7 +265,7 @@ class AppState:
     def countable(self, params: SearchParams) -> Countable:
         """What a search could show without any filter, for the counts of its filters; all photos where none runs."""
         snapshot = self.snapshot(params.encoder)
-        found = Countable(snapshot.view.live, params.something and not params.ungrouped)
+        found = Countable(snapshot.view.live, params.something and params.grouped is not False)
         with suppress(EyespotError, Problem):
             if params.something:
                 found = self.search(params.unmoved).countable

@@ -25,7 +25,7 @@ router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.REA
 FIRST, LISTED = 8, 40  # values of a column that are seen at once, and that the page holds
 WHOLE_TREE = 60  # taxa; of a larger tree a page holds what is open
 FOUND = 60  # values that a search in a column lists
-FILTERS = ("after", "before", "box", "where", "region")
+FILTERS = ("after", "before", "near", "where", "region")
 
 
 class Choice(NamedTuple):
@@ -169,7 +169,7 @@ def _active(params: SearchParams) -> Iterator[tuple[str, dict[str, object]]]:
     texts = {
         "after": "from {}",
         "before": "before {}",
-        "box": "within {}",
+        "near": "within {}",
         "where": "{}",
         "region": "in the region drawn on the map",
     }

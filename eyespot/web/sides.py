@@ -32,7 +32,7 @@ router = APIRouter(dependencies=[Depends(needs(Role.READER))])
 DEPTH = 50  # hits that are compared
 SHOWN = 24  # of each side
 DEEP = 2000  # hits in which judged photos are looked for
-WAYS = ("encoder", "adapter", "rerank", "by")
+WAYS = ("encoder", "adapt", "rerank", "by")
 CUTS = (10, DEPTH)
 
 
@@ -42,11 +42,11 @@ class SideParams(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     left_encoder: Name = Field(default=None, description="The encoder of the left side.")
-    left_adapter: Name = Field(default=None, description="The adapter of the left side.")
+    left_adapt: Name = Field(default=None, description="The adapter of the left side.")
     left_rerank: Name = Field(default=None, description="The judge in whose order the left side stands.")
     left_by: By = Field(default=None, description="How the left side searches: look, words or both.")
     right_encoder: Name = Field(default=None, description="The encoder of the right side.")
-    right_adapter: Name = Field(default=None, description="The adapter of the right side.")
+    right_adapt: Name = Field(default=None, description="The adapter of the right side.")
     right_rerank: Name = Field(default=None, description="The judge in whose order the right side stands.")
     right_by: By = Field(default=None, description="How the right side searches: look, words or both.")
 
@@ -93,7 +93,7 @@ def sides_page(request: Request, house: Served, given: Given, sides: Sides, meas
             shown["pairs"] = _measured(house, pair, judged_queries(house.readable_judgements))
     except (EyespotError, Problem) as error:
         shown["wrong"], status = str(error), error.status if isinstance(error, Problem) else 422
-    choices = {"encoder": house.encoders, "adapter": [*house.adapters], "rerank": [*house.judges.named]}
+    choices = {"encoder": house.encoders, "adapt": [*house.adapters], "rerank": [*house.judges.named]}
     here = {name: value for name, value in sides.model_dump().items() if value}
     shown |= {"choices": choices, "sides": sides, "shown": SHOWN, "depth": DEPTH, "plain": _base(given)}
     shown |= {"measure_at": f"/sides?{_base(given).address()}&{urlencode(here | {'measure': 'true'})}#measures"}
@@ -123,7 +123,7 @@ def sides(request: Request, house: Served, given: Given, sides: Sides) -> Respon
 
 def _base(given: SearchParams) -> SearchParams:
     """The search without what the sides choose."""
-    return given.plain.model_copy(update={"encoder": None, "adapter": None, "by": None})
+    return given.plain.model_copy(update={"encoder": None, "adapt": None, "by": None})
 
 
 def _usual(house: AppState, given: SearchParams) -> SideParams:
@@ -132,9 +132,9 @@ def _usual(house: AppState, given: SearchParams) -> SideParams:
     ways: dict[str, str | None] = {"left_encoder": encoder, "right_encoder": encoder}
     others = [one for one in house.encoders if one != encoder]
     if given.rerank:
-        ways |= {"right_rerank": given.rerank, "left_adapter": given.adapter, "right_adapter": given.adapter}
-    elif adapter := given.adapter or _fitting(house, encoder):
-        ways |= {"right_adapter": adapter}
+        ways |= {"right_rerank": given.rerank, "left_adapt": given.adapt, "right_adapt": given.adapt}
+    elif adapter := given.adapt or _fitting(house, encoder):
+        ways |= {"right_adapt": adapter}
     elif others:
         ways |= {"right_encoder": others[0]}
     elif house.judges.named:
@@ -167,7 +167,7 @@ def _side(house: AppState, given: SearchParams, ways: dict[str, str | None], per
     if person.role >= Role.ANNOTATOR and (given.q or given.picture):
         known = house.verdicts(given, [item["id"] for item in items], judge_of(person))
     items = [{**item, "verdict": verdict_of(known.get(item["id"]))} for item in items]
-    parts = [ways["encoder"] or house.encoders[0], f"through {ways['adapter']}" if ways["adapter"] else ""]
+    parts = [ways["encoder"] or house.encoders[0], f"through {ways['adapt']}" if ways["adapt"] else ""]
     parts += [{"look": "by look", "words": "by words", "both": "by words and look"}.get(ways["by"] or "", "")]
     parts += [f"in the order of {ways['rerank']}" if ways["rerank"] else ""]
     silent = ways["rerank"] and all(place.probability is None for place in frozen.judged.values())
@@ -190,7 +190,7 @@ def _measured(
             with suppress(EyespotError, Problem):
                 words = side.params.model_copy(update={"q": format_query(query), "picture": None, "like": ()})
                 # Verdicts that moved a ranking cannot measure it
-                frozen = house.search(words.model_copy(update={"unlike": (), "feedback": None, "ungrouped": True}))
+                frozen = house.search(words.model_copy(update={"unlike": (), "feedback": None, "grouped": False}))
                 found = frozen.slice(0, DEEP)
                 return [id for id, _ in frozen.snapshot.pictures(found.rows.tolist())]
             return []

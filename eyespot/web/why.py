@@ -17,7 +17,6 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from eyespot.html import decoded
-from eyespot.search.chain import StageOptions
 from eyespot.search.why import Explanation, explain
 from eyespot.types import Encoder, Heat, Localizer, Note, UsageError, Vectors
 from eyespot.web._items import item_of, no_such_item
@@ -120,8 +119,7 @@ def _reason(house: AppState, given: SearchParams, id: str) -> Reason:
     row = _row(snapshot, id)
     if query is None:
         raise UsageError("a photo has its place by words or a picture; search for some, and ask why then")
-    usual = StageOptions(neighbours=given.neighbours).default_way if given.adapter is None else "look"
-    both = (given.by or usual) == "both"
+    both = given.way == "both"
     key = (row, query.terms, both)
     with _remembering:
         known = _reasons.setdefault(snapshot, OrderedDict()).get(key)

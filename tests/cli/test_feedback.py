@@ -62,9 +62,9 @@ def test_the_record_moves_the_search_where_it_is_wanted(gallery: Path) -> None:
     record(gallery, first, "n", "bob")
 
     assert "moved" not in search(gallery)
-    assert search(gallery, "--feedback")["moved"] == {"yes": 1, "no": 1, "missing": 0, "by": "2 people"}
-    assert search(gallery, "--feedback-from", "ada")["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "ada"}
-    both = search(gallery, "--feedback-from", "person:ada", "--no", last)["moved"]
+    assert search(gallery, "--feedback", "everybody")["moved"] == {"yes": 1, "no": 1, "missing": 0, "by": "2 people"}
+    assert search(gallery, "--feedback", "ada")["moved"] == {"yes": 1, "no": 0, "missing": 0, "by": "ada"}
+    both = search(gallery, "--feedback", "person:ada", "--no", last)["moved"]
     assert both == {"yes": 0, "no": 1, "missing": 0, "by": "ada and this line"}
 
 
@@ -72,11 +72,13 @@ def test_the_record_moves_the_search_where_it_is_wanted(gallery: Path) -> None:
     ("words", "code"),
     [
         ("stripes --yes nothing", 2),
-        ("stripes --feedback-from ' '", 2),
-        ("--feedback", 2),
-        ("stripes --feedback --calibrate 30 --rerank encoder:starter", 2),
-        ("stripes --feedback --by words", 2),
-        ("stripes --feedback-from eve", 4),
+        ("stripes --feedback ' '", 2),
+        ("--feedback everybody", 2),
+        ("stripes --feedback --json", 2),
+        ("stripes --feedback-from ada", 2),
+        ("stripes --feedback everybody --calibrate 30 --rerank encoder:starter", 2),
+        ("stripes --feedback everybody --by words", 2),
+        ("stripes --feedback eve", 4),
     ],
 )
 def test_what_cannot_be_moved_is_refused_with_the_way_out(gallery: Path, words: str, code: int) -> None:
@@ -88,7 +90,7 @@ def test_a_photo_that_is_both_and_a_ledger_that_is_not_there_are_told(gallery: P
     line = ("search", "stripes", "-g", gallery, "--paths")
 
     both = done(*line, "--yes", first, "--no", first)
-    lost = done(*line, "--feedback", "--ledger", tmp_path / "typo.sqlite")
+    lost = done(*line, "--feedback", "everybody", "--ledger", tmp_path / "typo.sqlite")
 
     assert "no judged photo counts" in both.stderr and "typo.sqlite yet" in lost.stderr
     assert not (tmp_path / "typo.sqlite").exists()

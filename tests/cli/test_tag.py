@@ -21,9 +21,10 @@ from eyespot import sample
 from eyespot.judges.person import PersonJudge
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.calibrated import Calibrated
-from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.chain import chain_of
 from eyespot.search.judge_rerank import JudgeRerank, judge_named
 from eyespot.search.tagging import LabelSet, tags
+from eyespot.settings.search import RankingSettings
 from eyespot.types import Query
 from tests.cli.conftest import done, gallery_of_samples, run_json
 from tests.command import refuses, run_eyespot
@@ -62,7 +63,7 @@ def judged_by_ada(gallery: Path, text: str, grouped: bool = False) -> None:
     ada = replace(judge, ask=lambda about: "y" if TOWERS.search(about.split("\n")[1]) else "n")
     query, collection = Query.words(text), eyespot.open(gallery)
     with Judgements(gallery / "ledger.sqlite") as ledger:
-        chain = chain_of(collection, StageOptions(100, by="both", grouped=grouped))
+        chain = chain_of(collection, RankingSettings(by="both"), k=100, grouped=grouped)
         Calibrated(JudgeRerank(ada, ledger, 100), 30)(query, collection.answered(query, chain))
 
 

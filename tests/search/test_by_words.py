@@ -13,14 +13,14 @@ from PIL import Image
 
 import eyespot
 from eyespot.search.by_words import WEIGHT, ByWords
-from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.taught import Contrast, taught
 from eyespot.search.why import reasons
 from eyespot.search.word_matches import label_words, word_matches
-from eyespot.types import Query, Run, Term, UsageError
+from eyespot.settings.search import StageSettings
+from eyespot.types import Mask, Query, Run, Term, UsageError
 from tests.examples import examples
-from tests.wording import raises
 from tests.worlds import draw_photos, index_gallery
 
 LABELS = {0: "Ardea cocoi", 1: "Ardea cocoi", 2: "Ardea alba", 3: "Egretta thula", 4: "heron"}
@@ -42,10 +42,9 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
     return eyespot.open(folder / "gallery")
 
 
-def searched(collection: Collection, text: str | Query, **how: object) -> Run:
+def searched(collection: Collection, text: str | Query, k: int = 24, mask: Mask | None = None, **how: object) -> Run:
     query = Query.words(text) if isinstance(text, str) else text
-    options = replace(StageOptions(24, collection.allowed()), **how)  # type: ignore[arg-type]
-    return chain_of(collection, options)([query])
+    return chain_of(collection, StageSettings.read(**{"by": "look", **how}), k=k, mask=mask)([query])
 
 
 def names(run: Run, first: int = 30) -> list[str]:
@@ -118,8 +117,8 @@ def test_a_filter_holds_and_photos_outside_of_it_still_teach(collection: Collect
 
 def test_words_need_a_first_stage_of_their_own(collection: Collection) -> None:
     for options in ({"neighbours": 3, "by": "both"}, {"by": "smell"}):
-        with raises(UsageError):
-            StageOptions(**options)  # type: ignore[arg-type]
+        with pytest.raises(UsageError):
+            StageSettings.read(**options)
     assert ByWords.of(collection, 3)([Query.words("thula")])["q"]
 
 

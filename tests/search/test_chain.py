@@ -19,11 +19,11 @@ from eyespot.search import (
     LocalRerank,
     Nearest,
     QueryExpansion,
-    StageOptions,
     TopK,
     chain_of,
 )
 from eyespot.search.judge_rerank import judge_named
+from eyespot.settings.search import StageSettings
 from eyespot.types import AdaptedQuery, Query, Run, Stage, UsageError, Vectors
 from tests.lazy_import import requires
 from tests.wording import raises
@@ -60,7 +60,7 @@ STAGES: dict[str, Callable[[Collection, Judgements], Stage]] = {
     "TopK": lambda *_: TopK(3),
     "Fused": lambda collection, ledger: Fused(Nearest.of(collection, 10), adapted(collection, ledger), fusion=Fusion()),
     "chain_of": lambda collection, _: chain_of(
-        collection, StageOptions(10, neighbours=2, rerank_local="chamfer", depth=5)
+        collection, StageSettings(neighbours=2, rerank_local="chamfer"), k=10, depth=5
     ),
 }
 
@@ -125,6 +125,6 @@ def test_options_make_the_chain_that_one_writes_by_hand(collection: Collection) 
         TopK(7),
     )
 
-    run = chain_of(collection, StageOptions(7, neighbours=2, rerank_local="spatial"))(PICTURES)
+    run = chain_of(collection, StageSettings(neighbours=2, rerank_local="spatial"), k=7)(PICTURES)
 
     assert dict(run) == dict(by_hand(PICTURES))

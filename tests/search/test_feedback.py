@@ -14,11 +14,11 @@ import eyespot
 from eyespot.judges.person import VERDICTS
 from eyespot.ledger.clicks import Clicks
 from eyespot.ledger.judgements import WITHDRAWN, Judgements
-from eyespot.search.chain import StageOptions
 from eyespot.search.collection import Collection
 from eyespot.search.feedback import Feedback, moved, rows_of
 from eyespot.search.recorded import recorded
 from eyespot.search.taught import Contrast
+from eyespot.settings.search import RankingSettings
 from eyespot.types import Judgement, NothingFound, Query, Run, UsageError, Verdict
 from tests.wording import raises
 from tests.worlds import make_gallery
@@ -101,9 +101,12 @@ def test_words_alone_are_refused(collection: Collection) -> None:
 def test_other_wordings_of_a_query_are_moved_too(collection: Collection) -> None:
     last = images(collection.search("stripes", k=24))[-1]
     other = Query("q", Query.words("waves").terms)
-    options = StageOptions(24, collection.allowed(), rewriting=lambda query: other, by="look")
+    moves = Feedback(yes=(last,))
 
-    run = collection.stage(options, Feedback(yes=(last,)))([QUERY])
+    stage = collection.stage(
+        RankingSettings(by="look"), k=24, mask=collection.allowed(), feedback=moves, rewriting=lambda query: other
+    )
+    run = stage([QUERY])
 
     assert images(run)[0] == last
     assert run.header["wordings"] == {"q": ["waves"]}

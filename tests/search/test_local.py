@@ -18,12 +18,13 @@ import eyespot
 from eyespot import rooms, sample
 from eyespot.gallery.describing import Describing, describe
 from eyespot.gallery.local import Described
-from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.local._pairs import mutual_matches
 from eyespot.search.local.chamfer import Chamfer
 from eyespot.search.local.spatial import Spatial
 from eyespot.search.local_rerank import LocalRerank
+from eyespot.settings.search import StageSettings
 from eyespot.types import EyespotError, LocalFeatures, Query, Run, UsageError
 from tests.lazy_import import requires
 from tests.search.conftest import BRIDGE
@@ -235,9 +236,9 @@ def test_stages_in_a_row_give_the_k_best_and_a_filter_holds_through_all(
 ) -> None:
     query, allowed = collection.query("a bridge", another_view), collection.allowed("path NOT LIKE '%pontduGard%'")
 
-    run = collection.answered(query, chain_of(collection, StageOptions(3, neighbours=2, rerank_local="spatial")))
+    run = collection.answered(query, chain_of(collection, StageSettings(neighbours=2, rerank_local="spatial"), k=3))
     others = collection.answered(
-        query, chain_of(collection, StageOptions(100, allowed, neighbours=1, rerank_local="chamfer"))
+        query, chain_of(collection, StageSettings(neighbours=1, rerank_local="chamfer"), k=100, mask=allowed)
     )
 
     assert (name_of(run), len(run["q"])) == (BRIDGE, 3)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import eyespot
 from eyespot.gallery.taxonomy.name_index import add_names
-from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.named import NameReader
 from eyespot.search.why import reasons
+from eyespot.settings.search import StageSettings
 from eyespot.types import Query, Run, Term
 from tests.command import run_eyespot
 from tests.worlds import draw_photos, index_gallery
@@ -55,10 +56,10 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
     return eyespot.open(folder / "gallery")
 
 
-def searched(collection: Collection, query: str | Query, **how: object) -> Run:
+def searched(collection: Collection, query: str | Query, **how: Any) -> Run:
     search_query = Query.words(query) if isinstance(query, str) else query
-    options = replace(StageOptions(24, collection.allowed(), by="words", named=True), **how)  # type: ignore[arg-type]
-    return chain_of(collection, options)([search_query])
+    k, named = how.pop("k", 24), how.pop("named", True)
+    return chain_of(collection, StageSettings.read(**{"by": "words", **how}), k=k, named=named)([search_query])
 
 
 def labels(run: Run) -> set[str]:

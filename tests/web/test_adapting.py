@@ -12,7 +12,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 import eyespot
-from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.chain import chain_of
+from eyespot.settings.search import RankingSettings
 from eyespot.types import UsageError
 from eyespot.web import ServerSettings, application, read_named
 from tests.web.conftest import at_this_machine
@@ -36,10 +37,10 @@ def adapted(settings: ServerSettings, birds: Path) -> Iterator[TestClient]:
 
 @pytest.mark.long
 def test_an_adapted_search_gives_what_the_command_line_gives(adapted: TestClient, gallery: Path, birds: Path) -> None:
-    payload = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "limit": 20}).json()
+    payload = adapted.get("/v1/search", params={"q": "red stripes", "adapt": "birds", "limit": 20}).json()
     expected = eyespot.open(gallery).search("red stripes", k=20, adapt=birds)
     assert [item["id"] for item in payload["items"]] == list(expected.image)
-    assert (payload["exact"], "adapter=birds" in payload["link"]) == (True, True)
+    assert (payload["exact"], "adapt=birds" in payload["link"]) == (True, True)
 
 
 def test_an_adapted_search_reads_codes_beside_the_vectors(
@@ -47,7 +48,7 @@ def test_an_adapted_search_reads_codes_beside_the_vectors(
 ) -> None:
     """Also those of shards that come while it runs; without them each search of a large gallery reads the vectors."""
     gallery = shutil.copytree(settings.gallery, tmp_path / "gallery")
-    found = {"q": "red stripes", "adapter": "birds", "limit": "20"}
+    found = {"q": "red stripes", "adapt": "birds", "limit": "20"}
     served = replace(settings, gallery=gallery, cache=tmp_path / "cache", adapters=(("birds", str(birds)),))
     with at_this_machine(served) as client:
         before = client.get("/v1/search", params=found).json()["items"]
@@ -61,17 +62,17 @@ def test_an_adapted_search_reads_codes_beside_the_vectors(
 
 def test_an_adapted_search_may_be_expanded(adapted: TestClient, gallery: Path, birds: Path) -> None:
     """Its two scans take turns with those of others, and not with each other."""
-    answer = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "neighbours": 3, "limit": 20})
+    answer = adapted.get("/v1/search", params={"q": "red stripes", "adapt": "birds", "neighbours": 3, "limit": 20})
     collection = eyespot.open(gallery)
-    options = StageOptions(20, collection.allowed(), birds, neighbours=3)
-    expected = chain_of(collection, options)([collection.query("red stripes")])
+    settings = RankingSettings(adapt=str(birds), neighbours=3)
+    expected = chain_of(collection, settings, k=20)([collection.query("red stripes")])
     assert answer.status_code == 200, answer.text
     assert [item["id"] for item in answer.json()["items"]] == list(expected.image)
 
 
 @pytest.mark.parametrize("name", ["fishes", "{birds}", "../birds"])
 def test_only_names_that_were_allowed_are_adapters(adapted: TestClient, birds: Path, name: str) -> None:
-    answer = adapted.get("/v1/search", params={"q": "stripes", "adapter": name.format(birds=birds)})
+    answer = adapted.get("/v1/search", params={"q": "stripes", "adapt": name.format(birds=birds)})
     assert (answer.status_code, "birds" in answer.json()["detail"]) == (422, True)
 
 

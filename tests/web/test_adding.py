@@ -47,7 +47,7 @@ def finish(client: TestClient) -> str:
 
 
 def total(client: TestClient) -> int:
-    answer = client.get("/v1/search", params={"q": "stripes", "ungrouped": "true"})
+    answer = client.get("/v1/search", params={"q": "stripes", "grouped": "false"})
     return int(answer.json()["total"]) if answer.status_code == 200 else 0
 
 

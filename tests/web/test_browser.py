@@ -88,7 +88,7 @@ def test_dates_and_a_box_on_the_map_narrow_and_are_in_the_link(page: Any) -> Non
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 2, steps=3)
     page.mouse.up()
-    page.wait_for_url("**box=**")
+    page.wait_for_url("**near=**")
     expect(page.locator("#total")).not_to_have_text(str(PHOTOS))
     assert 10 < int(page.locator("#total").inner_text()) < 30  # of 36 with a position
 

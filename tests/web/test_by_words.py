@@ -49,7 +49,7 @@ def test_the_count_of_photos_with_words_is_that_of_their_groups(tmp_path: Path) 
         ask = {"q": "heron", "by": "words", "limit": 4}
         first = client.get("/v1/search", params=ask).json()
         rest = client.get("/v1/search", params=ask | {"cursor": first["next"]}).json()
-        every = client.get("/v1/search", params=ask | {"ungrouped": True}).json()
+        every = client.get("/v1/search", params=ask | {"grouped": "false"}).json()
         best = next(item for item in first["items"] if item["others"])
         less = client.get("/v1/search", params={"q": "heron", "unlike": best["id"], "limit": 50}).json()
 

@@ -71,7 +71,7 @@ TICKS = ("site=lake", "site=river", "order=Passeriformes", "family=Ardeidae", "g
 @given(st.sets(st.sampled_from(TICKS), max_size=3), st.booleans(), st.sampled_from(["stripes", None]))
 def test_a_count_is_what_a_tick_leaves(client: TestClient, ticks: set[str], ungrouped: bool, query: str | None) -> None:
     """For every set of ticks, each value of each column, with copies folded and not."""
-    params = SearchParams(q=query, label=tuple(sorted(ticks)), ungrouped=ungrouped or None)
+    params = SearchParams(q=query, label=tuple(sorted(ticks)), grouped=False if ungrouped else None)
     state = house(client)
     snapshot = state.snapshot()
     facets, counts = facets_of(snapshot), label_counts(snapshot, params, state.countable(params))
@@ -102,7 +102,7 @@ def test_columns_that_nest_are_one_tree_and_others_are_not(client: TestClient) -
 
 
 def total(client: TestClient, *labels: str) -> int:
-    return int(client.get("/v1/search", params={"q": "stripes", "ungrouped": "true", "label": labels}).json()["total"])
+    return int(client.get("/v1/search", params={"q": "stripes", "grouped": "false", "label": labels}).json()["total"])
 
 
 def test_a_family_takes_its_species_and_taxa_of_different_branches_are_alternatives(client: TestClient) -> None:
@@ -122,7 +122,7 @@ def test_where_nothing_is_left_the_page_says_what_to_drop(client: TestClient) ->
     """Each with what the search would then find; none where it would find nothing."""
     state, labels = house(client), ("order=Passeriformes", "site=river")
     drops = to_drop(state, state.snapshot(), SearchParams(q="stripes", label=labels))
-    page = client.get("/", params={"q": "stripes", "ungrouped": "true", "label": labels})
+    page = client.get("/", params={"q": "stripes", "grouped": "false", "label": labels})
 
     assert [one.photos for one in drops] == [state.search(one.without).total for one in drops]
     assert page.status_code == 200

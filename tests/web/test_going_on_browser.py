@@ -52,7 +52,7 @@ def test_the_large_view_goes_on_to_the_last_photo(page: Any) -> None:
 
 def test_keys_pressed_before_the_large_photo_has_come_count(page: Any) -> None:
     held, let_go = list[Any](), list[bool]()
-    page.goto("/?q=stripes&ungrouped=true")
+    page.goto("/?q=stripes&grouped=false")
     expect(page.locator(".tile")).to_have_count(60)
     page.route("**/photo/**", lambda route: route.continue_() if let_go else held.append(route))
     page.locator(".tile .picture").first.click()

@@ -64,7 +64,7 @@ def test_a_search_within_a_list_or_a_region_is_a_filtered_one(world: ServerSetti
         here.get("/", params={"q": "stripes", "list": made["list"]})
         assert headings(here) == ["stripes, filtered"]
     whole = SearchParams(q="stripes")
-    for part in ({"region": "0123456789ab:c1"}, {"list": "Three"}, {"label": ("a=b",)}, {"box": "1,2,3,4"}):
+    for part in ({"region": "0123456789ab:c1"}, {"list": "Three"}, {"label": ("a=b",)}, {"near": "1,2,3,4"}):
         assert unfiltered(whole.model_copy(update=part)) == whole
 
 

@@ -16,7 +16,7 @@ from tests.worlds.vectors import drawn, take
 
 pytest.importorskip("faiss")
 pytestmark = pytest.mark.long
-LOOK = {"q": "a heron at the water", "by": "look", "ungrouped": "true", "limit": "50"}
+LOOK = {"q": "a heron at the water", "by": "look", "grouped": "false", "limit": "50"}
 
 
 def test_the_index_searches_and_the_answer_says_what_it_finds(tmp_path: Path) -> None:

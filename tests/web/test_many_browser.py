@@ -36,7 +36,7 @@ def page(browser: Any, served: str) -> Iterator[Any]:
 
 
 def load_all(page: Any, query: str) -> None:
-    page.goto(f"/?q={query}&ungrouped=true")
+    page.goto(f"/?q={query}&grouped=false")
     page.locator(".more").scroll_into_view_if_needed()
     page.locator(LAST).wait_for(state="attached")
 

@@ -132,7 +132,7 @@ def test_a_region_is_a_filter_of_every_search(on_map: TestClient, about: Any) ->
     inside = np.flatnonzero(in_polygon(points, np.array(region.split(":")[1].split(","), float).reshape(-1, 2)))
     payload = on_map.get("/v1/map/region", params={"region": region}).json()
     assert payload["photos"] == len(inside) and set(payload["ids"]) == set(ids_of(on_map, about, inside))
-    found = on_map.get("/v1/search", params={"q": "stripes", "region": region, "limit": 100, "ungrouped": True}).json()
+    found = on_map.get("/v1/search", params={"q": "stripes", "region": region, "limit": 100, "grouped": "false"}).json()
     assert {item["id"] for item in found["items"]} == set(payload["ids"])
     listed = on_map.get("/v1/items", params={"region": region, "limit": 100}).json()["items"]
     assert {item["id"] for item in listed} == set(payload["ids"])

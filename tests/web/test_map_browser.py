@@ -199,5 +199,5 @@ def test_a_span_of_the_timeline_dragged_or_chosen_with_keys_a_bar_and_a_box_of_t
     box = page.locator(".spots svg").bounding_box()
     middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     drag(page, (box["x"] + 4, box["y"] + box["height"] - 4), middle)
-    page.wait_for_url(re.compile("box="))
+    page.wait_for_url(re.compile("near="))
     assert 0 < int(page.locator("#total").text_content()) < PHOTOS // 2

@@ -96,9 +96,9 @@ def workers_below(server: ServerProcess) -> list[int]:
 WAYS: tuple[dict[str, Any], ...] = (
     {},
     {"by": "look", "label": "kind=heron"},
-    {"by": "look", "where": "latitude > 46.2", "ungrouped": "true"},
-    {"adapter": "birds"},
-    {"adapter": "birds", "label": "kind=heron"},
+    {"by": "look", "where": "latitude > 46.2", "grouped": "false"},
+    {"adapt": "birds"},
+    {"adapt": "birds", "label": "kind=heron"},
     {"by": "words"},
     {"neighbours": 5},
 )
@@ -126,12 +126,12 @@ def test_answers_health_and_metrics_are_those_of_a_server_with_workers(pair: Pai
 def test_photos_that_come_later_are_found_by_the_same_workers(pair: Pair) -> None:
     there, here, gallery = pair
     there.search("a disc")
-    crew, before = set(workers_below(there)), here.search("a disc", ungrouped="true")["total"]
+    crew, before = set(workers_below(there)), here.search("a disc", grouped="false")["total"]
     for seed in range(900, 905):
         draw(gallery.parent / "photos" / f"new{seed}.jpg", seed)
     index_gallery(gallery, gallery.parent / "photos")
 
-    assert there.search("a disc", ungrouped="true")["total"] == before + 5
+    assert there.search("a disc", grouped="false")["total"] == before + 5
     assert [found(there, text, by="look") for text in WORDS] == [found(here, text, by="look") for text in WORDS]
     assert set(workers_below(there)) == crew and len(crew) == 2
 

@@ -22,7 +22,7 @@ def limited(limit: int) -> list[str]:
 
 
 def count(server: ServerProcess, words: str = "a disc") -> int:
-    return len(server.search(words, ungrouped="true", limit=500)["items"])
+    return len(server.search(words, grouped="false", limit=500)["items"])
 
 
 def test_too_many_shards_are_one_sentence_whose_ways_out_work_and_an_open_snapshot_goes_on(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_too_many_shards_are_one_sentence_whose_ways_out_work_and_an_open_snapsh
         assert server.readiness == "ready\n" and count(server) == 30
         draw(tmp_path / "photos" / "new.jpg", 99)
         index_gallery(gallery, tmp_path / "photos", shard_rows=1, codes=True)
-        found = server.search("stripes", ungrouped="true", limit=500)
+        found = server.search("stripes", grouped="false", limit=500)
         assert len(found["items"]) == 30
         assert any("31 shards take 62 open files" in str(note) for note in found["notes"])
     assert run_eyespot("compact", "-g", gallery).returncode == 0

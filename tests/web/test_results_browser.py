@@ -51,7 +51,7 @@ def shown(page: Any, total: int) -> None:
 
 
 def test_a_tick_acts_at_once_is_in_the_link_and_back_takes_it_back(page: Any) -> None:
-    page.goto("/?q=stripes&ungrouped=true")
+    page.goto("/?q=stripes&grouped=false")
     page.evaluate("window.here = true")
     expect(page.get_by_role("button", name="Apply")).to_be_hidden()
     page.get_by_label("river").check()
@@ -81,11 +81,11 @@ def test_a_tick_acts_at_once_is_in_the_link_and_back_takes_it_back(page: Any) ->
 
 
 def test_filters_are_taken_off_one_by_one_and_all_at_once(page: Any) -> None:
-    page.goto("/?q=stripes&ungrouped=true&label=order%3DPasseriformes&label=site%3Driver")
+    page.goto("/?q=stripes&grouped=false&label=order%3DPasseriformes&label=site%3Driver")
     expect(page.get_by_role("alert")).to_contain_text("without “order: Passeriformes”: 20")
     page.get_by_role("link", name="without “site: river”").click()
     shown(page, 10)
-    page.goto("/?q=stripes&ungrouped=true&label=site%3Driver&label=family%3DArdeidae")
+    page.goto("/?q=stripes&grouped=false&label=site%3Driver&label=family%3DArdeidae")
     shown(page, 10)
     page.get_by_role("link", name="site: river").click()
     shown(page, 40)
@@ -98,7 +98,7 @@ def test_filters_are_taken_off_one_by_one_and_all_at_once(page: Any) -> None:
 
 
 def test_a_species_narrows_its_family_by_keyboard_and_long_columns_are_searched(page: Any) -> None:
-    page.goto("/?q=stripes&ungrouped=true&label=family%3DArdeidae")
+    page.goto("/?q=stripes&grouped=false&label=family%3DArdeidae")
     shown(page, 40)
     page.get_by_label("Egretta").first.focus()
     page.keyboard.press("Space")
@@ -106,7 +106,7 @@ def test_a_species_narrows_its_family_by_keyboard_and_long_columns_are_searched(
     expect(page.get_by_label("Ardeidae")).not_to_be_checked()
     assert page.evaluate("document.activeElement.value") == "genus=Egretta"  # what was ticked is still in focus
 
-    page.goto("/?q=stripes&ungrouped=true")
+    page.goto("/?q=stripes&grouped=false")
     page.get_by_role("searchbox", name="Find in order").fill("thula")
     page.locator(".sought").get_by_label("Egretta thula").click()
     shown(page, 10)
@@ -114,7 +114,7 @@ def test_a_species_narrows_its_family_by_keyboard_and_long_columns_are_searched(
 
 def test_thirty_whole_photos_at_once_and_the_first_above_the_fold_of_a_phone(page: Any) -> None:
     page.goto("/?q=stripes")  # from now on the start page shows the last searches too
-    for where in ("/", "/?q=stripes&ungrouped=true"):
+    for where in ("/", "/?q=stripes&grouped=false"):
         page.set_viewport_size(DESK)
         page.goto(where)
         assert (page.get_by_text("Your searches:").count(), page.evaluate(WHOLE) >= 30) == (where == "/", True)
@@ -127,14 +127,14 @@ def test_thirty_whole_photos_at_once_and_the_first_above_the_fold_of_a_phone(pag
 @pytest.mark.parametrize(("dense", "fit"), [(1, {"128"}), (2, {"200", "320"})])
 def test_a_photo_weighs_as_much_as_its_place_needs(browser: Any, place: str, dense: int, fit: set[str]) -> None:
     with opened(browser, place, viewport=DESK, device_scale_factor=dense) as page:
-        page.goto("/?q=stripes&ungrouped=true", wait_until="networkidle")
+        page.goto("/?q=stripes&grouped=false", wait_until="networkidle")
         sources = page.evaluate("[...document.querySelectorAll('.tile img')].slice(0, 20).map((one) => one.currentSrc)")
 
     assert len(sources) == 20 and {one.split("/")[-2] for one in sources} <= fit
 
 
 def test_rows_are_full_groups_open_in_place_and_the_size_is_remembered(page: Any) -> None:
-    page.goto("/?q=stripes&ungrouped=true")
+    page.goto("/?q=stripes&grouped=false")
     rows = page.evaluate(ROWS)
     right = page.evaluate("document.querySelector('#grid').getBoundingClientRect().right")
     assert len(rows) > 2
@@ -219,7 +219,7 @@ def test_two_fingers_bring_a_photo_near(browser: Any, near: str) -> None:
 
 def test_without_scripts_apply_is_within_reach(browser: Any, place: str) -> None:
     with opened(browser, place, java_script_enabled=False, viewport=DESK) as page:
-        page.goto("/?q=stripes&ungrouped=true")
+        page.goto("/?q=stripes&grouped=false")
         box = page.get_by_role("button", name="Apply").bounding_box()
         assert box["y"] + box["height"] <= 900
         page.get_by_label("river").check()
@@ -229,7 +229,7 @@ def test_without_scripts_apply_is_within_reach(browser: Any, place: str) -> None
 
 
 def test_a_lost_network_is_told_and_tried_again(page: Any) -> None:
-    page.goto("/?q=stripes&ungrouped=true", wait_until="networkidle")
+    page.goto("/?q=stripes&grouped=false", wait_until="networkidle")
     page.context.set_offline(True)
     page.get_by_label("river").check()
     page.get_by_role("alert").get_by_text("was not applied").wait_for()

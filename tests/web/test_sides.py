@@ -94,7 +94,7 @@ def test_the_page_shows_both_with_what_moved_and_the_command(client: Any) -> Non
     ("params", "code", "message"),
     [
         ({"q": "a", "left_encoder": "no"}, 422, "no"),
-        ({"q": "a", "right_adapter": "no"}, 422, "no adapter"),
+        ({"q": "a", "right_adapt": "no"}, 422, "no adapter"),
         ({"q": "a", "right_rerank": "no"}, 422, "no judge"),
         ({"q": "a", "left_by": "<b>"}, 422, ""),
         ({"q": "red stripes", "left_by": "look", "right_by": "words"}, 404, ""),  # no label holds these words

@@ -136,7 +136,7 @@ def test_a_judged_tile_takes_its_copies_out_of_the_unjudged(tmp_path: Path, sett
     ways: list[dict[str, Any]] = [{"q": "fish", "by": "look"}, {"q": "trout", "by": "words"}]
     with at_this_machine(replace(settings, gallery=tmp_path / "gallery", cache=None)) as here:
         for way in ways:
-            tiles, every = found(here, **way), found(here, **way, ungrouped=True)
+            tiles, every = found(here, **way), found(here, **way, grouped="false")
             assert (len(tiles), len(every)) == (6, 12)
             twin = next(one for one in every if one["path"].endswith(name_of(tiles[0])) and one["id"] != tiles[0]["id"])
             say(here, way["q"], twin, "yes")

@@ -47,7 +47,7 @@ def served(films: Path) -> ServerSettings:
 
 def test_a_hit_of_a_video_opens_at_its_time_and_comes_in_parts(films: Path, served: ServerSettings) -> None:
     client, data = at_this_machine(served), (films / "tour.mp4").read_bytes()
-    items = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()["items"]
+    items = client.get("/v1/search", params={"q": "a photo", "grouped": "false"}).json()["items"]
     frames = [item for item in items if frame_of(item["path"])]
     address, _, time = max(frames, key=lambda item: item["video_time"])["video"].partition("#t=")
     whole, part = client.get(address), client.get(address, headers={"Range": "bytes=100-199"})
@@ -63,7 +63,7 @@ def test_a_hit_of_a_video_opens_at_its_time_and_comes_in_parts(films: Path, serv
 
 def test_the_page_of_a_hit_has_a_player_and_a_picture_has_none(served: ServerSettings) -> None:
     client = at_this_machine(served)
-    items = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()["items"]
+    items = client.get("/v1/search", params={"q": "a photo", "grouped": "false"}).json()["items"]
     pages = {item["path"]: client.get(f"/photo/{item['id']}").text for item in items}
 
     assert sum("<video" in page for page in pages.values()) == 2
@@ -80,7 +80,7 @@ def test_the_page_of_a_hit_has_a_player_and_a_picture_has_none(served: ServerSet
 
 def test_the_originals_of_frames_are_pictures_by_name(served: ServerSettings) -> None:
     client = at_this_machine(served)
-    payload = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()
+    payload = client.get("/v1/search", params={"q": "a photo", "grouped": "false"}).json()
     for kind in ("originals", "zip"):
         answer = client.get(f"/v1/runs/{payload['run']}", params={"format": kind})
         with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
@@ -98,7 +98,7 @@ def test_only_who_may_come_in_gets_it_and_only_what_was_indexed(tmp_path: Path) 
     films = make_films(tmp_path)
     served = server_of(films)
     client = at_this_machine(served)
-    items = client.get("/v1/search", params={"q": "a photo", "ungrouped": True}).json()["items"]
+    items = client.get("/v1/search", params={"q": "a photo", "grouped": "false"}).json()["items"]
     frame = next(item for item in items if "video" in item)
     still = next(item for item in items if "video" not in item)
     address = frame["video"].partition("#")[0]

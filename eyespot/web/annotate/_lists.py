@@ -5,7 +5,7 @@ from __future__ import annotations
 from eyespot.curate.annotate import candidates
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.gallery import filters
-from eyespot.search.chain import StageOptions
+from eyespot.settings.search import RankingSettings
 from eyespot.types import Mask, NothingFound, UsageError
 from eyespot.web._search_params import refuse
 from eyespot.web._state import AppState
@@ -55,5 +55,5 @@ def list_all(at: AnnotationSession, query: str, snapshot: Snapshot, mask: Mask) 
 
 def _nearest(at: AnnotationSession, query: str, snapshot: Snapshot, mask: Mask, count: int) -> list[int]:
     words = at.store.query(query).query
-    run = snapshot.ranked(words, snapshot.embedded(words), StageOptions(count, mask))
+    run = snapshot.ranked(words, snapshot.embedded(words), RankingSettings(by="look"), k=count, mask=mask)
     return [int(id) for id in run.image]

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.search.parts import condition_of
 from eyespot.types import Mask
-from eyespot.web._search_params import SearchParams, condition_of
+from eyespot.web._search_params import SearchParams
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.on_map import region_mask
 from eyespot.web.found.snapshot import Snapshot

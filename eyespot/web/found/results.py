@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from eyespot.gallery.groups.stored import Groups
 from eyespot.search import query_log
 from eyespot.search.adapted import AnyAdapter
-from eyespot.search.chain import StageOptions
 from eyespot.search.feedback import Feedback, Moved, moved, refuse_words, rows_of
 from eyespot.search.named import rewording_notes
-from eyespot.types import Mask, NothingFound, Query, UsageError, Vectors
+from eyespot.types import Mask, NothingFound, Query, Run, UsageError, Vectors
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web.found.counts import Countable, mask_of
@@ -67,7 +66,8 @@ class RankedResult:
     mask: Mask
     without: frozenset[int]  # rows that somebody said are not it
     notes: list[str]
-    options: StageOptions
+    options: SearchParams  # with the way in which it searches
+    adapter: AnyAdapter | None = None
     exact: bool = True  # whether this is the ranking of all scores
     header: Mapping[str, Any] = field(default_factory=dict)  # of the run that it is made of
     moved: Moved | None = None  # the photos that moved it
@@ -102,10 +102,13 @@ class RankedResult:
     def _word_rows(self) -> NDArray[np.uint8]:
         """The rows whose labels hold a word, eight a byte: a result is remembered for long, and galleries are large."""
         live = self.snapshot.view.live
-        options = replace(self.options, k=int(live.sum()), mask=live)
         rows = np.zeros(len(live), bool)
-        rows[self.snapshot.ranked(self.query, self.vector, options).image.astype(np.int64)] = True
+        rows[self._ranked(int(live.sum()), live).image.astype(np.int64)] = True
         return np.packbits(rows)
+
+    def _ranked(self, k: int, mask: Mask) -> Run:
+        how: dict[str, Any] = {"k": k, "mask": mask, "adapter": self.adapter, "named": True}
+        return self.snapshot.ranked(self.query, self.vector, self.options, **how)
 
     def slice(self, start: int, count: int) -> Slice:
         """`count` ranks after the first `start`."""
@@ -121,8 +124,7 @@ class RankedResult:
         every = int(np.count_nonzero(self.mask))
         k = min(max(FIRST, stop * 3 // 2) + len(self.without), every)
         while True:
-            options = replace(self.options, k=k, mask=self.mask)
-            run = self.snapshot.ranked(self.query, self.vector, options)
+            run = self._ranked(k, self.mask)
             rows = run.image.astype(np.int64)
             fresh = ~np.isin(rows, [*self.rows.tolist(), *self.without])
             if self.grouped:
@@ -148,7 +150,7 @@ class RankedResult:
     @property
     def grouped(self) -> bool:
         """Whether only the best of each group of copies or burst frames is shown; of what has a verdict all are."""
-        return not self.params.ungrouped and self.params.verdict in (None, "unjudged")
+        return self.params.grouped is not False and self.params.verdict in (None, "unjudged")
 
     @property
     def groups(self) -> Groups:
@@ -343,21 +345,20 @@ def _frozen(id: str, params: SearchParams, world: SearchContext) -> RankedResult
     if not mask.any():
         raise nothing_of(snapshot)
     moves = _moves(snapshot, params, world.feedback)
-    options = StageOptions(adapt=world.adapter, neighbours=params.neighbours)
-    usual = "look" if query is None else options.default_way
-    options = replace(options, by=params.by or usual, teach=params.teach, named=True)
+    params.refuse_conflicts()
+    options = params.model_copy(update={"by": params.way if query is not None else params.by or "look"})
     read = snapshot.reworded(query) if query and options.by == "both" else query
     if params.like or world.feedback:
-        refuse_words(options.by)
+        refuse_words(options.way)
     vector = _searched_vector(snapshot, read, moves)
     unlike = moves.no[: len(params.unlike)]  # what is taken out is gone from the page, a no of the record is not
-    made = RankedResult(id, params, query, snapshot, vector, mask, frozenset(unlike), [], options)
+    made = RankedResult(id, params, query, snapshot, vector, mask, frozenset(unlike), [], options, world.adapter)
     made.moved = moves if moves.yes or moves.no or world.feedback else None
     made.notes += [moves.note] if world.feedback else []
     made.without = _with_groups(made, unlike)
     made.notes += rewording_notes(query, read) if query and read else []
     if options.by == "words":  # which ends where no label holds a word
-        found = snapshot.ranked(query, vector, replace(options, k=int(mask.sum()), mask=mask)).image.astype(np.int64)
+        found = made._ranked(int(mask.sum()), mask).image.astype(np.int64)
         found = found[~np.isin(found, list(made.without))]
         made.holding = np.isin(np.arange(len(mask)), found)
         made.most = int(made.groups.first(found).sum()) if made.grouped else len(found)
@@ -368,7 +369,7 @@ def _frozen(id: str, params: SearchParams, world: SearchContext) -> RankedResult
     with query_log.logged(query):
         made.slice(0, 1)
     worded = options.by == "words" or made.header.get("worded")
-    alone = not (worded or made.moved or params.adapter or params.neighbours is not None)
+    alone = not (worded or made.moved or params.adapt or params.neighbours is not None)
     made.notes += snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
     return made
 

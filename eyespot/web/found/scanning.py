@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
@@ -19,7 +17,7 @@ import numpy as np
 from eyespot.adapters.linear import Linear
 from eyespot.cluster.linked import LinkedIndex
 from eyespot.indexes.exact import Exact
-from eyespot.search.chain import StageOptions
+from eyespot.search.adapted import AnyAdapter
 from eyespot.search.collection import Collection
 from eyespot.search.searchable import Scan
 from eyespot.types import AdaptedQuery, Adapter, BatchSearch, Index, Mask, NearestRows, ScanRequest, Vectors
@@ -201,18 +199,18 @@ def shared(collection: Collection, lock: AbstractContextManager[Any], counts: Sc
 
 
 @contextmanager
-def adapting(options: StageOptions) -> Iterator[StageOptions]:
-    """The options with an adapter that several threads may ask.
+def adapting(adapter: AnyAdapter | None) -> Iterator[AnyAdapter | None]:
+    """The adapter, if any, as several threads may ask it.
 
     A linear adapter holds all others up, for it may have to adapt the whole gallery first.
     """
-    if options.adapt is None or isinstance(options.adapt, str | Path):
-        yield options
-    elif isinstance(options.adapt, Linear):
+    if adapter is None:
+        yield None
+    elif isinstance(adapter, Linear):
         with _LINEAR:
-            yield options
+            yield adapter
     else:
-        yield replace(options, adapt=OneAtATime(options.adapt))
+        yield OneAtATime(adapter)
 
 
 def _joined(found: Sequence[NearestRows]) -> NearestRows:

@@ -25,7 +25,7 @@ from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.view import View, place_of
 from eyespot.photos.names import shown_name
 from eyespot.photos.sources import Root
-from eyespot.search.chain import StageOptions, chain_of
+from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
@@ -36,6 +36,9 @@ from eyespot.web.found.scanning import ScanCounts, adapting, shared
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from eyespot.search.adapted import AnyAdapter
+    from eyespot.settings.search import RankingSettings
 
 Answer = TypeVar("Answer")
 QUERIES = 512  # whose vectors are remembered
@@ -206,15 +209,26 @@ class Snapshot:
         made.index, made.scan = shared(self.collection, self._searching, self._scans)
         return made
 
-    def ranked(self, query: Query | None, vector: Vectors, options: StageOptions) -> Run:
-        """The run of the stages that options name, for a query with this vector (1, dim); ids are the pictures' rows.
+    def ranked(
+        self,
+        query: Query | None,
+        vector: Vectors,
+        settings: RankingSettings,
+        *,
+        k: int,
+        mask: Mask,
+        adapter: AnyAdapter | None = None,
+        named: bool = False,
+    ) -> Run:
+        """The run of the stages that settings name, for a query with this vector (1, dim); ids are the pictures' rows.
 
         None is a search by items alone. Several may run at once, and share scans.
         """
         effective_query = query or Query("q", ())
-        with adapting(options) as one_at_a_time:
-            known = KnownVectors({effective_query.id: vector[0]}, vector.shape[1])
-            return chain_of(self._by_row, one_at_a_time, known)([effective_query])
+        known = KnownVectors({effective_query.id: vector[0]}, vector.shape[1])
+        with adapting(adapter) as shared_adapter:
+            how: dict[str, Any] = {"k": k, "mask": mask, "adapter": shared_adapter, "named": named}
+            return chain_of(self._by_row, settings, vectors=known, **how)([effective_query])
 
     def notes(self, query: Query | None, best: float | None) -> list[str]:
         """What the reader should know before trusting an answer whose best score is `best`.

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import AfterValidator, BaseModel, Field
 
+from eyespot.settings.search import RankingSettings
 from eyespot.types import EyespotError, NothingFound
 from eyespot.web._items import item_of, title_of
 from eyespot.web._judging import own_of
@@ -195,7 +196,7 @@ def lit_by(house: AppState, given: SearchParams, depth: int, person: User) -> tu
     if given.something:
         frozen = house.search(given, own_of(person))
         return frozen.slice(0, depth).rows, frozen.total
-    filters = given.model_dump(exclude_defaults=True, exclude={"encoder", "by", "teach", "ungrouped"})
+    filters = given.model_dump(exclude_defaults=True, exclude={"encoder", "grouped", *RankingSettings.model_fields})
     if not filters:
         return np.zeros(0, np.int64), None
     rows = np.flatnonzero(house.mask(given, house.snapshot(given.encoder)))

@@ -47,7 +47,7 @@ document.addEventListener("dragstart", (event) => { if (event.target.closest?.("
 document.addEventListener("pointermove", (event) => {
   if (!held || (!held.fields && Math.hypot(event.clientX - held.x, event.clientY - held.y) < 5)) return;
   if (!held.fields) held.svg.setPointerCapture(event.pointerId);
-  held.fields = held.time ? mark(held.svg, held.from, barAt(held.svg, event)) : { box: box(held.svg, held.from, placeAt(held.svg, event)) };
+  held.fields = held.time ? mark(held.svg, held.from, barAt(held.svg, event)) : { near: box(held.svg, held.from, placeAt(held.svg, event)) };
 });
 document.addEventListener("pointerup", () => {
   const done = held;

@@ -1,0 +1,191 @@
+"""What the settings of a search name, opened: its filter, its judge, what rewrites its query, and what moves it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eyespot.settings.fields import SettingsConflict
+from eyespot.settings.judge import DEPTH
+from eyespot.settings.search import EVERYBODY
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.gallery.filters import Condition
+    from eyespot.llms.prices import Prices
+    from eyespot.search.feedback import Feedback
+    from eyespot.search.judge_rerank import JudgeRerank
+    from eyespot.search.query_rewriting import Reworded
+    from eyespot.search.searchable import Searchable
+    from eyespot.settings.judge import JudgeSettings
+    from eyespot.settings.search import FilterSettings, SearchSettings
+    from eyespot.types import Query
+
+
+def ledger_of(given: Path | str | None, gallery: Path) -> Path:
+    """The ledger that is named, else the gallery's."""
+    return Path(given).expanduser() if given is not None else gallery / "ledger.sqlite"
+
+
+# -- a filter -----------------------------------------------------------------------------------------------
+
+
+def condition_of(
+    settings: FilterSettings, columns: Sequence[str], units: Mapping[str, str] | None = None
+) -> Condition | None:
+    """The filter over these columns; None if there is none. Raises `UsageError` for one that cannot be read.
+
+    Labels of one column are alternatives, and so are those of columns that have the same name in `units`.
+    """
+    if settings.where is not None and not settings.where.strip():
+        raise SettingsConflict('{where} is empty; write a condition, as in {where} "width > 300", or leave it out')
+    if not settings.filters:
+        return None
+    from eyespot.gallery import filters
+
+    given = [filters.checked(settings.where, columns)] if settings.where else []
+    given += [filters.after(settings.after)] if settings.after else []
+    given += [filters.before(settings.before)] if settings.before else []
+    given += [_near(settings.near, columns)] if settings.near else []
+    by_column: dict[str, list[Condition]] = {}
+    for one in settings.label:
+        column, sign, value = one.partition("=")
+        if not sign or not column.strip():
+            raise SettingsConflict("{label} takes COLUMN=VALUE, as in {label} category=fishes, not {one!r}", one=one)
+        if column != column.strip():  # somebody wrote spaces around the sign
+            column, value = column.strip(), value.strip()
+        by_column.setdefault((units or {}).get(column, column), []).append(filters.label(column, value))
+    for alternatives in by_column.values():
+        names = dict.fromkeys(name for one in alternatives for name in one.columns)
+        given.append(filters.Condition(" OR ".join(f"({one.sql})" for one in alternatives), tuple(names)))
+    return filters.all_of(*given)
+
+
+def _near(place: str, columns: Sequence[str]) -> Condition:
+    """Within a distance of a place, by three numbers, or within a box, by four."""
+    from eyespot.gallery import filters
+
+    try:
+        numbers = [float(part) for part in place.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) == 3:
+        return filters.near(*numbers)
+    if len(numbers) != 4 or any(map(math.isnan, numbers)):
+        raise SettingsConflict(
+            "{near} takes LAT,LON,KM, as in {near} 47.56,7.59,20, or SOUTH,WEST,NORTH,EAST, as in {near} "
+            "45.8,5.9,47.9,10.5, not {place!r}",
+            place=place,
+        )
+    south, west, north, east = numbers
+    if not (-90 <= south <= north <= 90 and abs(west) <= 180 and abs(east) <= 180):
+        raise UsageError(f"{place!r} is no box on Earth; write SOUTH,WEST,NORTH,EAST with SOUTH below NORTH")
+    joined = "AND" if west <= east else "OR"  # a box may lie across the date line
+    return filters.checked(
+        f"latitude BETWEEN {south!r} AND {north!r} AND (longitude >= {west!r} {joined} longitude <= {east!r})", columns
+    )
+
+
+# -- a query ------------------------------------------------------------------------------------------------
+
+
+def rewriter(spec: str, ledger: Path) -> Reworded:
+    """Adds wordings to queries: by a JSON file of terms, or by a language model whose answers the ledger keeps."""
+    from eyespot.search.query_rewriting import Remembered, Reworded, RewritingModel, chat_with, read_glossary
+
+    if Path(spec).expanduser().is_file():
+        return Reworded(read_glossary(Path(spec).expanduser()))
+    return Reworded(Remembered(spec, RewritingModel(chat_with(spec, None)), ledger))
+
+
+def moves_of(collection: Searchable, query: Query, settings: SearchSettings) -> Feedback | None:
+    """The photos that move a query: a photo of the settings stands before what is recorded of it. None for none.
+
+    Raises `UsageError` for a photo of the settings that the gallery does not have.
+    """
+    if not settings.moves:
+        return None
+    from eyespot.search.feedback import Feedback
+    from eyespot.search.recorded import recorded
+
+    here = [*settings.yes, *settings.no]
+    lacking = [id for id, row in zip(here, collection.view.rows_by_id(here).tolist(), strict=True) if row < 0]
+    if lacking:
+        raise SettingsConflict(
+            "the gallery has no picture {id!r} with vectors of {encoder}; {yes} and {no} take the id that eyespot "
+            "search --json prints",
+            id=lacking[0],
+            encoder=collection.view.space.encoder,
+        )
+    known = Feedback()
+    if settings.feedback is not None:
+        whose = None if settings.feedback == EVERYBODY else settings.feedback
+        known = recorded(ledger_of(settings.ledger, collection.gallery.path), query, whose)
+    yes, no = (tuple(id for id in ids if id not in here) for ids in known[:2])
+    by = " and ".join(filter(None, (known.by, "this line" if here and known.by else "")))
+    return Feedback((*yes, *settings.yes), (*no, *settings.no), by)
+
+
+# -- a judge ------------------------------------------------------------------------------------------------
+
+
+def judge_options(settings: JudgeSettings) -> dict[str, Any]:
+    """The options of the judge itself; `UsageError` for one that it has not, or where there is no such judge."""
+    from importlib import import_module
+
+    from eyespot import rooms
+    from eyespot.search.judge_rerank import is_judge
+
+    assert settings.rerank is not None
+    if not is_judge(settings.rerank):
+        raise UsageError(f"no judge {settings.rerank!r}; there are: {', '.join(rooms.names('judges'))}")
+    kind, options = settings.rerank.partition(":")[0], {}
+    try:
+        known = import_module(f"eyespot.judges.{kind}").OPTIONS
+    except (ModuleNotFoundError, AttributeError):  # of another package; a judge without options
+        known = {}
+    for text in settings.judge:
+        key, sign, value = text.partition("=")
+        if not sign or key not in known:
+            there = f"there are: {', '.join(known)}" if known else "it has none"
+            raise SettingsConflict(
+                "{judge} takes KEY=VALUE with an option of {kind}, not {text!r}; {there}",
+                kind=kind,
+                text=text,
+                there=there,
+            )
+        try:
+            options[key] = known[key](value)
+        except ValueError:
+            raise SettingsConflict("{judge} {key} takes a number, not {value!r}", key=key, value=value) from None
+    return options
+
+
+@contextmanager
+def judge_stage(settings: JudgeSettings, gallery: Path) -> Iterator[JudgeRerank]:
+    """The judge as a second stage; verdicts are kept in the gallery's ledger unless a file is named."""
+    from eyespot.judges import wording
+    from eyespot.ledger.judgements import Judgements
+    from eyespot.llms.budget import Budget
+    from eyespot.search.judge_rerank import JudgeRerank, judge_named
+
+    options = judge_options(settings)
+    assert settings.rerank is not None
+    words = None if settings.wording is None else wording(settings.wording, settings.rerank)
+    # A judge without a price takes no table.
+    table = prices_of(settings) if settings.prices is not None else None
+    prices = table if table is not None and table.of(settings.rerank.partition(":")[2]) else None
+    budget = Budget(settings.budget_calls, None, settings.budget_money)
+    judge = judge_named(settings.rerank, budget=budget, wording=words, prices=prices, **options)
+    with Judgements(ledger_of(settings.ledger, gallery)) as ledger:
+        yield JudgeRerank(judge, ledger, settings.depth or DEPTH, 1.0 if settings.blend is None else settings.blend)
+
+
+def prices_of(settings: JudgeSettings) -> Prices:
+    """The prices of models, with those of one's own table."""
+    from eyespot.llms.prices import read_prices
+
+    return read_prices(None if settings.prices is None else Path(settings.prices))

@@ -1,0 +1,98 @@
+"""What a setting says beside its name, type, default and bounds; and what is said of values that are no settings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from eyespot.types import UsageError
+
+EVERYDAY, JUDGES, RESEARCH = "Everyday", "Judges", "Research"
+
+
+def _several(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_several)]  # a single text is one of them
+
+
+@dataclass(frozen=True)
+class Display:
+    """How a setting is shown.
+
+    spelled: its spellings on the command line, `--name` without any. metavar: what stands for its value. env: the
+    variable that sets it. default: the default in words. panel: its part of the help. web, python: why the page and
+    API, or Python's keyword arguments, have no setting of this name.
+    """
+
+    spelled: tuple[str, ...] = ()
+    metavar: str | None = None
+    env: str | None = None
+    default: str | None = None
+    panel: str = EVERYDAY
+    web: str = ""
+    python: str = ""
+
+
+class SettingsConflict(UsageError):
+    """Settings that do not go together; `{name}` in the sentence stands for the name of a setting."""
+
+    def __init__(self, sentence: str, **values: object) -> None:
+        self._sentence, self._values = sentence, values
+        super().__init__(self.spelled("{}".format))
+
+    def spelled(self, spell: Any) -> str:
+        """The sentence with each name as `spell` writes it."""
+
+        class Names(dict[str, object]):
+            def __missing__(self, name: str) -> str:
+                return str(spell(name))
+
+        return self._sentence.format_map(Names(self._values))
+
+    def on_line(self) -> str:
+        """The sentence with names as options of the command line."""
+        return self.spelled(option)
+
+
+def option(name: str) -> str:
+    """The option of a setting on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+class Settings(BaseModel):
+    """Settings that are read and checked together; they never change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    renamed: ClassVar[Mapping[str, str]] = {}  # a name of earlier versions, and what to write in its place
+
+    @classmethod
+    def read(cls, **given: Any) -> Self:
+        """The settings of these values, defaults for the others; `UsageError` for a name or value that is none."""
+        cls.refuse_renamed(given)
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"][:1])
+        if first["type"] == "extra_forbidden":
+            raise UsageError(f"no setting {name!r}; there are: {', '.join(sorted(cls.model_fields))}")
+        reason = first["msg"][:1].lower() + first["msg"][1:]
+        sentence = "{" + name + "} cannot be {given!r}: {reason}"
+        raise SettingsConflict(sentence, given=first["input"], reason=reason)
+
+    @classmethod
+    def refuse_renamed(cls, names: Collection[str]) -> None:
+        """`SettingsConflict` for a name of earlier versions, with what to write in its place."""
+        for name, instead in cls.renamed.items():
+            if name in names:
+                raise SettingsConflict("there is no {" + name + "} any more; write " + instead)
+
+    @classmethod
+    def display(cls, name: str) -> Display:
+        """How a setting is shown."""
+        return next((more for more in cls.model_fields[name].metadata if isinstance(more, Display)), Display())
