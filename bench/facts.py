@@ -176,7 +176,7 @@ def inside_serve(gallery: Path) -> dict[str, float]:
     """A snapshot with its facets, as `eyespot serve` has it when it is ready; then a page, an id, and each filter."""
     from eyespot.search.collection import Collection
     from eyespot.web.found.facets import facets_of
-    from eyespot.web.found.fact_store import FactStore
+    from eyespot.web.found.facts import FactStore
     from eyespot.web.found.snapshot import Snapshot
 
     store = FactStore()

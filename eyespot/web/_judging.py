@@ -13,7 +13,7 @@ from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_diges
 from eyespot.types import Judgement, Query
 from eyespot.web._security import clean_name
 from eyespot.web._settings import Role, User
-from eyespot.web.found.tabs import verdict_of
+from eyespot.web.found.derived import verdict_of
 
 PROMPT = hashlib.sha256(QUESTION.encode()).hexdigest()[:16]  # as at the terminal: the question is the same
 NOBODY = "visitor"

@@ -15,7 +15,7 @@ from eyespot.web._problems import Problem
 from eyespot.web._search_params import Given, SearchParams
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState, Served
+from eyespot.web._state import AppState, State
 from eyespot.web.found.counts import Countable, Counts, label_counts
 from eyespot.web.found.facets import Facets, facets_of
 from eyespot.web.found.snapshot import Snapshot
@@ -181,16 +181,16 @@ def _active(params: SearchParams) -> Iterator[tuple[str, dict[str, object]]]:
         yield f"{column.replace('_', ' ')}: {value}", {"label": tuple(one for one in params.label if one != label)}
 
 
-def to_drop(house: AppState, snapshot: Snapshot, params: SearchParams) -> list[ActiveFilter]:
+def to_drop(state: AppState, snapshot: Snapshot, params: SearchParams) -> list[ActiveFilter]:
     """Where nothing is left: each filter without which photos are, those that leave the most first."""
     found = []
     for one in active_filters(params):
         count = 0
         if not params.something:
-            count = int(house.mask(one.without, snapshot).sum())
+            count = int(state.searches.mask(one.without, snapshot).sum())
         else:
             with suppress(NothingFound):  # the words may find nothing either
-                count = house.search(one.without.unmoved).total
+                count = state.searches.run(one.without.unmoved).total
         if count:
             found.append(one._replace(photos=count))
     return sorted(found, key=lambda one: -(one.photos or 0))
@@ -210,16 +210,14 @@ def wanted_values(wanted: Annotated[Wanted, Query()]) -> Wanted:
 
 
 @router.get("/values")
-def values(
-    request: Request, house: Served, given: Given, wanted: Annotated[Wanted, Depends(wanted_values)]
-) -> Response:
+def values(request: Request, state: State, given: Given, wanted: Annotated[Wanted, Depends(wanted_values)]) -> Response:
     """The values of a column that hold a text, or what lies under a taxon: to be laid into the filters."""
-    snapshot = house.snapshot(given.encoder)
+    snapshot = state.snapshots.current(given.encoder)
     taxa = facets_of(snapshot).taxa
     columns = taxa.columns if wanted.unit in taxa.columns else [wanted.unit]
     if not all(column in facets_of(snapshot).coded for column in columns):
         raise Problem(404, "there is no such column of labels")
-    known = _Values(snapshot, given, house.countable(given))
+    known = _Values(snapshot, given, state.searches.countable(given))
     if wanted.under:
         taxon = taxa.taxon(wanted.under)
         found = known.under(taxon) if taxon else []

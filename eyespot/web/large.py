@@ -26,7 +26,7 @@ from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState, Served
+from eyespot.web._state import AppState, State
 from eyespot.web.annotate._session import session_of
 from eyespot.web.found.calibrated import Own
 from eyespot.web.found.snapshot import Snapshot
@@ -39,11 +39,11 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif")
 
 
 @router.get("/originals/{id:path}", tags=["items"], response_class=Response)
-def original(request: Request, house: Served, id: str) -> Response:
+def original(request: Request, state: State, id: str) -> Response:
     """The file of an item as it was indexed, with all that it holds; for the owner, or whom the owner lets."""
-    if person_of(request).role < house.settings.originals:
-        raise Problem(403, f"original files are for the role {house.settings.originals.name.lower()}; ask the owner")
-    snapshot = house.snapshot()
+    if person_of(request).role < state.settings.originals:
+        raise Problem(403, f"original files are for the role {state.settings.originals.name.lower()}; ask the owner")
+    snapshot = state.snapshots.current()
     row = snapshot.row_of(id)
     if row is None:
         raise no_such_item(id)
@@ -84,11 +84,11 @@ def _disposition(how: str, place: str) -> str:
 # -- what a page of one photo says ------------------------------------------------------------------------------
 
 
-def about_photo(request: Request, house: AppState, given: SearchParams, item: dict[str, Any]) -> dict[str, Any]:
+def about_photo(request: Request, state: AppState, given: SearchParams, item: dict[str, Any]) -> dict[str, Any]:
     """Why a photo is in a result, the words of the query, and the address of its file for whoever may have it."""
-    may = person_of(request).role >= house.settings.originals
+    may = person_of(request).role >= state.settings.originals
     return {
-        "reasons": _reasons(house, given, item["id"], own_of(person_of(request))),
+        "reasons": _reasons(state, given, item["id"], own_of(person_of(request))),
         "words": frozenset(label_words(given.q or "")),
         "original": f"/v1/originals/{quote(item['id'], safe='')}" if may else None,
         "in_browser": str(item.get("path") or "").lower().endswith(SUFFIXES),
@@ -102,18 +102,18 @@ def flagged_as(request: Request, id: str) -> list[str]:
     return [one.words for one in session_of(request).store.team.flags.of([id])]
 
 
-def _reasons(house: AppState, given: SearchParams, id: str, own: Own | None) -> list[str]:
+def _reasons(state: AppState, given: SearchParams, id: str, own: Own | None) -> list[str]:
     """What put a photo into the result of a search, in sentences; nothing where nothing was searched for."""
     if not given.something:
         return []
     with suppress(EyespotError, Problem):
-        frozen = house.search(given.plain, own)
-        row = frozen.snapshot.row_of(id)
+        result = state.searches.run(given.plain, own)
+        row = result.snapshot.row_of(id)
         if row is None:
             return []
-        cosine = float(frozen.snapshot.vector(row) @ frozen.vector[0])
+        cosine = float(result.snapshot.vector(row) @ result.vector[0])
         look = f"it looks like the query: {cosine:.3f} of 1"
-        notes = reasons(frozen.snapshot.collection, frozen.query or Query("q", ()), frozen.header, [row])[0]
+        notes = reasons(result.snapshot.collection, result.query or Query("q", ()), result.header, [row])[0]
         sentences = [look if note.code == "look" else str(note) for note in notes]
         return sentences or [look]
     return []

@@ -16,7 +16,7 @@ from hypothesis import given
 from eyespot.search.collection import Collection
 from eyespot.types import Index, Mask, NearestRows, NothingFound, Vectors
 from eyespot.web._search_params import SearchParams
-from eyespot.web.found.fact_store import FactStore
+from eyespot.web.found.facts import FactStore
 from eyespot.web.found.results import PLAIN, JudgedPlace, RankedResult, Results, SearchContext
 from eyespot.web.found.snapshot import Snapshot
 from tests.web.conftest import copy_gallery

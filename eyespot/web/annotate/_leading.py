@@ -15,10 +15,10 @@ from eyespot.curate.annotate.team_store import OWN_DISPUTES
 from eyespot.web._pages import page
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
-from eyespot.web._state import Served
-from eyespot.web.annotate._disputing import tenth_of
+from eyespot.web._state import State
+from eyespot.web.annotate._disputes import tenth_of
+from eyespot.web.annotate._overview import next_of
 from eyespot.web.annotate._session import LONGEST_ID, Id, Session
-from eyespot.web.annotate._table import next_of
 
 router = APIRouter(include_in_schema=False)
 lead = Depends(needs(Role.OWNER))
@@ -78,11 +78,11 @@ def go_on(at: Session, after: Annotated[str, Query(max_length=LONGEST_ID)] = "")
 
 
 @router.get("/query")
-def one_query(request: Request, at: Session, house: Served, query: Id) -> Response:
+def one_query(request: Request, at: Session, state: State, query: Id) -> Response:
     """One query: how everybody stands, how far they agree, what is told of it, and what is to be fixed."""
     (row,) = at.overview.rows(query)
     by_person = agreement.everybody(at.store, query)
     figures: dict[str, Any] = {"overlaps": agreement.overlaps(by_person), "beyond": agreement.coefficients(by_person)}
-    figures["twice"] = tenth_of(at, house, query, by_person)
+    figures["twice"] = tenth_of(at, state, query, by_person)
     given = at.store.team.assigned().get(query, [])
     return page(request, "annotate_query.html", who=at.who, one=row, given=given, **figures)

@@ -1,4 +1,4 @@
-"""Results that stay as they are while somebody pages through them: frozen when asked, ranked further on demand."""
+"""Results that stay as they are while somebody pages through them: found when asked, ranked further on demand."""
 
 from __future__ import annotations
 
@@ -255,8 +255,8 @@ class Results:
             encoder = _encoder(world.snapshot)
             if self._current.get(encoder) != world.snapshot.version:
                 self._current[encoder], self._book = world.snapshot.version, HeldBytes()
-                for frozen in self._results.values():
-                    self._enter(frozen)
+                for result in self._results.values():
+                    self._enter(result)
             if id in self._results:
                 self._results.move_to_end(id)
                 return self._results[id]
@@ -265,7 +265,7 @@ class Results:
             with self._lock:
                 if id in self._results:
                     return self._results[id]
-            return self.keep(_frozen(id, params, world))
+            return self.keep(_searched(id, params, world))
 
     def keep(self, made: RankedResult) -> RankedResult:
         """The result, kept for whoever pages through it; the one that is kept already, if there is."""
@@ -282,19 +282,19 @@ class Results:
                 del self._results[oldest]
             return result
 
-    def _enter(self, frozen: RankedResult) -> None:
-        snapshot = frozen.snapshot
+    def _enter(self, result: RankedResult) -> None:
+        snapshot = result.snapshot
         old = self._current.get(_encoder(snapshot), snapshot.version) != snapshot.version
         if old:
-            self._old.add(frozen.id)
+            self._old.add(result.id)
         # What goes with a result: also all that a snapshot remembers which nobody else has any more
-        arrays: list[NDArray[Any]] = [frozen.rows, frozen.scores, frozen.vector, frozen.mask]
-        if frozen.origin is not None:
-            arrays += [frozen.origin.rows, frozen.origin.scores]
+        arrays: list[NDArray[Any]] = [result.rows, result.scores, result.vector, result.mask]
+        if result.origin is not None:
+            arrays += [result.origin.rows, result.origin.scores]
         live = snapshot.view.live  # served anyway
         arrays = arrays + snapshot.remembered() if old else [array for array in arrays if array is not live]
-        worded = len(live) // 8 if frozen.options.by == "words" else 0  # the rows that hold a word, once counted
-        self._book.enter(frozen.id, PLAIN + worded + JUDGED * len(frozen.judged), arrays)
+        worded = len(live) // 8 if result.options.by == "words" else 0  # the rows that hold a word, once counted
+        self._book.enter(result.id, PLAIN + worded + JUDGED * len(result.judged), arrays)
 
 
 class _SingleFlight:
@@ -334,7 +334,7 @@ def _moves(snapshot: Snapshot, params: SearchParams, feedback: Feedback | None) 
     return recorded._replace(yes=[*like, *yes], no=[*unlike, *no])
 
 
-def _frozen(id: str, params: SearchParams, world: SearchContext) -> RankedResult:
+def _searched(id: str, params: SearchParams, world: SearchContext) -> RankedResult:
     snapshot, query = world.snapshot, query_of(params, world.pictures)
     if not params.something:
         raise UsageError("there is nothing to search for; write words, drop a picture, or say which items it is like")

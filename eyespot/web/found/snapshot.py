@@ -13,6 +13,7 @@ from copy import copy
 from dataclasses import fields
 from datetime import date, datetime
 from functools import cached_property
+from shlex import quote
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -20,18 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import filters
+from eyespot.gallery.files import SPARE, let_open
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.photos.names import shown_name
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import View, place_of
+from eyespot.kernels.codes import MAPPED
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
-from eyespot.types import Encoder, Mask, Query, Run, Term, Vectors
-from eyespot.web.found.fact_store import FactStore
-from eyespot.web.found.facts import Facts, ShardFacts
+from eyespot.types import Encoder, EyespotError, Mask, Query, Run, Term, Vectors
+from eyespot.web.found.facts import Facts, FactStore, ShardFacts
 from eyespot.web.found.scanning import ScanCounts, adapting, shared
 
 if TYPE_CHECKING:
@@ -274,3 +276,25 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+NEEDED = (
+    2  # of each shard: its vectors and its ids; Arrow closes what it maps, and codes are opened where there is room
+)
+
+
+class TooManyFilesError(EyespotError):
+    """A snapshot needs more open files than this process may have."""
+
+
+def refuse_too_many(view: View) -> None:
+    """`TooManyFilesError`, with the limit to set, if the gallery's shards are more than this process may open."""
+    shards = len(view.shards)
+    if let_open(NEEDED * shards):
+        return
+    both = 2 * (NEEDED + MAPPED) * shards  # the next snapshot is opened beside this one
+    limit = math.ceil((both + 2 * SPARE) / 1024) * 1024
+    raise TooManyFilesError(
+        f"the gallery's {shards} shards take {NEEDED * shards} open files more, which this program may not have; merge"
+        f" them with: eyespot compact -g {quote(str(view.gallery.path))}, or raise the limit with: ulimit -n {limit}"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from calendar import month_name
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -57,3 +58,121 @@ def _place(item: dict[str, Any]) -> str:
         return ""
     south, west = int(latitude // 1), int(longitude // 1)
     return f"{abs(south)}°{'N' if south >= 0 else 'S'} {abs(west)}°{'E' if west >= 0 else 'W'}"
+
+
+LONGEST_BY_MONTHS = 72  # months; a longer timeline is shown by years
+BARS = 120
+CELLS = 24  # of the map, from left to right
+UNITS = 10**7  # of a degree, in which cells are measured: about a centimetre
+HIGH = 60  # units, of the highest bar
+SOME = (3, 20)  # photos from which on a cell of the map has some, and many
+
+
+class TimeBar(NamedTuple):
+    """A part of the timeline: what it is called, the dates that filter it, its photos, and its height."""
+
+    name: str
+    after: str
+    before: str
+    photos: int
+    height: float
+
+
+class Timeline(NamedTuple):
+    """Bars without gaps from the first photo to the last, and how many photos have no date."""
+
+    unit: str  # month, year, or "10 years"
+    bars: list[TimeBar]
+    unknown: int
+
+
+class MapCell(NamedTuple):
+    """A square of the map in degrees: its south-west corner, the box that filters it, its photos, few to many (1-3)."""
+
+    south: float
+    west: float
+    box: str
+    photos: int
+    heat: int
+
+
+class PlaceMap(NamedTuple):
+    """The cells that hold photos, the side of a cell, and the box around all of them, in degrees."""
+
+    cells: list[MapCell]
+    step: float
+    south: float
+    west: float
+    north: float
+    east: float
+    unknown: int
+
+
+def timeline_of(items: Sequence[dict[str, Any]]) -> Timeline | None:
+    """The timeline of hits by months, or by years if it is long; None where fewer than two times are known."""
+    taken = [str(item.get("taken") or "") for item in items]
+    months = Counter(int(one[:4]) * 12 + int(one[5:7]) - 1 for one in taken if _is_date(one))
+    if len(months) < 2:
+        return None
+    first, last = min(months), max(months)
+    step = 1 if last - first < LONGEST_BY_MONTHS else 12 * max(1, math.ceil((last // 12 - first // 12 + 1) / BARS))
+    counts: Counter[int] = Counter()
+    for month, count in months.items():
+        counts[month // step] += count
+    most = max(counts.values())
+    bars = []
+    for at in range(first // step, last // step + 1):
+        name, after, before = _stretch(at * step, step)
+        bars.append(TimeBar(name, after, before, counts[at], round(HIGH * counts[at] / most, 1)))
+    unit = "month" if step == 1 else "year" if step == 12 else f"{step // 12} years"
+    return Timeline(unit, bars, len(taken) - sum(months.values()))
+
+
+def _is_date(text: str) -> bool:
+    return text[:4].isdecimal() and text[5:7].isdecimal() and 1 <= int(text[5:7]) <= 12
+
+
+def _stretch(month: int, step: int) -> tuple[str, str, str]:
+    """The name of a stretch of months from year 0 on, and its filter: from one date on, before another."""
+    if step == 1:
+        after = _as_month(month)
+        return after, after, _as_month(month + 1)
+    first, after_last = month // 12, (month + step) // 12
+    name = f"{first:04d}" if step == 12 else f"{first:04d} to {after_last - 1:04d}"
+    return name, f"{first:04d}", f"{after_last:04d}"
+
+
+def _as_month(month: int) -> str:
+    return f"{month // 12:04d}-{month % 12 + 1:02d}"
+
+
+def places_of(items: Sequence[dict[str, Any]]) -> PlaceMap | None:
+    """Where hits were taken, in square cells; None where no place is known."""
+    places = [
+        (float(item["latitude"]), float(item["longitude"]))
+        for item in items
+        if item.get("latitude") is not None and item.get("longitude") is not None
+    ]
+    if not places:
+        return None
+    south, west = (min(one[at] for one in places) for at in (0, 1))
+    north, east = (max(one[at] for one in places) for at in (0, 1))
+    side = math.ceil(max(east - west, 2 * (north - south), 0.02) / CELLS * UNITS)
+    step = side / UNITS
+    counts = Counter(
+        (round(latitude * UNITS) // side, round(longitude * UNITS) // side) for latitude, longitude in places
+    )
+    cells = [_cell(at, side, count) for at, count in sorted(counts.items())]
+    corners = [(cell.south, cell.west) for cell in cells]
+    low, left = (min(one[at] for one in corners) for at in (0, 1))
+    high, right = (max(one[at] for one in corners) + step for at in (0, 1))
+    return PlaceMap(cells, step, low, left, high, right, len(items) - len(places))
+
+
+def _cell(at: tuple[int, int], side: int, count: int) -> MapCell:
+    """A cell of the map, its side in units. A box holds its edges, so it ends one unit before the next cell begins."""
+    south, west = at[0] * side, at[1] * side
+    north, east = min(south + side - 1, 90 * UNITS), min(west + side - 1, 180 * UNITS)
+    edges = max(south, -90 * UNITS), max(west, -180 * UNITS), north, east
+    box = ",".join(f"{one / UNITS:.7f}".rstrip("0").rstrip(".") for one in edges)
+    return MapCell(south / UNITS, west / UNITS, box, count, 1 + sum(count >= some for some in SOME))

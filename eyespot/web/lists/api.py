@@ -15,7 +15,7 @@ from eyespot.web._problems import Problem
 from eyespot.web._search_params import Name, is_text, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, Served
+from eyespot.web._state import AppState, State
 from eyespot.web.lists.contents import (
     fields_of,
     judged_as,
@@ -61,52 +61,52 @@ class ListChange(Photos):
 
 @router.get("")
 def lists(
-    house: Served,
+    state: State,
     part: Annotated[Name, Query(description="Only those with this in name or words.")] = None,
     item: Annotated[Name, Query(description="Only those with this item.")] = None,
 ) -> Response:
     """All lists, the latest first."""
-    store = house.readable_lists
+    store = state.ledger.readable.lists
     holding = None if item is None else store.holding(item)
     found = [one for one in store.all(part or "") if holding is None or one.number in holding]
-    return JSONResponse({"lists": [fields_of(house, one) for one in found]})
+    return JSONResponse({"lists": [fields_of(state, one) for one in found]})
 
 
 @router.post("", status_code=201)
-def make(house: Served, person: Annotator, wanted: NewList) -> Response:
+def make(state: State, person: Annotator, wanted: NewList) -> Response:
     """Make a list of photos by id, by verdict, or both; ids that the gallery has not are named in `unknown`."""
-    photos, unknown, queries = gathered(house, person, wanted)
+    photos, unknown, queries = gathered(state, person, wanted)
     if not photos:
         raise Problem(422, "there is no photo to put on a list; choose some, or judge some first")
-    made = house.lists.make(wanted.name, maker_of(person), photos, queries)
-    return JSONResponse(fields_of(house, made) | {"unknown": unknown}, 201)
+    made = state.ledger.writable.lists.make(wanted.name, maker_of(person), photos, queries)
+    return JSONResponse(fields_of(state, made) | {"unknown": unknown}, 201)
 
 
 @router.get("/{id}")
 def list_(
-    house: Served,
+    state: State,
     id: Id,
     first: Annotated[int, Query(ge=0, le=10**6, description="Photos to pass over.")] = 0,
     limit: Annotated[int, Query(ge=1, le=500, description="How many.")] = 100,
 ) -> Response:
     """A list with a stretch of its photos and what everybody said of them."""
-    one = house.readable_lists.find(id)
-    stretch = stretch_of(house, one.id, first, limit)
-    return JSONResponse(fields_of(house, one) | {"items": stretch.items, "next": stretch.next})
+    one = state.ledger.readable.lists.find(id)
+    stretch = stretch_of(state, one.id, first, limit)
+    return JSONResponse(fields_of(state, one) | {"items": stretch.items, "next": stretch.next})
 
 
 @router.patch("/{id}")
-def change(house: Served, person: Annotator, id: Id, wanted: ListChange) -> Response:
+def change(state: State, person: Annotator, id: Id, wanted: ListChange) -> Response:
     """Rename a list, add photos to it or those of another list, take photos off it.
 
     An update is for whoever made the list: it answers 409 for the list of somebody else.
     """
-    store = house.lists
+    store = state.ledger.writable.lists
     one = store.find(id)
     if wanted.update and one.maker != maker_of(person):
         raise Problem(409, f"the list {one.name!r} is {one.maker}'s; choose another name for yours")
-    photos, unknown, queries = gathered(house, person, wanted)
-    remove = [*wanted.remove, *(_outdated(house, person, one.id, wanted) if wanted.update else [])]
+    photos, unknown, queries = gathered(state, person, wanted)
+    remove = [*wanted.remove, *(_outdated(state, person, one.id, wanted) if wanted.update else [])]
     if wanted.name is not None:
         one = store.set_name(one.id, wanted.name)
     if photos or queries:
@@ -116,36 +116,36 @@ def change(house: Served, person: Annotator, id: Id, wanted: ListChange) -> Resp
     full = one.photos
     if remove:
         one = store.remove(one.id, remove)
-    return JSONResponse(fields_of(house, one) | {"unknown": unknown, "removed": full - one.photos})
+    return JSONResponse(fields_of(state, one) | {"unknown": unknown, "removed": full - one.photos})
 
 
-def _outdated(house: AppState, person: User, id: str, wanted: Photos) -> list[str]:
+def _outdated(state: AppState, person: User, id: str, wanted: Photos) -> list[str]:
     """The photos of a list that were judged and have not the wanted verdict any more."""
-    query = query_of(params_of(wanted.query), house.pictures) if wanted.query else None
+    query = query_of(params_of(wanted.query), state.cache.uploads) if wanted.query else None
     if query is None or wanted.verdict is None:
         raise UsageError("an update goes by verdicts; give the search in `query`, such as q=heron, and a `verdict`")
     whose = None if wanted.everybody else person
-    return judged_otherwise(house, query, whose, wanted.verdict, house.readable_lists.photos(id))
+    return judged_otherwise(state, query, whose, wanted.verdict, state.ledger.readable.lists.photos(id))
 
 
 @router.delete("/{id}", status_code=204, response_class=Response)
-def delete(house: Served, person: Annotator, id: Id) -> Response:
+def delete(state: State, person: Annotator, id: Id) -> Response:
     """Forget a list and its link, for whoever made it and for the owner; photos and verdicts stay."""
-    house.lists.delete(own_list(house, person, id).id)
+    state.ledger.writable.lists.delete(own_list(state, person, id).id)
     return Response(status_code=204)
 
 
 @router.post("/{id}/link", status_code=201)
-def link(house: Served, person: Annotator, id: Id) -> Response:
+def link(state: State, person: Annotator, id: Id) -> Response:
     """A link for reading without a token; the one before it ends. It is told this once, only its digest is kept."""
-    token = house.lists.link(own_list(house, person, id).id)
+    token = state.ledger.writable.lists.link(own_list(state, person, id).id)
     return JSONResponse({"link": f"/shared/{token}"}, 201)
 
 
 @router.delete("/{id}/link", status_code=204, response_class=Response)
-def unlink(house: Served, person: Annotator, id: Id) -> Response:
+def unlink(state: State, person: Annotator, id: Id) -> Response:
     """Take the link back: it leads nowhere from now on."""
-    house.lists.unlink(own_list(house, person, id).id)
+    state.ledger.writable.lists.unlink(own_list(state, person, id).id)
     return Response(status_code=204)
 
 
@@ -157,26 +157,26 @@ def maker_of(person: User) -> str:
     return judge_of(person).partition(":")[2]
 
 
-def own_list(house: AppState, person: User, id: str) -> PhotoList:
+def own_list(state: AppState, person: User, id: str) -> PhotoList:
     """A list that somebody may delete or show to others: their own, or any for the owner."""
-    one = house.lists.find(id)
+    one = state.ledger.writable.lists.find(id)
     if person.role < Role.OWNER and one.maker != maker_of(person):
         raise Problem(403, f"this list is {one.maker}'s; ask them, or the gallery's owner")
     return one
 
 
-def gathered(house: AppState, person: User, wanted: Photos) -> tuple[list[str], list[str], list[Any]]:
+def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], list[str], list[Any]]:
     """The photos that are wanted, the ids that the gallery has not, and the queries that they come from."""
     params = params_of(wanted.query) if wanted.query else None
     ids = list(wanted.items)
     if wanted.verdict is not None:
-        query = query_of(params, house.pictures) if params is not None else None
+        query = query_of(params, state.cache.uploads) if params is not None else None
         if query is None:
             raise UsageError("verdicts are on words or a picture; give the search in `query`, such as q=heron")
-        by_verdict = judged_as(house, query, None if wanted.everybody else person, wanted.verdict)
+        by_verdict = judged_as(state, query, None if wanted.everybody else person, wanted.verdict)
         if not by_verdict and not ids and not getattr(wanted, "update", False):
             raise NothingFound(f"nobody said {wanted.verdict} here yet; judge some photos first")
         ids += by_verdict
-    there, unknown = sort_out(house, ids)
-    from_query = list_query(house, params) if params is not None else None
+    there, unknown = sort_out(state, ids)
+    from_query = list_query(state, params) if params is not None else None
     return there, unknown, [from_query] if from_query else []

@@ -17,7 +17,7 @@ from eyespot.web._judging import NOBODY, PROMPT, judge_of, verdicts_by
 from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web._settings import User
 from eyespot.web._state import AppState
-from eyespot.web.found.tabs import verdict_of
+from eyespot.web.found.derived import verdict_of
 
 SEVERAL = ("like", "unlike", "label")  # parameters that may be repeated
 
@@ -42,19 +42,19 @@ def params_of(address: str) -> SearchParams:
         raise UsageError("`query` is no search; give what stands behind the ? in a search's address") from None
 
 
-def list_query(house: AppState, params: SearchParams) -> ListQuery | None:
+def list_query(state: AppState, params: SearchParams) -> ListQuery | None:
     """The words and the picture of a search as a list keeps them, known to the ledger; None for neither."""
-    query = query_of(params, house.pictures)
+    query = query_of(params, state.cache.uploads)
     if query is None:
         return None
-    digest = house.judgements.enter([query])[query]
+    digest = state.ledger.writable.judgements.enter([query])[query]
     return ListQuery(digest, params.q or "a picture", params.plain.address())
 
 
-def sort_out(house: AppState, ids: Iterable[str]) -> Sorted:
+def sort_out(state: AppState, ids: Iterable[str]) -> Sorted:
     """Which of these ids the gallery has."""
     wanted = list(dict.fromkeys(ids))
-    here = (house.snapshot().rows_by_id(wanted) >= 0).tolist()
+    here = (state.snapshots.current().rows_by_id(wanted) >= 0).tolist()
     there = [id for id, known in zip(wanted, here, strict=True) if known]
     return Sorted(there, [id for id, known in zip(wanted, here, strict=True) if not known])
 
@@ -62,22 +62,22 @@ def sort_out(house: AppState, ids: Iterable[str]) -> Sorted:
 # -- verdicts -----------------------------------------------------------------------------------------------------
 
 
-def judged_as(house: AppState, query: Query, person: User | None, verdict: str) -> list[str]:
+def judged_as(state: AppState, query: Query, person: User | None, verdict: str) -> list[str]:
     """The photos with this verdict of somebody on a query, by the rank at which they were seen; None: everybody."""
     own = (NOBODY if person is None else judge_of(person), PROMPT)
-    verdicts = verdicts_by(house.readable_judgements, query, own, "everybody" if person is None else None)
+    verdicts = verdicts_by(state.ledger.readable.judgements, query, own, "everybody" if person is None else None)
     found = [one for one in verdicts.values() if verdict_of(one) == verdict]
     return [one.image for one in sorted(found, key=lambda one: (math.inf if one.rank is None else one.rank, one.at))]
 
 
 def judged_otherwise(
-    house: AppState, query: Query, person: User | None, verdict: str, images: Sequence[str]
+    state: AppState, query: Query, person: User | None, verdict: str, images: Sequence[str]
 ) -> list[str]:
     """Those of these photos that somebody judged for a query, and that have not this verdict any more; None: everybody.
 
     What nobody judged for the query is not among them: it came onto a list by another way.
     """
-    ledger = house.readable_judgements
+    ledger = state.ledger.readable.judgements
     own = (NOBODY if person is None else judge_of(person), PROMPT)
     last = verdicts_by(ledger, query, own, "everybody" if person is None else None)
     ever = ledger.judged_images(query_digest(query), PROMPT)
@@ -86,12 +86,12 @@ def judged_otherwise(
     return [image for image in images if image in judged and image not in standing]
 
 
-def verdicts_of(house: AppState, id: str, images: Sequence[str]) -> dict[str, dict[str, str]]:
+def verdicts_of(state: AppState, id: str, images: Sequence[str]) -> dict[str, dict[str, str]]:
     """What everybody last said of these photos on a list's queries: image → name → yes, no or doubt."""
-    lists = house.readable_lists
+    lists = state.ledger.readable.lists
     words: list[tuple[float, str, Judgement]] = []
     for query in lists.queries(id):
-        for judge, verdicts in house.readable_judgements.people(query.digest, PROMPT, images).items():
+        for judge, verdicts in state.ledger.readable.judgements.people(query.digest, PROMPT, images).items():
             words += [(one.at, judge.removeprefix(PERSON), one) for one in verdicts.values()]
     found: dict[str, dict[str, str]] = {}
     for _, name, one in sorted(words, key=lambda word: word[0]):
@@ -102,9 +102,11 @@ def verdicts_of(house: AppState, id: str, images: Sequence[str]) -> dict[str, di
 # -- what is shown ------------------------------------------------------------------------------------------------
 
 
-def fields_of(house: AppState, one: PhotoList) -> dict[str, Any]:
+def fields_of(state: AppState, one: PhotoList) -> dict[str, Any]:
     """A list as programs read it, without its photos."""
-    queries = [{"words": query.words, "link": f"/?{query.address}"} for query in house.readable_lists.queries(one.id)]
+    queries = [
+        {"words": query.words, "link": f"/?{query.address}"} for query in state.ledger.readable.lists.queries(one.id)
+    ]
     facts = {"list": one.id, "name": one.name, "photos": one.photos, "by": one.maker, "at": one.at}
     return facts | {"linked": one.linked, "queries": queries, "page": f"/lists/{one.id}", "search": f"/?list={one.id}"}
 
@@ -117,16 +119,16 @@ class ListStretch(NamedTuple):
     next: int | None
 
 
-def stretch_of(house: AppState, id: str, first: int, count: int) -> ListStretch:
+def stretch_of(state: AppState, id: str, first: int, count: int) -> ListStretch:
     """At most `count` photos of a list with everybody's verdicts.
 
     Photos that left the gallery are left out, so that a stretch may be shorter, and even empty, before the end.
     """
-    snapshot = house.snapshot()
-    listed = house.readable_lists.places(id, first, count + 1)
+    snapshot = state.snapshots.current()
+    listed = state.ledger.readable.lists.places(id, first, count + 1)
     following = first + count if len(listed) > count else None
     places = {one.image: one.place for one in listed[:count]}
     rows = snapshot.rows_by_id(list(places))
     facts = [item_of(one) for one in snapshot.facts(rows[rows >= 0].tolist())] if (rows >= 0).any() else []
-    verdicts = verdicts_of(house, id, list(places))
+    verdicts = verdicts_of(state, id, list(places))
     return ListStretch([one | {"verdicts": verdicts.get(one["id"], {})} for one in facts], places, following)

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 
+from fastapi.responses import FileResponse
+
 from eyespot.gallery.photos.pictures import BadPicture, thumbnail
 from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.videos.addresses import frame_of
 from eyespot.gallery.videos.facts import id_at
 from eyespot.storage.files import write_whole
 from eyespot.storage.systems import is_inside
@@ -91,3 +97,50 @@ def _within(placed: PicturePlace) -> bool:
     base = base if os.path.isdir(base) else os.path.dirname(base)
     real = os.path.realpath(placed.place)
     return "://" not in placed.place and is_inside(real, os.path.realpath(base))
+
+
+class CacheFolder:
+    """A folder for thumbnails and uploads; a passing one where it may not be written. Made when first needed."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    @cached_property
+    def path(self) -> Path:
+        """The folder."""
+        with suppress(OSError):
+            self._place.mkdir(parents=True, exist_ok=True)
+            if os.access(self._place, os.W_OK):
+                return self._place
+        self._temporary = tempfile.TemporaryDirectory(prefix="eyespot-web-")
+        return Path(self._temporary.name)
+
+    @property
+    def uploads(self) -> Path:
+        """Where uploaded pictures lie."""
+        return self.path / "pictures"
+
+    @cached_property
+    def thumbnails(self) -> Thumbnails:
+        """The small pictures."""
+        return Thumbnails(self.path / "thumbnails")
+
+
+_TYPES = {".m4v": "video/mp4", ".mkv": "video/x-matroska", ".mov": "video/quicktime", ".mp4": "video/mp4"}
+_TYPES |= {".ogv": "video/ogg", ".webm": "video/webm"}
+
+
+def video_response(id: str, places: Iterable[PicturePlace]) -> FileResponse:
+    """The first of these files that holds the frame with this id; `Problem` where none does."""
+    for placed in places:
+        frame = frame_of(placed.place)
+        with suppress(OSError):
+            if frame is not None and id_at(placed.place, b"") == id:
+                ending = os.path.splitext(frame.video)[1].lower()
+                return FileResponse(
+                    frame.video,
+                    media_type=_TYPES.get(ending, "video/mpeg"),
+                    stat_result=os.stat(frame.video),
+                    headers={"Content-Disposition": "inline"},
+                )
+    raise Problem(404, "there is no such video, or it has changed since it was indexed; bring the gallery up to date")
