@@ -14,6 +14,7 @@ from eyespot.web._problems import Problem
 from eyespot.web.found.calibrated import CalibrationSummary
 from eyespot.web.found.derived import ranks_in
 from eyespot.web.found.results import RankedResult, Slice
+from eyespot.web.found.snapshot import Snapshot
 
 
 def items_of(result: RankedResult, found: Slice) -> list[dict[str, Any]]:
@@ -104,6 +105,9 @@ def read_cursor(cursor: str) -> tuple[str, int]:
     return id, int(seen)
 
 
-def no_such_item(id: str) -> Problem:
-    """What is said of an id that nothing has."""
-    return Problem(404, "there is no such item, or its picture is gone")
+def existing_row(snapshot: Snapshot, id: str) -> int:
+    """The row of an item; `Problem` where nothing has this id, or its picture is gone."""
+    row = snapshot.row_of(id)
+    if row is None:
+        raise Problem(404, "there is no such item, or its picture is gone")
+    return row

@@ -22,7 +22,8 @@ from eyespot.web._snapshots import Snapshots
 from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of, voices_on
 from eyespot.web.found.counts import Countable, mask_of
 from eyespot.web.found.derived import LedgerJudge, in_its_order, rows_by_verdict, tab_of, telling_first
-from eyespot.web.found.results import ListMask, RankedResult, Results, SearchContext
+from eyespot.web.found.kept_results import Results
+from eyespot.web.found.results import ListMask, RankedResult, SearchContext
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.pictures.thumbnails import CacheFolder
 
@@ -77,7 +78,7 @@ class Searches:
         among = self.list_mask(params.list, snapshot)
         feedback = self._feedback(params, own)
         context = SearchContext(snapshot, self.cache.uploads, adapter, among, feedback)
-        plain = self.results.freeze(params.plain, context)
+        plain = self.results.search(params.plain, context)
         if params.rerank is not None:
             if params.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")

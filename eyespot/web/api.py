@@ -14,14 +14,14 @@ from eyespot.ledger.judgements import PERSON
 from eyespot.search.nearest import recall_of
 from eyespot.types import Judgement, UsageError
 from eyespot.types import Query as Asking
-from eyespot.web._items import cursor_of, item_of, items_by_id, items_of, no_such_item, read_cursor, with_probability
+from eyespot.web._items import cursor_of, existing_row, item_of, items_by_id, items_of, read_cursor, with_probability
 from eyespot.web._judging import judge_of, judged_now, judged_together, own_of, take_back
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Tab, Words, query_of
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
-from eyespot.web.downloads import Format, HitsToTake, download
+from eyespot.web.downloads import Format, download
 from eyespot.web.found.calibrated import spread_of
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.summary import summary_of
@@ -83,9 +83,7 @@ def items(state: State, given: Given, cursor: Cursor = None, limit: Limit = PAGE
 def item(state: State, id: str) -> Response:
     """All that is known of an item."""
     snapshot = state.snapshots.current()
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
+    row = existing_row(snapshot, id)
     return JSONResponse(item_of(snapshot.facts([row])[0]))
 
 
@@ -124,9 +122,7 @@ def video(state: State, person: Reader, id: Annotated[str, Path(max_length=100)]
     if person.role < (needed := state.settings.originals):
         raise Problem(403, f"videos are original files, for the role {needed.name.lower()}; ask the owner")
     snapshot = state.snapshots.current()
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
+    row = existing_row(snapshot, id)
     return video_response(id, snapshot.places(row))
 
 
@@ -176,7 +172,8 @@ def run(state: State, person: Reader, id: str, wanted: Annotated[DownloadRequest
     result = state.searches.results[id]
     if wanted.verdict is not None:
         result = state.searches.tab(result, wanted.verdict, own_of(person))
-    return download(state, HitsToTake(result, wanted.depth, wanted.all_columns), person, wanted.format)
+    options = wanted.model_dump(exclude={"verdict"})
+    return download(state, result, person, **options)
 
 
 @router.get("/runs/{id}/summary", tags=["runs"])
@@ -251,9 +248,9 @@ class VerdictRequest(About):
 def judge(state: State, person: Annotator, body: VerdictRequest) -> Response:
     """Say whether a picture is what the words or the picture ask for; it is on the disk when the answer comes."""
     query = body.query(state)
-    if state.snapshots.current().row_of(body.item) is None:
-        raise no_such_item(body.item)
-    made = judged_now(state.ledger.writable.judgements, query, body, judge_of(person, body.by))
+    existing_row(state.snapshots.current(), body.item)
+    judge, judgements = judge_of(person, body.by), state.ledger.writable.judgements
+    made = judged_now(judgements, query, body.item, body.verdict, rank=body.rank, judge=judge)
     return JSONResponse(_judgement_fields(made), 201)
 
 
@@ -276,8 +273,7 @@ def judge_several(state: State, person: Annotator, body: SeveralVerdicts) -> Res
     """Verdicts on several pictures, kept all or none; a verdict that stands already is not kept a second time."""
     query, snapshot = body.query(state), state.snapshots.current()
     for mark in body.marks:
-        if snapshot.row_of(mark.item) is None:
-            raise no_such_item(mark.item)
+        existing_row(snapshot, mark.item)
     changed = judged_together(state.ledger.writable.judgements, query, body.marks, judge_of(person, body.by))
     return JSONResponse({"changed": changed})
 
@@ -335,8 +331,7 @@ def click(state: State, person: Annotator, body: ClickRequest) -> Any:
     A click is no verdict: no judgement, qrels or estimate is made of it.
     """
     query = body.query(state)
-    if state.snapshots.current().row_of(body.item) is None:
-        raise no_such_item(body.item)
+    existing_row(state.snapshots.current(), body.item)
     digest = state.ledger.writable.judgements.enter([query])[query]
     state.ledger.writable.clicks.record(digest, judge_of(person, body.by), [body.item], body.like)
     return JSONResponse({"query": digest, "item": body.item, "like": body.like})

@@ -13,13 +13,12 @@ from fastapi import APIRouter, Depends, Request, Response
 from markupsafe import Markup
 
 from eyespot.gallery.albums import file_names
-from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.gallery.videos.addresses import frame_of
 from eyespot.html import tidy
 from eyespot.search.reasons import reasons
 from eyespot.search.word_matches import label_words
 from eyespot.types import EyespotError, Query
-from eyespot.web._items import no_such_item
+from eyespot.web._items import existing_row
 from eyespot.web._judging import own_of
 from eyespot.web._pages import TEMPLATES
 from eyespot.web._problems import Problem
@@ -29,8 +28,7 @@ from eyespot.web._settings import Role
 from eyespot.web._state import AppState, State
 from eyespot.web.annotate._session import session_of
 from eyespot.web.found.calibrated import Own
-from eyespot.web.found.snapshot import Snapshot
-from eyespot.web.pictures.thumbnails import bytes_of
+from eyespot.web.pictures.thumbnails import read_original
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
 # What a browser shows as a picture; nothing else is ever shown in it, and none of these can hold a script
@@ -43,42 +41,26 @@ def original(request: Request, state: State, id: str) -> Response:
     """The file of an item as it was indexed, with all that it holds; for the owner, or whom the owner lets."""
     if person_of(request).role < state.settings.originals:
         raise Problem(403, f"original files are for the role {state.settings.originals.name.lower()}; ask the owner")
+    from PIL import Image
+
     snapshot = state.snapshots.current()
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
-    place, data = _read(snapshot, id, row)
-    kind = SHOWN.get(_format(data), "application/octet-stream")
+    row = existing_row(snapshot, id)
+    place, data = read_original(id, snapshot.places(row))
+    kind = "application/octet-stream"
+    with suppress(Exception), Image.open(BytesIO(data)) as image:
+        kind = SHOWN.get(image.format or "", kind)
+    (frame,) = file_names([place]) if frame_of(place) else [""]
+    name = frame or PurePosixPath(place.replace("\\", "/")).name
+    plain = re.sub(r"[^A-Za-z0-9._ -]", "_", name) or "photo"
+    encoded = quote(name.encode("utf-8", "replace"), safe="")
+    how = "inline" if kind in SHOWN.values() else "attachment"
     headers = {
-        "Content-Disposition": _disposition("attachment" if kind == "application/octet-stream" else "inline", place),
+        "Content-Disposition": f"{how}; filename=\"{plain}\"; filename*=UTF-8''{encoded}",
         "Cache-Control": "private, no-cache",
         "Accept-Ranges": "none",  # the whole file is read to see that it is the one that was indexed
         "Content-Security-Policy": "default-src 'none'; sandbox",
     }
     return Response(data, media_type=kind, headers=headers)
-
-
-def _read(snapshot: Snapshot, id: str, row: int) -> tuple[str, bytes]:
-    """Where a photo lies and its bytes; `Problem` where they are not those that were indexed."""
-    for placed in snapshot.places(row):
-        with suppress(OSError, BadPicture):
-            return placed.place, bytes_of(id, placed)
-    raise Problem(404, "the file is gone, or has changed since it was indexed; bring the gallery up to date")
-
-
-def _format(data: bytes) -> str:
-    from PIL import Image
-
-    with suppress(Exception), Image.open(BytesIO(data)) as image:
-        return image.format or ""
-    return ""
-
-
-def _disposition(how: str, place: str) -> str:
-    (frame,) = file_names([place]) if frame_of(place) else [""]
-    name = frame or PurePosixPath(place.replace("\\", "/")).name
-    plain = re.sub(r"[^A-Za-z0-9._ -]", "_", name) or "photo"
-    return f"{how}; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"
 
 
 # -- what a page of one photo says ------------------------------------------------------------------------------

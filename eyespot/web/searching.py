@@ -17,10 +17,10 @@ from eyespot.search.nearest import recall_of
 from eyespot.types import EyespotError, NothingFound
 from eyespot.web._items import (
     cursor_of,
+    existing_row,
     item_of,
     items_by_id,
     items_of,
-    no_such_item,
     read_cursor,
     thumbnail_address,
     title_of,
@@ -160,9 +160,7 @@ def summary(request: Request, state: State, id: str) -> Response:
 def alike(request: Request, state: State, given: Given, id: str) -> Response:
     """The copies of a photo and the frames of its burst that pass the filter, to be laid into the grid."""
     snapshot = state.snapshots.current(given.encoder)
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
+    row = existing_row(snapshot, id)
     numbers, mask = snapshot.groups.numbers, state.searches.mask(given, snapshot)
     rows = [row, *np.flatnonzero(mask & (numbers == numbers[row]) & (numbers >= 0)).tolist()]
     rows = list(dict.fromkeys(rows))[:ALIKE]
@@ -178,9 +176,7 @@ def photo(
 ) -> Response:
     """One photo large, with all that is known of it; as a page of its own or to be laid over the grid."""
     snapshot = state.snapshots.current(given.encoder)
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
+    row = existing_row(snapshot, id)
     (item,) = _judged(state, given, [item_of(snapshot.facts([row])[0])], person_of(request))
     facts = {name: value for name, value in item.items() if name not in UNLISTED and value is not None}
     template = "photo_inside.html" if request.headers.get("hx-request") else "photo.html"

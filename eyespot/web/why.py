@@ -5,9 +5,7 @@ Only for whoever asks: a search computes none of it.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from io import BytesIO
-from threading import Lock
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
@@ -20,10 +18,11 @@ from eyespot.html import decoded
 from eyespot.search.chain import StageOptions
 from eyespot.search.why import Explanation, explain
 from eyespot.types import Encoder, Heat, Localizer, Note, UsageError, Vectors
-from eyespot.web._items import item_of, no_such_item
+from eyespot.web._items import existing_row, item_of
 from eyespot.web._judging import own_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
+from eyespot.web._recent import RecentAnswers
 from eyespot.web._search_params import Given, SearchParams, query_of, refuse
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
@@ -84,7 +83,7 @@ def heat_picture(state: State, given: Given, id: str, term: TermNumber = None) -
     if heat is None:
         raise Problem(404, "this encoder cannot tell where in a picture it sees something")
     snapshot = state.snapshots.current(given.encoder)
-    facts = item_of(snapshot.facts([_row(snapshot, id)])[0])
+    facts = item_of(snapshot.facts([existing_row(snapshot, id)])[0])
     size = (int(facts.get("width") or 4), int(facts.get("height") or 3))
     return Response(_drawn(heat, size), media_type="image/png", headers={"Cache-Control": HOUR})
 
@@ -94,7 +93,7 @@ def why_page(request: Request, state: State, given: Given, id: str, term: TermNu
     """The same to read: as a page of its own, or to be laid into the large view."""
     reason = _reason(state, given, id)
     snapshot = state.snapshots.current(given.encoder)
-    item = item_of(snapshot.facts([_row(snapshot, id)])[0])
+    item = item_of(snapshot.facts([existing_row(snapshot, id)])[0])
     here = f"{quote(id, safe='')}?{given.address()}"
     most = max((abs(one.adds) for one in reason.explanation.terms if one.adds is not None), default=0.0) or 1.0
     heat = _heat(state, given, id, reason, term)
@@ -109,32 +108,25 @@ def why_page(request: Request, state: State, given: Given, id: str, term: TermNu
 # -- reasons ----------------------------------------------------------------------------------------------------
 
 
-_reasons: WeakKeyDictionary[Snapshot, OrderedDict[Any, Reason]] = WeakKeyDictionary()
-_remembering = Lock()
+_reasons: WeakKeyDictionary[Snapshot, RecentAnswers[Reason]] = WeakKeyDictionary()
 
 
 def _reason(state: AppState, given: SearchParams, id: str) -> Reason:
     """The reason, computed once; `Problem` for an item that is not there or a search without words and picture."""
     refuse(given.q, state.settings.refused)
     snapshot, query = state.snapshots.current(given.encoder), query_of(given, state.cache.uploads)
-    row = _row(snapshot, id)
+    row = existing_row(snapshot, id)
     if query is None:
         raise UsageError("a photo has its place by words or a picture; search for some, and ask why then")
     usual = StageOptions(neighbours=given.neighbours).default_way if given.adapter is None else "look"
     both = (given.by or usual) == "both"
-    key = (row, query.terms, both)
-    with _remembering:
-        known = _reasons.setdefault(snapshot, OrderedDict()).get(key)
-    if known is None:
+
+    def explained() -> Reason:
         read = snapshot.reworded(query) if both else query
-        explanation = snapshot.ask_encoder(lambda encoder: explain(read, snapshot.vector(row), encoder))
-        known = Reason(explanation, {})
-        with _remembering:
-            cache = _reasons.setdefault(snapshot, OrderedDict())
-            cache[key] = known
-            while len(cache) > KNOWN:
-                cache.popitem(last=False)
-    return known
+        return Reason(snapshot.ask_encoder(lambda encoder: explain(read, snapshot.vector(row), encoder)), {})
+
+    known = _reasons.setdefault(snapshot, RecentAnswers(KNOWN))
+    return known.get((row, query.terms, both), explained)
 
 
 def _moved(state: AppState, given: SearchParams, person: User) -> list[Note]:
@@ -163,13 +155,6 @@ def _heat(state: AppState, given: SearchParams, id: str, reason: Reason, term: i
 
         reason.heats[at] = None if picture is None else snapshot.ask_encoder(ask)
     return reason.heats[at]
-
-
-def _row(snapshot: Snapshot, id: str) -> int:
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
-    return row
 
 
 def _rounded(value: Any) -> Any:

@@ -17,7 +17,7 @@ from eyespot.curate.annotate import agreement, flags, shared_list
 from eyespot.curate.annotate.person_names import name_of
 from eyespot.curate.annotate.team_store import LONGEST_NOTE, OWN_DISPUTES
 from eyespot.types import NothingFound
-from eyespot.web._items import no_such_item, thumbnail_address
+from eyespot.web._items import existing_row, thumbnail_address
 from eyespot.web._pages import TEMPLATES, page
 from eyespot.web._state import AppState, State
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, check_listed, units
@@ -41,9 +41,8 @@ def flag(request: Request, at: Session, state: State, given: Annotated[Flagging,
     who = name_of(at.annotator_name())
     if given.act == "take":
         at.store.team.flags.take_down(given.image, given.kind, who)
-    elif state.snapshots.current().row_of(given.image) is None:
-        raise no_such_item(given.image)
     else:
+        existing_row(state.snapshots.current(), given.image)
         at.store.team.flags.put(given.image, given.kind, who, given.reason)
     if request.headers.get("hx-request"):
         return JSONResponse({"flags": [one.words for one in at.store.team.flags.of([given.image])]})

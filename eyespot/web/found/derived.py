@@ -1,4 +1,4 @@
-"""A result by verdict: its photos with a yes, a no, a doubt, or none; and how many there are of each."""
+"""Results made of a result: the photos of one verdict, a judge's order, the most telling photos first."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.curate.annotate.active import telling_first as most_telling
-from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.judges import JudgeStats as Counted
 from eyespot.judges import known, prompts_of
 from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, points
-from eyespot.types import Judge, Judgement, Mask, Query, RankedImage, Run, UsageError
+from eyespot.types import Judge, Judgement, Query, RankedImage, Run, UsageError
+from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams
 from eyespot.web.found.results import JudgedPlace, RankedResult
-from eyespot.web.found.snapshot import PicturePlace as Place
-from eyespot.web.pictures.thumbnails import bytes_of
+from eyespot.web.pictures.thumbnails import read_original
 
 Verdict = Literal["yes", "no", "doubt"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 UNJUDGED = "unjudged"
+DEPTH = 1000  # hits of which the most telling ones are found
 
 
 class VerdictCounts(NamedTuple):
@@ -47,22 +47,17 @@ def verdict_of(judgement: Judgement | None) -> str | None:
 def rows_by_verdict(result: RankedResult, judgements: Mapping[str, Judgement]) -> dict[str, list[int]]:
     """The rows of a result with each verdict; what a filter leaves out, or the end of the result, is not among them."""
     found: dict[str, list[int]] = {name: [] for name in VERDICTS}
-    here = _in_result(result)
+    # What the result shows, also what stands behind the tile of another, (rows,)
+    here = result.mask & result.counted
+    if result.most is not None:
+        within = np.zeros_like(here)
+        within[result.with_groups(result.slice(0, result.total).rows.tolist())] = True
+        here &= within
     for id, judgement in judgements.items():
         row, verdict = result.snapshot.row_of(id), verdict_of(judgement)
         if row is not None and verdict is not None and here[row]:
             found[verdict].append(row)
     return found
-
-
-def _in_result(result: RankedResult) -> Mask:
-    """The rows that a result shows, also those that stand behind the tile of another, (rows,)."""
-    here = result.mask & result.counted
-    if result.most is not None:
-        within = np.zeros_like(here)
-        within[_with_group(result, result.slice(0, result.total).rows.tolist())] = True
-        here &= within
-    return here
 
 
 def counted(result: RankedResult, by_verdict: Mapping[str, list[int]]) -> VerdictCounts:
@@ -77,7 +72,7 @@ def tab_of(
 ) -> RankedResult:
     """The photos of a result with this verdict, or with none, in its order, as a result of its own."""
     if verdict == UNJUDGED:
-        judged = _with_group(result, [row for rows in by_verdict.values() for row in rows])
+        judged = result.with_groups([row for rows in by_verdict.values() for row in rows])
         # What ends early ends earlier by what is left out of it
         most = None if result.most is None else int((~np.isin(result.slice(0, result.most).rows, judged)).sum())
         made = result.derived(params, f"without {judged}", without=result.without.union(judged), most=most)
@@ -98,18 +93,6 @@ def ranks_in(result: RankedResult, rows: Iterable[int], deep: int) -> dict[int, 
     ranked: NDArray[np.int64] = result.rows
     at = {int(row): rank for rank, row in enumerate(ranked.tolist(), 1)}
     return {row: at[row] for row in rows if row in at}
-
-
-def _with_group(result: RankedResult, rows: list[int]) -> list[int]:
-    """These rows with those that stand behind the same tile."""
-    if not result.grouped or not rows:
-        return sorted(rows)
-    numbers = result.groups.numbers
-    own = np.unique(numbers[rows])
-    return sorted({*rows, *np.flatnonzero(np.isin(numbers, own[own >= 0])).tolist()})
-
-
-DEPTH = 1000  # hits that are looked at
 
 
 def telling_first(result: RankedResult, params: SearchParams, judged: Mapping[str, list[int]]) -> RankedResult:
@@ -168,14 +151,9 @@ def leave_out_changed(run: Run, result: RankedResult, ranks: Sequence[int]) -> N
     """Hits at these ranks whose picture is gone, or is another one by now, are shown to no judge."""
     rows = result.slice(0, max(ranks)).rows[np.array(ranks) - 1].tolist()
     for id, places in result.snapshot.pictures(rows):
-        run.facts[id]["path"] = next((place.place for place in places if _intact(id, place)), None)
-
-
-def _intact(id: str, place: Place) -> bool:
-    with suppress(OSError, BadPicture):
-        bytes_of(id, place)
-        return True
-    return False
+        run.facts[id]["path"] = None
+        with suppress(Problem):
+            run.facts[id]["path"] = read_original(id, places)[0]
 
 
 def planned(result: RankedResult, heard: LedgerJudge) -> RerankEstimate:

@@ -81,8 +81,10 @@ def facets_of(snapshot: Snapshot) -> Facets:
         shards = [
             ShardFacets(table, live[a:b]) for table, a, b in zip(snapshot.tables, starts, starts[1:], strict=False)
         ]
-        names = dict.fromkeys(name for table in snapshot.tables for name in table.schema.names if name not in NO_LABELS)
-        found = {name: made for name in names if (made := _label_column(shards, name))}
+        kinds: dict[str, pa.DataType] = {}
+        for field in (field for table in snapshot.tables for field in table.schema if field.name not in NO_LABELS):
+            kinds.setdefault(field.name, field.type)
+        found = {name: made for name, kind in kinds.items() if (made := _label_column(shards, name, kind))}
         labels = []
         for name, column in found.items():
             both = zip(column.coded.values, column.counts, strict=True)
@@ -107,11 +109,12 @@ class _LabelColumn(NamedTuple):
     places: Sequence[NDArray[np.int64] | None]
 
 
-def _label_column(shards: Sequence[ShardFacets], name: str) -> _LabelColumn | None:
+def _label_column(shards: Sequence[ShardFacets], name: str, kind: pa.DataType) -> _LabelColumn | None:
     """A column as numbers of its values; None for what is no label: a measure, a list, a value for each picture."""
     import pyarrow as pa
 
-    kind = next(shard.facts.schema.field(name).type for shard in shards if name in shard.facts.schema.names)
+    if pa.types.is_floating(kind) or pa.types.is_nested(kind):
+        return None
     is_text = pa.types.is_string(kind)
     numbers: dict[str, int] = {}  # by their spelling in lower case
     values: list[str] = []
@@ -131,8 +134,6 @@ def _label_column(shards: Sequence[ShardFacets], name: str) -> _LabelColumn | No
         counts = np.concatenate([counts, np.zeros(len(values) - len(counts), np.int64)])
         counts[at] += shard.counts(name, kind)
         places.append(at)
-        if not is_text and np.count_nonzero(counts) > NUMBERS:
-            return None
     if not 1 < np.count_nonzero(counts) <= (counts.sum() // 2 if is_text else NUMBERS):
         return None
     coded = Coded(values, lambda: _codes(shards, name, kind, places, len(values)))

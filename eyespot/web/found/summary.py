@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from calendar import month_name
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,17 +23,22 @@ class ValueCounts(NamedTuple):
     without: int
 
 
-MONTHS = list(month_name)[1:]
-
-
 def summary_of(items: Sequence[dict[str, Any]], facets: Facets) -> list[ValueCounts]:
     """Counts by year, by month of the year, by place and by label; what no hit has is left out."""
     taken = [str(item.get("taken") or "") for item in items]
     columns = [label.column for label in facets.labels]
+    places = []  # the south-west corners of cells, as `47°N 8°E`
+    for item in items:
+        latitude, longitude = item.get("latitude"), item.get("longitude")
+        if latitude is None or longitude is None:
+            places.append("")
+            continue
+        south, west = int(latitude // 1), int(longitude // 1)
+        places.append(f"{abs(south)}°{'N' if south >= 0 else 'S'} {abs(west)}°{'E' if west >= 0 else 'W'}")
     tallies = [
         _in_order("year", [one[:4] for one in taken]),
-        _in_order("month", [one[5:7] for one in taken], {f"{at:02d}": name for at, name in enumerate(MONTHS, 1)}),
-        _tally("place (cells of one degree)", map(_place, items)),
+        _in_order("month", [one[5:7] for one in taken], {f"{at:02d}": month_name[at] for at in range(1, 13)}),
+        _tally("place (cells of one degree)", places),
         *(_tally(column, ("" if (v := item.get(column)) is None else str(v) for item in items)) for column in columns),
     ]
     return [tally for tally in tallies if tally.counts]
@@ -51,16 +57,7 @@ def _tally(name: str, values: Iterable[str]) -> ValueCounts:
     return ValueCounts(name, common[:LINES], sum(count for _, count in common[LINES:]), without)
 
 
-def _place(item: dict[str, Any]) -> str:
-    """The cell's south-west corner, as `47°N 8°E`."""
-    latitude, longitude = item.get("latitude"), item.get("longitude")
-    if latitude is None or longitude is None:
-        return ""
-    south, west = int(latitude // 1), int(longitude // 1)
-    return f"{abs(south)}°{'N' if south >= 0 else 'S'} {abs(west)}°{'E' if west >= 0 else 'W'}"
-
-
-LONGEST_BY_MONTHS = 72  # months; a longer timeline is shown by years
+MONTHS = 72  # bars of a timeline by months; a longer time is shown by years
 BARS = 120
 CELLS = 24  # of the map, from left to right
 UNITS = 10**7  # of a degree, in which cells are measured: about a centimetre
@@ -111,11 +108,12 @@ class PlaceMap(NamedTuple):
 def timeline_of(items: Sequence[dict[str, Any]]) -> Timeline | None:
     """The timeline of hits by months, or by years if it is long; None where fewer than two times are known."""
     taken = [str(item.get("taken") or "") for item in items]
-    months = Counter(int(one[:4]) * 12 + int(one[5:7]) - 1 for one in taken if _is_date(one))
+    dates = [one for one in taken if re.fullmatch("[0-9]{4}.(0[1-9]|1[0-2]).*", one, re.DOTALL)]
+    months = Counter(int(one[:4]) * 12 + int(one[5:7]) - 1 for one in dates)
     if len(months) < 2:
         return None
     first, last = min(months), max(months)
-    step = 1 if last - first < LONGEST_BY_MONTHS else 12 * max(1, math.ceil((last // 12 - first // 12 + 1) / BARS))
+    step = 1 if last - first < MONTHS else 12 * max(1, math.ceil((last // 12 - first // 12 + 1) / BARS))
     counts: Counter[int] = Counter()
     for month, count in months.items():
         counts[month // step] += count
@@ -126,10 +124,6 @@ def timeline_of(items: Sequence[dict[str, Any]]) -> Timeline | None:
         bars.append(TimeBar(name, after, before, counts[at], round(HIGH * counts[at] / most, 1)))
     unit = "month" if step == 1 else "year" if step == 12 else f"{step // 12} years"
     return Timeline(unit, bars, len(taken) - sum(months.values()))
-
-
-def _is_date(text: str) -> bool:
-    return text[:4].isdecimal() and text[5:7].isdecimal() and 1 <= int(text[5:7]) <= 12
 
 
 def _stretch(month: int, step: int) -> tuple[str, str, str]:
@@ -162,17 +156,14 @@ def places_of(items: Sequence[dict[str, Any]]) -> PlaceMap | None:
     counts = Counter(
         (round(latitude * UNITS) // side, round(longitude * UNITS) // side) for latitude, longitude in places
     )
-    cells = [_cell(at, side, count) for at, count in sorted(counts.items())]
-    corners = [(cell.south, cell.west) for cell in cells]
-    low, left = (min(one[at] for one in corners) for at in (0, 1))
-    high, right = (max(one[at] for one in corners) + step for at in (0, 1))
-    return PlaceMap(cells, step, low, left, high, right, len(items) - len(places))
-
-
-def _cell(at: tuple[int, int], side: int, count: int) -> MapCell:
-    """A cell of the map, its side in units. A box holds its edges, so it ends one unit before the next cell begins."""
-    south, west = at[0] * side, at[1] * side
-    north, east = min(south + side - 1, 90 * UNITS), min(west + side - 1, 180 * UNITS)
-    edges = max(south, -90 * UNITS), max(west, -180 * UNITS), north, east
-    box = ",".join(f"{one / UNITS:.7f}".rstrip("0").rstrip(".") for one in edges)
-    return MapCell(south / UNITS, west / UNITS, box, count, 1 + sum(count >= some for some in SOME))
+    cells = []
+    for (row, column), count in sorted(counts.items()):
+        low, left = row * side, column * side
+        # A box holds its edges, so it ends one unit before the next cell begins
+        high, right = min(low + side - 1, 90 * UNITS), min(left + side - 1, 180 * UNITS)
+        edges = max(low, -90 * UNITS), max(left, -180 * UNITS), high, right
+        box = ",".join(f"{one / UNITS:.7f}".rstrip("0").rstrip(".") for one in edges)
+        cells.append(MapCell(low / UNITS, left / UNITS, box, count, 1 + sum(count >= some for some in SOME)))
+    souths, wests = [cell.south for cell in cells], [cell.west for cell in cells]
+    north, east = max(souths) + step, max(wests) + step
+    return PlaceMap(cells, step, min(souths), min(wests), north, east, len(items) - len(places))

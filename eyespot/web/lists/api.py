@@ -106,7 +106,13 @@ def change(state: State, person: Annotator, id: Id, wanted: ListChange) -> Respo
     if wanted.update and one.maker != maker_of(person):
         raise Problem(409, f"the list {one.name!r} is {one.maker}'s; choose another name for yours")
     photos, unknown, queries = gathered(state, person, wanted)
-    remove = [*wanted.remove, *(_outdated(state, person, one.id, wanted) if wanted.update else [])]
+    remove = list(wanted.remove)
+    if wanted.update:  # what was judged and has not the wanted verdict any more
+        query = query_of(params_of(wanted.query), state.cache.uploads) if wanted.query else None
+        if query is None or wanted.verdict is None:
+            raise UsageError("an update goes by verdicts; give the search in `query`, such as q=heron, and a `verdict`")
+        whose, listed = None if wanted.everybody else person, state.ledger.readable.lists.photos(one.id)
+        remove += judged_otherwise(state, query, whose, wanted.verdict, listed)
     if wanted.name is not None:
         one = store.set_name(one.id, wanted.name)
     if photos or queries:
@@ -117,15 +123,6 @@ def change(state: State, person: Annotator, id: Id, wanted: ListChange) -> Respo
     if remove:
         one = store.remove(one.id, remove)
     return JSONResponse(fields_of(state, one) | {"unknown": unknown, "removed": full - one.photos})
-
-
-def _outdated(state: AppState, person: User, id: str, wanted: Photos) -> list[str]:
-    """The photos of a list that were judged and have not the wanted verdict any more."""
-    query = query_of(params_of(wanted.query), state.cache.uploads) if wanted.query else None
-    if query is None or wanted.verdict is None:
-        raise UsageError("an update goes by verdicts; give the search in `query`, such as q=heron, and a `verdict`")
-    whose = None if wanted.everybody else person
-    return judged_otherwise(state, query, whose, wanted.verdict, state.ledger.readable.lists.photos(id))
 
 
 @router.delete("/{id}", status_code=204, response_class=Response)

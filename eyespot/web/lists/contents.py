@@ -22,13 +22,6 @@ from eyespot.web.found.derived import verdict_of
 SEVERAL = ("like", "unlike", "label")  # parameters that may be repeated
 
 
-class Sorted(NamedTuple):
-    """Ids that the gallery has, and those that it has not."""
-
-    there: list[str]
-    unknown: list[str]
-
-
 def params_of(address: str) -> SearchParams:
     """The search that an address, or the part of it behind the question mark, asks for; `UsageError` for none."""
     # A "?" within the search itself is part of its words
@@ -51,12 +44,12 @@ def list_query(state: AppState, params: SearchParams) -> ListQuery | None:
     return ListQuery(digest, params.q or "a picture", params.plain.address())
 
 
-def sort_out(state: AppState, ids: Iterable[str]) -> Sorted:
-    """Which of these ids the gallery has."""
+def sort_out(state: AppState, ids: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Ids that the gallery has, and those that it has not."""
     wanted = list(dict.fromkeys(ids))
     here = (state.snapshots.current().rows_by_id(wanted) >= 0).tolist()
     there = [id for id, known in zip(wanted, here, strict=True) if known]
-    return Sorted(there, [id for id, known in zip(wanted, here, strict=True) if not known])
+    return there, [id for id, known in zip(wanted, here, strict=True) if not known]
 
 
 # -- verdicts -----------------------------------------------------------------------------------------------------

@@ -59,15 +59,10 @@ def one_list(request: Request, state: State, person: Annotator, id: Id, first: F
         "marks": MARKS,
         "title_of": title_of,
     }
-    return page(
-        request, "list.html", one=about, photo_of=_photo_of(about), thumbnail=thumbnail_address, **shown, **what
-    )
-
-
-def _photo_of(about: dict[str, Any]) -> Any:
-    """Where a photo of a list is large: with the list's first query it can be judged there."""
+    # Large, a photo can be judged with the list's first query
     search = about["queries"][0]["link"].partition("?")[2] if about["queries"] else ""
-    return lambda id: f"/photo/{quote(id, safe='')}?{search}"
+    what |= {"photo_of": lambda id: f"/photo/{quote(id, safe='')}?{search}", "thumbnail": thumbnail_address}
+    return page(request, "list.html", one=about, **shown, **what)
 
 
 # -- what forms do, also without scripts ----------------------------------------------------------------------------

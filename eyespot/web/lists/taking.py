@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -27,14 +27,14 @@ from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
 from eyespot.web.annotate._lists import grow_list, query_of_words
 from eyespot.web.annotate._session import AnnotationSession, session_of
-from eyespot.web.downloads import Bundle, photos_response
+from eyespot.web.downloads import PhotoFormat, attachment, photos_response
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.lists.api import Annotator, Id
 from eyespot.web.lists.contents import params_of, stretch_of
 
 router = APIRouter(prefix="/v1/lists", tags=["lists"], dependencies=[Depends(needs(Role.ANNOTATOR))])
 Owner = Annotated[User, Depends(needs(Role.OWNER))]
-ListFormat = Literal["zip", "originals", "sheet", "csv", "json", "pairs", "captions"]
+ListFormat = Literal[PhotoFormat, "csv", "json", "pairs", "captions"]
 FORMATS = {
     "zip": "Photos, at most 1,600 pixels (zip)",
     "originals": "Original files (zip)",
@@ -62,29 +62,24 @@ def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDown
     items = with_verdict(stretch_of(state, one.id, 0, MOST).items, wanted.verdict)
     if wanted.format == "pairs" or wanted.format == "captions":
         return _training_set(state, one, snapshot, [item["id"] for item in items], wanted.format)
-    shown = [_written(item, wanted.all_columns) for item in items]
+    shown = []
+    for item in items:
+        fields = {name: value for name, value in item.items() if wanted.all_columns or not tells_too_much(name)}
+        said = "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
+        shown.append(fields | {"verdicts": said})
     name = f"eyespot-list-{one.id[:8]}"
     if wanted.format == "csv":
         columns = list(dict.fromkeys(column for item in shown for column in item if column != "thumbnail"))
-        return _file(csv_bytes(columns or ["id"], shown), "text/csv; charset=utf-8", f"{name}.csv")
+        return attachment(csv_bytes(columns or ["id"], shown), "text/csv; charset=utf-8", f"{name}.csv")
     if wanted.format == "json":
         data = json.dumps({"name": one.name, "items": items if wanted.all_columns else shown}, ensure_ascii=False)
-        return _file(data.encode("utf-8", "backslashreplace"), "application/json", f"{name}.json")
-    return photos_response(state, Bundle(name, one.name, snapshot, shown), wanted.format, person)
+        return attachment(data.encode("utf-8", "backslashreplace"), "application/json", f"{name}.json")
+    return photos_response(state, snapshot, shown, person, kind=wanted.format, name=name, heading=one.name)
 
 
 def with_verdict(items: Sequence[dict[str, Any]], verdict: str | None) -> list[dict[str, Any]]:
     """The photos of which more people said this than anything else; all where no verdict is given."""
     return [item for item in items if verdict is None or majority(item["verdicts"].values()) == verdict]
-
-
-def _written(item: Mapping[str, Any], all_columns: bool) -> dict[str, Any]:
-    fields = {name: value for name, value in item.items() if all_columns or not tells_too_much(name)}
-    return fields | {"verdicts": "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())}
-
-
-def _file(data: bytes, media: str, name: str) -> Response:
-    return Response(data, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
 def _training_set(state: AppState, one: PhotoList, snapshot: Snapshot, images: Sequence[str], format: str) -> Response:
@@ -102,7 +97,7 @@ def _training_set(state: AppState, one: PhotoList, snapshot: Snapshot, images: S
         )
     if format == "captions":
         pairs = [{"id": id, "caption": params.q} for params in worded for id in images]
-        return _file(
+        return attachment(
             csv_bytes(["id", "caption"], pairs), "text/csv; charset=utf-8", f"eyespot-captions-{one.id[:8]}.csv"
         )
     vectors = np.stack([snapshot.vector(row) for row in rows])  # (photos, dim)
@@ -117,7 +112,7 @@ def _training_set(state: AppState, one: PhotoList, snapshot: Snapshot, images: S
         "ids": np.array(list(images), str),
     }
     np.savez(packed, **arrays)  # type: ignore[arg-type]
-    return _file(packed.getvalue(), "application/octet-stream", f"eyespot-pairs-{one.id[:8]}.npz")
+    return attachment(packed.getvalue(), "application/octet-stream", f"eyespot-pairs-{one.id[:8]}.npz")
 
 
 # -- on this machine ------------------------------------------------------------------------------------------------
@@ -136,19 +131,17 @@ def album(state: State, _: Owner, id: Id, wanted: Album) -> Response:
     For the owner alone. No request names a folder. What is there stays, and the same list again changes nothing.
     """
     one, snapshot = state.ledger.readable.lists.find(id), state.snapshots.current()
-    hits = [{"id": image, "path": _place(snapshot, image)} for image in state.ledger.readable.lists.photos(one.id)]
+    hits: list[dict[str, Any]] = []
+    for image in state.ledger.readable.lists.photos(one.id):
+        row = snapshot.row_of(image)
+        places = [] if row is None else [placed.place for placed in snapshot.places(row)]
+        hits.append({"id": image, "path": next((place for place in places if "://" not in place), None)})
     folder = album_folder(state.settings.gallery, one.name)
     report = (link_hits if wanted.kind == "links" else copy_hits)(hits, folder)
     failures = [{"item": failure.id, "reason": failure.reason} for failure in report.failed]
     return JSONResponse(
         {"folder": str(FilePath(folder).absolute()), "files": len(report.files), "failed": failures}, 201
     )
-
-
-def _place(snapshot: Snapshot, id: str) -> str | None:
-    row = snapshot.row_of(id)
-    places = [] if row is None else [placed.place for placed in snapshot.places(row) if "://" not in placed.place]
-    return places[0] if places else None
 
 
 # -- to the end -------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from eyespot.web.found.snapshot import PicturePlace, Snapshot
 
 SIZES = (128, 200, 320, 640, 1600)  # pixels of the longer side
 SMALL, SMALL_QUALITY = 320, 72  # up to this size they are for grids, of which a page has sixty and more
+GONE = "the picture is gone, or has changed since it was indexed; bring the gallery up to date"
 AT_ONCE = 4  # pictures being decoded; more would only fill the memory
 
 
@@ -51,9 +52,12 @@ class Thumbnails:
         with self._making[hash(place) % len(self._making)]:  # whoever asks for the same meanwhile finds it made
             if place.exists():
                 return place.read_bytes()
-            places = snapshot.places(row)
             with self._decoding:
-                made = _small(id, places, size)
+                _, data = read_original(id, snapshot.places(row))
+                try:
+                    made = thumbnail(data, size, quality=SMALL_QUALITY if size <= SMALL else 85)
+                except BadPicture:
+                    raise Problem(404, GONE) from None
             with suppress(OSError, EyespotError):  # a full disk costs time, not the picture
                 place.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(place, lambda file: file.write(made))
@@ -63,40 +67,6 @@ class Thumbnails:
         """Where a thumbnail lies."""
         key = key_of(id)
         return self.folder / str(size) / key[:2] / key[2:4] / f"{key}.jpg"
-
-
-def key_of(id: str) -> str:
-    """The id if it is a digest, else a digest of it: a file's name, whatever the id holds."""
-    return id if is_digest(id) else blake2b(id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
-
-
-def is_digest(id: str) -> bool:
-    """Whether an id is the digest of its picture's bytes, and so names one content for ever."""
-    return bool(re.fullmatch("[0-9a-f]{32}", id))
-
-
-def _small(id: str, places: list[PicturePlace], size: int) -> bytes:
-    for placed in places:
-        with suppress(OSError, BadPicture):
-            return thumbnail(bytes_of(id, placed), size, quality=SMALL_QUALITY if size <= SMALL else 85)
-    raise Problem(404, "the picture is gone, or has changed since it was indexed; bring the gallery up to date")
-
-
-def bytes_of(id: str, placed: PicturePlace) -> bytes:
-    """The picture as it was indexed; OSError if it is not the picture that was indexed."""
-    if not is_digest(id) and not _within(placed):
-        raise OSError("outside of its root")
-    data = read_again(placed.place)
-    if is_digest(id) and id_at(placed.place, data) != id:
-        raise OSError("another picture by now")
-    return data
-
-
-def _within(placed: PicturePlace) -> bool:
-    base = placed.root.place if placed.root.kind in ("folder", "import") else os.path.dirname(placed.root.place)
-    base = base if os.path.isdir(base) else os.path.dirname(base)
-    real = os.path.realpath(placed.place)
-    return "://" not in placed.place and is_inside(real, os.path.realpath(base))
 
 
 class CacheFolder:
@@ -124,6 +94,37 @@ class CacheFolder:
     def thumbnails(self) -> Thumbnails:
         """The small pictures."""
         return Thumbnails(self.path / "thumbnails")
+
+
+def key_of(id: str) -> str:
+    """The id if it is a digest, else a digest of it: a file's name, whatever the id holds."""
+    return id if is_digest(id) else blake2b(id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+
+
+def is_digest(id: str) -> bool:
+    """Whether an id is the digest of its picture's bytes, and so names one content for ever."""
+    return bool(re.fullmatch("[0-9a-f]{32}", id))
+
+
+def read_original(id: str, places: Iterable[PicturePlace]) -> tuple[str, bytes]:
+    """Where the picture that was indexed lies, and its bytes; `Problem` if it is gone or another one by now."""
+    for placed in places:
+        with suppress(OSError, BadPicture):
+            return placed.place, bytes_of(id, placed)
+    raise Problem(404, GONE)
+
+
+def bytes_of(id: str, placed: PicturePlace) -> bytes:
+    """The picture as it was indexed; OSError if it is not the picture that was indexed."""
+    if not is_digest(id):
+        base = placed.root.place if placed.root.kind in ("folder", "import") else os.path.dirname(placed.root.place)
+        base = base if os.path.isdir(base) else os.path.dirname(base)
+        if "://" in placed.place or not is_inside(os.path.realpath(placed.place), os.path.realpath(base)):
+            raise OSError("outside of its root")
+    data = read_again(placed.place)
+    if is_digest(id) and id_at(placed.place, data) != id:
+        raise OSError("another picture by now")
+    return data
 
 
 _TYPES = {".m4v": "video/mp4", ".mkv": "video/x-matroska", ".mov": "video/quicktime", ".mp4": "video/mp4"}
