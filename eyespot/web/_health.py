@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from math import inf
 from pathlib import Path
@@ -53,21 +52,17 @@ def docs(request: Request) -> Response:
     operations: list[dict[str, Any]] = []
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
-            fields = list(_fields(described, operation))
+            # Parameters of the address, and fields of the body, each with where it goes
+            fields = list(operation.get("parameters", ()))
+            for kind, body in operation.get("requestBody", {}).get("content", {}).items():
+                schema = described["components"]["schemas"][body["schema"]["$ref"].rpartition("/")[2]]
+                for name, one in schema["properties"].items():
+                    text = one.get("description") or ", ".join(one.get("enum", ()))
+                    needed = name in schema.get("required", ())
+                    fields.append({"name": name, "in": f"body ({kind})", "description": text, "required": needed})
             operations.append({"method": method.upper(), "path": path, "fields": fields, **operation})
     operations.sort(key=lambda one: one["path"] != "/v1/search")  # what most come for; the others in their order
     return page(request, "docs.html", operations=operations, about=described["info"], base=request.base_url)
-
-
-def _fields(described: dict[str, Any], operation: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Parameters of the address, and fields of the body, each with where it goes."""
-    yield from operation.get("parameters", ())
-    for kind, body in operation.get("requestBody", {}).get("content", {}).items():
-        schema = described["components"]["schemas"][body["schema"]["$ref"].rpartition("/")[2]]
-        for name, one in schema["properties"].items():
-            text = one.get("description") or ", ".join(one.get("enum", ()))
-            needed = name in schema.get("required", ())
-            yield {"name": name, "in": f"body ({kind})", "description": text, "required": needed}
 
 
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, inf)  # seconds

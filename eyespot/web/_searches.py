@@ -19,9 +19,9 @@ from eyespot.web._problems import Problem
 from eyespot.web._recent import RecentAnswers
 from eyespot.web._search_params import SearchParams, query_of, refuse
 from eyespot.web._snapshots import Snapshots
-from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of, voices_on
+from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of
 from eyespot.web.found.counts import Countable, mask_of
-from eyespot.web.found.derived import LedgerJudge, in_its_order, rows_by_verdict, tab_of, telling_first
+from eyespot.web.found.derived import LedgerJudge, in_judged_order, rows_by_verdict, tab_of, telling_first
 from eyespot.web.found.kept_results import Results
 from eyespot.web.found.results import ListMask, RankedResult, SearchContext
 from eyespot.web.found.snapshot import Snapshot
@@ -82,7 +82,7 @@ class Searches:
         if params.rerank is not None:
             if params.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
-            return self.results.keep(in_its_order(plain, params, self.judge(params.rerank)))
+            return self.results.keep(in_judged_order(plain, params, self.judge(params.rerank)))
         if params.first is not None:
             return self.results.keep(telling_first(plain, params, self.judged_rows(plain, params, own)))
         if params.likely is None:
@@ -139,7 +139,7 @@ class Searches:
             return None
         with suppress(EyespotError):  # whoever judges learns that the ledger cannot be opened
             ledger = self.ledger.readable.judgements
-            voices = voices_on(result, ledger)
+            voices = [] if result.query is None else ledger.voices(query_digest(result.query))
             key = (result.id, own, tuple(voices))
             return self._calibrations.get(key, lambda: known_of(result, ledger, voices, own) if voices else None)
         return None

@@ -140,7 +140,11 @@ class AuthMiddleware:
         if head > LARGEST_HEAD:
             raise Problem(431, "the address and headers of this request are too long; delete cookies or ask for less")
         request = HTTPConnection(scope)
-        headers, settings, host = request.headers, self.settings, _host(request.headers.get("host", ""))
+        headers, settings = request.headers, self.settings
+        try:  # the name in the Host header, without its port; where there is none, starlette's `URL` has the server's
+            host = (urlsplit(f"//{headers.get('host', '')}").hostname or "").lower()
+        except ValueError:
+            host = ""
         # No other site can have a name of this machine's own point here, and without `trust_loopback` it opens nothing.
         own_name = host == "localhost" or _loopback(host)
         # TrustedHostMiddleware knows no own names, and answers in plain text
@@ -220,14 +224,6 @@ def _loopback(address: str) -> bool:
     except ValueError:
         return False
     return (getattr(found, "ipv4_mapped", None) or found).is_loopback
-
-
-def _host(header: str) -> str:
-    """The name in a Host header, without its port; where there is none, starlette's `URL` has the server's own."""
-    try:
-        return (urlsplit(f"//{header}").hostname or "").lower()
-    except ValueError:
-        return ""
 
 
 def _same_origin(headers: Headers) -> bool:

@@ -22,7 +22,7 @@ from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
 from eyespot.web.downloads import Format, download
-from eyespot.web.found.calibrated import spread_of
+from eyespot.web.found.calibrated import to_judge
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.summary import summary_of
 from eyespot.web.pictures.thumbnails import is_digest, video_response
@@ -208,7 +208,8 @@ def calibration(request: Request, state: State, id: str) -> Response:
         payload |= {"by": known.by, "verdicts": known.verdicts, "covariate": known.covariate}
         payload["likely"] = [{"likely": precision, **cut._asdict()} for precision, cut in known.cuts]
     # The photos to judge next, for whoever may judge
-    wanted = [] if own is None else items_by_id(result, spread_of(result, state.ledger.readable.judgements, own).wanted)
+    ids = [] if own is None else to_judge(result, state.ledger.readable.judgements, own)[0]
+    wanted = items_by_id(result, ids)
     payload["judge_next"] = [{"item": item["id"], "rank": item["rank"]} for item in wanted]
     return JSONResponse(payload)
 

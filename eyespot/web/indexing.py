@@ -181,17 +181,15 @@ def list_folders(under: str | None) -> Listing:
     if "\0" in (under or "") or not is_inside(here, home) or not os.path.isdir(here):
         raise Problem(422, "this folder is not in your home; type its whole path")
     above = os.path.dirname(here) if here != home else None
-    found = []
+    found: list[os.DirEntry[str]] = []
     with suppress(OSError), os.scandir(here) as entries:
-        found = sorted((entry for entry in entries if _is_listed(entry)), key=lambda one: one.name.casefold())
+        for entry in entries:
+            with suppress(OSError):
+                if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                    found.append(entry)
+        found.sort(key=lambda one: one.name.casefold())
     folders = [Folder(entry.path, entry.name, _count(entry.path)) for entry in found[:LISTED]]
     return Listing(Folder(here, os.path.basename(here) or here, _count(here)), above, folders)
-
-
-def _is_listed(entry: os.DirEntry[str]) -> bool:
-    with suppress(OSError):
-        return not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
-    return False
 
 
 def _count(folder: str) -> int:
@@ -246,16 +244,14 @@ def write_photo(folder: Path, name: str, data: bytes, most: int) -> str:
 
 def safe_name(name: str, data: bytes) -> str:
     """A file name without a path, a hidden start or signs that systems refuse, and with the suffix of a picture."""
+    from PIL import Image
+
     base = PurePosixPath(name.replace("\\", "/")).name.lstrip(". ")
     stem, dot, suffix = base.rpartition(".")
     plain = re.sub(r"[^\w .()-]", "_", stem if dot else base).strip(" .")[:80]
     suffix = f".{suffix.lower()}"
-    return f"{plain or 'photo'}{suffix if suffix in SUFFIXES else _suffix_of(data)}"
-
-
-def _suffix_of(data: bytes) -> str:
-    from PIL import Image
-
-    with suppress(Exception), Image.open(BytesIO(data)) as image:
-        return OF_FORMAT.get(image.format or "", ".jpg")
-    return ".jpg"
+    if suffix not in SUFFIXES:
+        suffix = ".jpg"
+        with suppress(Exception), Image.open(BytesIO(data)) as image:
+            suffix = OF_FORMAT.get(image.format or "", suffix)
+    return f"{plain or 'photo'}{suffix}"

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from threading import Lock, Thread
 from typing import Annotated, Any, Literal
-from urllib.parse import quote_plus
+from urllib.parse import parse_qsl, quote_plus
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,7 +29,7 @@ from eyespot.web._search_params import Given, Name, SearchParams, is_text
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
-from eyespot.web.found.on_map import PhotoCluster, ShownMap, map_of
+from eyespot.web.found.on_map import ShownMap, map_of
 from eyespot.web.searching import helpers
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
@@ -63,24 +63,16 @@ def map_page(request: Request, state: State, given: Given, colour: Name = None, 
         "making": making,
     }
     answer |= {"colour": colour, "depth": depth, "depths": LIT, "clusters": shown.clusters(colour) if shown else []}
-    answer |= {"items": _typical(shown, answer["clusters"]) if shown else {}, "may_make": person.role >= Role.OWNER}
-    answer |= {"may_list": person.role >= Role.ANNOTATOR, "hidden": _hidden(given)}
+    typical = {}  # for each cluster the photo in its middle
+    if shown:
+        rows = shown.rows[[cluster.typical for cluster in answer["clusters"]]].tolist()
+        found = map(item_of, shown.snapshot.facts(rows))
+        typical = {cluster.number: item for cluster, item in zip(answer["clusters"], found, strict=True)}
+    hidden = [pair for pair in parse_qsl(given.address()) if pair[0] != "q"]
+    answer |= {"items": typical, "hidden": hidden}
+    answer |= {"may_make": person.role >= Role.OWNER, "may_list": person.role >= Role.ANNOTATOR}
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
     return page(request, "map.html", status, **answer, **helpers(given))
-
-
-def _hidden(given: SearchParams) -> list[tuple[str, str]]:
-    """The parts of a search that the page's form sends along unseen."""
-    fields = {name: value for name, value in given.model_dump(exclude_defaults=True).items() if name != "q"}
-    parts = [(name, value if isinstance(value, tuple | list) else (value,)) for name, value in fields.items()]
-    return [(name, str(one).lower() if isinstance(one, bool) else str(one)) for name, values in parts for one in values]
-
-
-def _typical(shown: ShownMap, clusters: list[PhotoCluster]) -> dict[int, dict[str, Any]]:
-    """For each cluster the photo in its middle."""
-    rows = shown.rows[[cluster.typical for cluster in clusters]].tolist()
-    items = map(item_of, shown.snapshot.facts(rows))
-    return {cluster.number: item for cluster, item in zip(clusters, items, strict=True)}
 
 
 @router.post("/map/make", include_in_schema=False, dependencies=[Depends(needs(Role.OWNER))])
@@ -108,12 +100,9 @@ def about(state: State, encoder: Encoder = None, colour: Name = None) -> Respons
         answer |= {"computed": notes.computed, "trustworthiness": notes.trust, "seed": notes.seed, "made": notes.made}
         answer |= {"columns": shown.columns, "colour": colour}
         answer |= {"legend": shown.legend(colour) if colour else []}
-        answer |= {"clusters": [one._asdict() | _region_of(shown, one) for one in shown.clusters(colour)]}
+        region = f"{notes.id}:c"
+        answer["clusters"] = [one._asdict() | {"region": f"{region}{one.number}"} for one in shown.clusters(colour)]
     return JSONResponse(answer)
-
-
-def _region_of(shown: ShownMap, cluster: PhotoCluster) -> dict[str, str]:
-    return {"region": f"{shown.layout.notes.id}:c{cluster.number}"}
 
 
 class MapRequest(BaseModel):

@@ -81,7 +81,7 @@ def may_ask(allowed: Allowed, person: User) -> bool:
     return person.role >= (Role.ANNOTATOR if allowed.paid else Role.READER)
 
 
-def let_look(state: AppState, result: RankedResult, name: str, most: int | None) -> RerankProgress:
+def start_judging(state: AppState, result: RankedResult, name: str, most: int | None) -> RerankProgress:
     """Have a judge look at what the ledger lacks, in the background, if that is no more than `most` photos."""
     plain, stands = result.origin or result, standing(state, result, name)
     photos = stands.planned.to_ask
@@ -89,28 +89,28 @@ def let_look(state: AppState, result: RankedResult, name: str, most: int | None)
         raise Problem(409, f"{photos} photos would be asked about by now, not {most}; look at the cost again")
     if not photos:
         return stands
-    heard = state.searches.judge(name)._replace(
+    judge_with_ledger = state.searches.judge(name)._replace(
         ledger=state.ledger.writable.judgements
     )  # told now if nothing can be written there
-    state.jobs.start((plain.id, name), lambda: _looks(plain, state.judges, stands.judge, heard))
+    state.jobs.start((plain.id, name), lambda: _rounds(plain, state.judges, stands.judge, judge_with_ledger))
     return standing(state, result, name)
 
 
-def stop_looking(state: AppState, result: RankedResult, name: str) -> RerankProgress:
+def stop_judging(state: AppState, result: RankedResult, name: str) -> RerankProgress:
     """Have a judge look at no more; what has been sent to it is answered and kept."""
     state.jobs.stop(((result.origin or result).id, name))
     return standing(state, result, name)
 
 
-def _looks(plain: RankedResult, judges: Judges, allowed: Allowed, heard: LedgerJudge) -> Iterator[str]:
+def _rounds(plain: RankedResult, judges: Judges, allowed: Allowed, judge_with_ledger: LedgerJudge) -> Iterator[str]:
     """A few photos at a time, in the order of their ranks; yields what should be known of each few."""
-    query, run = query_to_judge(plain), run_of(plain, heard.depth)
+    query, run = query_to_judge(plain), run_of(plain, judge_with_ledger.depth)
     hits = len(run[query.id])
     for first in range(1, hits + 1, TOGETHER):
         ranks = range(first, min(first + TOGETHER, hits + 1))
         with allowed.asking:
             leave_out_changed(run, plain, ranks)
-            looked = heard.stage.look_at(query, run, ranks)
+            looked = judge_with_ledger.stage.look_at(query, run, ranks)
         if looked.stopped:
             calls, money = judges.budget.calls, judges.budget.money
             limits = [f"{calls} calls"] * (calls is not None) + ([] if money is None else [f"${money:g}"])
@@ -136,24 +136,24 @@ class RerankRequest(BaseModel):
 
 
 @router.post("/v1/runs/{id}/rerank", status_code=202, tags=["runs"])
-def let_judge(request: Request, state: State, id: str, wanted: RerankRequest) -> Response:
+def start(request: Request, state: State, id: str, wanted: RerankRequest) -> Response:
     """Have a judge look at the first hits of a result, in the background; a search with `rerank` has its order."""
     result = state.searches.results[id]
     judge = _allowed(state, wanted.judge, person_of(request))
-    return JSONResponse(let_look(state, result, judge, wanted.most).as_json(), 202)
+    return JSONResponse(start_judging(state, result, judge, wanted.most).as_json(), 202)
 
 
 @router.get("/v1/runs/{id}/rerank", tags=["runs"])
-def how_far(state: State, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
+def progress(state: State, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
     """How far a judge is with the first hits of a result, and what its look at the rest would cost."""
     return JSONResponse(standing(state, state.searches.results[id], judge).as_json())
 
 
 @router.delete("/v1/runs/{id}/rerank", status_code=202, tags=["runs"])
-def let_stop(request: Request, state: State, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
+def cancel(request: Request, state: State, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
     """Have a judge stop; what it has said is kept, and it can be asked to go on."""
     name = _allowed(state, judge, person_of(request))
-    return JSONResponse(stop_looking(state, state.searches.results[id], name).as_json(), 202)
+    return JSONResponse(stop_judging(state, state.searches.results[id], name).as_json(), 202)
 
 
 # -- pages ------------------------------------------------------------------------------------------------------
@@ -173,14 +173,14 @@ def judges(request: Request, state: State, given: Given) -> Response:
 def looking(request: Request, state: State, given: Given) -> Response:
     """How far the judge of this search is, without a page around it; once it has ended, the page is to come anew."""
     person = person_of(request)
-    shown = looking_of(state, state.searches.run(given.plain, own_of(person)), given, person)
+    shown = judging_of(state, state.searches.run(given.plain, own_of(person)), given, person)
     answer: HTMLResponse = page(request, "looking.html", asked=given, **shown)
     if not shown["stands"].running:
         answer.headers["HX-Refresh"] = "true"
     return answer
 
 
-def looking_of(state: AppState, result: RankedResult, given: SearchParams, person: User) -> dict[str, Any]:
+def judging_of(state: AppState, result: RankedResult, given: SearchParams, person: User) -> dict[str, Any]:
     """What the page tells of the judge in whose order it stands."""
     if given.rerank is None:
         raise UsageError("no judge is named; say which with rerank")
@@ -193,7 +193,7 @@ def look(request: Request, state: State, given: Given, most: Annotated[int | Non
     """Have the judge look, and back to the page, which follows it."""
     person = person_of(request)
     result = state.searches.run(given.plain, own_of(person))
-    let_look(state, result, _allowed(state, given.rerank, person), most)
+    start_judging(state, result, _allowed(state, given.rerank, person), most)
     return RedirectResponse(f"/?{given.address()}", 303)
 
 
@@ -202,7 +202,7 @@ def stop(request: Request, state: State, given: Given) -> Response:
     """Have the judge stop, and back to the page."""
     person = person_of(request)
     result = state.searches.run(given.plain, own_of(person))
-    stop_looking(state, result, _allowed(state, given.rerank, person))
+    stop_judging(state, result, _allowed(state, given.rerank, person))
     return RedirectResponse(f"/?{given.address()}", 303)
 
 

@@ -35,63 +35,24 @@ from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
 from eyespot.web.downloads import FORMATS, formats_for
 from eyespot.web.filtering import FILTERS, active_filters, filter_units, to_drop
-from eyespot.web.found.calibrated import WANTED, spread_of
-from eyespot.web.found.derived import VerdictCounts, counted, verdict_of
+from eyespot.web.found.calibrated import WANTED, known_by, to_judge
+from eyespot.web.found.derived import counted, verdict_of
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.results import RankedResult, nothing_of
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.summary import places_of, summary_of, timeline_of
 from eyespot.web.large import about_photo, flagged_as
-from eyespot.web.reranking import looking_of
+from eyespot.web.reranking import judging_of
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READER))])
 LINKS = (Link("Search", "/"),)
 Cursor = Annotated[str | None, Query(max_length=60)]
 SUMMED = 500  # hits of the summary
 ALIKE = 300  # photos of a group
-NOBODY_JUDGES: dict[str, Any] = {"tabs": None, "moves": None}
 RATIOS = (10, 60)  # twentieths; results.css has a class for each
 # What a large view does not list: shown elsewhere on it, or of no use to a reader.
-UNLISTED = frozenset(
-    {
-        "id",
-        "video",
-        "video_id",
-        "path",
-        "thumbnail",
-        "rank",
-        "score",
-        "size",
-        "mtime",
-        "width",
-        "height",
-        "title",
-        "verdict",
-        "probability",
-        "others",
-        "why",
-    }
-)
-
-
-class MovesShown(NamedTuple):
-    """What the page says of the record of a query: how many yes and no there are, and what moved this ranking."""
-
-    yes: int
-    no: int
-    whose: str | None  # whose record moves the ranking, for people; None where none does
-    sentence: str
-
-
-def moves_of(state: AppState, given: SearchParams, result: RankedResult | None, person: User) -> MovesShown | None:
-    """What could move a search, or did; None where nobody can judge, or nothing is searched by look."""
-    own = own_of(person)
-    if own is None or result is None or result.query is None or result.options.by == "words":
-        return None
-    known = state.searches.recorded(result.query, own[0], own[0])
-    whose = None if given.feedback is None else {"mine": "your", "everybody": "everybody’s"}.get(given.feedback)
-    whose = whose if given.feedback is None or whose else f"{given.feedback.removeprefix(PERSON)}’s"
-    return MovesShown(len(known.yes), len(known.no), whose, str(result.moved.note) if result.moved else "")
+UNLISTED = {"id", "video", "video_id", "path", "thumbnail", "rank", "score", "size", "mtime", "width", "height"}
+UNLISTED |= {"title", "verdict", "probability", "others", "why"}
 
 
 class Hits(NamedTuple):
@@ -106,15 +67,14 @@ class Hits(NamedTuple):
 def search_page(request: Request, state: State, given: Given, cursor: Cursor = None) -> Response:
     """The page with its form, and what was found."""
     snapshot, wrong, hits, person = None, None, Hits([], None), person_of(request)
-    more = _about(state, None, person)
+    more = _about(state, given, None, person)
     try:
         snapshot = state.snapshots.current(given.encoder)
         # The state of the judge in whose order the hits stand; before the hits, so that it is never ahead of them
         judged = given.rerank is not None and given.something
-        look = looking_of(state, state.searches.run(given.plain, own_of(person)), given, person) if judged else None
+        look = judging_of(state, state.searches.run(given.plain, own_of(person)), given, person) if judged else None
         hits = _hits(state, given, cursor, person)
-        more = _about(state, hits.result, person) | {"look": look, "tabs": _tabs(state, given, hits.result, person)}
-        more |= {"moves": moves_of(state, given, hits.result, person)}
+        more = _about(state, given, hits.result, person) | {"look": look}
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
         wrong = error
     more |= _past(state, given, None if cursor else hits.result, person)
@@ -129,7 +89,10 @@ def search_page(request: Request, state: State, given: Given, cursor: Cursor = N
         "wrong": wrong and str(wrong),
         "formats": formats_for(state, person, FORMATS),
     }
-    about = {"asked": given, "facets": facets, "listed_as": _list_name(state, given)}
+    listed_as = None
+    with suppress(EyespotError):
+        listed_as = state.ledger.readable.lists.find(given.list).name if given.list is not None else None
+    about = {"asked": given, "facets": facets, "listed_as": listed_as}
     about |= _filters(state, known, given, wrong)
     about |= {"encoders": state.snapshots.encoders, "adapters": list(state.adapters)}
     return page(request, "search.html", status, **about, **shown, **more, **helpers(given))
@@ -164,7 +127,7 @@ def alike(request: Request, state: State, given: Given, id: str) -> Response:
     numbers, mask = snapshot.groups.numbers, state.searches.mask(given, snapshot)
     rows = [row, *np.flatnonzero(mask & (numbers == numbers[row]) & (numbers >= 0)).tolist()]
     rows = list(dict.fromkeys(rows))[:ALIKE]
-    items = _judged(state, given, [item_of(facts) for facts in snapshot.facts(rows)], person_of(request))
+    items = judged_items(state, given, [item_of(facts) for facts in snapshot.facts(rows)], person_of(request))
     template = "hits.html" if request.headers.get("hx-request") else "alike.html"
     shown = Hits(items, None)
     return page(request, template, asked=given, hits=shown, result=None, member=True, **helpers(given))
@@ -177,7 +140,7 @@ def photo(
     """One photo large, with all that is known of it; as a page of its own or to be laid over the grid."""
     snapshot = state.snapshots.current(given.encoder)
     row = existing_row(snapshot, id)
-    (item,) = _judged(state, given, [item_of(snapshot.facts([row])[0])], person_of(request))
+    (item,) = judged_items(state, given, [item_of(snapshot.facts([row])[0])], person_of(request))
     facts = {name: value for name, value in item.items() if name not in UNLISTED and value is not None}
     template = "photo_inside.html" if request.headers.get("hx-request") else "photo.html"
     who = judge_of(person_of(request)).partition(":")[2]
@@ -190,9 +153,10 @@ def spread(request: Request, state: State, given: Given) -> Response:
     """The next photos to judge of a search, from its first ranks to its last."""
     params, person = given.unmoved, person_of(request)
     result = state.searches.run(params)
-    found = spread_of(result, state.ledger.readable.judgements, (judge_of(person), PROMPT))
-    items = items_by_id(result, found.wanted)
-    about: dict[str, Any] = {"known": found.known, "verdicts": found.verdicts, "wanted": WANTED}
+    ledger, own = state.ledger.readable.judgements, (judge_of(person), PROMPT)
+    wanted, verdicts = to_judge(result, ledger, own)
+    items = items_by_id(result, wanted)
+    about: dict[str, Any] = {"known": known_by(result, ledger, own), "verdicts": verdicts, "wanted": WANTED}
     return page(request, "spread.html", asked=params, result=result, items=items, **about, **helpers(params))
 
 
@@ -218,7 +182,7 @@ def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User
     found = result.slice(seen, PAGE)
     known = None if result.judged else state.searches.calibration(result, own_of(person))
     items = with_probability(items_of(result, found), known)
-    return Hits(_judged(state, given, items, person), cursor_of(result, found), result)
+    return Hits(judged_items(state, given, items, person), cursor_of(result, found), result)
 
 
 def _filters(state: AppState, snapshot: Snapshot, given: SearchParams, wrong: Exception | None) -> dict[str, Any]:
@@ -237,21 +201,30 @@ def _filters(state: AppState, snapshot: Snapshot, given: SearchParams, wrong: Ex
     }
 
 
-def _about(state: AppState, result: RankedResult | None, person: User) -> dict[str, Any]:
-    """How many hits are relevant, and who could re-rank them; nothing where they stand in a judge's order."""
-    if result is None or result.judged:
-        return {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED} | NOBODY_JUDGES
-    can_spread = result.query is not None and person.role >= Role.ANNOTATOR
-    known = state.searches.calibration(result, own_of(person))
-    judges = list(state.judges.named) if result.query is not None else []
-    return {"known": known, "can_spread": can_spread, "judges": judges, "wanted": WANTED} | NOBODY_JUDGES
-
-
-def _list_name(state: AppState, given: SearchParams) -> str | None:
-    """What the list of a search is called; None where there is none."""
-    with suppress(EyespotError):
-        return state.ledger.readable.lists.find(given.list).name if given.list is not None else None
-    return None
+def _about(state: AppState, given: SearchParams, result: RankedResult | None, person: User) -> dict[str, Any]:
+    """How many hits are relevant, who could re-rank them, their tabs by verdict, and what could move the search."""
+    own = own_of(person)
+    about: dict[str, Any] = {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
+    about |= {"tabs": None, "moves": None}
+    if result is None:
+        return about
+    if not result.judged:  # a judge's order has no calibration
+        about["known"] = state.searches.calibration(result, own)
+    if result.query is None:
+        return about
+    if not result.judged:
+        about |= {"can_spread": own is not None, "judges": list(state.judges.named)}
+    if own is None:
+        return about
+    whole = result if given.verdict is None else result.origin or result
+    about["tabs"] = counted(whole, state.searches.judged_rows(whole, given, own))
+    if result.options.by == "words":
+        return about
+    known = state.searches.recorded(result.query, own[0], own[0])
+    whose = {None: None, "mine": "your", "everybody": "everybody’s"}.get(given.feedback, "")
+    whose = f"{str(given.feedback).removeprefix(PERSON)}’s" if whose == "" else whose
+    sentence = str(result.moved.note) if result.moved else ""
+    return about | {"moves": {"yes": len(known.yes), "no": len(known.no), "whose": whose, "sentence": sentence}}
 
 
 def _past(state: AppState, given: SearchParams, result: RankedResult | None, person: User) -> dict[str, Any]:
@@ -273,16 +246,7 @@ def unfiltered(given: SearchParams) -> SearchParams:
     return given.model_copy(update={**dict.fromkeys(FILTERS), "label": (), "list": None})
 
 
-def _tabs(state: AppState, given: SearchParams, result: RankedResult | None, person: User) -> VerdictCounts | None:
-    """How many photos of a result have which verdict; None where nobody can judge."""
-    own = own_of(person)
-    if own is None or result is None or result.query is None:
-        return None
-    whole = result if given.verdict is None else result.origin or result
-    return counted(whole, state.searches.judged_rows(whole, given, own))
-
-
-def _judged(
+def judged_items(
     state: AppState, given: SearchParams, items: Sequence[dict[str, Any]], person: User
 ) -> list[dict[str, Any]]:
     """The items with what this person has said of them; who cannot judge sees no verdicts."""

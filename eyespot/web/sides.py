@@ -18,7 +18,7 @@ from eyespot.types import EyespotError, Judgement, Qrels, Run, UsageError
 from eyespot.types import Query as Asking
 from eyespot.web._allowed import refuse_misfit
 from eyespot.web._items import items_of
-from eyespot.web._judging import PROMPT, combined, judge_of, own_of
+from eyespot.web._judging import PROMPT, combined, own_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import By, Flag, Given, Name, SearchParams
@@ -27,7 +27,7 @@ from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
 from eyespot.web.found.derived import verdict_of
 from eyespot.web.found.results import RankedResult
-from eyespot.web.searching import helpers
+from eyespot.web.searching import helpers, judged_items
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
 DEPTH = 50  # hits that are compared
@@ -35,6 +35,10 @@ SHOWN = 24  # of each side
 DEEP = 2000  # hits in which judged photos are looked for
 WAYS = ("encoder", "adapter", "rerank", "by")
 CUTS = (10, DEPTH)
+MEASURES = ("AP", "nDCG@10")
+SAMPLES = 2000  # of the bootstrap and the test
+FEWEST = 2  # queries: one has no interval
+MOST = 60  # queries that are searched again on both sides
 
 
 class SideParams(BaseModel):
@@ -134,7 +138,7 @@ def _usual(state: AppState, given: SearchParams) -> SideParams:
     others = [one for one in state.snapshots.encoders if one != encoder]
     if given.rerank:
         ways |= {"right_rerank": given.rerank, "left_adapter": given.adapter, "right_adapter": given.adapter}
-    elif adapter := given.adapter or _fitting(state, encoder):
+    elif adapter := given.adapter or next((name for name in state.adapters if _fits(state, name, encoder)), None):
         ways |= {"right_adapter": adapter}
     elif others:
         ways |= {"right_encoder": others[0]}
@@ -145,13 +149,12 @@ def _usual(state: AppState, given: SearchParams) -> SideParams:
     return SideParams.model_validate(ways)
 
 
-def _fitting(state: AppState, encoder: str) -> str | None:
-    """An adapter for the space of an encoder."""
-    for name, adapter in state.adapters.items():
-        with suppress(Problem):
-            refuse_misfit(name, adapter, state.snapshots.current(encoder).view.space)
-            return name
-    return None
+def _fits(state: AppState, adapter: str, encoder: str) -> bool:
+    """Whether an adapter is made for the space of an encoder."""
+    with suppress(Problem):
+        refuse_misfit(adapter, state.adapters[adapter], state.snapshots.current(encoder).view.space)
+        return True
+    return False
 
 
 def _pair(state: AppState, given: SearchParams, sides: SideParams, person: User) -> tuple[ComparedSide, ComparedSide]:
@@ -163,11 +166,7 @@ def _pair(state: AppState, given: SearchParams, sides: SideParams, person: User)
 def _side(state: AppState, given: SearchParams, ways: dict[str, str | None], person: User) -> ComparedSide:
     params = _base(given).model_copy(update=ways)
     result = state.searches.run(params, own_of(person))
-    items = items_of(result, result.slice(0, DEPTH))
-    known = {}
-    if person.role >= Role.ANNOTATOR and (given.q or given.picture):
-        known = state.searches.verdicts(given, [item["id"] for item in items], judge_of(person))
-    items = [{**item, "verdict": verdict_of(known.get(item["id"]))} for item in items]
+    items = judged_items(state, given, items_of(result, result.slice(0, DEPTH)), person)
     parts = [ways["encoder"] or state.snapshots.encoders[0], f"through {ways['adapter']}" if ways["adapter"] else ""]
     parts += [{"look": "by look", "words": "by words", "both": "by words and look"}.get(ways["by"] or "", "")]
     parts += [f"in the order of {ways['rerank']}" if ways["rerank"] else ""]
@@ -202,12 +201,6 @@ def _measured(
 
     worded = [one for one in queries if all(term.text is not None for term in one[0].terms)]
     return measured(worded, ranked(pair[0]), ranked(pair[1]))
-
-
-MEASURES = ("AP", "nDCG@10")
-SAMPLES = 2000  # of the bootstrap and the test
-FEWEST = 2  # queries: one has no interval
-MOST = 60  # queries that are searched again on both sides
 
 
 class TwoRankings(NamedTuple):

@@ -47,13 +47,10 @@ def overview(request: Request, at: Session, state: State, params: Annotated[Tabl
     choices: dict[str, Any] = {"labels": labels, "groupings": labels_of(every), "states": STATES}
     columns: dict[str, Any] = {"columns": COLUMNS, "numbers": NUMBERS}
     team: dict[str, Any] = {"assigned": assigned, "people": people, "own_allowed": at.store.team.allows(OWN_DISPUTES)}
-    names = sorted({*(one.name for one in people), *_annotators(state), at.who} - {""}, key=str.casefold)
+    annotators = [one.name for one in state.settings.access if one.role >= Role.ANNOTATOR and not one.internal]
+    names = sorted({*(one.name for one in people), *annotators, at.who} - {""}, key=str.casefold)
     team |= {"names": names, "flagged": len(at.store.team.flags.images())}
     return page(request, "annotate.html", who=at.who, **shown, **choices, **columns, **team)
-
-
-def _annotators(state: State) -> list[str]:
-    return [one.name for one in state.settings.access if one.role >= Role.ANNOTATOR and not one.internal]
 
 
 @router.post("/queries")

@@ -66,20 +66,15 @@ def flagged_table(at: Session, state: State) -> Response:
     found = at.store.team.flags.all()
     if not found:
         raise NothingFound("no photo is flagged; press f on a photo while you label")
-    names = paths_of(state, [one.image for one in found])
+    snapshot = state.snapshots.current()
+    rows = [row for image in {one.image for one in found} if (row := snapshot.row_of(image)) is not None]
+    names = {facts["id"]: facts["path"] or "" for facts in snapshot.facts(rows)}
     with TemporaryDirectory(prefix="eyespot-flags-") as folder:
         file = Path(folder) / "flagged.csv"
         flags.write_flags(file, found, lambda image: names.get(image, ""))
         data = file.read_bytes()
     how = {"Content-Disposition": 'attachment; filename="flagged.csv"'}
     return Response(data, media_type="text/csv; charset=utf-8", headers=how)
-
-
-def paths_of(state: AppState, images: list[str]) -> dict[str, str]:
-    """The path of each photo within its root, by id; those that are not in the gallery any more are left out."""
-    snapshot = state.snapshots.current()
-    rows = [row for image in dict.fromkeys(images) if (row := snapshot.row_of(image)) is not None]
-    return {facts["id"]: facts["path"] or "" for facts in snapshot.facts(rows)}
 
 
 @router.get("/disputes")

@@ -175,14 +175,8 @@ def _stands(at: AnnotationSession, state: AppState, query: str, what: str) -> di
         found = team_standing(store, query, verdicts, agreement.labels(store, query, verdicts))
     seen = set(store.last_judgements(query, who)).union(*verdicts.values())
     every = int(state.snapshots.current().view.live.sum()) if store.grows(query) else found.listed
-    more = {"in_a_row": IN_A_ROW, "joinable": _joinable(at, query, who), "rest": max(every - len(seen), 0)}
-    return {**found.as_json(), **more}
-
-
-def _joinable(at: AnnotationSession, query: str, who: str) -> dict[str, Any] | None:
-    """An audit that is under way without this person."""
-    running, number = auditing.under_way(at.store, query), at.store.audit_number(query)
-    people = [] if number is None else at.store.auditors(number)
-    if running is None or who in people:
-        return None
-    return {"people": people, "size": running.size, "done": running.done}
+    running, number = auditing.under_way(store, query), store.audit_number(query)
+    people, joinable = [] if number is None else store.auditors(number), None
+    if running is not None and who not in people:  # an audit that is under way without this person
+        joinable = {"people": people, "size": running.size, "done": running.done}
+    return {**found.as_json(), "in_a_row": IN_A_ROW, "joinable": joinable, "rest": max(every - len(seen), 0)}

@@ -32,13 +32,13 @@ class OverviewRow(NamedTuple):
 
     wanted: AnnotationQuery
     listed: int
-    labelled: int
-    relevant: int
-    stands: list[LabellingProgress]
-    together: LabellingProgress | None  # all of its people, or the only one
-    faults: list[str]
-    disputed: int  # photos that nobody has settled
-    differing: int  # those and the settled ones
+    labelled: int = 0
+    relevant: int = 0
+    stands: Sequence[LabellingProgress] = ()
+    together: LabellingProgress | None = None  # all of its people, or the only one
+    faults: Sequence[str] = ("not labelled",)
+    disputed: int = 0  # photos that nobody has settled
+    differing: int = 0  # those and the settled ones
 
     @property
     def about(self) -> dict[str, str]:
@@ -119,21 +119,26 @@ class Overview:
                 stamp = self._store.stamp(id)
                 if id not in self._rows or self._rows[id][0] != stamp:
                     # Of a query that nobody has judged there is nothing to compute
-                    made = _row(self._store, id) if stamp.judgement else _untouched(self._store, id, stamp.listed)
-                    self._rows[id] = stamp, made
+                    made = OverviewRow(self._store.query(id), stamp.listed)
+                    self._rows[id] = stamp, _row(self._store, id) if stamp.judgement else made
             return [self._rows[id][1] for id in ids]
-
-
-def _untouched(store: AnnotationStore, id: str, listed: int) -> OverviewRow:
-    return OverviewRow(store.query(id), listed, 0, 0, [], None, ["not labelled"], 0, 0)
 
 
 def _row(store: AnnotationStore, id: str) -> OverviewRow:
     one = labelled(store, id)
     differing = differences(store, id, one.marks)
     disputed = sum(photo.word is None for photo in differing)
-    counts = len(one.photos), len(one.labels), sum(one.labels.values())
-    return OverviewRow(one.wanted, *counts, one.stands, one.together, one.faults, disputed, len(differing))
+    return OverviewRow(
+        one.wanted,
+        len(one.photos),
+        len(one.labels),
+        sum(one.labels.values()),
+        stands=one.stands,
+        together=one.together,
+        faults=one.faults,
+        disputed=disputed,
+        differing=len(differing),
+    )
 
 
 def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> list[PersonProgress]:

@@ -96,18 +96,14 @@ class ListGroups:
             known, groups = self._known.get(key, (0, {}))
             if known != len(listed):
                 # A list only grows at its end
-                groups = groups | _numbers([photo.image for photo in listed[known:]], snapshot)
+                numbers = snapshot.groups.numbers
+                rows = ((photo.image, snapshot.row_of(photo.image)) for photo in listed[known:])
+                found = {image: int(numbers[row]) for image, row in rows if row is not None}
+                groups = groups | {image: number for image, number in found.items() if number >= 0}
                 self._known[key] = len(listed), groups
                 while len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
         return groups
-
-
-def _numbers(images: Sequence[str], snapshot: Snapshot) -> dict[str, int]:
-    numbers = snapshot.groups.numbers
-    rows = ((image, snapshot.row_of(image)) for image in images)
-    found = {image: int(numbers[row]) for image, row in rows if row is not None}
-    return {image: number for image, number in found.items() if number >= 0}
 
 
 def units(listed: Sequence[Candidate], groups: dict[str, int]) -> list[list[str]]:

@@ -59,19 +59,6 @@ class CalibrationSummary(NamedTuple):
         return list(found.values())
 
 
-class SpreadSample(NamedTuple):
-    """Ids of the photos to judge next, in the order of their ranks, and how many verdicts there are already."""
-
-    wanted: list[str]
-    verdicts: int
-    known: CalibrationSummary | None
-
-
-def voices_on(result: RankedResult, ledger: Judgements) -> list[Voice]:
-    """Who judged for the words and the picture of a search."""
-    return [] if result.query is None else ledger.voices(query_digest(result.query))
-
-
 def known_of(
     result: RankedResult, ledger: Judgements, voices: Sequence[Voice], own: Own | None
 ) -> CalibrationSummary | None:
@@ -82,11 +69,12 @@ def known_of(
     enough = min(FIRST, result.total)
     people = [voice for voice in voices if voice.judge.startswith(PERSON) and voice.images >= enough]
     ordered = sorted(people, key=lambda voice: (voice[:2] != own, -voice.images))
-    found = (_known(result, ledger, voice[:2]) for voice in ordered)
+    found = (known_by(result, ledger, voice[:2]) for voice in ordered)
     return next((one for one in found if one is not None), None)
 
 
-def _known(result: RankedResult, ledger: Judgements, own: Own) -> CalibrationSummary | None:
+def known_by(result: RankedResult, ledger: Judgements, own: Own) -> CalibrationSummary | None:
+    """By the verdicts of one judge; None where there are not enough."""
     depth = _depth(result, ledger, own)
     made = None if depth is None else _calibrated(result, depth, _Silent(*own), ledger)
     if made is None:
@@ -115,12 +103,15 @@ def _depth(result: RankedResult, ledger: Judgements, own: Own) -> int | None:
     return next((depth for depth in depths if speaks(depth)), None)
 
 
-def spread_of(result: RankedResult, ledger: Judgements, own: Own) -> SpreadSample:
-    """What to judge for a calibration: the next of its rounds, or nothing where there are verdicts enough."""
+def to_judge(result: RankedResult, ledger: Judgements, own: Own) -> tuple[list[str], int]:
+    """Ids of the photos to judge next for a calibration, in the order of their ranks, and how many verdicts there are.
+
+    No ids where there are verdicts enough.
+    """
     silent = _Silent(*own)
     made = _calibrated(result, min(DEPTHS[0], result.total), silent, ledger)
     verdicts = 0 if made is None else len(made.curve.sample.ranks)
-    return SpreadSample([pair.image for pair in silent.wanted], verdicts, _known(result, ledger, own))
+    return [pair.image for pair in silent.wanted], verdicts
 
 
 # -- by what is there -------------------------------------------------------------------------------------------

@@ -26,16 +26,6 @@ UNJUDGED = "unjudged"
 DEPTH = 1000  # hits of which the most telling ones are found
 
 
-class VerdictCounts(NamedTuple):
-    """How many photos of a result have which verdict; copies and burst frames of a judged photo are not unjudged."""
-
-    all: int
-    yes: int
-    no: int
-    doubt: int
-    unjudged: int
-
-
 def verdict_of(judgement: Judgement | None) -> str | None:
     """`yes`, `no` or `doubt`, as somebody said; None where nobody has."""
     verdict = judgement.verdict if judgement else None
@@ -60,11 +50,14 @@ def rows_by_verdict(result: RankedResult, judgements: Mapping[str, Judgement]) -
     return found
 
 
-def counted(result: RankedResult, by_verdict: Mapping[str, list[int]]) -> VerdictCounts:
-    """How many photos there are of each."""
+def counted(result: RankedResult, by_verdict: Mapping[str, list[int]]) -> tuple[int, int, int, int, int]:
+    """How many photos a result has in all, with a yes, a no, a doubt, and unjudged.
+
+    Copies and burst frames of a judged photo are not unjudged.
+    """
     left = tab_of(result, result.params, UNJUDGED, by_verdict).total if any(by_verdict.values()) else result.total
     yes, no, doubt = (len(by_verdict[name]) for name in VERDICTS)
-    return VerdictCounts(result.total, yes, no, doubt, left)
+    return result.total, yes, no, doubt, left
 
 
 def tab_of(
@@ -156,19 +149,19 @@ def leave_out_changed(run: Run, result: RankedResult, ranks: Sequence[int]) -> N
             run.facts[id]["path"] = read_original(id, places)[0]
 
 
-def planned(result: RankedResult, heard: LedgerJudge) -> RerankEstimate:
+def planned(result: RankedResult, asked: LedgerJudge) -> RerankEstimate:
     """What asking the judge would take; nothing is asked or written."""
-    return heard.stage.plan([query_to_judge(result)], run_of(result, heard.depth))
+    return asked.stage.plan([query_to_judge(result)], run_of(result, asked.depth))
 
 
-def in_its_order(result: RankedResult, params: SearchParams, heard: LedgerJudge) -> RankedResult:
+def in_judged_order(result: RankedResult, params: SearchParams, asked: LedgerJudge) -> RankedResult:
     """The ranking in the judge's order by the verdicts that the ledger has; the others follow as they were."""
-    query, run = query_to_judge(result), run_of(result, heard.depth)
+    query, run = query_to_judge(result), run_of(result, asked.depth)
     rank = {hit.image: at for at, hit in enumerate(run[query.id], 1)}
-    answers = known(heard.judge, heard.ledger, query_digest(query), rank)
-    looked = JudgeResult({query.id: answers}, Counted(), prompts=prompts_of(heard.judge))
-    reranked = heard.stage.reranked(run, looked)
-    row = dict(zip(rank, result.slice(0, heard.depth).rows.tolist(), strict=True))
+    answers = known(asked.judge, asked.ledger, query_digest(query), rank)
+    looked = JudgeResult({query.id: answers}, Counted(), prompts=prompts_of(asked.judge))
+    reranked = asked.stage.reranked(run, looked)
+    row = dict(zip(rank, result.slice(0, asked.depth).rows.tolist(), strict=True))
     verdicts = {id: looked.verdict(query.id, id) for id in rank}
     judged = {row[id]: JudgedPlace(rank[id], points(verdict) if verdict else None) for id, verdict in verdicts.items()}
     return result.in_order(params, [row[hit.image] for hit in reranked[query.id]], judged)

@@ -32,7 +32,8 @@ from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
-from eyespot.types import Encoder, EyespotError, Mask, Query, Run, Term, Vectors
+from eyespot.types import Encoder, EyespotError, Mask, Query, Run, Vectors
+from eyespot.web._recent import RecentAnswers
 from eyespot.web.found.facts import Facts, FactStore, ShardFacts
 from eyespot.web.found.scanning import ScanCounts, adapting, shared
 
@@ -79,8 +80,7 @@ class Snapshot:
         self._scans, self.missed, self.why_missed = scans or ScanCounts(), "", ""  # a later version, and why it is not
         self._encoding = Lock()  # an encoder is called from one thread at a time
         self._searching = RLock()  # scans run one at a time
-        self._known: dict[tuple[Term, ...], _Embedded] = {}
-        self._masking = Lock()  # of what is remembered
+        self._known: RecentAnswers[_Embedded] = RecentAnswers(QUERIES)
 
     @property
     def view(self) -> View:
@@ -118,7 +118,12 @@ class Snapshot:
                 elif "://" not in path and place is not None and place.kind in ("folder", "tar"):
                     path = f"{os.path.basename(place.path)}/{path}"
                 shown.append(shown_name(path))
-            plain = {name: _plain(value) for name, value in row.items() if name not in BOOKKEEPING}
+            for name, value in row.items():
+                if isinstance(value, datetime | date):
+                    row[name] = value.isoformat()
+                elif isinstance(value, float) and not math.isfinite(value):
+                    row[name] = None
+            plain = {name: value for name, value in row.items() if name not in BOOKKEEPING}
             row_fields.append(plain | {"path": shown[0] if shown else None})
         return row_fields
 
@@ -184,19 +189,16 @@ class Snapshot:
 
     def _embedded(self, query: Query) -> _Embedded:
         """Remembered, for people page and come back; asked in one go, for others wait for the encoder meanwhile."""
-        known = self._known.get(query.terms)
-        if known is None:
+
+        def ask() -> _Embedded:
             encoder, texts = self.collection.encoder, [term.text for term in query.terms if term.text is not None]
             alone = len(query.terms) == len(texts) == 1 and query.terms[0].weight > 0
             with self._encoding:
                 caveats = [caveat for text in texts if (caveat := encoder.caveat(text))]
                 vector = embed([query], encoder)
-                known = _Embedded(vector, caveats, encoder.weakest_match(texts[0]) if alone else None)
-            with self._masking:
-                self._known[query.terms] = known
-                while len(self._known) > QUERIES:
-                    del self._known[next(iter(self._known))]
-        return known
+                return _Embedded(vector, caveats, encoder.weakest_match(texts[0]) if alone else None)
+
+        return self._known.get(query.terms, ask)
 
     @cached_property
     def _by_row(self) -> Collection:
@@ -246,8 +248,7 @@ class Snapshot:
 
     def remembered(self) -> list[NDArray[Any]]:
         """What it holds in memory for those who ask again: the live rows, vectors of queries."""
-        with self._masking:
-            masks = [self.view.live, *(known.vector for known in self._known.values())]
+        masks = [self.view.live, *(known.vector for known in self._known.values())]
         words = self.collection.__dict__.get("words")  # made when it is first searched
         return [*masks, *words.store.arrays, *words.recent.arrays] if words else masks
 
@@ -269,18 +270,10 @@ class Snapshot:
         return self.view.live & self.store.masks.mask(self.tables, condition, self._kinds)
 
 
-# -- what is told ---------------------------------------------------------------------------------------------
+# -- open files ----------------------------------------------------------------------------------------------
 
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-NEEDED = (
-    2  # of each shard: its vectors and its ids; Arrow closes what it maps, and codes are opened where there is room
-)
+# Of each shard: its vectors and its ids; Arrow closes what it maps, and codes are opened where there is room
+NEEDED = 2
 
 
 class TooManyFilesError(EyespotError):
