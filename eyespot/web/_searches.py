@@ -10,9 +10,10 @@ import numpy as np
 from eyespot.ledger.judgements import query_digest
 from eyespot.search.adapted import AnyAdapter
 from eyespot.search.feedback import Feedback
+from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.search.recorded import feedback_of
 from eyespot.types import EyespotError, Judgement, Mask, Query, UsageError
-from eyespot.web._allowed import Judges, refuse_misfit
+from eyespot.web._judges import Judges, refuse_misfit
 from eyespot.web._judging import verdicts_by, verdicts_on
 from eyespot.web._ledgers import ServedLedger
 from eyespot.web._problems import Problem
@@ -21,7 +22,7 @@ from eyespot.web._search_params import SearchParams, query_of, refuse
 from eyespot.web._snapshots import Snapshots
 from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of
 from eyespot.web.found.counts import Countable, mask_of
-from eyespot.web.found.derived import LedgerJudge, in_judged_order, rows_by_verdict, tab_of, telling_first
+from eyespot.web.found.derived import in_judged_order, rows_by_verdict, tab_of, telling_first
 from eyespot.web.found.kept_results import Results
 from eyespot.web.found.results import ListMask, RankedResult, SearchContext
 from eyespot.web.found.snapshot import Snapshot
@@ -125,9 +126,9 @@ class Searches:
         """What somebody last said of these items for the words and the picture of a search."""
         return verdicts_on(self.ledger.readable.judgements, query_of(params, self.cache.uploads), items, judge)
 
-    def judge(self, name: str) -> LedgerJudge:
-        """A judge that the owner allowed, with the ledger; `UsageError` if there is none of that name."""
-        return LedgerJudge(self._judges[name].judge, self.ledger.readable.judgements, self._judges.depth)
+    def judge(self, name: str) -> JudgeRerank:
+        """A judge that the owner allowed as a second stage, with the ledger; `UsageError` if there is none."""
+        return JudgeRerank(self._judges[name].judge, self.ledger.readable.judgements, self._judges.depth)
 
     def calibration(self, result: RankedResult, own: Own | None) -> CalibrationSummary | None:
         """What the verdicts in the ledger say of a search's own order; None where there are not enough.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, NamedTuple
 
@@ -162,23 +162,18 @@ def filter_units(snapshot: Snapshot, params: SearchParams, countable: Countable)
 
 def active_filters(params: SearchParams) -> list[ActiveFilter]:
     """The filters that are on, in the order of the page."""
-    return [ActiveFilter(text, params.model_copy(update=changed)) for text, changed in _active(params)]
-
-
-def _active(params: SearchParams) -> Iterator[tuple[str, dict[str, object]]]:
-    texts = {
-        "after": "from {}",
-        "before": "before {}",
-        "box": "within {}",
-        "where": "{}",
-        "region": "in the region drawn on the map",
-    }
-    for name in FILTERS:
-        if (value := getattr(params, name)) is not None:
-            yield texts[name].format(value), {name: None}
+    texts = {"after": "from {}", "before": "before {}", "box": "within {}", "where": "{}"}
+    texts["region"] = "in the region drawn on the map"
+    found = [
+        ActiveFilter(texts[name].format(value), params.model_copy(update={name: None}))
+        for name in FILTERS
+        if (value := getattr(params, name)) is not None
+    ]
     for label in params.label:
         column, _, value = label.partition("=")
-        yield f"{column.replace('_', ' ')}: {value}", {"label": tuple(one for one in params.label if one != label)}
+        others = tuple(one for one in params.label if one != label)
+        found.append(ActiveFilter(f"{column.replace('_', ' ')}: {value}", params.model_copy(update={"label": others})))
+    return found
 
 
 def to_drop(state: AppState, snapshot: Snapshot, params: SearchParams) -> list[ActiveFilter]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
@@ -10,10 +11,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from eyespot.search.judge_rerank import NO_PICTURE, NO_VERDICT, RerankEstimate
+from eyespot.search.judge_rerank import NO_PICTURE, NO_VERDICT, JudgeRerank, RerankEstimate
 from eyespot.types import Note, UsageError, codes_of
-from eyespot.web._allowed import Allowed, CostEstimate, Judges
-from eyespot.web._jobs import Job
+from eyespot.web._judges import Allowed, CostEstimate, Job, Judges
 from eyespot.web._judging import own_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
@@ -21,7 +21,7 @@ from eyespot.web._search_params import Given, SearchParams
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
-from eyespot.web.found.derived import LedgerJudge, leave_out_changed, planned, query_to_judge, run_of
+from eyespot.web.found.derived import leave_out_changed, query_to_judge, run_of
 from eyespot.web.found.results import RankedResult
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
@@ -72,7 +72,8 @@ def standing(state: AppState, result: RankedResult, name: str) -> RerankProgress
     """How far this judge is; nothing is asked or written. `UsageError` if there is none of that name."""
     plain, allowed = result.origin or result, state.judges[name]
     job = state.jobs.get((plain.id, name))  # before the verdicts: a round that is done has all of its own among them
-    plan = planned(plain, state.searches.judge(name))
+    stage = state.searches.judge(name)
+    plan = stage.plan([query_to_judge(plain)], run_of(plain, stage.depth))
     return RerankProgress(allowed, plan, allowed.cost(plan.to_ask), job)
 
 
@@ -89,10 +90,9 @@ def start_judging(state: AppState, result: RankedResult, name: str, most: int | 
         raise Problem(409, f"{photos} photos would be asked about by now, not {most}; look at the cost again")
     if not photos:
         return stands
-    judge_with_ledger = state.searches.judge(name)._replace(
-        ledger=state.ledger.writable.judgements
-    )  # told now if nothing can be written there
-    state.jobs.start((plain.id, name), lambda: _rounds(plain, state.judges, stands.judge, judge_with_ledger))
+    # An error now if nothing can be written there
+    stage = replace(state.searches.judge(name), ledger=state.ledger.writable.judgements)
+    state.jobs.start((plain.id, name), lambda: _rounds(plain, state.judges, stands.judge, stage))
     return standing(state, result, name)
 
 
@@ -102,15 +102,15 @@ def stop_judging(state: AppState, result: RankedResult, name: str) -> RerankProg
     return standing(state, result, name)
 
 
-def _rounds(plain: RankedResult, judges: Judges, allowed: Allowed, judge_with_ledger: LedgerJudge) -> Iterator[str]:
+def _rounds(plain: RankedResult, judges: Judges, allowed: Allowed, stage: JudgeRerank) -> Iterator[str]:
     """A few photos at a time, in the order of their ranks; yields what should be known of each few."""
-    query, run = query_to_judge(plain), run_of(plain, judge_with_ledger.depth)
+    query, run = query_to_judge(plain), run_of(plain, stage.depth)
     hits = len(run[query.id])
     for first in range(1, hits + 1, TOGETHER):
         ranks = range(first, min(first + TOGETHER, hits + 1))
         with allowed.asking:
             leave_out_changed(run, plain, ranks)
-            looked = judge_with_ledger.stage.look_at(query, run, ranks)
+            looked = stage.look_at(query, run, ranks)
         if looked.stopped:
             calls, money = judges.budget.calls, judges.budget.money
             limits = [f"{calls} calls"] * (calls is not None) + ([] if money is None else [f"${money:g}"])

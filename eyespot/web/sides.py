@@ -16,8 +16,8 @@ from eyespot.metrics import Compared, Resampling, compare, evaluate
 from eyespot.search.query_language import format_query
 from eyespot.types import EyespotError, Judgement, Qrels, Run, UsageError
 from eyespot.types import Query as Asking
-from eyespot.web._allowed import refuse_misfit
 from eyespot.web._items import items_of
+from eyespot.web._judges import refuse_misfit
 from eyespot.web._judging import PROMPT, combined, own_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem

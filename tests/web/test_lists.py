@@ -16,7 +16,7 @@ from eyespot.web import Role, ServerSettings
 from eyespot.web._judging import combined
 from eyespot.web._state import AppState
 from eyespot.web.found.derived import verdict_of
-from eyespot.web.lists.contents import params_of
+from eyespot.web.lists.api import params_of
 from eyespot.web.lists.taking import with_verdict
 from tests.web.conftest import BO, TOKENS, at_this_machine, from_afar
 

@@ -8,25 +8,28 @@ from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Form, Query, Request, Response
 from pydantic import BaseModel, Field, Json
 from starlette.responses import RedirectResponse
 
-from eyespot.curate.annotate import auditing, shared_list
+from eyespot.curate.annotate import agreement, auditing, shared_list
 from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.export import every, without_photos, write
+from eyespot.curate.annotate.person_names import name_of
 from eyespot.curate.annotate.stopping import IN_A_ROW
 from eyespot.curate.annotate.team_store import OWN_DISPUTES
 from eyespot.types import Mask
 from eyespot.web._pages import Link, page
+from eyespot.web._security import needs
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState, State
-from eyespot.web.annotate import _disputes, _grid, _leading
+from eyespot.web.annotate import _disputes, _grid
+from eyespot.web.annotate._disputes import tenth_of
 from eyespot.web.annotate._grid import What
 from eyespot.web.annotate._lists import grow_list, list_all, mask_of_a_label, query_of_words
-from eyespot.web.annotate._overview import COLUMNS, NUMBERS, STATES, TableRequest, labels_of, people_of
+from eyespot.web.annotate._overview import COLUMNS, NUMBERS, STATES, TableRequest, labels_of, next_of, people_of
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, annotator, new_router
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.snapshot import Snapshot
@@ -153,10 +156,6 @@ def label(request: Request, at: Session, state: State, query: Id, what: What = "
     return page(request, "annotate_label.html", who=who, wanted=wanted, what=what, **about)
 
 
-for part in (_grid, _disputes, _leading):
-    router.include_router(part.router)
-
-
 def zipped(store: AnnotationStore, left_out: Collection[str] = ()) -> bytes:
     """What `eyespot annotate export` writes without some photos, in a zip; `NothingFound` if nothing is labelled."""
     with TemporaryDirectory(prefix="eyespot-set-") as folder:
@@ -167,3 +166,74 @@ def zipped(store: AnnotationStore, left_out: Collection[str] = ()) -> bytes:
             for file in sorted(out.iterdir()):
                 archive.write(file, f"{out.name}/{file.name}")
         return packed.getvalue()
+
+
+lead = Depends(needs(Role.OWNER))
+QueryId = Annotated[str, Field(max_length=LONGEST_ID)]
+
+
+class Assignment(BaseModel):
+    """Queries that somebody is to label, or is not to label any more; `back` is what the table's address said."""
+
+    query: list[QueryId] = Field(default_factory=list, max_length=5000)
+    person: str = Field(max_length=200)
+    act: Literal["give", "take"] = "give"
+    back: str = Field("", max_length=2000)
+
+
+@router.post("/assign", dependencies=[lead])
+def assign(at: Session, given: Annotated[Assignment, Form()]) -> Response:
+    """Give queries to somebody, or take them away."""
+    who, person = at.annotator_name(), name_of(given.person)
+    queries = [at.store.query(query).id for query in given.query]
+    if given.act == "give":
+        at.store.team.assign(queries, person, name_of(who))
+    else:
+        at.store.team.unassign(queries, person)
+    return RedirectResponse(_table(given.back), 303)
+
+
+@router.post("/rules", dependencies=[lead])
+def rule(
+    at: Session,
+    own_disputes: Annotated[Literal["yes", "no"], Form()],
+    back: Annotated[str, Form(max_length=2000)] = "",
+) -> Response:
+    """Whether people may settle disputes in which they have marks themselves."""
+    at.store.team.let(OWN_DISPUTES, own_disputes == "yes", name_of(at.annotator_name()))
+    return RedirectResponse(_table(back), 303)
+
+
+def _table(address: str) -> str:
+    pairs = parse_qsl(address)
+    return f"/annotate?{urlencode(pairs)}" if pairs else "/annotate"
+
+
+@router.get("/next")
+def go_on(at: Session, after: Annotated[str, Query(max_length=LONGEST_ID)] = "") -> Response:
+    """To the query that somebody had better label next: one of their own, then the least done."""
+    who = name_of(at.annotator_name())
+    assigned = at.store.team.assigned()
+    found = next_of(at.overview.rows(), assigned, who, after)
+    if found is None:
+        return RedirectResponse("/annotate?nothing=1", 303)
+    id = found.wanted.id
+    several = {*assigned.get(id, ()), *found.people, who}
+    shared = at.store.team.leases.seed(id) is not None or len(several) > 1
+    about = {"query": id, "what": "team"} if shared else {"query": id}
+    return RedirectResponse(f"/annotate/label?{urlencode(about)}", 303)
+
+
+@router.get("/query")
+def one_query(request: Request, at: Session, state: State, query: Id) -> Response:
+    """One query: how everybody stands, how far they agree, what is told of it, and what is to be fixed."""
+    (row,) = at.overview.rows(query)
+    by_person = agreement.everybody(at.store, query)
+    figures: dict[str, Any] = {"overlaps": agreement.overlaps(by_person), "beyond": agreement.coefficients(by_person)}
+    figures["twice"] = tenth_of(at, state, query, by_person)
+    given = at.store.team.assigned().get(query, [])
+    return page(request, "annotate_query.html", who=at.who, one=row, given=given, **figures)
+
+
+for part in (_grid, _disputes):
+    router.include_router(part.router)

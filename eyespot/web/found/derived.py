@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from eyespot.curate.annotate.active import telling_first as most_telling
 from eyespot.judges import JudgeStats as Counted
 from eyespot.judges import known, prompts_of
-from eyespot.ledger.judgements import Judgements, query_digest
-from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, points
-from eyespot.types import Judge, Judgement, Query, RankedImage, Run, UsageError
+from eyespot.ledger.judgements import query_digest
+from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, points
+from eyespot.types import Judgement, Query, RankedImage, Run, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams
 from eyespot.web.found.results import JudgedPlace, RankedResult
@@ -105,19 +105,6 @@ def telling_first(result: RankedResult, params: SearchParams, judged: Mapping[st
     return result.in_order(params, [*first, *(row for row in rows if row not in ahead)], {})
 
 
-class LedgerJudge(NamedTuple):
-    """A judge with the ledger that has its verdicts, and how many of the first hits it looks at."""
-
-    judge: Judge
-    ledger: Judgements
-    depth: int
-
-    @property
-    def stage(self) -> JudgeRerank:
-        """The same as a second stage."""
-        return JudgeRerank(self.judge, self.ledger, self.depth)
-
-
 def query_to_judge(result: RankedResult) -> Query:
     """What judges are asked; `UsageError` for a search that has neither words nor a picture."""
     if result.query is None:
@@ -149,19 +136,14 @@ def leave_out_changed(run: Run, result: RankedResult, ranks: Sequence[int]) -> N
             run.facts[id]["path"] = read_original(id, places)[0]
 
 
-def planned(result: RankedResult, asked: LedgerJudge) -> RerankEstimate:
-    """What asking the judge would take; nothing is asked or written."""
-    return asked.stage.plan([query_to_judge(result)], run_of(result, asked.depth))
-
-
-def in_judged_order(result: RankedResult, params: SearchParams, asked: LedgerJudge) -> RankedResult:
+def in_judged_order(result: RankedResult, params: SearchParams, stage: JudgeRerank) -> RankedResult:
     """The ranking in the judge's order by the verdicts that the ledger has; the others follow as they were."""
-    query, run = query_to_judge(result), run_of(result, asked.depth)
+    query, run = query_to_judge(result), run_of(result, stage.depth)
     rank = {hit.image: at for at, hit in enumerate(run[query.id], 1)}
-    answers = known(asked.judge, asked.ledger, query_digest(query), rank)
-    looked = JudgeResult({query.id: answers}, Counted(), prompts=prompts_of(asked.judge))
-    reranked = asked.stage.reranked(run, looked)
-    row = dict(zip(rank, result.slice(0, asked.depth).rows.tolist(), strict=True))
+    answers = known(stage.judge, stage.ledger, query_digest(query), rank)
+    looked = JudgeResult({query.id: answers}, Counted(), prompts=prompts_of(stage.judge))
+    reranked = stage.reranked(run, looked)
+    row = dict(zip(rank, result.slice(0, stage.depth).rows.tolist(), strict=True))
     verdicts = {id: looked.verdict(query.id, id) for id in rank}
     judged = {row[id]: JudgedPlace(rank[id], points(verdict) if verdict else None) for id, verdict in verdicts.items()}
     return result.in_order(params, [row[hit.image] for hit in reranked[query.id]], judged)

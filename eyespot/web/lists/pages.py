@@ -19,8 +19,7 @@ from eyespot.web._settings import Role
 from eyespot.web._state import State
 from eyespot.web.annotate._session import AnnotationSession, session_of
 from eyespot.web.downloads import formats_for
-from eyespot.web.lists.api import Annotator, Id, NewList, gathered, maker_of, own_list
-from eyespot.web.lists.contents import fields_of, stretch_of
+from eyespot.web.lists.api import Annotator, Id, NewList, fields_of, gathered, maker_of, own_list, stretch_of
 from eyespot.web.lists.taking import FORMATS, to_annotate
 
 router = APIRouter(include_in_schema=False)

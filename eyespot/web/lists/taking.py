@@ -29,8 +29,7 @@ from eyespot.web.annotate._lists import grow_list, query_of_words
 from eyespot.web.annotate._session import AnnotationSession, session_of
 from eyespot.web.downloads import PhotoFormat, attachment, photos_response
 from eyespot.web.found.snapshot import Snapshot
-from eyespot.web.lists.api import Annotator, Id
-from eyespot.web.lists.contents import params_of, stretch_of
+from eyespot.web.lists.api import Annotator, Id, params_of, stretch_of
 
 router = APIRouter(prefix="/v1/lists", tags=["lists"], dependencies=[Depends(needs(Role.ANNOTATOR))])
 Owner = Annotated[User, Depends(needs(Role.OWNER))]

@@ -65,7 +65,8 @@ class Thumbnails:
 
     def place(self, id: str, size: int) -> Path:
         """Where a thumbnail lies."""
-        key = key_of(id)
+        # The id if it is a digest, else a digest of it: a file's name, whatever the id holds
+        key = id if is_digest(id) else blake2b(id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
         return self.folder / str(size) / key[:2] / key[2:4] / f"{key}.jpg"
 
 
@@ -94,11 +95,6 @@ class CacheFolder:
     def thumbnails(self) -> Thumbnails:
         """The small pictures."""
         return Thumbnails(self.path / "thumbnails")
-
-
-def key_of(id: str) -> str:
-    """The id if it is a digest, else a digest of it: a file's name, whatever the id holds."""
-    return id if is_digest(id) else blake2b(id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
 
 
 def is_digest(id: str) -> bool:
