@@ -13,9 +13,10 @@ from eyespot.types import NothingFound
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Given, SearchParams
+from eyespot.web._searches import Searches
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState, State
+from eyespot.web._state import State
 from eyespot.web.found.counts import Countable, Counts, label_counts
 from eyespot.web.found.facets import Facets, facets_of
 from eyespot.web.found.snapshot import Snapshot
@@ -176,16 +177,16 @@ def active_filters(params: SearchParams) -> list[ActiveFilter]:
     return found
 
 
-def to_drop(state: AppState, snapshot: Snapshot, params: SearchParams) -> list[ActiveFilter]:
+def to_drop(searches: Searches, snapshot: Snapshot, params: SearchParams) -> list[ActiveFilter]:
     """Where nothing is left: each filter without which photos are, those that leave the most first."""
     found = []
     for one in active_filters(params):
         count = 0
         if not params.something:
-            count = int(state.searches.mask(one.without, snapshot).sum())
+            count = int(searches.mask(one.without, snapshot).sum())
         else:
             with suppress(NothingFound):  # the words may find nothing either
-                count = state.searches.run(one.without.unmoved).total
+                count = searches.run(one.without.unmoved).total
         if count:
             found.append(one._replace(photos=count))
     return sorted(found, key=lambda one: -(one.photos or 0))

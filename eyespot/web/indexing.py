@@ -79,21 +79,21 @@ def add_folder(
         state.indexer.start([str(chosen_folder(path, state.settings.gallery))])
     except Problem as problem:
         return _page_again(request, state, problem)
-    return _back()
+    return RedirectResponse("/add", 303)
 
 
 @router.post("/again")
 def again(state: State) -> Response:
     """Bring all folders of the gallery up to date; a run that was cut off goes on."""
     state.indexer.start([])
-    return _back()
+    return RedirectResponse("/add", 303)
 
 
 @router.post("/stop")
 def stop(state: State) -> Response:
     """Stop the run; what is done stays, and the next run goes on from there."""
     state.indexer.stop()
-    return _back()
+    return RedirectResponse("/add", 303)
 
 
 @router.post("/photos")
@@ -115,7 +115,7 @@ def add_photos(
     if not start:
         return JSONResponse({"added": added, "failed": failed}, 201)
     state.indexer.start([str(folder)], failed)
-    return _back()
+    return RedirectResponse("/add", 303)
 
 
 @router.post("/uploads")
@@ -125,10 +125,6 @@ def index_uploads(state: State) -> Response:
     if not folder.is_dir():
         raise Problem(422, "no photo was brought yet; drop some into the page")
     state.indexer.start([str(folder)])
-    return _back()
-
-
-def _back() -> Response:
     return RedirectResponse("/add", 303)
 
 

@@ -196,7 +196,7 @@ def _filters(state: AppState, snapshot: Snapshot, given: SearchParams, wrong: Ex
         "count": 0 if wrong or given.something else int(state.searches.mask(given, snapshot).sum()),
         "units": units,
         "active": active_filters(given),
-        "drop": to_drop(state, snapshot, given) if empty else [],
+        "drop": to_drop(state.searches, snapshot, given) if empty else [],
         "cleared": {**dict.fromkeys(FILTERS), "label": ()},
     }
 

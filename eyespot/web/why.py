@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from eyespot.html import decoded
 from eyespot.search.chain import StageOptions
 from eyespot.search.why import Explanation, explain
-from eyespot.types import Encoder, Heat, Localizer, Note, UsageError, Vectors
+from eyespot.types import Encoder, Heat, Localizer, Note, UsageError
 from eyespot.web._items import existing_row, item_of
 from eyespot.web._judging import own_of
 from eyespot.web._pages import page
@@ -41,18 +41,11 @@ HOUR = "private, max-age=3600"
 class Reason(NamedTuple):
     """Why a photo has its score, and where in it the query, or one of its terms, is seen.
 
-    `heats`: of the terms that somebody looked at so far, by their numbers; None: of the whole query.
+    `heats`: of the terms that somebody asked for so far, by their numbers; None: of the whole query.
     """
 
     explanation: Explanation
     heats: dict[int | None, Heat | None]
-
-    def vector_of(self, term: int | None) -> tuple[int | None, Vectors]:
-        """The vector (dim,) of the query or of one of its terms, and that term's number; past the last: the last."""
-        if term is None or len(self.explanation.terms) < 2:
-            return None, self.explanation.vector
-        at = min(term, len(self.explanation.terms) - 1)
-        return at, self.explanation.term_vectors[at]
 
 
 @router.get("/v1/why/{id:path}", tags=["items"])
@@ -143,7 +136,10 @@ def _moved(state: AppState, given: SearchParams, person: User) -> list[Note]:
 
 def _heat(state: AppState, given: SearchParams, id: str, reason: Reason, term: int | None) -> Heat | None:
     """Where the query or one of its terms is seen, computed once; of that alone, for others wait for the encoder."""
-    at, vector = reason.vector_of(term)
+    at, vector, vectors = None, reason.explanation.vector, reason.explanation.term_vectors
+    if term is not None and len(reason.explanation.terms) > 1:
+        at = min(term, len(reason.explanation.terms) - 1)  # past the last: the last
+        vector = vectors[at]
     if at not in reason.heats:
         snapshot = state.snapshots.current(given.encoder)
         encoder, picture = snapshot.collection.encoder, None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Collection
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +14,7 @@ from pydantic import BaseModel, Field, Json
 from starlette.responses import RedirectResponse
 
 from eyespot.curate.annotate import agreement, auditing, shared_list
-from eyespot.curate.annotate.annotation_store import AnnotationStore
+from eyespot.curate.annotate.annotation_store import AnnotationStore as AnnotationStore
 from eyespot.curate.annotate.export import every, without_photos, write
 from eyespot.curate.annotate.person_names import name_of
 from eyespot.curate.annotate.stopping import IN_A_ROW
@@ -27,10 +26,10 @@ from eyespot.web._settings import Role
 from eyespot.web._state import AppState, State
 from eyespot.web.annotate import _disputes, _grid
 from eyespot.web.annotate._disputes import tenth_of
-from eyespot.web.annotate._grid import What
-from eyespot.web.annotate._lists import grow_list, list_all, mask_of_a_label, query_of_words
+from eyespot.web.annotate._grid import What, grow_list, list_all, mask_of_a_label, query_of_words
 from eyespot.web.annotate._overview import COLUMNS, NUMBERS, STATES, TableRequest, labels_of, next_of, people_of
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, annotator, new_router
+from eyespot.web.downloads import attachment
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.snapshot import Snapshot
 
@@ -38,6 +37,8 @@ router = new_router("/annotate")
 LINKS = (Link("Annotate", "/annotate", Role.ANNOTATOR),)
 Words = Annotated[str, Form(min_length=1, max_length=300)]
 Short = Annotated[str, Form(max_length=300)]
+QueryId = Annotated[str, Field(max_length=LONGEST_ID)]
+lead = Depends(needs(Role.OWNER))
 
 
 @router.get("", dependencies=[Depends(annotator)])
@@ -61,7 +62,7 @@ def take_in(at: Session, state: State, text: Words, label: Short = "") -> Respon
     """Take a query in and list the nearest photos to its words, or all of a label."""
     at.annotator_name()
     labelled = _labelled(state, label)  # a wrong one leaves no query behind
-    query = query_of_words(at, state, text)
+    query = query_of_words(at, state.settings.refused, text)
     _fill(at, state, query, labelled)
     return _to_grid(query)
 
@@ -87,7 +88,7 @@ def _fill(at: AnnotationSession, state: AppState, query: str, labelled: tuple[Sn
     if labelled is not None:
         list_all(at, query, *labelled)
     elif not at.store.candidates(query):
-        grow_list(at, state, query)
+        grow_list(at, state.snapshots, query)
 
 
 def _to_grid(query: str) -> RedirectResponse:
@@ -135,10 +136,15 @@ def remove(at: Session, query: Annotated[str, Form(max_length=LONGEST_ID)]) -> R
 
 @router.get("/set.zip")
 def take_away(at: Session, without_flagged: bool = False) -> Response:
-    """All that is labelled, as `eyespot annotate export` writes it."""
-    how = {"Content-Disposition": 'attachment; filename="labelled.zip"'}
-    left_out = at.store.team.flags.images() if without_flagged else set[str]()
-    return Response(zipped(at.store, left_out), media_type="application/zip", headers=how)
+    """All that is labelled, as `eyespot annotate export` writes it; `NothingFound` if nothing is."""
+    left_out, packed = at.store.team.flags.images() if without_flagged else set[str](), BytesIO()
+    with TemporaryDirectory(prefix="eyespot-set-") as folder:
+        out = Path(folder) / "labelled"
+        write(at.store, without_photos(every(at.store), left_out), out)
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted(out.iterdir()):
+                archive.write(file, f"{out.name}/{file.name}")
+    return attachment(packed.getvalue(), "application/zip", "labelled.zip")
 
 
 @router.get("/label")
@@ -150,26 +156,10 @@ def label(request: Request, at: Session, state: State, query: Id, what: What = "
     if what == "audit" and auditing.share_of(at.store, query, who) == []:  # drawn in a terminal
         auditing.hand_out(at.store, query, who)
     if what == "team" and not shared_list.photos_of(at.store, query, who):
-        _grid.hand_out(at, state, query)
+        _grid.hand_out(at, state.snapshots, query)
     about: dict[str, Any] = {"store": at.store.name(), "in_a_row": IN_A_ROW, "size": auditing.SIZE}
     about["listed"] = len(at.store.candidates(query))
     return page(request, "annotate_label.html", who=who, wanted=wanted, what=what, **about)
-
-
-def zipped(store: AnnotationStore, left_out: Collection[str] = ()) -> bytes:
-    """What `eyespot annotate export` writes without some photos, in a zip; `NothingFound` if nothing is labelled."""
-    with TemporaryDirectory(prefix="eyespot-set-") as folder:
-        out = Path(folder) / "labelled"
-        write(store, without_photos(every(store), left_out), out)
-        packed = BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file in sorted(out.iterdir()):
-                archive.write(file, f"{out.name}/{file.name}")
-        return packed.getvalue()
-
-
-lead = Depends(needs(Role.OWNER))
-QueryId = Annotated[str, Field(max_length=LONGEST_ID)]
 
 
 class Assignment(BaseModel):
@@ -230,7 +220,7 @@ def one_query(request: Request, at: Session, state: State, query: Id) -> Respons
     (row,) = at.overview.rows(query)
     by_person = agreement.everybody(at.store, query)
     figures: dict[str, Any] = {"overlaps": agreement.overlaps(by_person), "beyond": agreement.coefficients(by_person)}
-    figures["twice"] = tenth_of(at, state, query, by_person)
+    figures["twice"] = tenth_of(at, state.snapshots, query, by_person)
     given = at.store.team.assigned().get(query, [])
     return page(request, "annotate_query.html", who=at.who, one=row, given=given, **figures)
 

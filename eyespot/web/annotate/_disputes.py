@@ -19,8 +19,10 @@ from eyespot.curate.annotate.team_store import LONGEST_NOTE, OWN_DISPUTES
 from eyespot.types import NothingFound
 from eyespot.web._items import existing_row, thumbnail_address
 from eyespot.web._pages import TEMPLATES, page
-from eyespot.web._state import AppState, State
+from eyespot.web._snapshots import Snapshots
+from eyespot.web._state import State
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, check_listed, units
+from eyespot.web.downloads import attachment
 
 router = APIRouter(include_in_schema=False)
 TEMPLATES.globals["flag_kinds"] = flags.KINDS
@@ -73,8 +75,7 @@ def flagged_table(at: Session, state: State) -> Response:
         file = Path(folder) / "flagged.csv"
         flags.write_flags(file, found, lambda image: names.get(image, ""))
         data = file.read_bytes()
-    how = {"Content-Disposition": 'attachment; filename="flagged.csv"'}
-    return Response(data, media_type="text/csv; charset=utf-8", headers=how)
+    return attachment(data, "text/csv; charset=utf-8", "flagged.csv")
 
 
 @router.get("/disputes")
@@ -85,19 +86,19 @@ def disputes(request: Request, at: Session, state: State, query: Id) -> Response
     by_person = agreement.everybody(at.store, query)
     found = agreement.differences(at.store, query, by_person)
     figures: dict[str, Any] = {"overlaps": agreement.overlaps(by_person), "beyond": agreement.coefficients(by_person)}
-    figures["twice"] = tenth_of(at, state, query, by_person)
+    figures["twice"] = tenth_of(at, state.snapshots, query, by_person)
     shown: dict[str, Any] = {"who": who, "wanted": wanted, "found": found, "longest": LONGEST_NOTE}
     return page(request, "annotate_disputes.html", **shown, **figures, **_card_facts(at))
 
 
 def tenth_of(
-    at: AnnotationSession, state: AppState, query: str, by_person: agreement.MarksByPerson
+    at: AnnotationSession, snapshots: Snapshots, query: str, by_person: agreement.MarksByPerson
 ) -> shared_list.TenthLabelledTwice | None:
     """How the tenth that two people label stands; None for a list that is not shared."""
     if at.store.team.leases.seed(query) is None:
         return None
     listed = at.store.candidates(query)
-    groups = units(listed, at.groups.of(query, listed, state.snapshots.current()))
+    groups = units(listed, at.groups.of(query, listed, snapshots.current()))
     return shared_list.labelled_twice(at.store, query, by_person, groups)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import parse_qs
 
@@ -17,6 +17,7 @@ from eyespot.types import Judgement, NothingFound, UsageError
 from eyespot.types import Query as Asking
 from eyespot.web._items import item_of
 from eyespot.web._judging import NOBODY, PROMPT, judge_of, verdicts_by
+from eyespot.web._ledgers import ServedLedger
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Name, SearchParams, is_text, query_of
 from eyespot.web._security import needs
@@ -30,6 +31,7 @@ Text = Annotated[str, AfterValidator(is_text)]
 Id = Annotated[str, Path(max_length=200, description="The list's id, or its name.")]
 Ids = Annotated[list[Annotated[Text, Field(max_length=500)]], Field(max_length=20_000)]
 Verdict = Literal["yes", "no", "doubt"]
+SEVERAL = ("like", "unlike", "label")  # parameters that may be repeated
 Address = Annotated[Text, Field(max_length=8000)]
 
 
@@ -67,7 +69,7 @@ def lists(
     store = state.ledger.readable.lists
     holding = None if item is None else store.holding(item)
     found = [one for one in store.all(part or "") if holding is None or one.number in holding]
-    return JSONResponse({"lists": [fields_of(state, one) for one in found]})
+    return JSONResponse({"lists": [fields_of(state.ledger, one) for one in found]})
 
 
 @router.post("", status_code=201)
@@ -77,7 +79,7 @@ def make(state: State, person: Annotator, wanted: NewList) -> Response:
     if not photos:
         raise Problem(422, "there is no photo to put on a list; choose some, or judge some first")
     made = state.ledger.writable.lists.make(wanted.name, maker_of(person), photos, queries)
-    return JSONResponse(fields_of(state, made) | {"unknown": unknown}, 201)
+    return JSONResponse(fields_of(state.ledger, made) | {"unknown": unknown}, 201)
 
 
 @router.get("/{id}")
@@ -90,7 +92,7 @@ def list_(
     """A list with a stretch of its photos and what everybody said of them."""
     one = state.ledger.readable.lists.find(id)
     stretch = stretch_of(state, one.id, first, limit)
-    return JSONResponse(fields_of(state, one) | {"items": stretch.items, "next": stretch.next})
+    return JSONResponse(fields_of(state.ledger, one) | {"items": stretch.items, "next": stretch.next})
 
 
 @router.patch("/{id}")
@@ -110,7 +112,7 @@ def change(state: State, person: Annotator, id: Id, wanted: ListChange) -> Respo
         if query is None or wanted.verdict is None:
             raise UsageError("an update goes by verdicts; give the search in `query`, such as q=heron, and a `verdict`")
         whose, listed = None if wanted.everybody else person, state.ledger.readable.lists.photos(one.id)
-        remove += judged_otherwise(state, query, whose, wanted.verdict, listed)
+        remove += judged_otherwise(state.ledger, query, whose, wanted.verdict, listed)
     if wanted.name is not None:
         one = store.set_name(one.id, wanted.name)
     if photos or queries:
@@ -120,7 +122,7 @@ def change(state: State, person: Annotator, id: Id, wanted: ListChange) -> Respo
     full = one.photos
     if remove:
         one = store.remove(one.id, remove)
-    return JSONResponse(fields_of(state, one) | {"unknown": unknown, "removed": full - one.photos})
+    return JSONResponse(fields_of(state.ledger, one) | {"unknown": unknown, "removed": full - one.photos})
 
 
 @router.delete("/{id}", status_code=204, response_class=Response)
@@ -160,7 +162,7 @@ def own_list(state: AppState, person: User, id: str) -> PhotoList:
     return one
 
 
-def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], list[str], list[Any]]:
+def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], list[str], list[ListQuery]]:
     """The photos that are wanted, the ids that the gallery has not, and the queries that they come from."""
     params = params_of(wanted.query) if wanted.query else None
     ids = list(wanted.items)
@@ -168,16 +170,20 @@ def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], 
         query = query_of(params, state.cache.uploads) if params is not None else None
         if query is None:
             raise UsageError("verdicts are on words or a picture; give the search in `query`, such as q=heron")
-        by_verdict = judged_as(state, query, None if wanted.everybody else person, wanted.verdict)
+        by_verdict = judged_as(state.ledger, query, None if wanted.everybody else person, wanted.verdict)
         if not by_verdict and not ids and not getattr(wanted, "update", False):
             raise NothingFound(f"nobody said {wanted.verdict} here yet; judge some photos first")
         ids += by_verdict
-    there, unknown = sort_out(state, ids)
-    from_query = list_query(state, params) if params is not None else None
-    return there, unknown, [from_query] if from_query else []
-
-
-SEVERAL = ("like", "unlike", "label")  # parameters that may be repeated
+    ids = list(dict.fromkeys(ids))
+    here = (state.snapshots.current().rows_by_id(ids) >= 0).tolist()
+    there = [id for id, known in zip(ids, here, strict=True) if known]
+    unknown = [id for id, known in zip(ids, here, strict=True) if not known]
+    asked = None if params is None else query_of(params, state.cache.uploads)
+    if params is None or asked is None:
+        return there, unknown, []
+    # As a list keeps them, known to the ledger
+    digest = state.ledger.writable.judgements.enter([asked])[asked]
+    return there, unknown, [ListQuery(digest, params.q or "a picture", params.plain.address())]
 
 
 def params_of(address: str) -> SearchParams:
@@ -193,56 +199,38 @@ def params_of(address: str) -> SearchParams:
         raise UsageError("`query` is no search; give what stands behind the ? in a search's address") from None
 
 
-def list_query(state: AppState, params: SearchParams) -> ListQuery | None:
-    """The words and the picture of a search as a list keeps them, known to the ledger; None for neither."""
-    query = query_of(params, state.cache.uploads)
-    if query is None:
-        return None
-    digest = state.ledger.writable.judgements.enter([query])[query]
-    return ListQuery(digest, params.q or "a picture", params.plain.address())
-
-
-def sort_out(state: AppState, ids: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Ids that the gallery has, and those that it has not."""
-    wanted = list(dict.fromkeys(ids))
-    here = (state.snapshots.current().rows_by_id(wanted) >= 0).tolist()
-    there = [id for id, known in zip(wanted, here, strict=True) if known]
-    return there, [id for id, known in zip(wanted, here, strict=True) if not known]
-
-
 # -- verdicts -----------------------------------------------------------------------------------------------------
 
 
-def judged_as(state: AppState, query: Asking, person: User | None, verdict: str) -> list[str]:
+def judged_as(ledger: ServedLedger, query: Asking, person: User | None, verdict: str) -> list[str]:
     """The photos with this verdict of somebody on a query, by the rank at which they were seen; None: everybody."""
-    own = (NOBODY if person is None else judge_of(person), PROMPT)
-    verdicts = verdicts_by(state.ledger.readable.judgements, query, own, "everybody" if person is None else None)
-    found = [one for one in verdicts.values() if verdict_of(one) == verdict]
+    judgements, own = ledger.readable.judgements, (NOBODY if person is None else judge_of(person), PROMPT)
+    last = verdicts_by(judgements, query, own, "everybody" if person is None else None)
+    found = [one for one in last.values() if verdict_of(one) == verdict]
     return [one.image for one in sorted(found, key=lambda one: (math.inf if one.rank is None else one.rank, one.at))]
 
 
 def judged_otherwise(
-    state: AppState, query: Asking, person: User | None, verdict: str, images: Sequence[str]
+    ledger: ServedLedger, query: Asking, person: User | None, verdict: str, images: Sequence[str]
 ) -> list[str]:
     """Those of these photos that somebody judged for a query, and that have not this verdict any more; None: everybody.
 
     What nobody judged for the query is not among them: it came onto a list by another way.
     """
-    ledger = state.ledger.readable.judgements
-    own = (NOBODY if person is None else judge_of(person), PROMPT)
-    last = verdicts_by(ledger, query, own, "everybody" if person is None else None)
-    ever = ledger.judged_images(query_digest(query), PROMPT)
+    judgements, own = ledger.readable.judgements, (NOBODY if person is None else judge_of(person), PROMPT)
+    last = verdicts_by(judgements, query, own, "everybody" if person is None else None)
+    ever = judgements.judged_images(query_digest(query), PROMPT)
     judged = set[str]().union(*(images for judge, images in ever.items() if person is None or judge == own[0]))
     standing = {image for image, one in last.items() if verdict_of(one) == verdict}
     return [image for image in images if image in judged and image not in standing]
 
 
-def verdicts_of(state: AppState, id: str, images: Sequence[str]) -> dict[str, dict[str, str]]:
+def verdicts_of(ledger: ServedLedger, id: str, images: Sequence[str]) -> dict[str, dict[str, str]]:
     """What everybody last said of these photos on a list's queries: image → name → yes, no or doubt."""
-    lists = state.ledger.readable.lists
+    lists = ledger.readable.lists
     words: list[tuple[float, str, Judgement]] = []
     for query in lists.queries(id):
-        for judge, verdicts in state.ledger.readable.judgements.people(query.digest, PROMPT, images).items():
+        for judge, verdicts in ledger.readable.judgements.people(query.digest, PROMPT, images).items():
             words += [(one.at, judge.removeprefix(PERSON), one) for one in verdicts.values()]
     found: dict[str, dict[str, str]] = {}
     for _, name, one in sorted(words, key=lambda word: word[0]):
@@ -253,11 +241,9 @@ def verdicts_of(state: AppState, id: str, images: Sequence[str]) -> dict[str, di
 # -- what is shown ------------------------------------------------------------------------------------------------
 
 
-def fields_of(state: AppState, one: PhotoList) -> dict[str, Any]:
+def fields_of(ledger: ServedLedger, one: PhotoList) -> dict[str, Any]:
     """A list as programs read it, without its photos."""
-    queries = [
-        {"words": query.words, "link": f"/?{query.address}"} for query in state.ledger.readable.lists.queries(one.id)
-    ]
+    queries = [{"words": query.words, "link": f"/?{query.address}"} for query in ledger.readable.lists.queries(one.id)]
     facts = {"list": one.id, "name": one.name, "photos": one.photos, "by": one.maker, "at": one.at}
     return facts | {"linked": one.linked, "queries": queries, "page": f"/lists/{one.id}", "search": f"/?list={one.id}"}
 
@@ -281,5 +267,5 @@ def stretch_of(state: AppState, id: str, first: int, count: int) -> ListStretch:
     places = {one.image: one.place for one in listed[:count]}
     rows = snapshot.rows_by_id(list(places))
     facts = [item_of(one) for one in snapshot.facts(rows[rows >= 0].tolist())] if (rows >= 0).any() else []
-    verdicts = verdicts_of(state, id, list(places))
+    verdicts = verdicts_of(state.ledger, id, list(places))
     return ListStretch([one | {"verdicts": verdicts.get(one["id"], {})} for one in facts], places, following)

@@ -36,7 +36,7 @@ MARKS = {"yes": "✓", "no": "✕", "doubt": "?"}
 @router.get("/lists", dependencies=[annotator])
 def lists(request: Request, state: State, person: Annotator, part: Annotated[Name, Query()] = None) -> Response:
     """All lists, to be searched by name and by the words of their queries."""
-    found = [fields_of(state, one) for one in state.ledger.readable.lists.all(part or "")]
+    found = [fields_of(state.ledger, one) for one in state.ledger.readable.lists.all(part or "")]
     every = len(state.ledger.readable.lists.all())
     shared = is_visitor(person, state.settings.access)
     return page(request, "lists.html", lists=found, part=part or "", every=every, me=maker_of(person), shared=shared)
@@ -46,7 +46,7 @@ def lists(request: Request, state: State, person: Annotator, part: Annotated[Nam
 def one_list(request: Request, state: State, person: Annotator, id: Id, first: First = 0) -> Response:
     """A list with its photos, and all that can be done with it."""
     one = state.ledger.readable.lists.find(id)
-    about = fields_of(state, one)
+    about = fields_of(state.ledger, one)
     stretch = stretch_of(state, one.id, first, PAGE)
     others = [other for other in state.ledger.readable.lists.all() if other.id != one.id]
     mine = person.role >= Role.OWNER or one.maker == maker_of(person)

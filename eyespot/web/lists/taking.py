@@ -25,7 +25,7 @@ from eyespot.web._search_params import query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
-from eyespot.web.annotate._lists import grow_list, query_of_words
+from eyespot.web.annotate._grid import grow_list, query_of_words
 from eyespot.web.annotate._session import AnnotationSession, session_of
 from eyespot.web.downloads import PhotoFormat, attachment, photos_response
 from eyespot.web.found.snapshot import Snapshot
@@ -159,9 +159,9 @@ def to_annotate(state: AppState, at: AnnotationSession, id: str) -> str:
     words = [
         params.q for query in state.ledger.readable.lists.queries(one.id) if (params := params_of(query.address)).q
     ]
-    query = query_of_words(at, state, words[0] or one.name if words else one.name)
+    query = query_of_words(at, state.settings.refused, words[0] or one.name if words else one.name)
     if not at.store.candidates(query):
-        grow_list(at, state, query)
+        grow_list(at, state.snapshots, query)
     there = {candidate.image for candidate in at.store.candidates(query)}
     images = [image for image in state.ledger.readable.lists.photos(one.id) if image not in there]
     if rows := [row for image in images if (row := snapshot.row_of(image)) is not None]:
