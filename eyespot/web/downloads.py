@@ -20,10 +20,10 @@ from typing import Any, Literal
 from fastapi import Response
 from starlette.responses import StreamingResponse
 
-from eyespot.gallery.albums import file_names
-from eyespot.gallery.attribution import attribution_of
-from eyespot.gallery.exports.camtrap_dp import TrapPhoto, described, is_placed, package
-from eyespot.gallery.formats.exported import tells_too_much
+from eyespot.formats.albums import file_names
+from eyespot.formats.exported import tells_too_much
+from eyespot.formats.exports.camtrap_dp import TrapPhoto, described, is_placed, package
+from eyespot.photos.attribution import attribution_of
 from eyespot.search.contact_sheet import Tile, html_pieces
 from eyespot.storage.files import csv_bytes
 from eyespot.types import NothingFound, UsageError

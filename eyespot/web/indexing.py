@@ -18,7 +18,7 @@ from fastapi import APIRouter, Depends, File, Form, Query, Request, Response, Up
 from fastapi.responses import JSONResponse
 from starlette.responses import RedirectResponse
 
-from eyespot.gallery.photos.pictures import BadPicture, id_of, thumbnail
+from eyespot.photos.pictures import BadPicture, id_of, thumbnail
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
 from eyespot.storage.systems import is_inside

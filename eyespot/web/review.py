@@ -23,9 +23,9 @@ from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse
 
 from eyespot.curate.rmir.audit import LAST, VERDICTS, Sealed, agreed, compared, read_panel
-from eyespot.gallery.photos.pictures import BadPicture, thumbnail
-from eyespot.gallery.photos.sources import read_again
 from eyespot.html import tidy
+from eyespot.photos.pictures import BadPicture, thumbnail
+from eyespot.photos.sources import read_again
 from eyespot.pipelines.human_review import Case, Overtaken, Queue, ReviewDecision
 from eyespot.types import EyespotError, UsageError
 from eyespot.web._pages import Link, page

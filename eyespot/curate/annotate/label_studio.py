@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from eyespot.curate.annotate.agreement import everybody
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, mark_of
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.gallery.exporting import LabelTask
-from eyespot.gallery.exports.label_studio import CHOICES
+from eyespot.formats.exporting import LabelTask
+from eyespot.formats.exports.label_studio import CHOICES
 from eyespot.storage.files import id_of, json_of, refuse
 from eyespot.types import UsageError
 

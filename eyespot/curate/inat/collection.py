@@ -17,7 +17,7 @@ from eyespot.curate.inat.licences import Licence, licence_of
 from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, told_position
 from eyespot.curate.inat.settings import Positions
 from eyespot.curate.inat.source import RANKS
-from eyespot.gallery.exports.coco import write_coco
+from eyespot.formats.exports.coco import write_coco
 from eyespot.storage.atomic import new_file
 from eyespot.storage.files import write_csv, write_whole
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, digest
-from eyespot.gallery.photos.found import Labels, Seen, Unreadable
-from eyespot.gallery.photos.names import stored_name
-from eyespot.gallery.photos.sources import Root, scan
+from eyespot.photos.found import Labels, Seen, Unreadable
+from eyespot.photos.names import stored_name
+from eyespot.photos.sources import Root, scan
 from eyespot.storage.files import refuse
 from eyespot.types import Progress
 

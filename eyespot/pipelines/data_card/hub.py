@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from eyespot.gallery.hub import configurations
+from eyespot.formats.hub import configurations
 from eyespot.pipelines.data_card.content import Card
 from eyespot.storage.files import write_whole
 

@@ -18,10 +18,10 @@ from threading import BoundedSemaphore, Lock
 
 from fastapi.responses import FileResponse
 
-from eyespot.gallery.photos.pictures import BadPicture, thumbnail
-from eyespot.gallery.photos.sources import read_again
-from eyespot.gallery.videos.addresses import frame_of
-from eyespot.gallery.videos.facts import id_at
+from eyespot.photos.pictures import BadPicture, thumbnail
+from eyespot.photos.sources import read_again
+from eyespot.photos.videos.addresses import frame_of
+from eyespot.photos.videos.facts import id_at
 from eyespot.storage.files import write_whole
 from eyespot.storage.systems import is_inside
 from eyespot.types import EyespotError

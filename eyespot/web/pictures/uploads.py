@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from eyespot.gallery.photos.pictures import BadPicture, id_of, thumbnail
+from eyespot.photos.pictures import BadPicture, id_of, thumbnail
 from eyespot.storage.files import write_whole
 from eyespot.web._problems import Problem
 
