@@ -38,7 +38,7 @@ def recos(
     from eyespot.curate.set_folder import set_note
     from eyespot.formats.positions import as_it_is, without_position
     from eyespot.pipelines import CostLimits
-    from eyespot.storage.files import text_of
+    from eyespot.storage.text_files import text_of
     from eyespot.types import UsageError
 
     if show:

@@ -23,8 +23,8 @@ from eyespot.photos.pictures import BadPicture
 from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import picture_of
+from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import DIGESTS
-from eyespot.storage.files import write_whole
 from eyespot.types import Encoder, Index, Progress, Vectors
 
 Clustering = Callable[[Any, KMeans, Progress], Clusters]

@@ -27,7 +27,7 @@ from eyespot.parallel import batches
 from eyespot.photos.found import reason
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.sources import read_again
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eyespot.storage.tables import write_csv
+
 from eyespot.formats.exported import tells_too_much
 from eyespot.formats.exporting import ExportFailure
 from eyespot.formats.exports._names import FileNames, safe_name
@@ -21,7 +23,6 @@ from eyespot.photos.names import stored_name
 from eyespot.photos.places import read_again
 from eyespot.photos.videos.addresses import file_of, frame_of, title_of
 from eyespot.storage.atomic import make_folder, new_file
-from eyespot.storage.files import write_csv
 
 WHY = "why"  # the reasons for which a hit is there; a label of this name is a text
 Hit = Mapping[str, Any]  # id, path (None: unknown), rank, score, and facts

@@ -203,8 +203,7 @@ def export(view: View, write: Callable[[ExportRows, Path], int], out: Path, opti
 
     Raises `UsageError` if the folder holds something, `NothingFound` if there is nothing to write.
     """
-    from eyespot.storage.atomic import is_forbidden
-    from eyespot.storage.files import whole_folder
+    from eyespot.storage.atomic import is_forbidden, whole_folder
     from eyespot.types import EyespotError
 
     rows = ExportRows(view, options)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 
 SHOWN = "Image"
 

@@ -37,8 +37,7 @@ from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
-from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, TextReader, Vectors
-from eyespot.types.progress import Progress, no_progress
+from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, TextReader, Vectors, no_progress
 
 _STRETCH = 1 << 16  # pictures whose vectors are written at once where an encoder is added
 GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --forget

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from eyespot.photos.found import is_utf8
 from eyespot.photos.json_lists import lists_of
-from eyespot.storage.files import id_of
+from eyespot.storage.ids import id_of
 
 _pc: Any = pyarrow.compute
 _PIECE = 1 << 16

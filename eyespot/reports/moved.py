@@ -21,7 +21,7 @@ from eyespot.html import img, photo_address, render
 from eyespot.metrics import Compared
 from eyespot.search.contact_sheet import NOTHING
 from eyespot.search.sheets import thumbnail_of
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.types import Qrels, Run, UsageError
 
 if TYPE_CHECKING:

@@ -9,8 +9,10 @@ from eyespot.gallery.view import View
 from eyespot.photos.labels import FILE_COLUMNS
 from eyespot.search.captioned import IN_FOLDERS, TABLES, cells_of
 from eyespot.search.matching import matched
-from eyespot.storage.files import refuse, required, rows_of
+from eyespot.storage.ids import required
 from eyespot.storage.systems import with_slashes
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import NothingFound
 
 LABEL = "label"

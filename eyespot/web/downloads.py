@@ -25,7 +25,7 @@ from eyespot.formats.exported import tells_too_much
 from eyespot.formats.exports.camtrap_dp import TrapPhoto, described, is_placed, package
 from eyespot.photos.attribution import attribution_of
 from eyespot.search.contact_sheet import Tile, html_pieces
-from eyespot.storage.files import csv_bytes
+from eyespot.storage.tables import csv_bytes
 from eyespot.types import NothingFound, UsageError
 from eyespot.web._items import items_of, title_of
 from eyespot.web._judging import judge_of, verdicts_on

@@ -19,8 +19,7 @@ from fastapi.responses import JSONResponse
 from starlette.responses import RedirectResponse
 
 from eyespot.photos.pictures import BadPicture, id_of, thumbnail
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.storage.systems import is_inside
 from eyespot.types import EyespotError
 from eyespot.web._indexer import gallery_contents

@@ -25,7 +25,8 @@ from eyespot.formats.exporting import LabelTask
 from eyespot.formats.exports import label_studio
 from eyespot.runs import write_qrels, write_run
 from eyespot.runs.judged import JudgedQueries
-from eyespot.storage.files import whole_folder, write_csv, write_whole
+from eyespot.storage.atomic import whole_folder, write_whole
+from eyespot.storage.tables import write_csv
 from eyespot.types import NothingFound, Qrels, Run
 
 QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"

@@ -24,8 +24,7 @@ from eyespot.curate.inat.settings import PictureSettings
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.sources import read_again
 from eyespot.pipelines.human_review import AWAITS, DROPPED, Case, Queue, write_queue
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -14,7 +14,7 @@ from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, digest
 from eyespot.photos.found import Labels, Seen, Unreadable
 from eyespot.photos.names import stored_name
 from eyespot.photos.sources import Root, scan
-from eyespot.storage.files import refuse
+from eyespot.storage.text_files import refuse
 from eyespot.types import Progress
 
 TEXTS = ("text", "caption")  # of KEY.txt, of KEY.json

@@ -23,8 +23,7 @@ from eyespot.photos.pictures import BadPicture, id_of
 from eyespot.photos.sources import read_again
 from eyespot.pipelines import Record
 from eyespot.runs.recos import VERSIONS
-from eyespot.storage.atomic import new_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import new_folder, write_whole
 from eyespot.types import EyespotError
 
 TEXT, WHOLE, SHARE = "string", "int64", "float64"  # arrow's names

@@ -23,8 +23,7 @@ from eyespot.formats.exported import names_owner
 from eyespot.gallery.texts import COLUMNS as TEXT_COLUMNS
 from eyespot.photos.labels import MEASURED
 from eyespot.pipelines import Record
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors
 
 DRAWN = "drawn"

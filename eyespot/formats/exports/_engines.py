@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 
 if TYPE_CHECKING:
     from eyespot.formats.exporting import ExportRows

@@ -15,7 +15,9 @@ from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eyespot.storage.files import csv_bytes, write_whole
+from eyespot.storage.tables import csv_bytes
+
+from eyespot.storage.atomic import write_whole
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from eyespot.formats.exporting import LabelTask
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 
 if TYPE_CHECKING:
     from eyespot.formats.exporting import ExportRows

@@ -29,7 +29,7 @@ pictures that look like a picture.
 def write(rows: ExportRows, folder: Path) -> int:
     """The columns `id`, `row`, `vector` (float32), `signs` (dim / 8 bytes) and `$meta` (the facts as JSON)."""
     from eyespot.formats.exports._engines import mean_of, write_recipe
-    from eyespot.storage.files import write_whole
+    from eyespot.storage.atomic import write_whole
 
     mean = mean_of(rows)
     (folder / "data").mkdir()

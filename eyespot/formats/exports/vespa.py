@@ -107,7 +107,7 @@ _SERVICES = """\
 def write(rows: ExportRows, folder: Path) -> int:
     """`application/` (the schema and services of one node), and a document a line in `feed.jsonl`."""
     from eyespot.formats.exports._engines import CANDIDATES, mean_of, write_recipe
-    from eyespot.storage.files import write_whole
+    from eyespot.storage.atomic import write_whole
 
     fields, dim = field_types(rows.columns.schema), rows.view.space.dim
     lines = "\n".join(_FIELD.format(name=name, type=type) for name, type in fields.values())

@@ -18,9 +18,10 @@ from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from eyespot.storage.text_files import refuse
+
 from eyespot.formats.imports.packages import ExportPackage
 from eyespot.formats.imports.photo_facts import KINDS, PhotoFacts, Sighting, sighting_facts
-from eyespot.storage.files import refuse
 from eyespot.types import UsageError
 
 PACKAGE = "datapackage.json"

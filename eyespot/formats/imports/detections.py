@@ -18,9 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eyespot.storage.text_files import refuse
+
 from eyespot.formats.imports.photo_facts import PhotoFacts
 from eyespot.photos.json_lists import lists_of, values_of
-from eyespot.storage.files import refuse
 from eyespot.types import UsageError
 
 THRESHOLD = 0.2  # below it MegaDetector's findings are mostly nothing

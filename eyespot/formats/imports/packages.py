@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from eyespot.storage.text_files import refuse
+
 from eyespot.photos.delimited import read_delimited
-from eyespot.storage.files import refuse
 from eyespot.types import UsageError
 
 TableRow = tuple[int, dict[str, str] | str]

@@ -22,7 +22,7 @@ from eyespot.photos.pictures import BadPicture, thumbnail
 from eyespot.photos.sources import read_again
 from eyespot.photos.videos.addresses import frame_of
 from eyespot.photos.videos.facts import id_at
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.storage.systems import is_inside
 from eyespot.types import EyespotError
 from eyespot.web._problems import Problem

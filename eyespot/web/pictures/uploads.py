@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 
 from eyespot.photos.pictures import BadPicture, id_of, thumbnail
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.web._problems import Problem
 
 KEPT = 500  # pictures; the longest unused goes first
