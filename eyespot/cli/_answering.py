@@ -50,16 +50,16 @@ def install(app: FastAPI) -> None:
 
     from eyespot.cli._ask_server import PATH, plain_line
 
-    house = app.state.house
+    state = app.state.eyespot
 
     def answer(words: list[str], person: Any) -> dict[str, Any]:
         line = plain_line(words[1:]) if words[:1] == ["search"] else None
         if not person.internal or line is None:
             raise HTTPException(403, "this is for plain lines of eyespot search on the same machine")
-        if not house.ready or len(words) > MOST_WORDS:
+        if not state.snapshots.ready or len(words) > MOST_WORDS:
             raise HTTPException(503, "not yet")
         try:
-            return _run(house, ["search", *line[1], f"--gallery={line[0]}"])
+            return _run(state, ["search", *line[1], f"--gallery={line[0]}"])
         except BaseException as error:  # whatever it is, the search itself says it best
             if isinstance(error, KeyboardInterrupt | GeneratorExit):
                 raise
@@ -78,7 +78,7 @@ def install(app: FastAPI) -> None:
     app.post(PATH, include_in_schema=False)(route)
 
 
-def _run(house: Any, words: list[str]) -> dict[str, Any]:
+def _run(state: Any, words: list[str]) -> dict[str, Any]:
     """What `eyespot WORDS…` prints, over the gallery as the server has it open."""
     import typer
 
@@ -87,12 +87,12 @@ def _run(house: Any, words: list[str]) -> dict[str, Any]:
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=how) for how in ("strict", "backslashreplace"))
 
     def opener(path: Path, encoder: str | None, index: str) -> Collection:
-        if index != "exact" or not path.samefile(house.settings.gallery):
+        if index != "exact" or not path.samefile(state.settings.gallery):
             raise LookupError(path)
         return _under(path, encoder, snapshot.collection)
 
     command = typer.main.get_command(app_of(["search"]))
-    snapshot = house.snapshot(_encoder(house, words))
+    snapshot = state.snapshots.current(_encoder(state, words))
     with snapshot.alone(), _opened_by(opener), printed_to(out, err):
         code = command.main(args=words, prog_name="eyespot", standalone_mode=False)
     out.flush()
@@ -105,13 +105,13 @@ def _run(house: Any, words: list[str]) -> dict[str, Any]:
     }
 
 
-def _encoder(house: Any, words: list[str]) -> str:
+def _encoder(state: Any, words: list[str]) -> str:
     """The encoder whose space this line searches: that of -e, else the gallery's own, whatever the server's."""
     named = [word for at, word in enumerate(words) if at and words[at - 1] in ("-e", "--encoder")]
     named += [word.partition("=")[2] for word in words if word.startswith("--encoder=")]
     from eyespot.gallery.view import Gallery
 
-    gallery = Gallery(house.settings.gallery)
+    gallery = Gallery(state.settings.gallery)
     return str(gallery.header.spaces[gallery.stem(named[-1] if named else None)].encoder)
 
 

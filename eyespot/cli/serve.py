@@ -129,7 +129,7 @@ def _is_reached_here(host: str) -> bool:
 
 def _note_cautions(app: FastAPI) -> None:
     """The owner sees which adapters were not shown to help; visitors see it beside their answers."""
-    for name, adapter in app.state.house.adapters.items():
+    for name, adapter in app.state.eyespot.adapters.items():
         if adapter.caution is not None:
             note(f"--adapt {name}: {adapter.caution}")
 

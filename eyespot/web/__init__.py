@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 import eyespot
-from eyespot.web import _failing, _pages, _problems, review
-from eyespot.web._request_metrics import MetricsMiddleware
+from eyespot.web import _pages, _problems, review
+from eyespot.web._health import MetricsMiddleware, RequestMetrics
 from eyespot.web._security import AuthMiddleware
 from eyespot.web._settings import Access, Judging, Role, ServerSettings, User, read_access, read_named, read_refused
 from eyespot.web._state import AppState
@@ -30,16 +30,14 @@ __all__ = [
 
 # each with a `router`, some with LINKS for the bar
 PARTS = (
-    "_entry",
+    "login",
     "searching",
     "filtering",
     "reranking",
-    "spreading",
     "map",
     "why",
     "sides",
     "api",
-    "moving",
     "large",
     "lists.api",
     "lists.taking",
@@ -59,13 +57,13 @@ def application(settings: ServerSettings) -> FastAPI:
     Raises `UsageError` if there is no gallery, an adapter or a judge cannot be used, or a queue to review is none.
     Everything else that may be wrong is told to whoever asks.
     """
-    house = AppState(settings)
+    state = AppState(settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        house.prepare()
+        state.snapshots.prepare()
         yield
-        house.close()
+        state.close()
 
     app = FastAPI(
         title="eyespot",
@@ -76,16 +74,16 @@ def application(settings: ServerSettings) -> FastAPI:
         lifespan=lifespan,
         responses=_problems.DOCUMENTED,
     )
-    app.state.house, app.state.links = house, []
+    app.state.eyespot, app.state.metrics, app.state.links = state, RequestMetrics(), []
     app.include_router(_pages.router)
     for name in PARTS:
         part = import_module(f"eyespot.web.{name}")
         app.include_router(part.router)
         app.state.links += getattr(part, "LINKS", ())
     review.install(app, settings.reviews)
-    _failing.install(app)
+    _pages.install(app)
     # No page holds a token or another secret beside what somebody sent, so no compressed size gives one away (BREACH).
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     app.add_middleware(AuthMiddleware, settings=settings)
-    app.add_middleware(MetricsMiddleware, counts=house.counts)
+    app.add_middleware(MetricsMiddleware, counts=app.state.metrics)
     return app

@@ -12,33 +12,47 @@ from eyespot.search.why import as_fields, reasons
 from eyespot.types import Query, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web.found.calibrated import CalibrationSummary
+from eyespot.web.found.derived import ranks_in
 from eyespot.web.found.results import RankedResult, Slice
-from eyespot.web.found.tabs import ranks_in
+from eyespot.web.found.snapshot import Snapshot
 
 
-def items_of(frozen: RankedResult, found: Slice) -> list[dict[str, Any]]:
+def items_of(result: RankedResult, found: Slice) -> list[dict[str, Any]]:
     """The hits of a stretch of a ranking, best first; those that a judge put elsewhere with what it said of them."""
     rows = found.rows.tolist()
-    query = frozen.query or Query("q", ())
-    why = reasons(frozen.snapshot.collection, query, frozen.header, rows)
-    others = frozen.groups.others(found.rows, frozen.counted).tolist() if frozen.grouped else [0] * len(rows)
-    hits = zip(rows, frozen.snapshot.facts(rows), found.scores.tolist(), others, why, strict=True)
+    query = result.query or Query("q", ())
+    why = reasons(result.snapshot.collection, query, result.header, rows)
+    others = result.groups.others(found.rows, result.counted).tolist() if result.grouped else [0] * len(rows)
+    hits = zip(rows, result.snapshot.facts(rows), found.scores.tolist(), others, why, strict=True)
     # In a tab, the rank in the whole result; among the most telling, that of the search
     placed_at = {}
-    if frozen.params.first is not None:
-        placed_at = ranks_in(frozen.root, rows, 0)
-    elif frozen.params.verdict is not None and frozen.origin is not None:
-        deep = found.first + len(rows) + len(frozen.without) if frozen.params.verdict == "unjudged" else 0
-        placed_at = ranks_in(frozen.origin, rows, deep)
+    if result.params.first is not None:
+        placed_at = ranks_in(result.root, rows, 0)
+    elif result.params.verdict is not None and result.origin is not None:
+        deep = found.first + len(rows) + len(result.without) if result.params.verdict == "unjudged" else 0
+        placed_at = ranks_in(result.origin, rows, deep)
     items = []
     for rank, (row, facts, score, more, notes) in enumerate(hits, found.first):
         item: dict[str, Any] = {"rank": rank, "score": round(score, 6), "others": more}
         item |= {"why": as_fields(notes)} if notes else {}
         item |= {"first_rank": placed_at[row]} if row in placed_at else {}
-        if (placed := frozen.judged.get(row)) is not None:
+        if (placed := result.judged.get(row)) is not None:
             item |= {"first_rank": placed.rank, "judge_says": _rounded(placed.probability)}
         items.append(item | item_of(facts))
     return items
+
+
+def items_by_id(result: RankedResult, wanted: list[str]) -> list[dict[str, Any]]:
+    """These hits, with the rank at which each was found."""
+    if not wanted:
+        return []
+    rows = {row for id in wanted if (row := result.snapshot.row_of(id)) is not None}
+    whole = result.slice(0, 1000)
+    ranks = [at for at, row in enumerate(whole.rows.tolist()) if row in rows]
+    picked = Slice(1, whole.rows[ranks], whole.scores[ranks], False)
+    return [
+        {**item, "rank": rank + 1, "verdict": None} for item, rank in zip(items_of(result, picked), ranks, strict=True)
+    ]
 
 
 def with_probability(items: list[dict[str, Any]], known: CalibrationSummary | None) -> list[dict[str, Any]]:
@@ -78,9 +92,9 @@ def title_of(item: Mapping[str, Any]) -> str:
     return str(item.get("title") or title_of_path(item["path"] or "") or item["id"])
 
 
-def cursor_of(frozen: RankedResult, found: Slice) -> str | None:
+def cursor_of(result: RankedResult, found: Slice) -> str | None:
     """What brings the next stretch of the same frozen result; None at its end."""
-    return f"{frozen.id}.{found.first - 1 + len(found.rows)}" if found.more else None
+    return f"{result.id}.{found.first - 1 + len(found.rows)}" if found.more else None
 
 
 def read_cursor(cursor: str) -> tuple[str, int]:
@@ -91,6 +105,9 @@ def read_cursor(cursor: str) -> tuple[str, int]:
     return id, int(seen)
 
 
-def no_such_item(id: str) -> Problem:
-    """What is said of an id that nothing has."""
-    return Problem(404, "there is no such item, or its picture is gone")
+def existing_row(snapshot: Snapshot, id: str) -> int:
+    """The row of an item; `Problem` where nothing has this id, or its picture is gone."""
+    row = snapshot.row_of(id)
+    if row is None:
+        raise Problem(404, "there is no such item, or its picture is gone")
+    return row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from eyespot.judges.person import QUESTION, VERDICTS
@@ -13,26 +13,14 @@ from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_diges
 from eyespot.types import Judgement, Query
 from eyespot.web._security import clean_name
 from eyespot.web._settings import Role, User
-from eyespot.web.found.tabs import verdict_of
+from eyespot.web.found.derived import verdict_of
 
 PROMPT = hashlib.sha256(QUESTION.encode()).hexdigest()[:16]  # as at the terminal: the question is the same
 NOBODY = "visitor"
 
 
-class ItemVerdict(Protocol):
-    """What somebody said of an item."""
-
-    item: str
-    rank: int | None
-
-    @property
-    def verdict(self) -> str:
-        """`yes`, `no` or `doubt`."""
-        ...
-
-
 class ItemMark(Protocol):
-    """What somebody said of an item, among others; None where they take it back."""
+    """What somebody said of an item; None where they take it back."""
 
     item: str
     rank: int | None
@@ -53,10 +41,12 @@ def own_of(person: User) -> tuple[str, str] | None:
     return (judge_of(person), PROMPT) if person.role >= Role.ANNOTATOR else None
 
 
-def judged_now(judgements: Judgements, query: Query, mark: ItemVerdict, judge: str) -> Judgement:
-    """Keep a verdict; it is on the disk when this returns."""
+def judged_now(
+    judgements: Judgements, query: Query, item: str, verdict: str, *, rank: int | None, judge: str
+) -> Judgement:
+    """Keep a verdict, `yes`, `no` or `doubt`; it is on the disk when this returns."""
     digest = judgements.enter([query])[query]
-    made = Judgement(digest, mark.item, judge, PROMPT, VERDICTS[mark.verdict[0]], rank=mark.rank, at=time.time())
+    made = Judgement(digest, item, judge, PROMPT, VERDICTS[verdict[0]], rank=rank, at=time.time())
     judgements.record([made])
     return made
 
@@ -106,7 +96,12 @@ def combined(last: Mapping[str, Mapping[str, Judgement]]) -> dict[str, Judgement
     for judgements in last.values():
         for image, one in judgements.items():
             votes.setdefault(image, []).append(one)
-    return {image: _of_most(several) for image, several in votes.items()}
+    found = {}
+    for image, several in votes.items():
+        verdict = majority(map(verdict_of, several))
+        even = several[0]._replace(verdict=VERDICTS["d"])
+        found[image] = next((one for one in several if verdict_of(one) == verdict), even)
+    return found
 
 
 def majority(verdicts: Iterable[str | None]) -> str | None:
@@ -115,9 +110,3 @@ def majority(verdicts: Iterable[str | None]) -> str | None:
     if len(ordered) == 2 and ordered[0][1] == ordered[1][1]:
         return "doubt"
     return ordered[0][0] if ordered else None
-
-
-def _of_most(several: Sequence[Judgement]) -> Judgement:
-    verdict = majority(map(verdict_of, several))
-    even = several[0]._replace(verdict=VERDICTS["d"])
-    return next((one for one in several if verdict_of(one) == verdict), even)

@@ -1,4 +1,4 @@
-"""The door: who may come in, from where, with how much, for how long, and what a browser may do with the answer.
+"""Access: who may come in, from where, with how much, for how long, and what a browser may do with the answer.
 
 Whoever sits at this machine comes in without a token and may do everything; any other address needs one. A request
 counts as from this machine only if its address and the host it names are loopback and no proxy says that it passed it
@@ -118,11 +118,11 @@ class AuthMiddleware:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        dressed = _dressed(send)
+        with_headers = _with_headers(send)
         try:
             self._admit(scope)
             body = _Body(receive, self._most(scope))
-            await answer_within(self.settings.seconds, self.app, scope, body, dressed)
+            await answer_within(self.settings.seconds, self.app, scope, body, with_headers)
         except Problem as problem:
             refusal: Response
             # For a person without a token the way to the page that takes one; for all others the problem
@@ -131,7 +131,7 @@ class AuthMiddleware:
                 refusal = RedirectResponse(f"/login?next={quote(url, safe='')}", 303)
             else:
                 refusal = problem_json(problem)
-            await refusal(scope, receive, dressed)
+            await refusal(scope, receive, with_headers)
 
     def _admit(self, scope: Scope) -> None:
         # Bytes of a request's head; a server limits only what comes in several pieces
@@ -140,7 +140,11 @@ class AuthMiddleware:
         if head > LARGEST_HEAD:
             raise Problem(431, "the address and headers of this request are too long; delete cookies or ask for less")
         request = HTTPConnection(scope)
-        headers, settings, host = request.headers, self.settings, _host(request.headers.get("host", ""))
+        headers, settings = request.headers, self.settings
+        try:  # the name in the Host header, without its port; where there is none, starlette's `URL` has the server's
+            host = (urlsplit(f"//{headers.get('host', '')}").hostname or "").lower()
+        except ValueError:
+            host = ""
         # No other site can have a name of this machine's own point here, and without `trust_loopback` it opens nothing.
         own_name = host == "localhost" or _loopback(host)
         # TrustedHostMiddleware knows no own names, and answers in plain text
@@ -150,7 +154,7 @@ class AuthMiddleware:
         person = self._person(request, settings.trust_loopback and own_name and direct)
         if person.internal and not direct:
             raise Problem(403, "this token is for programs on the server's own machine")
-        scope["door"], scope["person"] = self, person
+        scope["access"], scope["person"] = self, person
         length = headers.get("content-length", "0")
         if re.fullmatch("[0-9]{1,18}", length) and int(length) > self._most(scope):
             raise Problem(413, TOO_MUCH)
@@ -222,14 +226,6 @@ def _loopback(address: str) -> bool:
     return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
-def _host(header: str) -> str:
-    """The name in a Host header, without its port; where there is none, starlette's `URL` has the server's own."""
-    try:
-        return (urlsplit(f"//{header}").hostname or "").lower()
-    except ValueError:
-        return ""
-
-
 def _same_origin(headers: Headers) -> bool:
     """Browsers say where a request comes from; programs that say nothing are no browsers.
 
@@ -295,10 +291,10 @@ async def answer_within(seconds: float, app: ASGIApp, scope: Scope, receive: Rec
     raise Problem(503, f"this took longer than {seconds:g} seconds; ask for less, or again later", {"Retry-After": "5"})
 
 
-def _dressed(send: Send) -> Send:
+def _with_headers(send: Send) -> Send:
     """Every answer with the headers that keep a browser from doing harm with it."""
 
-    async def dressed(message: Message) -> None:
+    async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
@@ -306,4 +302,4 @@ def _dressed(send: Send) -> Send:
             headers.setdefault("Cache-Control", "private, no-cache")
         await send(message)
 
-    return dressed
+    return with_headers

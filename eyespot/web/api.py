@@ -6,27 +6,27 @@ import time
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, File, Header, Path, Query, Response, UploadFile
+from fastapi import APIRouter, Depends, File, Header, Path, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from eyespot.ledger.judgements import PERSON
 from eyespot.search.nearest import recall_of
-from eyespot.types import Judgement
+from eyespot.types import Judgement, UsageError
 from eyespot.types import Query as Asking
-from eyespot.web._items import cursor_of, item_of, items_of, no_such_item, read_cursor, with_probability
+from eyespot.web._items import cursor_of, existing_row, item_of, items_by_id, items_of, read_cursor, with_probability
 from eyespot.web._judging import judge_of, judged_now, judged_together, own_of, take_back
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Tab, Words, query_of
-from eyespot.web._security import needs
+from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, Served
-from eyespot.web.downloads import Format, HitsToTake, download
+from eyespot.web._state import AppState, State
+from eyespot.web.downloads import Format, download
+from eyespot.web.found.calibrated import to_judge
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.summary import summary_of
-from eyespot.web.pictures.thumbnails import is_digest
+from eyespot.web.pictures.thumbnails import is_digest, video_response
 from eyespot.web.pictures.uploads import keep, upload_jpeg
-from eyespot.web.pictures.videos import video_response
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
 Limit = Annotated[int, Query(ge=1, le=500, description="How many.")]
@@ -39,29 +39,29 @@ WEEK = "private, max-age=604800"
 
 
 @router.get("/search", tags=["search"])
-def search(house: Served, person: Reader, given: Given, cursor: Cursor = None, limit: Limit = PAGE) -> Response:
+def search(state: State, person: Reader, given: Given, cursor: Cursor = None, limit: Limit = PAGE) -> Response:
     """The best pictures for words, a picture, both, or items like some others; a cursor goes on in the same ranking."""
     begun = time.perf_counter()
     id, seen = read_cursor(cursor) if cursor else ("", 0)
-    frozen = house.results[id] if cursor else house.search(given, own_of(person))
-    found = frozen.slice(seen, limit)
-    known = None if frozen.judged else house.calibration(frozen, own_of(person))
+    result = state.searches.results[id] if cursor else state.searches.run(given, own_of(person))
+    found = result.slice(seen, limit)
+    known = None if result.judged else state.searches.calibration(result, own_of(person))
     payload = {
-        "query": frozen.heading,
-        "encoder": frozen.snapshot.view.space.encoder,
-        "by": frozen.options.by,
-        "exact": frozen.exact,
-        "recall": recall_of(frozen.header),
-        "moved": frozen.moved and frozen.moved.fields,
-        "total": frozen.total,
-        "notes": frozen.notes,
-        "run": frozen.id,
-        "link": f"/?{frozen.params.address()}",
+        "query": result.heading,
+        "encoder": result.snapshot.view.space.encoder,
+        "by": result.options.by,
+        "exact": result.exact,
+        "recall": recall_of(result.header),
+        "moved": result.moved and result.moved.fields,
+        "total": result.total,
+        "notes": result.notes,
+        "run": result.id,
+        "link": f"/?{result.params.address()}",
         "relevant": known and {"among": known.hits, **known.calibration.count._asdict()},
         "covariate": known and known.covariate,
         "took_ms": round((time.perf_counter() - begun) * 1000, 1),
-        "items": with_probability(items_of(frozen, found), known),
-        "next": cursor_of(frozen, found),
+        "items": with_probability(items_of(result, found), known),
+        "next": cursor_of(result, found),
     }
     return JSONResponse(payload)
 
@@ -70,59 +70,59 @@ def search(house: Served, person: Reader, given: Given, cursor: Cursor = None, l
 
 
 @router.get("/items", tags=["items"])
-def items(house: Served, given: Given, cursor: Cursor = None, limit: Limit = PAGE) -> Response:
+def items(state: State, given: Given, cursor: Cursor = None, limit: Limit = PAGE) -> Response:
     """The gallery's items in its own order, under a filter; what is searched for has no part."""
-    snapshot = house.snapshot(given.encoder)
+    snapshot = state.snapshots.current(given.encoder)
     _, seen = read_cursor(cursor) if cursor else ("", 0)
-    rows = list(islice(snapshot.rows_of(house.mask(given, snapshot), seen), limit + 1))
+    rows = list(islice(snapshot.rows_of(state.searches.mask(given, snapshot), seen), limit + 1))
     found = [item_of(one) for one in snapshot.facts(rows[:limit])]
     return JSONResponse({"items": found, "next": f"items.{rows[limit - 1] + 1}" if len(rows) > limit else None})
 
 
 @router.get("/items/{id:path}", tags=["items"])
-def item(house: Served, id: str) -> Response:
+def item(state: State, id: str) -> Response:
     """All that is known of an item."""
-    snapshot = house.snapshot()
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
+    snapshot = state.snapshots.current()
+    row = existing_row(snapshot, id)
     return JSONResponse(item_of(snapshot.facts([row])[0]))
 
 
 @router.get("/columns", tags=["items"])
-def columns(house: Served, encoder: Annotated[str | None, Query(max_length=300)] = None) -> Response:
+def columns(state: State, encoder: Annotated[str | None, Query(max_length=300)] = None) -> Response:
     """What the gallery can be filtered by: labels with counts, the span of dates, where pictures were taken."""
-    facets = facets_of(house.snapshot(encoder or None))
+    facets = facets_of(state.snapshots.current(encoder or None))
     labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
     box = facets.map and {name: getattr(facets.map, name) for name in ("south", "west", "north", "east")}
     payload = {"columns": facets.columns, "labels": labels, "first": facets.first, "last": facets.last, "box": box}
-    judges = [{"name": one.name, "paid": one.paid} for one in house.judges.named.values()]
-    return JSONResponse(payload | {"encoders": house.encoders, "adapters": list(house.adapters), "judges": judges})
+    judges = [{"name": one.name, "paid": one.paid} for one in state.judges.named.values()]
+    return JSONResponse(
+        payload | {"encoders": state.snapshots.encoders, "adapters": list(state.adapters), "judges": judges}
+    )
 
 
 @router.get("/thumbnails/{size}/{id:path}", tags=["items"], response_class=Response)
-def thumbnail(house: Served, size: ThumbnailSize, id: str, if_none_match: Annotated[str, Header()] = "") -> Response:
+def thumbnail(state: State, size: ThumbnailSize, id: str, if_none_match: Annotated[str, Header()] = "") -> Response:
     """A small JPEG of an item, at most so many pixels wide and high, without EXIF; made once."""
-    tag = f'"{house.thumbnails.place(id, int(size)).stem}-{size}"'
+    tag = f'"{state.cache.thumbnails.place(id, int(size)).stem}-{size}"'
     # The id is the digest of the picture, so what it names never changes; other ids may come to mean another picture.
     headers = {"ETag": tag, "Cache-Control": FOR_EVER if is_digest(id) else WEEK}
     if (
         tag in (one.strip().removeprefix("W/") for one in if_none_match.split(","))
-        and house.snapshot().row_of(id) is not None
+        and state.snapshots.current().row_of(id) is not None
     ):
         return Response(status_code=304, headers=headers)
-    return Response(house.thumbnails.jpeg(house.snapshot(), id, int(size)), media_type="image/jpeg", headers=headers)
+    return Response(
+        state.cache.thumbnails.jpeg(state.snapshots.current(), id, int(size)), media_type="image/jpeg", headers=headers
+    )
 
 
 @router.get("/videos/{id}", tags=["items"], response_class=Response)
-def video(house: Served, person: Reader, id: Annotated[str, Path(max_length=100)]) -> Response:
+def video(state: State, person: Reader, id: Annotated[str, Path(max_length=100)]) -> Response:
     """The video of a frame, as its file is, with ranges, for whoever may open originals; `#t=` opens it at a time."""
-    if person.role < (needed := house.settings.originals):
+    if person.role < (needed := state.settings.originals):
         raise Problem(403, f"videos are original files, for the role {needed.name.lower()}; ask the owner")
-    snapshot = house.snapshot()
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
+    snapshot = state.snapshots.current()
+    row = existing_row(snapshot, id)
     return video_response(id, snapshot.places(row))
 
 
@@ -130,27 +130,29 @@ def video(house: Served, person: Reader, id: Annotated[str, Path(max_length=100)
 
 
 @router.post("/pictures", status_code=201, tags=["search"])
-def upload(house: Served, picture: Annotated[UploadFile, File()]) -> Response:
+def upload(state: State, picture: Annotated[UploadFile, File()]) -> Response:
     """Bring a picture to search with; the answer's `picture` is the parameter of that name in a search."""
-    digest = keep(house.pictures, picture.file.read(house.settings.upload_bytes + 1), house.settings.upload_bytes)
+    digest = keep(state.cache.uploads, picture.file.read(state.settings.upload_bytes + 1), state.settings.upload_bytes)
     return JSONResponse({"picture": digest, "thumbnail": f"/v1/pictures/{digest}"}, 201)
 
 
 @router.get("/pictures/{digest}", tags=["search"], response_class=Response)
-def picture(house: Served, digest: str) -> Response:
+def picture(state: State, digest: str) -> Response:
     """A picture that was brought, small."""
-    return Response(upload_jpeg(house.pictures, digest), media_type="image/jpeg", headers={"Cache-Control": FOR_EVER})
+    return Response(
+        upload_jpeg(state.cache.uploads, digest), media_type="image/jpeg", headers={"Cache-Control": FOR_EVER}
+    )
 
 
 # -- runs -------------------------------------------------------------------------------------------------------
 
 
 @router.get("/runs", tags=["runs"], dependencies=[Depends(needs(Role.OWNER))])
-def runs(house: Served) -> Response:
+def runs(state: State) -> Response:
     """The results that are kept now, the latest first; for the owner alone: what people search is their own."""
     rows = [
         {"run": one.id, "query": one.heading, "total": one.total, "link": f"/?{one.params.address()}"}
-        for one in house.results.recent()
+        for one in state.searches.results.recent()
     ]
     return JSONResponse({"runs": rows})
 
@@ -165,21 +167,51 @@ class DownloadRequest(BaseModel):
 
 
 @router.get("/runs/{id}", tags=["runs"], response_class=Response)
-def run(house: Served, person: Reader, id: str, wanted: Annotated[DownloadRequest, Query()]) -> Response:
+def run(state: State, person: Reader, id: str, wanted: Annotated[DownloadRequest, Query()]) -> Response:
     """The hits of a frozen result with your verdicts: a table, a run, an archive, or the photos themselves."""
-    frozen = house.results[id]
+    result = state.searches.results[id]
     if wanted.verdict is not None:
-        frozen = house.tab(frozen, wanted.verdict, own_of(person))
-    return download(house, HitsToTake(frozen, wanted.depth, wanted.all_columns), person, wanted.format)
+        result = state.searches.tab(result, wanted.verdict, own_of(person))
+    options = wanted.model_dump(exclude={"verdict"})
+    return download(state, result, person, **options)
 
 
 @router.get("/runs/{id}/summary", tags=["runs"])
-def summary(house: Served, id: str, depth: Annotated[int, Query(ge=1, le=10_000)] = 500) -> Response:
+def summary(state: State, id: str, depth: Annotated[int, Query(ge=1, le=10_000)] = 500) -> Response:
     """The first hits of a result in numbers: by year, month, place and label."""
-    frozen = house.results[id]
-    found = items_of(frozen, frozen.slice(0, depth))
-    tallies = [one._asdict() | {"counts": dict(one.counts)} for one in summary_of(found, facets_of(frozen.snapshot))]
+    result = state.searches.results[id]
+    found = items_of(result, result.slice(0, depth))
+    tallies = [one._asdict() | {"counts": dict(one.counts)} for one in summary_of(found, facets_of(result.snapshot))]
     return JSONResponse({"run": id, "hits": len(found), "tallies": tallies})
+
+
+@router.get("/runs/{id}/calibration", tags=["runs"])
+def calibration(request: Request, state: State, id: str) -> Response:
+    """How many of the first hits are relevant by the verdicts there are, and what to judge to know it better."""
+    result, person = state.searches.results[id], person_of(request)
+    result = result.root
+    if result.query is None:
+        raise UsageError("verdicts are on words or a picture; search for some")
+    own = own_of(person)
+    known = state.searches.calibration(result, own)
+    payload: dict[str, Any] = {
+        "run": result.id,
+        "relevant": None,
+        "by": None,
+        "verdicts": 0,
+        "covariate": None,
+        "likely": [],
+    }
+    if known is not None:
+        count = known.calibration.count
+        payload["relevant"] = {"among": known.hits, **count._asdict(), "expected": round(count.expected, 2)}
+        payload |= {"by": known.by, "verdicts": known.verdicts, "covariate": known.covariate}
+        payload["likely"] = [{"likely": precision, **cut._asdict()} for precision, cut in known.cuts]
+    # The photos to judge next, for whoever may judge
+    ids = [] if own is None else to_judge(result, state.ledger.readable.judgements, own)[0]
+    wanted = items_by_id(result, ids)
+    payload["judge_next"] = [{"item": item["id"], "rank": item["rank"]} for item in wanted]
+    return JSONResponse(payload)
 
 
 # -- judgements -------------------------------------------------------------------------------------------------
@@ -192,9 +224,9 @@ class AboutQuery(BaseModel):
     picture: Digest = None
     by: str | None = Field(None, max_length=80, description="Who says so, where no token does.")
 
-    def query(self, house: AppState) -> Asking:
+    def query(self, state: AppState) -> Asking:
         """What is judged for; `Problem` where nothing is said."""
-        query = query_of(SearchParams(q=self.q, picture=self.picture), house.pictures)
+        query = query_of(SearchParams(q=self.q, picture=self.picture), state.cache.uploads)
         if query is None:
             raise Problem(422, "say what the picture was judged for, with q or picture")
         return query
@@ -214,12 +246,12 @@ class VerdictRequest(About):
 
 
 @router.post("/judgements", status_code=201, tags=["judgements"])
-def judge(house: Served, person: Annotator, body: VerdictRequest) -> Response:
+def judge(state: State, person: Annotator, body: VerdictRequest) -> Response:
     """Say whether a picture is what the words or the picture ask for; it is on the disk when the answer comes."""
-    query = body.query(house)
-    if house.snapshot().row_of(body.item) is None:
-        raise no_such_item(body.item)
-    made = judged_now(house.judgements, query, body, judge_of(person, body.by))
+    query = body.query(state)
+    existing_row(state.snapshots.current(), body.item)
+    judge, judgements = judge_of(person, body.by), state.ledger.writable.judgements
+    made = judged_now(judgements, query, body.item, body.verdict, rank=body.rank, judge=judge)
     return JSONResponse(_judgement_fields(made), 201)
 
 
@@ -238,21 +270,20 @@ class SeveralVerdicts(AboutQuery):
 
 
 @router.post("/judgements/several", tags=["judgements"])
-def judge_several(house: Served, person: Annotator, body: SeveralVerdicts) -> Response:
+def judge_several(state: State, person: Annotator, body: SeveralVerdicts) -> Response:
     """Verdicts on several pictures, kept all or none; a verdict that stands already is not kept a second time."""
-    query, snapshot = body.query(house), house.snapshot()
+    query, snapshot = body.query(state), state.snapshots.current()
     for mark in body.marks:
-        if snapshot.row_of(mark.item) is None:
-            raise no_such_item(mark.item)
-    changed = judged_together(house.judgements, query, body.marks, judge_of(person, body.by))
+        existing_row(snapshot, mark.item)
+    changed = judged_together(state.ledger.writable.judgements, query, body.marks, judge_of(person, body.by))
     return JSONResponse({"changed": changed})
 
 
 @router.delete("/judgements", tags=["judgements"])
-def withdraw(house: Served, person: Annotator, about: Annotated[About, Query()]) -> Response:
+def withdraw(state: State, person: Annotator, about: Annotated[About, Query()]) -> Response:
     """Take your verdict back. It counts no more; the ledger keeps it as history, with this word behind it."""
     judge = judge_of(person, about.by)
-    made = take_back(house.judgements, about.query(house), about.item, judge)
+    made = take_back(state.ledger.writable.judgements, about.query(state), about.item, judge)
     if made is None:
         raise Problem(404, f"{judge.removeprefix(PERSON)} has no verdict on this item for this query to take back")
     return JSONResponse(_judgement_fields(made))
@@ -268,10 +299,10 @@ class Which(BaseModel):
 
 
 @router.get("/judgements", tags=["judgements"], dependencies=[Depends(needs(Role.ANNOTATOR))])
-def judgements(house: Served, which: Annotated[Which, Query()]) -> Response:
+def judgements(state: State, which: Annotated[Which, Query()]) -> Response:
     """What was judged, in the order in which it came."""
     _, seen = read_cursor(which.cursor) if which.cursor else ("", 0)
-    rows = ((at, row.judgement) for at, row in enumerate(house.readable_judgements.rows(), 1) if at > seen)
+    rows = ((at, row.judgement) for at, row in enumerate(state.ledger.readable.judgements.rows(), 1) if at > seen)
     wanted = (one for one in rows if which.query in (None, one[1].query) and which.by in (None, one[1].judge))
     found = list(islice(wanted, which.limit + 1))
     records = [_judgement_fields(judgement) for _, judgement in found[: which.limit]]
@@ -283,3 +314,25 @@ def _judgement_fields(one: Judgement) -> dict[str, Any]:
     verdict = {name: getattr(one.verdict, name, None) for name in ("grade", "probability", "reason", "confidence")}
     facts = {"query": one.query, "item": one.image, "by": one.judge, "rank": one.rank, "at": one.at}
     return facts | verdict | {"failure": one.failure}
+
+
+# -- clicks ------------------------------------------------------------------------------------------------------
+
+
+class ClickRequest(About):
+    """More like an item, or not it, for words, a picture, or both; null takes it back."""
+
+    like: bool | None = Field(description="true: more like it; false: not it; null: takes the click back.")
+
+
+@router.post("/clicks", tags=["judgements"])
+def click(state: State, person: Annotator, body: ClickRequest) -> Any:
+    """Remember that a search should go towards an item or away from it; it counts where `feedback` moves a search.
+
+    A click is no verdict: no judgement, qrels or estimate is made of it.
+    """
+    query = body.query(state)
+    existing_row(state.snapshots.current(), body.item)
+    digest = state.ledger.writable.judgements.enter([query])[query]
+    state.ledger.writable.clicks.record(digest, judge_of(person, body.by), [body.item], body.like)
+    return JSONResponse({"query": digest, "item": body.item, "like": body.like})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, NamedTuple
 
@@ -13,9 +13,10 @@ from eyespot.types import NothingFound
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Given, SearchParams
+from eyespot.web._searches import Searches
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState, Served
+from eyespot.web._state import State
 from eyespot.web.found.counts import Countable, Counts, label_counts
 from eyespot.web.found.facets import Facets, facets_of
 from eyespot.web.found.snapshot import Snapshot
@@ -162,35 +163,30 @@ def filter_units(snapshot: Snapshot, params: SearchParams, countable: Countable)
 
 def active_filters(params: SearchParams) -> list[ActiveFilter]:
     """The filters that are on, in the order of the page."""
-    return [ActiveFilter(text, params.model_copy(update=changed)) for text, changed in _active(params)]
-
-
-def _active(params: SearchParams) -> Iterator[tuple[str, dict[str, object]]]:
-    texts = {
-        "after": "from {}",
-        "before": "before {}",
-        "near": "within {}",
-        "where": "{}",
-        "region": "in the region drawn on the map",
-    }
-    for name in FILTERS:
-        if (value := getattr(params, name)) is not None:
-            yield texts[name].format(value), {name: None}
+    texts = {"after": "from {}", "before": "before {}", "near": "within {}", "where": "{}"}
+    texts["region"] = "in the region drawn on the map"
+    found = [
+        ActiveFilter(texts[name].format(value), params.model_copy(update={name: None}))
+        for name in FILTERS
+        if (value := getattr(params, name)) is not None
+    ]
     for label in params.label:
         column, _, value = label.partition("=")
-        yield f"{column.replace('_', ' ')}: {value}", {"label": tuple(one for one in params.label if one != label)}
+        others = tuple(one for one in params.label if one != label)
+        found.append(ActiveFilter(f"{column.replace('_', ' ')}: {value}", params.model_copy(update={"label": others})))
+    return found
 
 
-def to_drop(house: AppState, snapshot: Snapshot, params: SearchParams) -> list[ActiveFilter]:
+def to_drop(searches: Searches, snapshot: Snapshot, params: SearchParams) -> list[ActiveFilter]:
     """Where nothing is left: each filter without which photos are, those that leave the most first."""
     found = []
     for one in active_filters(params):
         count = 0
         if not params.something:
-            count = int(house.mask(one.without, snapshot).sum())
+            count = int(searches.mask(one.without, snapshot).sum())
         else:
             with suppress(NothingFound):  # the words may find nothing either
-                count = house.search(one.without.unmoved).total
+                count = searches.run(one.without.unmoved).total
         if count:
             found.append(one._replace(photos=count))
     return sorted(found, key=lambda one: -(one.photos or 0))
@@ -210,16 +206,14 @@ def wanted_values(wanted: Annotated[Wanted, Query()]) -> Wanted:
 
 
 @router.get("/values")
-def values(
-    request: Request, house: Served, given: Given, wanted: Annotated[Wanted, Depends(wanted_values)]
-) -> Response:
+def values(request: Request, state: State, given: Given, wanted: Annotated[Wanted, Depends(wanted_values)]) -> Response:
     """The values of a column that hold a text, or what lies under a taxon: to be laid into the filters."""
-    snapshot = house.snapshot(given.encoder)
+    snapshot = state.snapshots.current(given.encoder)
     taxa = facets_of(snapshot).taxa
     columns = taxa.columns if wanted.unit in taxa.columns else [wanted.unit]
     if not all(column in facets_of(snapshot).coded for column in columns):
         raise Problem(404, "there is no such column of labels")
-    known = _Values(snapshot, given, house.countable(given))
+    known = _Values(snapshot, given, state.searches.countable(given))
     if wanted.under:
         taxon = taxa.taxon(wanted.under)
         found = known.under(taxon) if taxon else []

@@ -11,12 +11,12 @@ from pydantic import BaseModel, Field
 from eyespot.curate.annotate.flags import LONGEST_REASON, Flag
 from eyespot.curate.annotate.person_names import LONGEST
 from eyespot.ledger.judgements import PERSON
-from eyespot.web._items import no_such_item
+from eyespot.web._items import existing_row
 from eyespot.web._judging import judge_of
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
-from eyespot.web._state import Served
+from eyespot.web._state import State
 from eyespot.web.annotate._session import Session
 
 router = APIRouter(prefix="/v1/flags", tags=["flags"])
@@ -48,10 +48,9 @@ def flags(at: Session) -> Response:
 
 
 @router.post("", status_code=201)
-def raise_flag(house: Served, at: Session, person: Annotator, body: FlagRequest) -> Response:
+def raise_flag(state: State, at: Session, person: Annotator, body: FlagRequest) -> Response:
     """Flag an item: a face, personal data, not a photo, or another reason in words."""
-    if house.snapshot().row_of(body.item) is None:
-        raise no_such_item(body.item)
+    existing_row(state.snapshots.current(), body.item)
     at.store.team.flags.put(body.item, body.kind, body.person(person), body.reason)
     return JSONResponse({"flags": [_fields(one) for one in at.store.team.flags.of([body.item])]}, 201)
 

@@ -14,23 +14,21 @@ from markupsafe import Markup
 
 from eyespot.formats.albums import file_names
 from eyespot.html import tidy
-from eyespot.photos.pictures import BadPicture
 from eyespot.photos.videos.addresses import frame_of
 from eyespot.search.why import reasons
 from eyespot.search.word_matches import label_words
 from eyespot.types import EyespotError, Query
-from eyespot.web._items import no_such_item
+from eyespot.web._items import existing_row
 from eyespot.web._judging import own_of
 from eyespot.web._pages import TEMPLATES
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState, Served
+from eyespot.web._state import AppState, State
 from eyespot.web.annotate._session import session_of
 from eyespot.web.found.calibrated import Own
-from eyespot.web.found.snapshot import Snapshot
-from eyespot.web.pictures.thumbnails import bytes_of
+from eyespot.web.pictures.thumbnails import read_original
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
 # What a browser shows as a picture; nothing else is ever shown in it, and none of these can hold a script
@@ -39,18 +37,25 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif")
 
 
 @router.get("/originals/{id:path}", tags=["items"], response_class=Response)
-def original(request: Request, house: Served, id: str) -> Response:
+def original(request: Request, state: State, id: str) -> Response:
     """The file of an item as it was indexed, with all that it holds; for the owner, or whom the owner lets."""
-    if person_of(request).role < house.settings.originals:
-        raise Problem(403, f"original files are for the role {house.settings.originals.name.lower()}; ask the owner")
-    snapshot = house.snapshot()
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
-    place, data = _read(snapshot, id, row)
-    kind = SHOWN.get(_format(data), "application/octet-stream")
+    if person_of(request).role < state.settings.originals:
+        raise Problem(403, f"original files are for the role {state.settings.originals.name.lower()}; ask the owner")
+    from PIL import Image
+
+    snapshot = state.snapshots.current()
+    row = existing_row(snapshot, id)
+    place, data = read_original(id, snapshot.places(row))
+    kind = "application/octet-stream"
+    with suppress(Exception), Image.open(BytesIO(data)) as image:
+        kind = SHOWN.get(image.format or "", kind)
+    (frame,) = file_names([place]) if frame_of(place) else [""]
+    name = frame or PurePosixPath(place.replace("\\", "/")).name
+    plain = re.sub(r"[^A-Za-z0-9._ -]", "_", name) or "photo"
+    encoded = quote(name.encode("utf-8", "replace"), safe="")
+    how = "inline" if kind in SHOWN.values() else "attachment"
     headers = {
-        "Content-Disposition": _disposition("attachment" if kind == "application/octet-stream" else "inline", place),
+        "Content-Disposition": f"{how}; filename=\"{plain}\"; filename*=UTF-8''{encoded}",
         "Cache-Control": "private, no-cache",
         "Accept-Ranges": "none",  # the whole file is read to see that it is the one that was indexed
         "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -58,37 +63,14 @@ def original(request: Request, house: Served, id: str) -> Response:
     return Response(data, media_type=kind, headers=headers)
 
 
-def _read(snapshot: Snapshot, id: str, row: int) -> tuple[str, bytes]:
-    """Where a photo lies and its bytes; `Problem` where they are not those that were indexed."""
-    for placed in snapshot.places(row):
-        with suppress(OSError, BadPicture):
-            return placed.place, bytes_of(id, placed)
-    raise Problem(404, "the file is gone, or has changed since it was indexed; bring the gallery up to date")
-
-
-def _format(data: bytes) -> str:
-    from PIL import Image
-
-    with suppress(Exception), Image.open(BytesIO(data)) as image:
-        return image.format or ""
-    return ""
-
-
-def _disposition(how: str, place: str) -> str:
-    (frame,) = file_names([place]) if frame_of(place) else [""]
-    name = frame or PurePosixPath(place.replace("\\", "/")).name
-    plain = re.sub(r"[^A-Za-z0-9._ -]", "_", name) or "photo"
-    return f"{how}; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"
-
-
 # -- what a page of one photo says ------------------------------------------------------------------------------
 
 
-def about_photo(request: Request, house: AppState, given: SearchParams, item: dict[str, Any]) -> dict[str, Any]:
+def about_photo(request: Request, state: AppState, given: SearchParams, item: dict[str, Any]) -> dict[str, Any]:
     """Why a photo is in a result, the words of the query, and the address of its file for whoever may have it."""
-    may = person_of(request).role >= house.settings.originals
+    may = person_of(request).role >= state.settings.originals
     return {
-        "reasons": _reasons(house, given, item["id"], own_of(person_of(request))),
+        "reasons": _reasons(state, given, item["id"], own_of(person_of(request))),
         "words": frozenset(label_words(given.q or "")),
         "original": f"/v1/originals/{quote(item['id'], safe='')}" if may else None,
         "in_browser": str(item.get("path") or "").lower().endswith(SUFFIXES),
@@ -102,18 +84,18 @@ def flagged_as(request: Request, id: str) -> list[str]:
     return [one.words for one in session_of(request).store.team.flags.of([id])]
 
 
-def _reasons(house: AppState, given: SearchParams, id: str, own: Own | None) -> list[str]:
+def _reasons(state: AppState, given: SearchParams, id: str, own: Own | None) -> list[str]:
     """What put a photo into the result of a search, in sentences; nothing where nothing was searched for."""
     if not given.something:
         return []
     with suppress(EyespotError, Problem):
-        frozen = house.search(given.plain, own)
-        row = frozen.snapshot.row_of(id)
+        result = state.searches.run(given.plain, own)
+        row = result.snapshot.row_of(id)
         if row is None:
             return []
-        cosine = float(frozen.snapshot.vector(row) @ frozen.vector[0])
+        cosine = float(result.snapshot.vector(row) @ result.vector[0])
         look = f"it looks like the query: {cosine:.3f} of 1"
-        notes = reasons(frozen.snapshot.collection, frozen.query or Query("q", ()), frozen.header, [row])[0]
+        notes = reasons(result.snapshot.collection, result.query or Query("q", ()), result.header, [row])[0]
         sentences = [look if note.code == "look" else str(note) for note in notes]
         return sentences or [look]
     return []

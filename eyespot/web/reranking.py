@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
@@ -10,18 +11,17 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from eyespot.search.judge_rerank import NO_PICTURE, NO_VERDICT, RerankEstimate
+from eyespot.search.judge_rerank import NO_PICTURE, NO_VERDICT, JudgeRerank, RerankEstimate
 from eyespot.types import Note, UsageError, codes_of
-from eyespot.web._allowed import Allowed, CostEstimate, Judges
-from eyespot.web._jobs import Job
+from eyespot.web._judges import Allowed, CostEstimate, Job, Judges
 from eyespot.web._judging import own_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import Given, SearchParams
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, Served
-from eyespot.web.found.judged import LedgerJudge, leave_out_changed, planned, query_to_judge, run_of
+from eyespot.web._state import AppState, State
+from eyespot.web.found.derived import leave_out_changed, query_to_judge, run_of
 from eyespot.web.found.results import RankedResult
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
@@ -68,11 +68,12 @@ class RerankProgress(NamedTuple):
         }
 
 
-def standing(house: AppState, frozen: RankedResult, name: str) -> RerankProgress:
+def standing(state: AppState, result: RankedResult, name: str) -> RerankProgress:
     """How far this judge is; nothing is asked or written. `UsageError` if there is none of that name."""
-    plain, allowed = frozen.origin or frozen, house.judges[name]
-    job = house.jobs.get((plain.id, name))  # before the verdicts: a round that is done has all of its own among them
-    plan = planned(plain, house.judge(name))
+    plain, allowed = result.origin or result, state.judges[name]
+    job = state.jobs.get((plain.id, name))  # before the verdicts: a round that is done has all of its own among them
+    stage = state.searches.judge(name)
+    plan = stage.plan([query_to_judge(plain)], run_of(plain, stage.depth))
     return RerankProgress(allowed, plan, allowed.cost(plan.to_ask), job)
 
 
@@ -81,34 +82,35 @@ def may_ask(allowed: Allowed, person: User) -> bool:
     return person.role >= (Role.ANNOTATOR if allowed.paid else Role.READER)
 
 
-def let_look(house: AppState, frozen: RankedResult, name: str, most: int | None) -> RerankProgress:
+def start_judging(state: AppState, result: RankedResult, name: str, most: int | None) -> RerankProgress:
     """Have a judge look at what the ledger lacks, in the background, if that is no more than `most` photos."""
-    plain, stands = frozen.origin or frozen, standing(house, frozen, name)
+    plain, stands = result.origin or result, standing(state, result, name)
     photos = stands.planned.to_ask
     if most is not None and photos > most and not stands.running:
         raise Problem(409, f"{photos} photos would be asked about by now, not {most}; look at the cost again")
     if not photos:
         return stands
-    heard = house.judge(name)._replace(ledger=house.judgements)  # told now if nothing can be written there
-    house.jobs.start((plain.id, name), lambda: _looks(plain, house.judges, stands.judge, heard))
-    return standing(house, frozen, name)
+    # An error now if nothing can be written there
+    stage = replace(state.searches.judge(name), ledger=state.ledger.writable.judgements)
+    state.jobs.start((plain.id, name), lambda: _rounds(plain, state.judges, stands.judge, stage))
+    return standing(state, result, name)
 
 
-def stop_looking(house: AppState, frozen: RankedResult, name: str) -> RerankProgress:
+def stop_judging(state: AppState, result: RankedResult, name: str) -> RerankProgress:
     """Have a judge look at no more; what has been sent to it is answered and kept."""
-    house.jobs.stop(((frozen.origin or frozen).id, name))
-    return standing(house, frozen, name)
+    state.jobs.stop(((result.origin or result).id, name))
+    return standing(state, result, name)
 
 
-def _looks(plain: RankedResult, judges: Judges, allowed: Allowed, heard: LedgerJudge) -> Iterator[str]:
+def _rounds(plain: RankedResult, judges: Judges, allowed: Allowed, stage: JudgeRerank) -> Iterator[str]:
     """A few photos at a time, in the order of their ranks; yields what should be known of each few."""
-    query, run = query_to_judge(plain), run_of(plain, heard.depth)
+    query, run = query_to_judge(plain), run_of(plain, stage.depth)
     hits = len(run[query.id])
     for first in range(1, hits + 1, TOGETHER):
         ranks = range(first, min(first + TOGETHER, hits + 1))
         with allowed.asking:
             leave_out_changed(run, plain, ranks)
-            looked = heard.stage.look_at(query, run, ranks)
+            looked = stage.look_at(query, run, ranks)
         if looked.stopped:
             calls, money = judges.budget.calls, judges.budget.money
             limits = [f"{calls} calls"] * (calls is not None) + ([] if money is None else [f"${money:g}"])
@@ -134,80 +136,80 @@ class RerankRequest(BaseModel):
 
 
 @router.post("/v1/runs/{id}/rerank", status_code=202, tags=["runs"])
-def let_judge(request: Request, house: Served, id: str, wanted: RerankRequest) -> Response:
+def start(request: Request, state: State, id: str, wanted: RerankRequest) -> Response:
     """Have a judge look at the first hits of a result, in the background; a search with `rerank` has its order."""
-    frozen = house.results[id]
-    judge = _allowed(house, wanted.judge, person_of(request))
-    return JSONResponse(let_look(house, frozen, judge, wanted.most).as_json(), 202)
+    result = state.searches.results[id]
+    judge = _allowed(state, wanted.judge, person_of(request))
+    return JSONResponse(start_judging(state, result, judge, wanted.most).as_json(), 202)
 
 
 @router.get("/v1/runs/{id}/rerank", tags=["runs"])
-def how_far(house: Served, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
+def progress(state: State, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
     """How far a judge is with the first hits of a result, and what its look at the rest would cost."""
-    return JSONResponse(standing(house, house.results[id], judge).as_json())
+    return JSONResponse(standing(state, state.searches.results[id], judge).as_json())
 
 
 @router.delete("/v1/runs/{id}/rerank", status_code=202, tags=["runs"])
-def let_stop(request: Request, house: Served, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
+def cancel(request: Request, state: State, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
     """Have a judge stop; what it has said is kept, and it can be asked to go on."""
-    name = _allowed(house, judge, person_of(request))
-    return JSONResponse(stop_looking(house, house.results[id], name).as_json(), 202)
+    name = _allowed(state, judge, person_of(request))
+    return JSONResponse(stop_judging(state, state.searches.results[id], name).as_json(), 202)
 
 
 # -- pages ------------------------------------------------------------------------------------------------------
 
 
 @router.get("/judges", include_in_schema=False)
-def judges(request: Request, house: Served, given: Given) -> Response:
+def judges(request: Request, state: State, given: Given) -> Response:
     """What each judge's look at this search would cost, without a page around it."""
     person = person_of(request)
-    frozen = house.search(given.plain, own_of(person))
-    stands = [standing(house, frozen, name) for name in house.judges.named]
+    result = state.searches.run(given.plain, own_of(person))
+    stands = [standing(state, result, name) for name in state.judges.named]
     may = [may_ask(one.judge, person) for one in stands]
-    return page(request, "judges.html", asked=given.plain, budget=house.judges.budget, stands=stands, may=may)
+    return page(request, "judges.html", asked=given.plain, budget=state.judges.budget, stands=stands, may=may)
 
 
 @router.get("/looking", include_in_schema=False)
-def looking(request: Request, house: Served, given: Given) -> Response:
+def looking(request: Request, state: State, given: Given) -> Response:
     """How far the judge of this search is, without a page around it; once it has ended, the page is to come anew."""
     person = person_of(request)
-    shown = looking_of(house, house.search(given.plain, own_of(person)), given, person)
+    shown = judging_of(state, state.searches.run(given.plain, own_of(person)), given, person)
     answer: HTMLResponse = page(request, "looking.html", asked=given, **shown)
     if not shown["stands"].running:
         answer.headers["HX-Refresh"] = "true"
     return answer
 
 
-def looking_of(house: AppState, frozen: RankedResult, given: SearchParams, person: User) -> dict[str, Any]:
+def judging_of(state: AppState, result: RankedResult, given: SearchParams, person: User) -> dict[str, Any]:
     """What the page tells of the judge in whose order it stands."""
     if given.rerank is None:
         raise UsageError("no judge is named; say which with rerank")
-    stands = standing(house, frozen, given.rerank)
-    return {"stands": stands, "may": may_ask(stands.judge, person), "budget": house.judges.budget}
+    stands = standing(state, result, given.rerank)
+    return {"stands": stands, "may": may_ask(stands.judge, person), "budget": state.judges.budget}
 
 
 @router.post("/look", include_in_schema=False)
-def look(request: Request, house: Served, given: Given, most: Annotated[int | None, Form(ge=0)] = None) -> Response:
+def look(request: Request, state: State, given: Given, most: Annotated[int | None, Form(ge=0)] = None) -> Response:
     """Have the judge look, and back to the page, which follows it."""
     person = person_of(request)
-    frozen = house.search(given.plain, own_of(person))
-    let_look(house, frozen, _allowed(house, given.rerank, person), most)
+    result = state.searches.run(given.plain, own_of(person))
+    start_judging(state, result, _allowed(state, given.rerank, person), most)
     return RedirectResponse(f"/?{given.address()}", 303)
 
 
 @router.post("/stop", include_in_schema=False)
-def stop(request: Request, house: Served, given: Given) -> Response:
+def stop(request: Request, state: State, given: Given) -> Response:
     """Have the judge stop, and back to the page."""
     person = person_of(request)
-    frozen = house.search(given.plain, own_of(person))
-    stop_looking(house, frozen, _allowed(house, given.rerank, person))
+    result = state.searches.run(given.plain, own_of(person))
+    stop_judging(state, result, _allowed(state, given.rerank, person))
     return RedirectResponse(f"/?{given.address()}", 303)
 
 
-def _allowed(house: AppState, name: str | None, person: User) -> str:
+def _allowed(state: AppState, name: str | None, person: User) -> str:
     """The name of a judge that this person may ask; `UsageError` for none, `Problem` without the role."""
     if name is None:
         raise UsageError("no judge is named; say which with rerank")
-    if not may_ask(house.judges[name], person):
+    if not may_ask(state.judges[name], person):
         raise Problem(403, "this judge costs money, so it takes a token of the role annotator; ask the owner for one")
     return name

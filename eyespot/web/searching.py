@@ -12,67 +12,47 @@ from urllib.parse import quote, quote_plus
 import numpy as np
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from eyespot.ledger.judgements import PERSON
 from eyespot.search.nearest import recall_of
 from eyespot.types import EyespotError, NothingFound
 from eyespot.web._items import (
     cursor_of,
+    existing_row,
     item_of,
+    items_by_id,
     items_of,
-    no_such_item,
     read_cursor,
     thumbnail_address,
     title_of,
     with_probability,
 )
-from eyespot.web._judging import judge_of, own_of
+from eyespot.web._judging import PROMPT, judge_of, own_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import PAGE, Given, SearchParams
 from eyespot.web._security import is_visitor, needs, person_of
 from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, Served
-from eyespot.web.downloads import FORMATS
-from eyespot.web.downloads.photos import formats_for
+from eyespot.web._state import AppState, State
+from eyespot.web.downloads import FORMATS, formats_for
 from eyespot.web.filtering import FILTERS, active_filters, filter_units, to_drop
-from eyespot.web.found.calibrated import WANTED
-from eyespot.web.found.drawn import places_of, timeline_of
+from eyespot.web.found.calibrated import WANTED, known_by, to_judge
+from eyespot.web.found.derived import counted, verdict_of
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.results import RankedResult, nothing_of
 from eyespot.web.found.snapshot import Snapshot
-from eyespot.web.found.summary import summary_of
-from eyespot.web.found.tabs import VerdictCounts, counted, verdict_of
+from eyespot.web.found.summary import places_of, summary_of, timeline_of
 from eyespot.web.large import about_photo, flagged_as
-from eyespot.web.moving import moves_of
-from eyespot.web.reranking import looking_of
+from eyespot.web.reranking import judging_of
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READER))])
 LINKS = (Link("Search", "/"),)
 Cursor = Annotated[str | None, Query(max_length=60)]
 SUMMED = 500  # hits of the summary
 ALIKE = 300  # photos of a group
-NOBODY_JUDGES: dict[str, Any] = {"tabs": None, "moves": None}
 RATIOS = (10, 60)  # twentieths; results.css has a class for each
 # What a large view does not list: shown elsewhere on it, or of no use to a reader.
-UNLISTED = frozenset(
-    {
-        "id",
-        "video",
-        "video_id",
-        "path",
-        "thumbnail",
-        "rank",
-        "score",
-        "size",
-        "mtime",
-        "width",
-        "height",
-        "title",
-        "verdict",
-        "probability",
-        "others",
-        "why",
-    }
-)
+UNLISTED = {"id", "video", "video_id", "path", "thumbnail", "rank", "score", "size", "mtime", "width", "height"}
+UNLISTED |= {"title", "verdict", "probability", "others", "why"}
 
 
 class Hits(NamedTuple):
@@ -80,105 +60,115 @@ class Hits(NamedTuple):
 
     items: list[dict[str, Any]]
     next: str | None
-    frozen: RankedResult | None = None  # None where the gallery is shown in its own order
+    result: RankedResult | None = None  # None where the gallery is shown in its own order
 
 
 @router.get("/")
-def search_page(request: Request, house: Served, given: Given, cursor: Cursor = None) -> Response:
+def search_page(request: Request, state: State, given: Given, cursor: Cursor = None) -> Response:
     """The page with its form, and what was found."""
     snapshot, wrong, hits, person = None, None, Hits([], None), person_of(request)
-    more = _about(house, None, person)
+    more = _about(state, given, None, person)
     try:
-        snapshot = house.snapshot(given.encoder)
+        snapshot = state.snapshots.current(given.encoder)
         # The state of the judge in whose order the hits stand; before the hits, so that it is never ahead of them
         judged = given.rerank is not None and given.something
-        look = looking_of(house, house.search(given.plain, own_of(person)), given, person) if judged else None
-        hits = _hits(house, given, cursor, person)
-        more = _about(house, hits.frozen, person) | {"look": look, "tabs": _tabs(house, given, hits.frozen, person)}
-        more |= {"moves": moves_of(house, given, hits.frozen, person)}
+        look = judging_of(state, state.searches.run(given.plain, own_of(person)), given, person) if judged else None
+        hits = _hits(state, given, cursor, person)
+        more = _about(state, given, hits.result, person) | {"look": look}
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
         wrong = error
-    more |= _past(house, given, None if cursor else hits.frozen, person)
-    known = snapshot or house.snapshot()
+    more |= _past(state, given, None if cursor else hits.result, person)
+    known = snapshot or state.snapshots.current()
     facets = facets_of(known)
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
     status = wrong.status if isinstance(wrong, Problem) else status
     shown = {
         "hits": hits,
-        "frozen": hits.frozen,
-        "recall": recall_of(hits.frozen.header) if hits.frozen else None,
+        "result": hits.result,
+        "recall": recall_of(hits.result.header) if hits.result else None,
         "wrong": wrong and str(wrong),
-        "formats": formats_for(house, person, FORMATS),
+        "formats": formats_for(state, person, FORMATS),
     }
-    about = {"asked": given, "facets": facets, "listed_as": _list_name(house, given)}
-    about |= _filters(house, known, given, wrong)
-    about |= {"encoders": house.encoders, "adapters": list(house.adapters)}
+    listed_as = None
+    with suppress(EyespotError):
+        listed_as = state.ledger.readable.lists.find(given.list).name if given.list is not None else None
+    about = {"asked": given, "facets": facets, "listed_as": listed_as}
+    about |= _filters(state, known, given, wrong)
+    about |= {"encoders": state.snapshots.encoders, "adapters": list(state.adapters)}
     return page(request, "search.html", status, **about, **shown, **more, **helpers(given))
 
 
 @router.get("/hits")
-def more_hits(request: Request, house: Served, given: Given, cursor: Annotated[str, Query(max_length=60)]) -> Response:
+def more_hits(request: Request, state: State, given: Given, cursor: Annotated[str, Query(max_length=60)]) -> Response:
     """The next stretch of the grid, without a page around it."""
-    hits = _hits(house, given, cursor, person_of(request))
-    return page(request, "hits.html", asked=given, hits=hits, frozen=hits.frozen, **helpers(given))
+    hits = _hits(state, given, cursor, person_of(request))
+    return page(request, "hits.html", asked=given, hits=hits, result=hits.result, **helpers(given))
 
 
 @router.get("/summary/{id}")
-def summary(request: Request, house: Served, id: str) -> Response:
+def summary(request: Request, state: State, id: str) -> Response:
     """The first hits in numbers, to be laid into the page or, without scripts, as a page of its own."""
-    frozen = house.results[id]
-    found = items_of(frozen, frozen.slice(0, SUMMED))
-    tallies = summary_of(found, facets_of(frozen.snapshot))
-    known = None if frozen.judged else house.calibration(frozen, own_of(person_of(request)))
-    context: dict[str, Any] = {"tallies": tallies, "count": len(found), "total": frozen.total, "known": known}
-    context |= {"timeline": timeline_of(found), "places": places_of(found), "asked": frozen.params}
+    result = state.searches.results[id]
+    found = items_of(result, result.slice(0, SUMMED))
+    tallies = summary_of(found, facets_of(result.snapshot))
+    known = None if result.judged else state.searches.calibration(result, own_of(person_of(request)))
+    context: dict[str, Any] = {"tallies": tallies, "count": len(found), "total": result.total, "known": known}
+    context |= {"timeline": timeline_of(found), "places": places_of(found), "asked": result.params}
     if request.headers.get("hx-request"):
         return page(request, "summary.html", **context)
-    return page(request, "summary_page.html", heading=frozen.heading, back=f"/?{frozen.params.address()}", **context)
+    return page(request, "summary_page.html", heading=result.heading, back=f"/?{result.params.address()}", **context)
 
 
 @router.get("/alike/{id:path}")
-def alike(request: Request, house: Served, given: Given, id: str) -> Response:
+def alike(request: Request, state: State, given: Given, id: str) -> Response:
     """The copies of a photo and the frames of its burst that pass the filter, to be laid into the grid."""
-    snapshot = house.snapshot(given.encoder)
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
-    numbers, mask = snapshot.groups.numbers, house.mask(given, snapshot)
+    snapshot = state.snapshots.current(given.encoder)
+    row = existing_row(snapshot, id)
+    numbers, mask = snapshot.groups.numbers, state.searches.mask(given, snapshot)
     rows = [row, *np.flatnonzero(mask & (numbers == numbers[row]) & (numbers >= 0)).tolist()]
     rows = list(dict.fromkeys(rows))[:ALIKE]
-    items = _judged(house, given, [item_of(facts) for facts in snapshot.facts(rows)], person_of(request))
+    items = judged_items(state, given, [item_of(facts) for facts in snapshot.facts(rows)], person_of(request))
     template = "hits.html" if request.headers.get("hx-request") else "alike.html"
     shown = Hits(items, None)
-    return page(request, template, asked=given, hits=shown, frozen=None, member=True, **helpers(given))
+    return page(request, template, asked=given, hits=shown, result=None, member=True, **helpers(given))
 
 
 @router.get("/photo/{id:path}")
 def photo(
-    request: Request, house: Served, given: Given, id: str, rank: Annotated[int | None, Query(ge=1)] = None
+    request: Request, state: State, given: Given, id: str, rank: Annotated[int | None, Query(ge=1)] = None
 ) -> Response:
     """One photo large, with all that is known of it; as a page of its own or to be laid over the grid."""
-    snapshot = house.snapshot(given.encoder)
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
-    (item,) = _judged(house, given, [item_of(snapshot.facts([row])[0])], person_of(request))
+    snapshot = state.snapshots.current(given.encoder)
+    row = existing_row(snapshot, id)
+    (item,) = judged_items(state, given, [item_of(snapshot.facts([row])[0])], person_of(request))
     facts = {name: value for name, value in item.items() if name not in UNLISTED and value is not None}
     template = "photo_inside.html" if request.headers.get("hx-request") else "photo.html"
     who = judge_of(person_of(request)).partition(":")[2]
-    about = about_photo(request, house, given, item) | {"flagged": flagged_as(request, id)}
+    about = about_photo(request, state, given, item) | {"flagged": flagged_as(request, id)}
     return page(request, template, asked=given, item=item, facts=facts, rank=rank, who=who, **about, **helpers(given))
+
+
+@router.get("/spread", dependencies=[Depends(needs(Role.ANNOTATOR))])
+def spread(request: Request, state: State, given: Given) -> Response:
+    """The next photos to judge of a search, from its first ranks to its last."""
+    params, person = given.unmoved, person_of(request)
+    result = state.searches.run(params)
+    ledger, own = state.ledger.readable.judgements, (judge_of(person), PROMPT)
+    wanted, verdicts = to_judge(result, ledger, own)
+    items = items_by_id(result, wanted)
+    about: dict[str, Any] = {"known": known_by(result, ledger, own), "verdicts": verdicts, "wanted": WANTED}
+    return page(request, "spread.html", asked=params, result=result, items=items, **about, **helpers(params))
 
 
 # -- what is shown ----------------------------------------------------------------------------------------------
 
 
-def _hits(house: AppState, given: SearchParams, cursor: str | None, person: User) -> Hits:
+def _hits(state: AppState, given: SearchParams, cursor: str | None, person: User) -> Hits:
     kind, seen = read_cursor(cursor) if cursor else ("", 0)
     if not given.something:
-        snapshot = house.snapshot(given.encoder)
+        snapshot = state.snapshots.current(given.encoder)
         # The gallery's own order, under the filter
-        mask = house.mask(given, snapshot)
+        mask = state.searches.mask(given, snapshot)
         rows = list(islice(snapshot.rows_of(mask, seen), PAGE + 1))
         if not rows and not seen:
             raise nothing_of(snapshot)
@@ -186,60 +176,69 @@ def _hits(house: AppState, given: SearchParams, cursor: str | None, person: User
         return Hits(items, f"items.{rows[PAGE - 1] + 1}" if len(rows) > PAGE else None)
     # The result that is being paged through; searched anew if it is not kept any more
     try:
-        frozen = house.results[kind]
+        result = state.searches.results[kind]
     except Problem:
-        frozen = house.search(given, own_of(person))
-    found = frozen.slice(seen, PAGE)
-    known = None if frozen.judged else house.calibration(frozen, own_of(person))
-    items = with_probability(items_of(frozen, found), known)
-    return Hits(_judged(house, given, items, person), cursor_of(frozen, found), frozen)
+        result = state.searches.run(given, own_of(person))
+    found = result.slice(seen, PAGE)
+    known = None if result.judged else state.searches.calibration(result, own_of(person))
+    items = with_probability(items_of(result, found), known)
+    return Hits(judged_items(state, given, items, person), cursor_of(result, found), result)
 
 
-def _filters(house: AppState, snapshot: Snapshot, given: SearchParams, wrong: Exception | None) -> dict[str, Any]:
+def _filters(state: AppState, snapshot: Snapshot, given: SearchParams, wrong: Exception | None) -> dict[str, Any]:
     """What can be ticked, what is on, and where nothing was found what to drop."""
     read = given if wrong is None or isinstance(wrong, NothingFound) else SearchParams()
-    units = filter_units(snapshot, read, house.countable(read))
+    units = filter_units(snapshot, read, state.searches.countable(read))
     empty = isinstance(wrong, NothingFound)
     live = snapshot.view.live
     return {
         "empty_gallery": not live.any(),
-        "count": 0 if wrong or given.something else int(house.mask(given, snapshot).sum()),
+        "count": 0 if wrong or given.something else int(state.searches.mask(given, snapshot).sum()),
         "units": units,
         "active": active_filters(given),
-        "drop": to_drop(house, snapshot, given) if empty else [],
+        "drop": to_drop(state.searches, snapshot, given) if empty else [],
         "cleared": {**dict.fromkeys(FILTERS), "label": ()},
     }
 
 
-def _about(house: AppState, frozen: RankedResult | None, person: User) -> dict[str, Any]:
-    """How many hits are relevant, and who could re-rank them; nothing where they stand in a judge's order."""
-    if frozen is None or frozen.judged:
-        return {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED} | NOBODY_JUDGES
-    can_spread = frozen.query is not None and person.role >= Role.ANNOTATOR
-    known = house.calibration(frozen, own_of(person))
-    judges = list(house.judges.named) if frozen.query is not None else []
-    return {"known": known, "can_spread": can_spread, "judges": judges, "wanted": WANTED} | NOBODY_JUDGES
+def _about(state: AppState, given: SearchParams, result: RankedResult | None, person: User) -> dict[str, Any]:
+    """How many hits are relevant, who could re-rank them, their tabs by verdict, and what could move the search."""
+    own = own_of(person)
+    about: dict[str, Any] = {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
+    about |= {"tabs": None, "moves": None}
+    if result is None:
+        return about
+    if not result.judged:  # a judge's order has no calibration
+        about["known"] = state.searches.calibration(result, own)
+    if result.query is None:
+        return about
+    if not result.judged:
+        about |= {"can_spread": own is not None, "judges": list(state.judges.named)}
+    if own is None:
+        return about
+    whole = result if given.verdict is None else result.origin or result
+    about["tabs"] = counted(whole, state.searches.judged_rows(whole, given, own))
+    if result.options.by == "words":
+        return about
+    known = state.searches.recorded(result.query, own[0], own[0])
+    whose = {None: None, "mine": "your", "everybody": "everybody’s"}.get(given.feedback, "")
+    whose = f"{str(given.feedback).removeprefix(PERSON)}’s" if whose == "" else whose
+    sentence = str(result.moved.note) if result.moved else ""
+    return about | {"moves": {"yes": len(known.yes), "no": len(known.no), "whose": whose, "sentence": sentence}}
 
 
-def _list_name(house: AppState, given: SearchParams) -> str | None:
-    """What the list of a search is called; None where there is none."""
-    with suppress(EyespotError):
-        return house.readable_lists.find(given.list).name if given.list is not None else None
-    return None
-
-
-def _past(house: AppState, given: SearchParams, frozen: RankedResult | None, person: User) -> dict[str, Any]:
+def _past(state: AppState, given: SearchParams, result: RankedResult | None, person: User) -> dict[str, Any]:
     """Remember the search for whoever made it; before one, what they searched for last."""
-    if house.history is None:
+    if state.history is None:
         return {}
-    if is_visitor(person, house.settings.access):  # who shares a name with strangers has no searches of their own
+    if is_visitor(person, state.settings.access):  # who shares a name with strangers has no searches of their own
         return {"unnamed": not given.something}
     if not given.something:
-        return {"past": house.history.latest(judge_of(person))}
-    if frozen is not None and given.verdict is None:
+        return {"past": state.history.latest(judge_of(person))}
+    if result is not None and given.verdict is None:
         whole = given.whole
-        heading = frozen.heading + ("" if whole == unfiltered(whole) else ", filtered")
-        house.history.note(judge_of(person), whole.address(), heading, frozen.total)
+        heading = result.heading + ("" if whole == unfiltered(whole) else ", filtered")
+        state.history.note(judge_of(person), whole.address(), heading, result.total)
     return {}
 
 
@@ -247,22 +246,13 @@ def unfiltered(given: SearchParams) -> SearchParams:
     return given.model_copy(update={**dict.fromkeys(FILTERS), "label": (), "list": None})
 
 
-def _tabs(house: AppState, given: SearchParams, frozen: RankedResult | None, person: User) -> VerdictCounts | None:
-    """How many photos of a result have which verdict; None where nobody can judge."""
-    own = own_of(person)
-    if own is None or frozen is None or frozen.query is None:
-        return None
-    whole = frozen if given.verdict is None else frozen.origin or frozen
-    return counted(whole, house.judged_rows(whole, given, own))
-
-
-def _judged(
-    house: AppState, given: SearchParams, items: Sequence[dict[str, Any]], person: User
+def judged_items(
+    state: AppState, given: SearchParams, items: Sequence[dict[str, Any]], person: User
 ) -> list[dict[str, Any]]:
     """The items with what this person has said of them; who cannot judge sees no verdicts."""
     if person.role < Role.ANNOTATOR or not (given.q or given.picture):
         return [{**item, "verdict": None} for item in items]
-    known = house.verdicts(given, [item["id"] for item in items], judge_of(person))
+    known = state.searches.verdicts(given, [item["id"] for item in items], judge_of(person))
     return [{**item, "verdict": verdict_of(known.get(item["id"]))} for item in items]
 
 

@@ -5,9 +5,7 @@ Only for whoever asks: a search computes none of it.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from io import BytesIO
-from threading import Lock
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
@@ -18,15 +16,16 @@ from fastapi.responses import JSONResponse
 
 from eyespot.html import decoded
 from eyespot.search.why import Explanation, explain
-from eyespot.types import Encoder, Heat, Localizer, Note, UsageError, Vectors
-from eyespot.web._items import item_of, no_such_item
+from eyespot.types import Encoder, Heat, Localizer, Note, UsageError
+from eyespot.web._items import existing_row, item_of
 from eyespot.web._judging import own_of
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
+from eyespot.web._recent import RecentAnswers
 from eyespot.web._search_params import Given, SearchParams, query_of, refuse
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, Served
+from eyespot.web._state import AppState, State
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.searching import helpers
 
@@ -41,25 +40,18 @@ HOUR = "private, max-age=3600"
 class Reason(NamedTuple):
     """Why a photo has its score, and where in it the query, or one of its terms, is seen.
 
-    `heats`: of the terms that somebody looked at so far, by their numbers; None: of the whole query.
+    `heats`: of the terms that somebody asked for so far, by their numbers; None: of the whole query.
     """
 
     explanation: Explanation
     heats: dict[int | None, Heat | None]
 
-    def vector_of(self, term: int | None) -> tuple[int | None, Vectors]:
-        """The vector (dim,) of the query or of one of its terms, and that term's number; past the last: the last."""
-        if term is None or len(self.explanation.terms) < 2:
-            return None, self.explanation.vector
-        at = min(term, len(self.explanation.terms) - 1)
-        return at, self.explanation.term_vectors[at]
-
 
 @router.get("/v1/why/{id:path}", tags=["items"])
-def why(request: Request, house: Served, given: Given, id: str, term: TermNumber = None) -> Response:
+def why(request: Request, state: State, given: Given, id: str, term: TermNumber = None) -> Response:
     """Why an item has its score for a query: its terms, its words, and a grid of what each part of it adds."""
-    reason = _reason(house, given, id)
-    explanation, heat = reason.explanation, _heat(house, given, id, reason, term)
+    reason = _reason(state, given, id)
+    explanation, heat = reason.explanation, _heat(state, given, id, reason, term)
     grid = heat and {
         "rows": heat.values.shape[0],
         "columns": heat.values.shape[1],
@@ -70,35 +62,35 @@ def why(request: Request, house: Served, given: Given, id: str, term: TermNumber
         "score": round(explanation.score, 6),
         "terms": [{name: _rounded(value) for name, value in one._asdict().items()} for one in explanation.terms],
         "words": [{"word": one.word, "without": _rounded(one.without)} for one in explanation.words],
-        "moved": [{"code": note.code, "sentence": str(note)} for note in _moved(house, given, person_of(request))],
+        "moved": [{"code": note.code, "sentence": str(note)} for note in _moved(state, given, person_of(request))],
         "heat": grid,
     }
     return JSONResponse(answer)
 
 
 @router.get("/v1/heat/{id:path}", tags=["items"], response_class=Response)
-def heat_picture(house: Served, given: Given, id: str, term: TermNumber = None) -> Response:
+def heat_picture(state: State, given: Given, id: str, term: TermNumber = None) -> Response:
     """A PNG to lay over an item: dark where nothing speaks for the query, clear where most does."""
-    heat = _heat(house, given, id, _reason(house, given, id), term)
+    heat = _heat(state, given, id, _reason(state, given, id), term)
     if heat is None:
         raise Problem(404, "this encoder cannot tell where in a picture it sees something")
-    snapshot = house.snapshot(given.encoder)
-    facts = item_of(snapshot.facts([_row(snapshot, id)])[0])
+    snapshot = state.snapshots.current(given.encoder)
+    facts = item_of(snapshot.facts([existing_row(snapshot, id)])[0])
     size = (int(facts.get("width") or 4), int(facts.get("height") or 3))
     return Response(_drawn(heat, size), media_type="image/png", headers={"Cache-Control": HOUR})
 
 
 @router.get("/why/{id:path}", include_in_schema=False)
-def why_page(request: Request, house: Served, given: Given, id: str, term: TermNumber = None) -> Response:
+def why_page(request: Request, state: State, given: Given, id: str, term: TermNumber = None) -> Response:
     """The same to read: as a page of its own, or to be laid into the large view."""
-    reason = _reason(house, given, id)
-    snapshot = house.snapshot(given.encoder)
-    item = item_of(snapshot.facts([_row(snapshot, id)])[0])
+    reason = _reason(state, given, id)
+    snapshot = state.snapshots.current(given.encoder)
+    item = item_of(snapshot.facts([existing_row(snapshot, id)])[0])
     here = f"{quote(id, safe='')}?{given.address()}"
     most = max((abs(one.adds) for one in reason.explanation.terms if one.adds is not None), default=0.0) or 1.0
-    heat = _heat(house, given, id, reason, term)
+    heat = _heat(state, given, id, reason, term)
     shown: dict[str, Any] = {"told": reason.explanation, "most": most, "heat": heat is not None, "term": term}
-    shown |= {"moved": _moved(house, given, person_of(request)), "untaught": f"/?{given.plain.address(teach=False)}"}
+    shown |= {"moved": _moved(state, given, person_of(request)), "untaught": f"/?{given.plain.address(teach=False)}"}
     shown |= {"heat_of": lambda at: f"/v1/heat/{here}" + ("" if at is None else f"&term={at}")}
     shown |= {"why_of": lambda at: f"/why/{here}&term={at}", "encoder": snapshot.view.space.encoder}
     template = "why_inside.html" if request.headers.get("hx-request") else "why.html"
@@ -108,37 +100,30 @@ def why_page(request: Request, house: Served, given: Given, id: str, term: TermN
 # -- reasons ----------------------------------------------------------------------------------------------------
 
 
-_reasons: WeakKeyDictionary[Snapshot, OrderedDict[Any, Reason]] = WeakKeyDictionary()
-_remembering = Lock()
+_reasons: WeakKeyDictionary[Snapshot, RecentAnswers[Reason]] = WeakKeyDictionary()
 
 
-def _reason(house: AppState, given: SearchParams, id: str) -> Reason:
+def _reason(state: AppState, given: SearchParams, id: str) -> Reason:
     """The reason, computed once; `Problem` for an item that is not there or a search without words and picture."""
-    refuse(given.q, house.settings.refused)
-    snapshot, query = house.snapshot(given.encoder), query_of(given, house.pictures)
-    row = _row(snapshot, id)
+    refuse(given.q, state.settings.refused)
+    snapshot, query = state.snapshots.current(given.encoder), query_of(given, state.cache.uploads)
+    row = existing_row(snapshot, id)
     if query is None:
         raise UsageError("a photo has its place by words or a picture; search for some, and ask why then")
     both = given.way == "both"
-    key = (row, query.terms, both)
-    with _remembering:
-        known = _reasons.setdefault(snapshot, OrderedDict()).get(key)
-    if known is None:
+
+    def explained() -> Reason:
         read = snapshot.reworded(query) if both else query
-        explanation = snapshot.ask_encoder(lambda encoder: explain(read, snapshot.vector(row), encoder))
-        known = Reason(explanation, {})
-        with _remembering:
-            cache = _reasons.setdefault(snapshot, OrderedDict())
-            cache[key] = known
-            while len(cache) > KNOWN:
-                cache.popitem(last=False)
-    return known
+        return Reason(snapshot.ask_encoder(lambda encoder: explain(read, snapshot.vector(row), encoder)), {})
+
+    known = _reasons.setdefault(snapshot, RecentAnswers(KNOWN))
+    return known.get((row, query.terms, both), explained)
 
 
-def _moved(house: AppState, given: SearchParams, person: User) -> list[Note]:
+def _moved(state: AppState, given: SearchParams, person: User) -> list[Note]:
     """What moved the ranking besides the look of the query: photos that bear its words, and verdicts on photos."""
-    frozen = house.search(given.plain, own_of(person))
-    notes = [note for note in frozen.notes if isinstance(note, Note) and note.code in ("taught", "moved")]
+    result = state.searches.run(given.plain, own_of(person))
+    notes = [note for note in result.notes if isinstance(note, Note) and note.code in ("taught", "moved")]
     verdicts = ((given.like, "like", "towards", "more like this"), (given.unlike, "unlike", "away from", "not this"))
     for photos, code, way, label in verdicts:
         if photos:
@@ -147,27 +132,23 @@ def _moved(house: AppState, given: SearchParams, person: User) -> list[Note]:
     return notes
 
 
-def _heat(house: AppState, given: SearchParams, id: str, reason: Reason, term: int | None) -> Heat | None:
+def _heat(state: AppState, given: SearchParams, id: str, reason: Reason, term: int | None) -> Heat | None:
     """Where the query or one of its terms is seen, computed once; of that alone, for others wait for the encoder."""
-    at, vector = reason.vector_of(term)
+    at, vector, vectors = None, reason.explanation.vector, reason.explanation.term_vectors
+    if term is not None and len(reason.explanation.terms) > 1:
+        at = min(term, len(reason.explanation.terms) - 1)  # past the last: the last
+        vector = vectors[at]
     if at not in reason.heats:
-        snapshot = house.snapshot(given.encoder)
+        snapshot = state.snapshots.current(given.encoder)
         encoder, picture = snapshot.collection.encoder, None
         if isinstance(encoder, Localizer):
-            picture = decoded(house.thumbnails.jpeg(snapshot, id, 1600))
+            picture = decoded(state.cache.thumbnails.jpeg(snapshot, id, 1600))
 
         def ask(encoder: Encoder) -> Heat | None:
             return encoder.heat(picture, vector) if picture is not None and isinstance(encoder, Localizer) else None
 
         reason.heats[at] = None if picture is None else snapshot.ask_encoder(ask)
     return reason.heats[at]
-
-
-def _row(snapshot: Snapshot, id: str) -> int:
-    row = snapshot.row_of(id)
-    if row is None:
-        raise no_such_item(id)
-    return row
 
 
 def _rounded(value: Any) -> Any:

@@ -176,7 +176,7 @@ def test_the_token_of_an_owner_and_one_from_elsewhere_run_no_line(gallery: Path,
         with TestClient(app, client=(place, 50000)) as client:
             for name, token in tokens.items():
                 line = {"words": ["search", "gate", f"--gallery={gallery}"]}
-                app.state.house.snapshot()
+                app.state.eyespot.snapshots.current()
                 answer = client.post(_ask_server.PATH, json=line, headers={"Authorization": f"Bearer {token}"})
                 found[place, name] = answer.status_code
 

@@ -54,7 +54,7 @@ def test_an_adapted_search_reads_codes_beside_the_vectors(
         before = client.get("/v1/search", params=found).json()["items"]
         index_gallery(gallery, codes=True)
         after = client.get("/v1/search", params=found).json()["items"]
-        view = client.app.state.house.snapshot().view  # type: ignore[attr-defined]
+        view = client.app.state.eyespot.snapshots.current().view  # type: ignore[attr-defined]
 
     assert [type(part.codes) for part in view.codes] == 3 * [np.memmap]
     assert after == before

@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from eyespot.web import Access, Role, ServerSettings
-from eyespot.web.indexing._places import Folder, list_folders, write_photo
+from eyespot.web.indexing import Folder, list_folders, write_photo
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
 from tests.worlds import draw_photos, index_gallery
 

@@ -246,7 +246,7 @@ CONDITIONS = (
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=range(len(CONDITIONS)))
 def test_no_condition_of_sql_reads_or_makes_a_file(attacked: TestClient, condition: str) -> None:
-    folder = Path(attacked.app.state.house.settings.gallery).parent  # type: ignore[attr-defined]
+    folder = Path(attacked.app.state.eyespot.settings.gallery).parent  # type: ignore[attr-defined]
     before = sorted(folder.iterdir())
     answer = attacked.get("/v1/search", params={"q": "a", "where": condition})
     check(answer, condition)

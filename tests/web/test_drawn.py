@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.web.found.drawn import BARS, MONTHS, places_of, timeline_of
+from eyespot.web.found.summary import BARS, MONTHS, places_of, timeline_of
 from tests.examples import examples
 
 DAYS = st.lists(st.dates(date(1850, 1, 1), date(2100, 12, 31)), max_size=30)

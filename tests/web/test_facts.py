@@ -23,8 +23,7 @@ from eyespot.search.collection import Collection
 from eyespot.types import Mask, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web.found.facets import facets_of
-from eyespot.web.found.fact_store import FactStore
-from eyespot.web.found.facts import Facts, RowGroups
+from eyespot.web.found.facts import Facts, FactStore, RowGroups
 from eyespot.web.found.masks import RUNS, FilterRun, MaskStore, PackedMask
 from eyespot.web.found.snapshot import Snapshot
 from tests.examples import examples

@@ -59,8 +59,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         yield opened
 
 
-def house(client: TestClient):  # type: ignore[no-untyped-def]
-    return client.app.state.house  # type: ignore[attr-defined]
+def state_of(client: TestClient):  # type: ignore[no-untyped-def]
+    return client.app.state.eyespot  # type: ignore[attr-defined]
 
 
 TICKS = ("site=lake", "site=river", "order=Passeriformes", "family=Ardeidae", "genus=Egretta", "species=Ardea alba")
@@ -72,9 +72,9 @@ TICKS = ("site=lake", "site=river", "order=Passeriformes", "family=Ardeidae", "g
 def test_a_count_is_what_a_tick_leaves(client: TestClient, ticks: set[str], ungrouped: bool, query: str | None) -> None:
     """For every set of ticks, each value of each column, with copies folded and not."""
     params = SearchParams(q=query, label=tuple(sorted(ticks)), grouped=False if ungrouped else None)
-    state = house(client)
-    snapshot = state.snapshot()
-    facets, counts = facets_of(snapshot), label_counts(snapshot, params, state.countable(params))
+    state = state_of(client)
+    snapshot = state.snapshots.current()
+    facets, counts = facets_of(snapshot), label_counts(snapshot, params, state.searches.countable(params))
     tree = set(facets.taxa.columns)
     for column, coded in facets.coded.items():
         others = [
@@ -90,8 +90,8 @@ def test_a_count_is_what_a_tick_leaves(client: TestClient, ticks: set[str], ungr
 
 
 def test_columns_that_nest_are_one_tree_and_others_are_not(client: TestClient) -> None:
-    state = house(client)
-    tree, site = filter_units(state.snapshot(), SearchParams(), state.countable(SearchParams()))
+    state = state_of(client)
+    tree, site = filter_units(state.snapshots.current(), SearchParams(), state.searches.countable(SearchParams()))
 
     assert (tree.columns, site.columns) == (["order", "family", "genus", "species"], ("site",))
     assert [(one.value, one.photos) for one in tree.choices] == [("Pelecaniformes", 50), ("Passeriformes", 10)]
@@ -120,18 +120,18 @@ def test_a_column_that_lies_in_two_of_the_one_above_does_not_nest() -> None:
 
 def test_where_nothing_is_left_the_page_says_what_to_drop(client: TestClient) -> None:
     """Each with what the search would then find; none where it would find nothing."""
-    state, labels = house(client), ("order=Passeriformes", "site=river")
-    drops = to_drop(state, state.snapshot(), SearchParams(q="stripes", label=labels))
+    state, labels = state_of(client), ("order=Passeriformes", "site=river")
+    drops = to_drop(state.searches, state.snapshots.current(), SearchParams(q="stripes", label=labels))
     page = client.get("/", params={"q": "stripes", "grouped": "false", "label": labels})
 
-    assert [one.photos for one in drops] == [state.search(one.without).total for one in drops]
+    assert [one.photos for one in drops] == [state.searches.run(one.without).total for one in drops]
     assert page.status_code == 200
     assert re.findall("without “([^”]*)”: ([0-9]+) photos?", page.text) == [
         ("order: Passeriformes", "20"),
         ("site: river", "10"),
     ]
     nothing = SearchParams(q="zzzzqqq", by="words", label=labels)
-    assert to_drop(state, state.snapshot(), nothing) == []
+    assert to_drop(state.searches, state.snapshots.current(), nothing) == []
 
 
 def test_active_filters_stand_above_the_result(client: TestClient) -> None:

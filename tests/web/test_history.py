@@ -32,7 +32,7 @@ def named(settings: ServerSettings) -> Iterator[TestClient]:
 
 def headings(client: TestClient) -> list[str]:
     """What the history shows; the server writes it behind the answers."""
-    client.app.state.house.history.writer.submit(lambda: None).result()  # type: ignore[attr-defined]
+    client.app.state.eyespot.history.writer.submit(lambda: None).result()  # type: ignore[attr-defined]
     return re.findall(r'<p><a href="/\?[^"]*" dir="auto">([^<]*)</a>', client.get("/history").text)
 
 
@@ -110,7 +110,7 @@ def test_who_has_no_name_has_no_history_and_learns_why(world: ServerSettings) ->
 
 def test_what_earlier_versions_kept_of_visitors_is_shown_to_nobody_and_can_be_deleted(world: ServerSettings) -> None:
     with at_this_machine(world) as here:
-        history = here.app.state.house.history.open()  # type: ignore[attr-defined]
+        history = here.app.state.eyespot.history.open()  # type: ignore[attr-defined]
         for words in ("stripes", "discs"):
             history.record("person:visitor", f"q={words}", words, 1)
         history.save("person:visitor", history.recent("person:visitor")[0].number, "Saved")

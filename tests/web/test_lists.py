@@ -15,8 +15,8 @@ from eyespot.types import Judgement
 from eyespot.web import Role, ServerSettings
 from eyespot.web._judging import combined
 from eyespot.web._state import AppState
-from eyespot.web.found.tabs import verdict_of
-from eyespot.web.lists.contents import params_of
+from eyespot.web.found.derived import verdict_of
+from eyespot.web.lists.api import params_of
 from eyespot.web.lists.taking import with_verdict
 from tests.web.conftest import BO, TOKENS, at_this_machine, from_afar
 
@@ -204,11 +204,11 @@ def test_a_photo_keeps_its_place_until_its_link_ends(
 @pytest.mark.long
 def test_a_long_list_is_read_a_stretch_at_a_time(world: ServerSettings) -> None:
     with at_this_machine(world) as client:
-        house: AppState = client.app.state.house  # type: ignore[attr-defined]
+        state: AppState = client.app.state.eyespot  # type: ignore[attr-defined]
         ids = [one["id"] for one in client.get("/v1/items", params={"limit": 72}).json()["items"]]
         gone = [f"{number:032x}" for number in range(60_000)]
-        one = house.lists.make("long", "ann", [*ids[:3], *gone, *ids[3:]])
-        link = house.lists.link(one.id)
+        one = state.ledger.writable.lists.make("long", "ann", [*ids[:3], *gone, *ids[3:]])
+        link = state.ledger.writable.lists.link(one.id)
         pages = [client.get(f"/v1/lists/{one.id}", params={"first": at}).json() for at in (0, 100, 60_000)]
         photo = client.get(f"/shared/{link}/1-320.jpg")
         shown = client.get(f"/shared/{link}").text

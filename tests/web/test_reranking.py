@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import Query, UsageError
 from eyespot.web import Judging, Role, ServerSettings, application
-from eyespot.web._jobs import Jobs
+from eyespot.web._judges import Jobs
 from tests.web.conftest import TOKENS, at_this_machine, copy_gallery, from_afar, make_gallery
 from tests.wording import raises
 from tests.worlds.servers import YES, Double, Response, Seen, chat, error

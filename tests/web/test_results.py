@@ -16,8 +16,9 @@ from hypothesis import given
 from eyespot.search.collection import Collection
 from eyespot.types import Index, Mask, NearestRows, NothingFound, Vectors
 from eyespot.web._search_params import SearchParams
-from eyespot.web.found.fact_store import FactStore
-from eyespot.web.found.results import PLAIN, JudgedPlace, RankedResult, Results, SearchContext
+from eyespot.web.found.facts import FactStore
+from eyespot.web.found.kept_results import PLAIN, Results
+from eyespot.web.found.results import JudgedPlace, RankedResult, SearchContext
 from eyespot.web.found.snapshot import Snapshot
 from tests.web.conftest import copy_gallery
 from tests.wording import raises
@@ -39,7 +40,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> SearchContext:
 
 
 def one(world: SearchContext) -> RankedResult:
-    return Results().freeze(SearchParams(q="stripes"), world)
+    return Results().search(SearchParams(q="stripes"), world)
 
 
 def kept_of(frozen: RankedResult, masks: list[Mask], limit: int) -> list[str]:
@@ -70,7 +71,7 @@ def test_what_a_judge_said_counts(world: SearchContext) -> None:
 @pytest.mark.parametrize(("by", "rows"), [("look", 4), ("words", 2)])
 def test_counting_filters_leaves_no_array_of_all_rows_with_a_result(world: SearchContext, by: str, rows: int) -> None:
     """A server that remembers thousands of searches would otherwise grow by the gallery's length with each."""
-    frozen = Results().freeze(SearchParams(q="heron", by=by), world)
+    frozen = Results().search(SearchParams(q="heron", by=by), world)
     shared = [frozen.mask, frozen.rows, frozen.scores, frozen.vector, frozen.holding]
 
     countable = frozen.countable
@@ -85,12 +86,12 @@ def test_results_of_a_gallery_as_it_was_go_first(tmp_path: Path) -> None:
     """The old one was looked at last; its snapshot, which nobody else has, and what that remembers go with it."""
     gallery = copy_gallery(tmp_path, 4)
     results, before = Results(4 * PLAIN), world_of(gallery, "1")
-    old = results.freeze(SearchParams(q="stripes"), before)
+    old = results.search(SearchParams(q="stripes"), before)
     now = world_of(gallery, "2")
-    new = [results.freeze(SearchParams(q=words), now) for words in ("a disc", "a hat")]
+    new = [results.search(SearchParams(q=words), now) for words in ("a disc", "a hat")]
     assert results[old.id] is old
 
-    new.append(results.freeze(SearchParams(q="a red disc"), now))
+    new.append(results.search(SearchParams(q="a red disc"), now))
 
     assert {one.id for one in results.recent()} == {one.id for one in new}
 
@@ -103,7 +104,7 @@ def test_the_store_knows_what_its_results_hold(world: SearchContext, steps: list
     for number, mask, again in steps:
         results.keep(replace(frozen, id=str(number), mask=masks[mask]))
         if again:
-            results.freeze(SearchParams(q="stripes"), world)
+            results.search(SearchParams(q="stripes"), world)
         items = results.recent()
     arrays = {id(array): array.nbytes for each in items for array in (each.rows, each.scores, each.vector, each.mask)}
     live = world.snapshot.view.live
@@ -137,7 +138,7 @@ def test_the_same_search_by_several_people_at_once_is_one(tmp_path: Path) -> Non
 
     def search(words: str) -> RankedResult:
         together.wait()
-        return results.freeze(SearchParams(q=words), world)
+        return results.search(SearchParams(q=words), world)
 
     with ThreadPoolExecutor(6) as people:
         found = list(people.map(search, ["stripes", "stripes", "stripes", "dots", "stripes", "stripes"]))
@@ -149,7 +150,7 @@ def test_who_comes_after_a_search_that_failed_is_told_the_same(world: SearchCont
     results = Results()
     for _ in range(2):
         with raises(NothingFound):
-            results.freeze(SearchParams(q="zyzzyva", by="words"), world)
+            results.search(SearchParams(q="zyzzyva", by="words"), world)
 
 
 def test_posting_lists_of_an_old_gallery_count_with_its_results(world: SearchContext) -> None:

@@ -19,7 +19,7 @@ from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements
 from eyespot.types import Judgement, Query, Term, Verdict
 from eyespot.web import Access, Judging, Role, ServerSettings
 from eyespot.web._judging import PROMPT
-from eyespot.web.found.two_rankings import TwoRankings, judged_queries
+from eyespot.web.sides import TwoRankings, judged_queries
 from tests.examples import examples
 from tests.made_once import made_once
 from tests.web.conftest import TOKENS, at_this_machine, copy_gallery

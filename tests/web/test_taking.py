@@ -21,8 +21,7 @@ from eyespot.adapters.quari.training.reading import read_pairs
 from eyespot.ledger.photo_lists import ListQuery
 from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, html_pieces
 from eyespot.web import Role, ServerSettings
-from eyespot.web.downloads import Format
-from eyespot.web.downloads.photos import zipped
+from eyespot.web.downloads import Format, zipped
 from tests import worlds
 from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, from_afar
 from tests.worlds import draw_photos, index_gallery
@@ -175,7 +174,7 @@ def test_a_list_is_a_training_set_that_train_reads(here: TestClient, place: str,
 
 
 def test_a_training_set_too_large_for_memory_is_one_sentence(here: TestClient) -> None:
-    lists = here.app.state.house.lists  # type: ignore[attr-defined]
+    lists = here.app.state.eyespot.ledger.writable.lists  # type: ignore[attr-defined]
     ids = [one["id"] for one in here.get("/v1/items", params={"limit": 72}).json()["items"]]
     queries = [ListQuery(f"{number:032x}", "heron", f"q=heron+{number}") for number in range(1400)]
     place = f"/v1/lists/{lists.make('all pairs', 'ann', ids, queries).id}/download"

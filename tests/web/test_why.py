@@ -83,7 +83,7 @@ def test_one_look_computes_the_heat_of_what_it_shows_alone(settings: ServerSetti
     query = {"q": " + ".join(f"thing{number}" for number in range(40))}
     with at_this_machine(settings) as client:
         app: Any = client.app
-        encoder = app.state.house.snapshot().collection.encoder
+        encoder = app.state.eyespot.snapshots.current().collection.encoder
         seen, heat = [], encoder.heat
         encoder.heat = lambda *given: (seen.append(given), heat(*given))[1]
         payload = client.get(f"/v1/why/{both}", params=query).json()

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Form, Query, Request, Response
 from pydantic import BaseModel, Field, Json
 from starlette.responses import RedirectResponse
 
-from eyespot.curate.annotate import auditing, shared_list
+from eyespot.curate.annotate import agreement, auditing, shared_list
+from eyespot.curate.annotate.annotation_store import AnnotationStore as AnnotationStore
+from eyespot.curate.annotate.export import every, without_photos, write
+from eyespot.curate.annotate.person_names import name_of
 from eyespot.curate.annotate.stopping import IN_A_ROW
 from eyespot.curate.annotate.team_store import OWN_DISPUTES
 from eyespot.types import Mask
 from eyespot.web._pages import Link, page
+from eyespot.web._security import needs
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState, Served
-from eyespot.web.annotate import _disputing, _flagging, _grid, _leading
-from eyespot.web.annotate._grid import What
-from eyespot.web.annotate._lists import grow_list, list_all, mask_of_a_label, query_of_words
-from eyespot.web.annotate._overview import STATES, people_of
+from eyespot.web._state import AppState, State
+from eyespot.web.annotate import _disputes, _grid
+from eyespot.web.annotate._disputes import tenth_of
+from eyespot.web.annotate._grid import What, grow_list, list_all, mask_of_a_label, query_of_words
+from eyespot.web.annotate._overview import COLUMNS, NUMBERS, STATES, TableRequest, labels_of, next_of, people_of
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, annotator, new_router
-from eyespot.web.annotate._table import COLUMNS, NUMBERS, TableRequest, labels_of
-from eyespot.web.annotate._taking import zipped
+from eyespot.web.downloads import attachment
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.snapshot import Snapshot
 
@@ -30,59 +37,58 @@ router = new_router("/annotate")
 LINKS = (Link("Annotate", "/annotate", Role.ANNOTATOR),)
 Words = Annotated[str, Form(min_length=1, max_length=300)]
 Short = Annotated[str, Form(max_length=300)]
+QueryId = Annotated[str, Field(max_length=LONGEST_ID)]
+lead = Depends(needs(Role.OWNER))
 
 
 @router.get("", dependencies=[Depends(annotator)])
-def overview(request: Request, at: Session, house: Served, params: Annotated[TableRequest, Query()]) -> Response:
+def overview(request: Request, at: Session, state: State, params: Annotated[TableRequest, Query()]) -> Response:
     """All queries as a table, how each stands, who labels what, and a form for another one."""
     every, assigned = at.overview.rows(), at.store.team.assigned()
-    labels = [f"{one.column}={value}" for one in facets_of(house.snapshot()).labels for value, _ in one.values]
+    labels = [f"{one.column}={value}" for one in facets_of(state.snapshots.current()).labels for value, _ in one.values]
     people = people_of(every, assigned)
     shown: dict[str, Any] = {"asked": params, "rows": params.rows(every, assigned), "all": len(every)}
     choices: dict[str, Any] = {"labels": labels, "groupings": labels_of(every), "states": STATES}
     columns: dict[str, Any] = {"columns": COLUMNS, "numbers": NUMBERS}
     team: dict[str, Any] = {"assigned": assigned, "people": people, "own_allowed": at.store.team.allows(OWN_DISPUTES)}
-    names = sorted({*(one.name for one in people), *_annotators(house), at.who} - {""}, key=str.casefold)
+    annotators = [one.name for one in state.settings.access if one.role >= Role.ANNOTATOR and not one.internal]
+    names = sorted({*(one.name for one in people), *annotators, at.who} - {""}, key=str.casefold)
     team |= {"names": names, "flagged": len(at.store.team.flags.images())}
     return page(request, "annotate.html", who=at.who, **shown, **choices, **columns, **team)
 
 
-def _annotators(house: Served) -> list[str]:
-    return [one.name for one in house.settings.access if one.role >= Role.ANNOTATOR and not one.internal]
-
-
 @router.post("/queries")
-def take_in(at: Session, house: Served, text: Words, label: Short = "") -> Response:
+def take_in(at: Session, state: State, text: Words, label: Short = "") -> Response:
     """Take a query in and list the nearest photos to its words, or all of a label."""
     at.annotator_name()
-    labelled = _labelled(house, label)  # a wrong one leaves no query behind
-    query = query_of_words(at, house, text)
-    _fill(at, house, query, labelled)
+    labelled = _labelled(state, label)  # a wrong one leaves no query behind
+    query = query_of_words(at, state.settings.refused, text)
+    _fill(at, state, query, labelled)
     return _to_grid(query)
 
 
 @router.post("/fill")
-def fill(at: Session, house: Served, query: Annotated[str, Form(max_length=LONGEST_ID)], label: Short = "") -> Response:
+def fill(at: Session, state: State, query: Annotated[str, Form(max_length=LONGEST_ID)], label: Short = "") -> Response:
     """List photos for a query that came without any: the nearest ones to its words, or all of a label."""
     at.annotator_name()
     wanted = at.store.query(query).id
-    _fill(at, house, wanted, _labelled(house, label))
+    _fill(at, state, wanted, _labelled(state, label))
     return _to_grid(wanted)
 
 
-def _labelled(house: AppState, label: str) -> tuple[Snapshot, Mask] | None:
+def _labelled(state: AppState, label: str) -> tuple[Snapshot, Mask] | None:
     """The photos of a label, as rows of the gallery as it is now; None without a label."""
     if not label.strip():
         return None
-    snapshot = house.snapshot()
+    snapshot = state.snapshots.current()
     return snapshot, mask_of_a_label(snapshot, label)
 
 
-def _fill(at: AnnotationSession, house: AppState, query: str, labelled: tuple[Snapshot, Mask] | None) -> None:
+def _fill(at: AnnotationSession, state: AppState, query: str, labelled: tuple[Snapshot, Mask] | None) -> None:
     if labelled is not None:
         list_all(at, query, *labelled)
     elif not at.store.candidates(query):
-        grow_list(at, house, query)
+        grow_list(at, state.snapshots, query)
 
 
 def _to_grid(query: str) -> RedirectResponse:
@@ -130,14 +136,19 @@ def remove(at: Session, query: Annotated[str, Form(max_length=LONGEST_ID)]) -> R
 
 @router.get("/set.zip")
 def take_away(at: Session, without_flagged: bool = False) -> Response:
-    """All that is labelled, as `eyespot annotate export` writes it."""
-    how = {"Content-Disposition": 'attachment; filename="labelled.zip"'}
-    left_out = at.store.team.flags.images() if without_flagged else set[str]()
-    return Response(zipped(at.store, left_out), media_type="application/zip", headers=how)
+    """All that is labelled, as `eyespot annotate export` writes it; `NothingFound` if nothing is."""
+    left_out, packed = at.store.team.flags.images() if without_flagged else set[str](), BytesIO()
+    with TemporaryDirectory(prefix="eyespot-set-") as folder:
+        out = Path(folder) / "labelled"
+        write(at.store, without_photos(every(at.store), left_out), out)
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted(out.iterdir()):
+                archive.write(file, f"{out.name}/{file.name}")
+    return attachment(packed.getvalue(), "application/zip", "labelled.zip")
 
 
 @router.get("/label")
-def label(request: Request, at: Session, house: Served, query: Id, what: What = "list") -> Response:
+def label(request: Request, at: Session, state: State, query: Id, what: What = "list") -> Response:
     """The grid: photos of the list, somebody's share of it, those of the audit, the likely or telling ones first."""
     if not at.who:
         return RedirectResponse("/annotate", 303)
@@ -145,11 +156,74 @@ def label(request: Request, at: Session, house: Served, query: Id, what: What = 
     if what == "audit" and auditing.share_of(at.store, query, who) == []:  # drawn in a terminal
         auditing.hand_out(at.store, query, who)
     if what == "team" and not shared_list.photos_of(at.store, query, who):
-        _grid.hand_out(at, house, query)
+        _grid.hand_out(at, state.snapshots, query)
     about: dict[str, Any] = {"store": at.store.name(), "in_a_row": IN_A_ROW, "size": auditing.SIZE}
     about["listed"] = len(at.store.candidates(query))
     return page(request, "annotate_label.html", who=who, wanted=wanted, what=what, **about)
 
 
-for part in (_grid, _disputing, _leading, _flagging):
+class Assignment(BaseModel):
+    """Queries that somebody is to label, or is not to label any more; `back` is what the table's address said."""
+
+    query: list[QueryId] = Field(default_factory=list, max_length=5000)
+    person: str = Field(max_length=200)
+    act: Literal["give", "take"] = "give"
+    back: str = Field("", max_length=2000)
+
+
+@router.post("/assign", dependencies=[lead])
+def assign(at: Session, given: Annotated[Assignment, Form()]) -> Response:
+    """Give queries to somebody, or take them away."""
+    who, person = at.annotator_name(), name_of(given.person)
+    queries = [at.store.query(query).id for query in given.query]
+    if given.act == "give":
+        at.store.team.assign(queries, person, name_of(who))
+    else:
+        at.store.team.unassign(queries, person)
+    return RedirectResponse(_table(given.back), 303)
+
+
+@router.post("/rules", dependencies=[lead])
+def rule(
+    at: Session,
+    own_disputes: Annotated[Literal["yes", "no"], Form()],
+    back: Annotated[str, Form(max_length=2000)] = "",
+) -> Response:
+    """Whether people may settle disputes in which they have marks themselves."""
+    at.store.team.let(OWN_DISPUTES, own_disputes == "yes", name_of(at.annotator_name()))
+    return RedirectResponse(_table(back), 303)
+
+
+def _table(address: str) -> str:
+    pairs = parse_qsl(address)
+    return f"/annotate?{urlencode(pairs)}" if pairs else "/annotate"
+
+
+@router.get("/next")
+def go_on(at: Session, after: Annotated[str, Query(max_length=LONGEST_ID)] = "") -> Response:
+    """To the query that somebody had better label next: one of their own, then the least done."""
+    who = name_of(at.annotator_name())
+    assigned = at.store.team.assigned()
+    found = next_of(at.overview.rows(), assigned, who, after)
+    if found is None:
+        return RedirectResponse("/annotate?nothing=1", 303)
+    id = found.wanted.id
+    several = {*assigned.get(id, ()), *found.people, who}
+    shared = at.store.team.leases.seed(id) is not None or len(several) > 1
+    about = {"query": id, "what": "team"} if shared else {"query": id}
+    return RedirectResponse(f"/annotate/label?{urlencode(about)}", 303)
+
+
+@router.get("/query")
+def one_query(request: Request, at: Session, state: State, query: Id) -> Response:
+    """One query: how everybody stands, how far they agree, what is told of it, and what is to be fixed."""
+    (row,) = at.overview.rows(query)
+    by_person = agreement.everybody(at.store, query)
+    figures: dict[str, Any] = {"overlaps": agreement.overlaps(by_person), "beyond": agreement.coefficients(by_person)}
+    figures["twice"] = tenth_of(at, state.snapshots, query, by_person)
+    given = at.store.team.assigned().get(query, [])
+    return page(request, "annotate_query.html", who=at.who, one=row, given=given, **figures)
+
+
+for part in (_grid, _disputes):
     router.include_router(part.router)

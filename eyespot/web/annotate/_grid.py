@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from eyespot.curate.annotate import agreement, auditing, shared_list
-from eyespot.curate.annotate.annotation_store import Candidate, mark_of
+from eyespot.curate.annotate import agreement, auditing, candidates, shared_list
+from eyespot.curate.annotate.active import likely_first, telling_first
+from eyespot.curate.annotate.annotation_store import Candidate, mark_of, relevant
+from eyespot.curate.annotate.auditing import share_of
 from eyespot.curate.annotate.person_names import name_of
 from eyespot.curate.annotate.progress import standing, team_standing
+from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.annotate.stopping import IN_A_ROW
+from eyespot.gallery import filters
+from eyespot.settings.search import RankingSettings
+from eyespot.types import Mask, NothingFound, UsageError
 from eyespot.web._items import thumbnail_address
-from eyespot.web._state import AppState, Served
-from eyespot.web.annotate._groups import units
-from eyespot.web.annotate._lists import grow_list
-from eyespot.web.annotate._photos import photos_shown
-from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, check_listed
+from eyespot.web._problems import Problem
+from eyespot.web._search_params import refuse
+from eyespot.web._snapshots import Snapshots
+from eyespot.web._state import State
+from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, check_listed, units
+from eyespot.web.found.snapshot import Snapshot
 
 router = APIRouter(include_in_schema=False)
 What = Literal["list", "team", "audit", "likely", "telling"]
@@ -51,23 +60,25 @@ class Stretch(BaseModel):
 
 
 @router.get("/photos")
-def photos(at: Session, house: Served, stretch: Annotated[Stretch, Query()]) -> Response:
+def photos(at: Session, state: State, stretch: Annotated[Stretch, Query()]) -> Response:
     """A stretch of the photos to label, with what was said of them, and how many there are."""
     verdicts = at.store.last_judgements(stretch.query, at.annotator_name())
-    listed = photos_shown(at, house, stretch.query, stretch.what)
+    listed = photos_shown(at, state.snapshots, stretch.query, stretch.what)
     if stretch.unmarked:
         listed = [photo for photo in listed if photo.image not in verdicts]
     first = stretch.first
     if stretch.resume:
         open_photos = (place for place, photo in enumerate(listed) if photo.image not in verdicts)
         first = max(0, next(open_photos, len(listed)) - BACK)
-    fields = _fields(at, house, stretch, listed[first : first + stretch.count])
+    fields = _fields(at, state.snapshots, stretch, listed[first : first + stretch.count])
     # An audit or a shared list may have photos that nobody was handed
     grows = stretch.what in ("audit", "team") or (stretch.what == "list" and at.store.grows(stretch.query))
     return JSONResponse({"photos": fields, "first": first, "total": len(listed), "grows": grows})
 
 
-def _fields(at: AnnotationSession, house: AppState, stretch: Stretch, some: list[Candidate]) -> list[dict[str, Any]]:
+def _fields(
+    at: AnnotationSession, snapshots: Snapshots, stretch: Stretch, some: list[Candidate]
+) -> list[dict[str, Any]]:
     who = at.annotator_name()
     verdicts = at.store.last_judgements(stretch.query, who)
     by_group = at.store.team.marked_by_group(stretch.query, name_of(who), verdicts)
@@ -75,7 +86,7 @@ def _fields(at: AnnotationSession, house: AppState, stretch: Stretch, some: list
     groups = (
         {}
         if stretch.what == "audit"
-        else at.groups.of(stretch.query, at.store.candidates(stretch.query), house.snapshot())
+        else at.groups.of(stretch.query, at.store.candidates(stretch.query), snapshots.current())
     )
     flags: dict[str, list[str]] = {}
     for flag in at.store.team.flags.all():
@@ -90,7 +101,7 @@ def _fields(at: AnnotationSession, house: AppState, stretch: Stretch, some: list
 
 
 @router.post("/marks")
-def mark(at: Session, house: Served, query: Id, given: Marks) -> Response:
+def mark(at: Session, state: State, query: Id, given: Marks) -> Response:
     """Keep marks; they are on the disk when the answer comes, which says how the query stands."""
     check_listed(at, query, given.marks)
     who = at.annotator_name()
@@ -99,39 +110,39 @@ def mark(at: Session, house: Served, query: Id, given: Marks) -> Response:
     at.store.team.note_marks(query, name_of(who), given.marks, set(given.by_group) & given.marks.keys())
     changed = at.store.mark(query, who, given.marks)
     shared_list.renew(at.store, query, who, at.store.last_judgements(query, who))
-    return JSONResponse({"changed": changed, **_stands(at, house, query, given.what)})
+    return JSONResponse({"changed": changed, **_stands(at, state.snapshots, query, given.what)})
 
 
 @router.get("/standing")
-def stands(at: Session, house: Served, query: Id, what: What = "list") -> Response:
+def stands(at: Session, state: State, query: Id, what: What = "list") -> Response:
     """How the query stands for whoever asks, or on a shared list for all."""
-    return JSONResponse(_stands(at, house, query, what))
+    return JSONResponse(_stands(at, state.snapshots, query, what))
 
 
 @router.post("/grow")
-def grow(at: Session, house: Served, query: Id, what: What = "list") -> Response:
+def grow(at: Session, state: State, query: Id, what: What = "list") -> Response:
     """Let the list of a search go on, or hand out further photos of an audit or a shared list."""
     who = at.annotator_name()
     if what == "audit":
         return JSONResponse({"new": auditing.hand_out(at.store, query, who)})
     if what == "team":
-        return JSONResponse({"new": hand_out(at, house, query)})
-    return JSONResponse({"new": grow_list(at, house, query) if at.store.grows(query) else 0})
+        return JSONResponse({"new": hand_out(at, state.snapshots, query)})
+    return JSONResponse({"new": grow_list(at, state.snapshots, query) if at.store.grows(query) else 0})
 
 
-def hand_out(at: AnnotationSession, house: AppState, query: str) -> int:
+def hand_out(at: AnnotationSession, snapshots: Snapshots, query: str) -> int:
     """Hand somebody the next photos of a shared list, which goes on where it is a search."""
     who = at.annotator_name()
     while True:
         listed = at.store.candidates(query)
-        groups = units(listed, at.groups.of(query, listed, house.snapshot()))
+        groups = units(listed, at.groups.of(query, listed, snapshots.current()))
         handed = shared_list.hand_out(at.store, query, who, groups)
         verdicts = agreement.everybody(at.store, query)
         stopped = team_standing(at.store, query, verdicts, agreement.labels(at.store, query, verdicts)).stopped
         if handed or stopped:
             return handed
         if at.store.goes_on(query):
-            grow_list(at, house, query)
+            grow_list(at, snapshots, query)
         # Two people may come to the end at the same moment: then the list grew for both, whoever let it grow
         if len(at.store.candidates(query)) == len(listed):
             return 0
@@ -140,14 +151,14 @@ def hand_out(at: AnnotationSession, house: AppState, query: str) -> int:
 @router.post("/audit")
 def audit(
     at: Session,
-    house: Served,
+    state: State,
     query: Id,
     size: Annotated[int, Query(ge=1, le=100_000, description="Photos to draw.")] = auditing.SIZE,
     twice: Annotated[float, Query(ge=0, le=1, description="The share of them that two people label.")] = 0.0,
 ) -> Response:
     """Draw an audit of the rest."""
     who = at.annotator_name()
-    collection = house.snapshot().collection if at.store.grows(query) else None
+    collection = state.snapshots.current().collection if at.store.grows(query) else None
     drawn = auditing.draw(at.store, query, who, collection, auditing.Plan(size, twice=twice))
     auditing.hand_out(at.store, query, who)
     return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest}, 201)
@@ -168,7 +179,7 @@ def release(at: Session, query: Id) -> Response:
     return JSONResponse({"released": auditing.release(at.store, query, at.annotator_name())})
 
 
-def _stands(at: AnnotationSession, house: AppState, query: str, what: str) -> dict[str, Any]:
+def _stands(at: AnnotationSession, snapshots: Snapshots, query: str, what: str) -> dict[str, Any]:
     who, store = at.annotator_name(), at.store
     shared = store.team.leases.seed(query) is not None
     verdicts = agreement.everybody(store, query) if shared else {}
@@ -176,15 +187,79 @@ def _stands(at: AnnotationSession, house: AppState, query: str, what: str) -> di
     if what == "team":
         found = team_standing(store, query, verdicts, agreement.labels(store, query, verdicts))
     seen = set(store.last_judgements(query, who)).union(*verdicts.values())
-    every = int(house.snapshot().view.live.sum()) if store.grows(query) else found.listed
-    more = {"in_a_row": IN_A_ROW, "joinable": _joinable(at, query, who), "rest": max(every - len(seen), 0)}
-    return {**found.as_json(), **more}
+    every = int(snapshots.current().view.live.sum()) if store.grows(query) else found.listed
+    running, number = auditing.under_way(store, query), store.audit_number(query)
+    people, joinable = [] if number is None else store.auditors(number), None
+    if running is not None and who not in people:  # an audit that is under way without this person
+        joinable = {"people": people, "size": running.size, "done": running.done}
+    return {**found.as_json(), "in_a_row": IN_A_ROW, "joinable": joinable, "rest": max(every - len(seen), 0)}
 
 
-def _joinable(at: AnnotationSession, query: str, who: str) -> dict[str, Any] | None:
-    """An audit that is under way without this person."""
-    running, number = auditing.under_way(at.store, query), at.store.audit_number(query)
-    people = [] if number is None else at.store.auditors(number)
-    if running is None or who in people:
-        return None
-    return {"people": people, "size": running.size, "done": running.done}
+def query_of_words(at: AnnotationSession, refused: Sequence[str], text: str) -> str:
+    """The id of the query with these words, taken in if it is new.
+
+    `Problem` for words that the owner refuses, `UsageError` for none.
+    """
+    words = " ".join(text.split())
+    known = next((id for id, one in at.store.queries().items() if one.text == words), None)
+    if known is not None:
+        return known
+    refuse(words, refused)
+    at.store.take_in([AnnotationQuery(words, words, {})])
+    return words
+
+
+def grow_list(at: AnnotationSession, snapshots: Snapshots, query: str) -> int:
+    """Let the list of a search go on; gives how many photos are new."""
+    snapshot = snapshots.current()
+    wanted = len(at.store.candidates(query)) + candidates.STEP
+    rows = _nearest(at, query, snapshot, snapshot.view.live, wanted)
+    return candidates.grow_by_rows(at.store, query, snapshot.view, rows)
+
+
+def mask_of_a_label(snapshot: Snapshot, label: str) -> Mask:
+    """The photos of COLUMN=VALUE; `UsageError` for what is no label and `NothingFound` if no photo has it."""
+    column, sign, value = label.partition("=")
+    if not sign or not column.strip():
+        raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {label!r}")
+    condition = filters.label(column.strip(), value.strip())
+    mask = snapshot.mask(filters.checked(condition.sql, list(snapshot.kinds)))
+    if not mask.any():
+        raise NothingFound(f"no photo has {label}; choose one of the labels that the form offers")
+    return mask
+
+
+def list_all(at: AnnotationSession, query: str, snapshot: Snapshot, mask: Mask) -> int:
+    """Put all photos that a mask lets through on the list, the nearest first; gives how many are new."""
+    rows = _nearest(at, query, snapshot, mask, int(mask.sum()))
+    return candidates.list_rows(at.store, query, snapshot.view, rows)
+
+
+def _nearest(at: AnnotationSession, query: str, snapshot: Snapshot, mask: Mask, count: int) -> list[int]:
+    words = at.store.query(query).query
+    run = snapshot.ranked(words, snapshot.embedded(words), RankingSettings(by="look"), k=count, mask=mask)
+    return [int(id) for id in run.image]
+
+
+def photos_shown(at: AnnotationSession, snapshots: Snapshots, query: str, what: str) -> list[Candidate]:
+    """The photos of one of the ways to look."""
+    if what == "team":
+        return shared_list.photos_of(at.store, query, at.annotator_name())
+    if what == "audit":
+        share = share_of(at.store, query, at.annotator_name())
+        if share is None:
+            raise Problem(404, "no audit was drawn yet; draw one from the page of the query")
+        return share
+    listed = at.store.candidates(query)
+    if what == "list":
+        return listed
+    labels = {image: relevant(label) for image, label in at.store.last_judgements(query, at.annotator_name()).items()}
+    snapshot = snapshots.current()
+    rows = {photo.image: snapshot.row_of(photo.image) for photo in listed}
+    there = [photo for photo in listed if rows[photo.image] is not None]
+    if not there:
+        return []
+    vectors = np.stack([snapshot.vector(row) for photo in there if (row := rows[photo.image]) is not None])
+    in_order = telling_first if what == "telling" else likely_first
+    order = in_order(vectors, [labels.get(photo.image) for photo in there])
+    return [there[at_row] for at_row in order.tolist()]

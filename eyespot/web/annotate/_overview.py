@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, Field
 
 from eyespot.curate.annotate.agreement import differences
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Stamp
@@ -29,13 +32,13 @@ class OverviewRow(NamedTuple):
 
     wanted: AnnotationQuery
     listed: int
-    labelled: int
-    relevant: int
-    stands: list[LabellingProgress]
-    together: LabellingProgress | None  # all of its people, or the only one
-    faults: list[str]
-    disputed: int  # photos that nobody has settled
-    differing: int  # those and the settled ones
+    labelled: int = 0
+    relevant: int = 0
+    stands: Sequence[LabellingProgress] = ()
+    together: LabellingProgress | None = None  # all of its people, or the only one
+    faults: Sequence[str] = ("not labelled",)
+    disputed: int = 0  # photos that nobody has settled
+    differing: int = 0  # those and the settled ones
 
     @property
     def about(self) -> dict[str, str]:
@@ -116,21 +119,26 @@ class Overview:
                 stamp = self._store.stamp(id)
                 if id not in self._rows or self._rows[id][0] != stamp:
                     # Of a query that nobody has judged there is nothing to compute
-                    made = _row(self._store, id) if stamp.judgement else _untouched(self._store, id, stamp.listed)
-                    self._rows[id] = stamp, made
+                    made = OverviewRow(self._store.query(id), stamp.listed)
+                    self._rows[id] = stamp, _row(self._store, id) if stamp.judgement else made
             return [self._rows[id][1] for id in ids]
-
-
-def _untouched(store: AnnotationStore, id: str, listed: int) -> OverviewRow:
-    return OverviewRow(store.query(id), listed, 0, 0, [], None, ["not labelled"], 0, 0)
 
 
 def _row(store: AnnotationStore, id: str) -> OverviewRow:
     one = labelled(store, id)
     differing = differences(store, id, one.marks)
     disputed = sum(photo.word is None for photo in differing)
-    counts = len(one.photos), len(one.labels), sum(one.labels.values())
-    return OverviewRow(one.wanted, *counts, one.stands, one.together, one.faults, disputed, len(differing))
+    return OverviewRow(
+        one.wanted,
+        len(one.photos),
+        len(one.labels),
+        sum(one.labels.values()),
+        stands=one.stands,
+        together=one.together,
+        faults=one.faults,
+        disputed=disputed,
+        differing=len(differing),
+    )
 
 
 def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> list[PersonProgress]:
@@ -146,3 +154,93 @@ def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> li
         photos, cost = sum(one.labelled for one in stands), sum(one.cost() for one in stands)
         found.append(PersonProgress(name, len(own), finished, len(stands), photos, seconds, cost))
     return found
+
+
+Assigned = Mapping[str, Sequence[str]]
+NOBODY = "-"  # as a person: queries that are given to nobody
+SORTS: dict[str, Callable[[OverviewRow, Assigned], Any]] = {
+    "query": lambda row, _: row.wanted.text.casefold(),
+    "category": lambda row, _: (not row.groupings, [text.casefold() for text in row.groupings]),
+    "listed": lambda row, _: row.listed,
+    "labelled": lambda row, _: row.labelled,
+    "relevant": lambda row, _: row.relevant,
+    "progress": lambda row, _: (row.share, row.state == "done", row.labelled),
+    "people": lambda row, assigned: (not assigned.get(row.wanted.id), assigned.get(row.wanted.id, ())),
+    "disputed": lambda row, _: row.disputed,
+    "faults": lambda row, _: len(row.faults),
+}
+COLUMNS = {
+    "query": "Query",
+    "category": "Category",
+    "listed": "Listed",
+    "labelled": "Labelled",
+    "relevant": "Relevant",
+    "progress": "Progress",
+    "people": "People",
+    "disputed": "Disputed",
+    "faults": "To fix",
+}
+Sort = Literal["", "query", "category", "listed", "labelled", "relevant", "progress", "people", "disputed", "faults"]
+NUMBERS = {"listed", "labelled", "relevant", "disputed", "faults"}
+
+
+class TableRequest(BaseModel):
+    """What the address of the table says."""
+
+    q: str = Field("", max_length=300)
+    sort: Sort = ""
+    down: bool = False
+    state: Literal["", "new", "going", "audit", "fix", "done", "disputed"] = ""
+    person: str = Field("", max_length=80)
+    label: str = Field("", max_length=100)
+    nothing: bool = False  # whether somebody who asked for their next query has none
+
+    def address(self, **changes: object) -> str:
+        """The address with some changes; what is as it would be without it is left out."""
+        params = {**self.model_dump(exclude={"nothing"}), **changes}
+        pairs = [
+            (name, str(int(value)) if isinstance(value, bool) else value) for name, value in params.items() if value
+        ]
+        return f"/annotate?{urlencode(pairs)}" if pairs else "/annotate"
+
+    def sorted_by(self, column: str) -> str:
+        """The address at which the table is sorted by a column, the other way round where it is already."""
+        return self.address(sort=column, down=self.sort == column and not self.down)
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether some queries may be hidden."""
+        return bool(self.q or self.state or self.person or self.label)
+
+    def rows(self, rows: Sequence[OverviewRow], assigned: Assigned) -> list[OverviewRow]:
+        """The queries that fit, in order; equal ones as they came."""
+        found = [row for row in rows if self._fits(row, assigned.get(row.wanted.id, ()))]
+        if self.sort:
+            found.sort(key=lambda row: SORTS[self.sort](row, assigned), reverse=self.down)
+        return found
+
+    def _fits(self, row: OverviewRow, given: Sequence[str]) -> bool:
+        words = " ".join([row.wanted.id, row.wanted.text, *row.groupings]).casefold()
+        whose = {NOBODY} if not given else set(given)
+        return (
+            all(word in words for word in self.q.casefold().split())
+            and (not self.state or (row.disputed > 0 if self.state == "disputed" else row.state == self.state))
+            and (not self.person or self.person in whose or self.person in row.people)
+            and (not self.label or self.label in row.groupings)
+        )
+
+
+def labels_of(rows: Sequence[OverviewRow]) -> list[str]:
+    """All categories that a query belongs to, in the order of the alphabet."""
+    return sorted({row.about[name] for row in rows for name in GROUPINGS} - {""}, key=str.casefold)
+
+
+def next_of(rows: Sequence[OverviewRow], assigned: Assigned, who: str, after: str = "") -> OverviewRow | None:
+    """The query that somebody had better label next: their own first, then nobody's, the least done first."""
+
+    def turn(row: OverviewRow) -> tuple[int, float, int]:
+        given = assigned.get(row.wanted.id, ())
+        return 0 if who in given else 1 if not given else 2, row.share, row.labelled
+
+    open_rows = [row for row in rows if row.state in ("new", "going", "audit") and row.wanted.id != after]
+    return min(open_rows, key=turn, default=None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -10,14 +11,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 
-from eyespot.curate.annotate.annotation_store import AnnotationStore
+from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
 from eyespot.curate.annotate.person_names import LONGEST
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState
-from eyespot.web.annotate._groups import ListGroups
+from eyespot.web._state import app_state
 from eyespot.web.annotate._overview import Overview
+from eyespot.web.found.snapshot import Snapshot
 
 annotator = needs(Role.ANNOTATOR)
 _opening = Lock()
@@ -43,14 +44,14 @@ def session_of(request: Request) -> AnnotationSession:
     """The session of whoever asks, as a dependency; refused without the role."""
     who = annotator(request).name[:LONGEST].strip()
     # Where the ledger cannot be written, anyone who only reads gets a store over a copy, and a write is refused
-    state, reads = request.app.state, request.method == "GET"
-    house: AppState = state.house
-    ledger = (house.readable_judgements if reads else house.judgements).path
+    served = app_state(request).ledger
+    ledger = (served.readable if request.method == "GET" else served.writable).judgements.path
+    kept = request.app.state
     with _opening:
-        if getattr(state, "store", None) is None or state.store.judgements.path != ledger:
-            state.store = AnnotationStore(ledger)
-            state.overview, state.list_groups = Overview(state.store), ListGroups()
-        return AnnotationSession(state.store, who, state.overview, state.list_groups)
+        if getattr(kept, "store", None) is None or kept.store.judgements.path != ledger:
+            kept.store = AnnotationStore(ledger)
+            kept.overview, kept.list_groups = Overview(kept.store), ListGroups()
+        return AnnotationSession(kept.store, who, kept.overview, kept.list_groups)
 
 
 Session = Annotated[AnnotationSession, Depends(session_of)]
@@ -76,3 +77,38 @@ def new_router(prefix: str) -> APIRouter:
             store.close()
 
     return APIRouter(prefix=prefix, include_in_schema=False, lifespan=closing)
+
+
+REMEMBERED = 64  # lists
+
+
+class ListGroups:
+    """The groups of lists as they were last; any number of threads may ask."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[str, str], tuple[int, dict[str, int]]] = OrderedDict()
+
+    def of(self, query: str, listed: Sequence[Candidate], snapshot: Snapshot) -> dict[str, int]:
+        """For each photo of a query's list the number of its group; what is in none is left out."""
+        key = query, snapshot.version
+        with self._lock:
+            known, groups = self._known.get(key, (0, {}))
+            if known != len(listed):
+                # A list only grows at its end
+                numbers = snapshot.groups.numbers
+                rows = ((photo.image, snapshot.row_of(photo.image)) for photo in listed[known:])
+                found = {image: int(numbers[row]) for image, row in rows if row is not None}
+                groups = groups | {image: number for image, number in found.items() if number >= 0}
+                self._known[key] = len(listed), groups
+                while len(self._known) > REMEMBERED:
+                    self._known.popitem(last=False)
+        return groups
+
+
+def units(listed: Sequence[Candidate], groups: dict[str, int]) -> list[list[str]]:
+    """The photos of a list as they are labelled: groups where their first photo stands, and single photos."""
+    found: dict[object, list[str]] = {}
+    for photo in listed:
+        found.setdefault(groups.get(photo.image, photo.image), []).append(photo.image)
+    return list(found.values())

@@ -1,1 +1,1 @@
-"""What a search finds: the gallery at one moment, frozen rankings, and what they hold in numbers."""
+"""What a search finds: the gallery at one moment, rankings that stay as they were, and what they hold in numbers."""

@@ -19,7 +19,7 @@ from eyespot.search.calibrated import FIRST, Calibrated, Calibration, with_covar
 from eyespot.search.calibration import Cut, RankSample
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Answer, AnswerStream, EyespotError, NothingFound, Pair, Query, SequentialAnswers
-from eyespot.web.found.judged import query_to_judge, run_of
+from eyespot.web.found.derived import query_to_judge, run_of
 from eyespot.web.found.results import RankedResult
 
 DEPTHS = (1000, 300, 100, 30)  # hits that are spoken of where verdicts were spread over them by plan
@@ -58,49 +58,37 @@ class CalibrationSummary(NamedTuple):
         return list(found.values())
 
 
-class SpreadSample(NamedTuple):
-    """Ids of the photos to judge next, in the order of their ranks, and how many verdicts there are already."""
-
-    wanted: list[str]
-    verdicts: int
-    known: CalibrationSummary | None
-
-
-def voices_on(frozen: RankedResult, ledger: Judgements) -> list[Voice]:
-    """Who judged for the words and the picture of a search."""
-    return [] if frozen.query is None else ledger.voices(query_digest(frozen.query))
-
-
 def known_of(
-    frozen: RankedResult, ledger: Judgements, voices: Sequence[Voice], own: Own | None
+    result: RankedResult, ledger: Judgements, voices: Sequence[Voice], own: Own | None
 ) -> CalibrationSummary | None:
     """By one's own verdicts (a judge and the digest of how it was asked), else by those of another person.
 
     None where nobody has judged enough of the first hits, from the first ranks to the last ones that are spoken of.
     """
-    enough = min(FIRST, frozen.total)
+    enough = min(FIRST, result.total)
     people = [voice for voice in voices if voice.judge.startswith(PERSON) and voice.images >= enough]
     ordered = sorted(people, key=lambda voice: (voice[:2] != own, -voice.images))
-    found = (_known(frozen, ledger, voice[:2]) for voice in ordered)
+    found = (known_by(result, ledger, voice[:2]) for voice in ordered)
     return next((one for one in found if one is not None), None)
 
 
-def _known(frozen: RankedResult, ledger: Judgements, own: Own) -> CalibrationSummary | None:
-    depth = _depth(frozen, ledger, own)
-    made = None if depth is None else _calibrated(frozen, depth, _Silent(*own), ledger)
+def known_by(result: RankedResult, ledger: Judgements, own: Own) -> CalibrationSummary | None:
+    """By the verdicts of one judge; None where there are not enough."""
+    depth = _depth(result, ledger, own)
+    made = None if depth is None else _calibrated(result, depth, _Silent(*own), ledger)
     if made is None:
         return None
-    assisted = with_covariate(made, query_to_judge(frozen), ledger)
+    assisted = with_covariate(made, query_to_judge(result), ledger)
     return CalibrationSummary(assisted, own[0], len(made.curve.sample.ranks))
 
 
-def _depth(frozen: RankedResult, ledger: Judgements, own: Own) -> int | None:
+def _depth(result: RankedResult, ledger: Judgements, own: Own) -> int | None:
     """Of how many hits somebody's verdicts speak; None: of none.
 
     Of as many as a plan spread them over, or down to the last one that was judged if some hits of every stretch before
     it were, whichever is more.
     """
-    query, run = query_to_judge(frozen), run_of(frozen, DEPTHS[0])
+    query, run = query_to_judge(result), run_of(result, DEPTHS[0])
     most = len(run[query.id])
     seen = _calibrating(most, _Silent(*own), ledger).ranks_seen(query, run)
 
@@ -114,12 +102,15 @@ def _depth(frozen: RankedResult, ledger: Judgements, own: Own) -> int | None:
     return next((depth for depth in depths if speaks(depth)), None)
 
 
-def spread_of(frozen: RankedResult, ledger: Judgements, own: Own) -> SpreadSample:
-    """What to judge for a calibration: the next of its rounds, or nothing where there are verdicts enough."""
+def to_judge(result: RankedResult, ledger: Judgements, own: Own) -> tuple[list[str], int]:
+    """Ids of the photos to judge next for a calibration, in the order of their ranks, and how many verdicts there are.
+
+    No ids where there are verdicts enough.
+    """
     silent = _Silent(*own)
-    made = _calibrated(frozen, min(DEPTHS[0], frozen.total), silent, ledger)
+    made = _calibrated(result, min(DEPTHS[0], result.total), silent, ledger)
     verdicts = 0 if made is None else len(made.curve.sample.ranks)
-    return SpreadSample([pair.image for pair in silent.wanted], verdicts, _known(frozen, ledger, own))
+    return [pair.image for pair in silent.wanted], verdicts
 
 
 # -- by what is there -------------------------------------------------------------------------------------------
@@ -159,8 +150,8 @@ def _calibrating(depth: int, silent: _Silent, ledger: Judgements) -> Calibrated:
     return Calibrated(JudgeRerank(silent, cast(Judgements, _Unwritten(ledger)), depth), WANTED)
 
 
-def _calibrated(frozen: RankedResult, depth: int, silent: _Silent, ledger: Judgements) -> Calibration | None:
-    query, run = query_to_judge(frozen), run_of(frozen, depth)
+def _calibrated(result: RankedResult, depth: int, silent: _Silent, ledger: Judgements) -> Calibration | None:
+    query, run = query_to_judge(result), run_of(result, depth)
     for id, facts in run.facts.items():
         facts["path"] = facts["path"] or id  # a place for every hit: the ledger needs no picture
     try:

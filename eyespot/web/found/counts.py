@@ -6,7 +6,6 @@ and bursts are folded, a group counts once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -51,21 +50,16 @@ def label_counts(snapshot: Snapshot, params: SearchParams, countable: Countable)
     ticked = {
         unit: mask_of(snapshot, alone.model_copy(update={"label": tuple(labels)})) for unit, labels in by_unit.items()
     }
-    every = _Counter(snapshot, _all(rest, ticked, None), countable.grouped)
-    counts = {}
+
+    def without(skipped: str | None) -> _Counter:
+        masks = [mask for unit, mask in ticked.items() if unit != skipped]
+        return _Counter(snapshot, np.logical_and.reduce([rest, *masks]), countable.grouped)
+
+    every, counts = without(None), {}
     for column, coded in facets.coded.items():
         unit = facets.taxa.units.get(column, column)
-        others = _Counter(snapshot, _all(rest, ticked, unit), countable.grouped) if unit in ticked else every
-        counts[column] = others.count(coded)
+        counts[column] = (without(unit) if unit in ticked else every).count(coded)
     return counts
-
-
-def _all(rest: Mask, ticked: Mapping[str, Mask], but: str | None) -> Mask:
-    """The rows that pass all filters but those of one unit."""
-    for unit, mask in ticked.items():
-        if unit != but:
-            rest = rest & mask
-    return rest
 
 
 class _Counter:

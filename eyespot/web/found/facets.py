@@ -1,25 +1,39 @@
-"""What a gallery can be filtered by, found in its own columns: labels with counts, a span of dates, a map."""
+"""What a gallery can be filtered by, found in its own columns: labels with counts, a span of dates, a map.
+
+What one shard contributes is made once and stays with its facts: after an index run only new shards are counted.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.web.found.shard_facets import NUMBERS, VALUES, ShardFacets
+from eyespot.gallery.filters import fold_case
+from eyespot.gallery.row_store import REPEATED
+from eyespot.storage.digests import BLAKE2B
+from eyespot.types import Mask
+from eyespot.web.found.facts import ShardFacts
 from eyespot.web.found.snapshot import Snapshot
-from eyespot.web.found.taxa import Coded, Codes, Taxa, taxa_of
+from eyespot.web.found.taxa import Coded, Codes, Taxa, pairs_of, taxa_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Made = TypeVar("Made")
 SHOWN = 200  # values of a label
-OWN = frozenset({"id", "live", "roots", "paths", "size", "mtime", "width", "height", "taken", "latitude", "longitude"})
+NO_LABELS = frozenset(
+    {"id", "live", "roots", "paths", "size", "mtime", "width", "height", "taken", "latitude", "longitude"}
+)
+VALUES = 1 << 16  # of a column of labels; one with more is none
+NUMBERS = 40  # a column of numbers with more values is a measure and no label
+SAMPLE = 4096  # rows that show most measures
 CELLS = 48  # of the map, from left to right
+GRID = 64  # cells of the map from left to right and from top to bottom, at most
 SOME = (3, 20)  # pictures from which on a cell of the map has some, and many
 
 
@@ -63,54 +77,53 @@ _COUNTED: WeakKeyDictionary[Snapshot, Facets] = WeakKeyDictionary()
 def facets_of(snapshot: Snapshot) -> Facets:
     """The filters that fit this gallery; counted once over the pictures that can be found."""
     if snapshot not in _COUNTED:
-        shards = _shards(snapshot)
-        names = dict.fromkeys(name for table in snapshot.tables for name in table.schema.names if name not in OWN)
-        found = {name: made for name in names if (made := _column(shards, name))}
-        labels = [_label(name, column) for name, column in found.items()]
+        live, starts = snapshot.view.live, snapshot.fact_tables.starts.tolist()
+        shards = [
+            ShardFacets(table, live[a:b]) for table, a, b in zip(snapshot.tables, starts, starts[1:], strict=False)
+        ]
+        kinds: dict[str, pa.DataType] = {}
+        for field in (field for table in snapshot.tables for field in table.schema if field.name not in NO_LABELS):
+            kinds.setdefault(field.name, field.type)
+        found = {name: made for name, kind in kinds.items() if (made := _label_column(shards, name, kind))}
+        labels = []
+        for name, column in found.items():
+            both = zip(column.coded.values, column.counts, strict=True)
+            values = sorted((one for one in both if one[1]), key=lambda one: (-one[1], one[0]))
+            labels.append(Label(name, values[:SHOWN], len(values[SHOWN:])))
         coded = {name: column.coded for name, column in found.items()}
-        first, last = _span(shards)
-        columns = list(snapshot.kinds)
-        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), columns, coded, _taxa(shards, found))
+        taxa = taxa_of(coded, lambda lower, upper: _pairs(shards, found[lower], found[upper]))
+        spans = [span for shard in shards if (span := shard.span()) is not None]
+        first = min(span[0] for span in spans).date().isoformat() if spans else None
+        last = max(span[1] for span in spans).date().isoformat() if spans else None
+        _COUNTED[snapshot] = Facets(labels, first, last, _map(shards), list(snapshot.kinds), coded, taxa)
     return _COUNTED[snapshot]
 
 
-def _shards(snapshot: Snapshot) -> list[ShardFacets]:
-    starts = snapshot.fact_tables.starts[:-1].tolist()
-    live = snapshot.view.live
-    return [
-        ShardFacets.of(table, live[start : start + table.rows])
-        for table, start in zip(snapshot.tables, starts, strict=True)
-    ]
+class _LabelColumn(NamedTuple):
+    """A column of labels over all shards; `places`: for each shard where its values are among all, if it has any."""
 
-
-def _span(shards: Sequence[ShardFacets]) -> tuple[str | None, str | None]:
-    """The first and the last day on which a picture was taken."""
-    spans = [shard.span for shard in shards if shard.span is not None]
-    if not spans:
-        return None, None
-    return min(first for first, _ in spans).date().isoformat(), max(last for _, last in spans).date().isoformat()
-
-
-class _CountedColumn(NamedTuple):
+    name: str
+    kind: pa.DataType
     coded: Coded
     counts: list[int]
-    kind: pa.DataType
-    places: Mapping[int, NDArray[np.int64]]  # by the shard's identity, where its values are among all
+    places: Sequence[NDArray[np.int64] | None]
 
 
-def _column(shards: Sequence[ShardFacets], name: str) -> _CountedColumn | None:
+def _label_column(shards: Sequence[ShardFacets], name: str, kind: pa.DataType) -> _LabelColumn | None:
     """A column as numbers of its values; None for what is no label: a measure, a list, a value for each picture."""
     import pyarrow as pa
 
-    having = [shard for shard in shards if name in shard.facts.schema.names]
-    kind = having[0].facts.schema.field(name).type
     if pa.types.is_floating(kind) or pa.types.is_nested(kind):
         return None
-    numbers: dict[str, int] = {}
+    is_text = pa.types.is_string(kind)
+    numbers: dict[str, int] = {}  # by their spelling in lower case
     values: list[str] = []
-    places: list[NDArray[np.int64]] = []  # of each shard that has the column, where its values are among all
+    places: list[NDArray[np.int64] | None] = []
     counts = np.zeros(0, np.int64)
-    for shard in having:
+    for shard in shards:
+        if name not in shard.facts.schema.names:
+            places.append(None)
+            continue
         if (label := shard.label(name, kind)) is None or len(values) > VALUES:
             return None
         for folded, value in label.values.items():
@@ -121,51 +134,42 @@ def _column(shards: Sequence[ShardFacets], name: str) -> _CountedColumn | None:
         counts = np.concatenate([counts, np.zeros(len(values) - len(counts), np.int64)])
         counts[at] += shard.counts(name, kind)
         places.append(at)
-        if not pa.types.is_string(kind) and np.count_nonzero(counts) > NUMBERS:
-            return None
-    if not 1 < np.count_nonzero(counts) <= (counts.sum() // 2 if pa.types.is_string(kind) else NUMBERS):
+    if not 1 < np.count_nonzero(counts) <= (counts.sum() // 2 if is_text else NUMBERS):
         return None
-    by_shard = dict(zip(map(id, having), places, strict=True))
-    coded = Coded(values, lambda: _codes(shards, name, kind, by_shard, len(values)))
-    return _CountedColumn(coded, counts.tolist(), kind, by_shard)
-
-
-def _taxa(shards: Sequence[ShardFacets], columns: Mapping[str, _CountedColumn]) -> Taxa:
-    def pairs(lower: str, upper: str) -> NDArray[np.int64]:
-        one, two = columns[lower], columns[upper]
-        found = [np.zeros((2, 0), np.int64)]
-        for shard in shards:
-            if id(shard) in one.places and id(shard) in two.places:
-                own = shard.pairs((lower, one.kind), (upper, two.kind))
-                found.append(np.stack([one.places[id(shard)][own[0]], two.places[id(shard)][own[1]]]))
-        return np.unique(np.concatenate(found, axis=1), axis=1)
-
-    return taxa_of({name: column.coded for name, column in columns.items()}, pairs)
+    coded = Coded(values, lambda: _codes(shards, name, kind, places, len(values)))
+    return _LabelColumn(name, kind, coded, counts.tolist(), places)
 
 
 def _codes(
-    shards: Sequence[ShardFacets], name: str, kind: pa.DataType, places: Mapping[int, NDArray[np.int64]], count: int
+    shards: Sequence[ShardFacets],
+    name: str,
+    kind: pa.DataType,
+    places: Sequence[NDArray[np.int64] | None],
+    count: int,
 ) -> Codes:
     """For each row the number of its value, in as few bytes as that takes, (rows,); -1 where nothing is known."""
     found: Codes = np.full(sum(shard.facts.rows for shard in shards), -1, np.min_scalar_type(-count - 2))
     start = 0
-    for shard in shards:
-        if (at := places.get(id(shard))) is not None and (label := shard.label(name, kind)) is not None:
+    for shard, at in zip(shards, places, strict=True):
+        if at is not None and (label := shard.label(name, kind)) is not None:
             numbers = np.append(at, -1).astype(found.dtype)[label.numbers]
             found[start : start + shard.facts.rows] = numbers[label.entries]
         start += shard.facts.rows
     return found
 
 
-def _label(name: str, column: _CountedColumn) -> Label:
-    """The values of a column by how many pictures have them."""
-    both = zip(column.coded.values, column.counts, strict=True)
-    values = sorted((one for one in both if one[1]), key=lambda one: (-one[1], one[0]))
-    return Label(name, values[:SHOWN], len(values[SHOWN:]))
+def _pairs(shards: Sequence[ShardFacets], lower: _LabelColumn, upper: _LabelColumn) -> NDArray[np.int64]:
+    """The numbers of values of two columns that come together in a row, each pair once, (2, pairs)."""
+    found = [np.zeros((2, 0), np.int64)]
+    for shard, low, up in zip(shards, lower.places, upper.places, strict=True):
+        if low is not None and up is not None:
+            here = shard.pairs((lower.name, lower.kind), (upper.name, upper.kind))
+            found.append(np.stack([low[here[0]], up[here[1]]]))
+    return np.unique(np.concatenate(found, axis=1), axis=1)
 
 
 def _map(shards: Sequence[ShardFacets]) -> Map | None:
-    boxes = [shard.box for shard in shards if shard.box is not None]
+    boxes = [box for shard in shards if (box := shard.box()) is not None]
     if not boxes:
         return None
     (south, west), (north, east) = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
@@ -175,11 +179,152 @@ def _map(shards: Sequence[ShardFacets]) -> Map | None:
     at = np.array(np.nonzero(grid)) + np.array(first)[:, None]  # (2, cells)
     counts = grid[np.nonzero(grid)]
     corners = np.round([-(at[0] + 1) * step, at[1] * step], 5)  # (2, cells), top and left
-    bounds = zip((1, *SOME), (*SOME, math.inf), strict=True)
     square = f"h{step:.5g}v{step:.5g}h-{step:.5g}z"
     cells = []
-    for low, high in bounds:
+    for low, high in zip((1, *SOME), (*SOME, math.inf), strict=True):
         inside = corners[:, (counts >= low) & (counts < high)].T.tolist()
         # One path for many squares: a page with an element for each would be slow
         cells.append("".join(f"M{left:g} {top:g}{square}" for top, left in inside))
     return Map(float(south), float(west), float(north), float(east), step, cells)
+
+
+# -- one shard ------------------------------------------------------------------------------------------------------
+
+
+class ShardLabel(NamedTuple):
+    """A column of a shard: its values as they first come, and for each entry of its dictionary the number of a value.
+
+    Spellings that differ in upper and lower case are one value. The last number, -1, is of rows where nothing is known.
+    """
+
+    values: dict[str, str]  # by their spelling in lower case
+    numbers: NDArray[np.int32]
+    indices: pa.Array[Any]
+
+    @property
+    def entries(self) -> NDArray[np.signedinteger[Any]]:
+        """The number of each row's entry in the dictionary, (rows,)."""
+        return np.asarray(self.indices.fill_null(len(self.numbers) - 1))
+
+
+class ShardFacets:
+    """What one shard contributes: values with counts, a span of dates, places. `live` rows can be found, (rows,)."""
+
+    def __init__(self, facts: ShardFacts, live: Mask) -> None:
+        self.facts, self.live = facts, live
+        self._version = BLAKE2B(np.packbits(live).data).hexdigest()
+
+    def _once(self, key: Any, make: Callable[[], Made]) -> Made:
+        made = self.facts.made
+        if key not in made:
+            made[key] = make()
+        found: Made = made[key]
+        return found
+
+    def label(self, name: str, kind: pa.DataType) -> ShardLabel | None:
+        """A column with values of a kind; None if it has more values than a label."""
+        key = ("label", name, str(kind))
+        if key in self.facts.made:
+            return self._once(key, lambda: None)
+        column: Any = self.facts.column(name)
+        if not hasattr(column, "dictionary") and self._is_measure(column):
+            return None
+        same = self.facts.schema.field(name).type == kind
+        return self._once(key, lambda: _encoded(column if same else column.cast(kind)))
+
+    def _is_measure(self, column: pa.Array[Any]) -> bool:
+        """Whether a column has too many values, as far as that is known without reading all rows."""
+        import pyarrow as pa
+
+        if pa.types.is_integer(column.type):
+            return len(column[:SAMPLE].filter(_booleans(self.live[:SAMPLE])).unique().drop_null()) > NUMBERS
+        by_row = self.facts.by_row  # there, texts that repeat have a dictionary
+        return by_row is not None and pa.types.is_string(column.type) and len(by_row) >= VALUES * REPEATED
+
+    def counts(self, name: str, kind: pa.DataType) -> NDArray[np.int64]:
+        """How many rows have each value of a column of labels, (values,)."""
+
+        def count() -> NDArray[np.int64]:
+            label = self.label(name, kind)
+            assert label is not None
+            entries = label.entries if self.live.all() else label.entries[self.live]
+            counts = np.zeros(len(label.values), np.int64)
+            np.add.at(counts, label.numbers[:-1], np.bincount(entries, minlength=len(label.numbers))[:-1])
+            return counts
+
+        return self._once(("counts", self._version, name, str(kind)), count)
+
+    def pairs(self, lower: tuple[str, pa.DataType], upper: tuple[str, pa.DataType]) -> NDArray[np.int64]:
+        """The numbers of values of two columns of labels that come together in a row, each pair once, (2, pairs)."""
+
+        def pair() -> NDArray[np.int64]:
+            one, two = self.label(*lower), self.label(*upper)
+            assert one is not None and two is not None
+            return pairs_of(one.numbers[one.entries], two.numbers[two.entries])
+
+        return self._once(("pairs", str(lower), str(upper)), pair)
+
+    def span(self) -> tuple[Any, Any] | None:
+        """The first and the last moment at which a picture was taken; None if that is known of none."""
+        import pyarrow.compute as pc
+
+        def ends() -> tuple[Any, Any] | None:
+            column: Any = self.facts.column("taken")
+            found: Any = pc.min_max(column.filter(_booleans(self.live))).as_py() if len(column) else {"min": None}
+            return None if found["min"] is None else (found["min"], found["max"])
+
+        if "taken" not in self.facts.schema.names:
+            return None
+        return self._once(("span", self._version), ends)
+
+    def box(self) -> NDArray[np.float64] | None:
+        """The least and the greatest latitude and longitude, (2, 2); None if no place is known."""
+
+        def around() -> NDArray[np.float64] | None:
+            places = self._places()
+            return np.stack([places.min(axis=1), places.max(axis=1)]) if places.shape[1] else None
+
+        return self._once(("box", self._version), around)
+
+    def cells(self, step: float, first: tuple[int, int]) -> NDArray[np.int64]:
+        """How many pictures are in each cell of the map from the first one on, (GRID, GRID)."""
+        key, known = (self._version, step, first), self.facts.made.get("cells")
+        if known is None or known[0] != key:
+            cells = np.floor(self._places() / step).astype(np.int32) - np.array(first, np.int32)[:, None]
+            counts = np.bincount(cells[0] * GRID + cells[1], minlength=GRID * GRID)
+            known = self.facts.made["cells"] = key, counts.reshape(GRID, GRID)
+        found: NDArray[np.int64] = known[1]
+        return found
+
+    def _places(self) -> NDArray[np.float64]:
+        """Degrees north and east of the rows that can be found, where both are known, (2, n)."""
+        if not {"latitude", "longitude"} <= set(self.facts.schema.names):
+            return np.zeros((2, 0))
+        found = []
+        for name in ("latitude", "longitude"):
+            column: Any = self.facts.column(name)
+            found.append(np.asarray(column.fill_null(np.nan) if column.null_count else column, np.float64))
+        known = self.live & np.isfinite(found[0]) & np.isfinite(found[1])
+        return np.stack(found if known.all() else [degrees[known] for degrees in found])
+
+
+def _encoded(column: Any) -> ShardLabel | None:
+    """A column, (rows,), as numbers of its values; None if it has more values than a label."""
+    encoded: Any = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    if len(encoded.dictionary) > VALUES:
+        return None
+    known: dict[str, int] = {}
+    values: dict[str, str] = {}
+    numbers = []
+    for value in map(str, encoded.dictionary.to_pylist()):
+        folded = fold_case(value)
+        values.setdefault(folded, value)
+        numbers.append(known.setdefault(folded, len(known)))
+    return ShardLabel(values, np.array([*numbers, -1], np.int32), encoded.indices)
+
+
+def _booleans(mask: Mask) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    bits = np.packbits(mask, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, pa.py_buffer(bits.data)])

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event, Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
-from eyespot.types import Mask, Progress
+from eyespot.types import Mask
 from eyespot.web._problems import Problem
 
 if TYPE_CHECKING:
@@ -60,12 +60,8 @@ class PackedMask(NamedTuple):
             into[self.rows] = True
 
 
-class _MaskKey(NamedTuple):
-    """A condition over a table; the types of its columns are those of all tables of the gallery."""
-
-    stamp: TableStamp
-    condition: Condition
-    kinds: tuple[str, ...]
+# A condition over a table; the types of its columns are those of all tables of the gallery
+MaskKey: TypeAlias = "tuple[TableStamp, Condition, tuple[str, ...]]"
 
 
 @dataclass
@@ -92,8 +88,8 @@ class MaskStore:
 
     def __init__(self, limit: int = MASKS, patience: float = PATIENCE, stretch: int = STRETCH) -> None:
         self.limit, self.patience, self.stretch, self.size = limit, patience, stretch, 0
-        self._masks: OrderedDict[_MaskKey, PackedMask] = OrderedDict()
-        self._runs: dict[tuple[_MaskKey, ...], FilterRun] = {}
+        self._masks: OrderedDict[MaskKey, PackedMask] = OrderedDict()
+        self._runs: dict[tuple[MaskKey, ...], FilterRun] = {}
         self._lock, self._closing = Lock(), False
         self._threads = ThreadPoolExecutor(AT_ONCE, "filter")
 
@@ -102,7 +98,15 @@ class MaskStore:
 
         Raises `UsageError` if the condition does not fit the data, `Problem` if it is not through after `patience`.
         """
-        found, lacking = self._known(tables, condition, kinds)
+        found: dict[TableStamp, PackedMask] = {}
+        lacking = []
+        with self._lock:
+            for table, key in zip(tables, _keys(tables, condition, kinds), strict=True):
+                if (known := self._masks.get(key)) is None:
+                    lacking.append(table)
+                else:
+                    self._masks.move_to_end(key)
+                    found[table.stamp] = known
         if lacking:
             run = self.start(lacking, condition, kinds)
             if not run.over.wait(self.patience):
@@ -122,20 +126,6 @@ class MaskStore:
             start += table.rows
         return mask
 
-    def _known(
-        self, tables: Sequence[ShardFacts], condition: Condition, kinds: Mapping[str, str]
-    ) -> tuple[dict[TableStamp, PackedMask], list[ShardFacts]]:
-        """What is remembered, and the tables of which nothing is."""
-        found, lacking = {}, []
-        with self._lock:
-            for table, key in zip(tables, _keys(tables, condition, kinds), strict=True):
-                if (known := self._masks.get(key)) is None:
-                    lacking.append(table)
-                else:
-                    self._masks.move_to_end(key)
-                    found[table.stamp] = known
-        return found, lacking
-
     def start(self, tables: list[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> FilterRun:
         """The run of a filter over these tables: one that somebody else waits for, or a new one."""
         key = tuple(_keys(tables, condition, kinds))
@@ -150,12 +140,12 @@ class MaskStore:
                 self._threads.submit(self._advance, key, run)
         return run
 
-    def _advance(self, key: tuple[_MaskKey, ...], run: FilterRun) -> None:
+    def _advance(self, key: tuple[MaskKey, ...], run: FilterRun) -> None:
         """Look at some millions of rows, then it is the turn of who waits."""
         try:
             part = next(run.stretches, None)
             if part is not None:
-                self._look(run, part)
+                self._filter(run, part)
                 self._threads.submit(self._advance, key, run)
                 return
         except Exception as error:  # for whoever asked, whatever it is
@@ -164,8 +154,14 @@ class MaskStore:
             self._runs.pop(key, None)
         run.over.set()
 
-    def _look(self, run: FilterRun, part: list[ShardFacts]) -> None:
-        masks = _masks_of(part, run, self._go_on)
+    def _filter(self, run: FilterRun, part: list[ShardFacts]) -> None:
+        """Filter some tables; `Problem` if one was written anew or merged meanwhile."""
+        paths = [table.stamp.path for table in part]
+        try:
+            masks = filters.file_masks(paths, run.condition, run.kinds, progress=self._go_on)
+        finally:
+            if not all(table.is_current() for table in part):  # checked last: what was read before is of that table
+                raise Problem(503, "the gallery has changed while this filter ran; search again", {"Retry-After": "1"})
         for table, key, mask in zip(part, _keys(part, run.condition, run.kinds), masks, strict=True):
             packed = run.found[table.stamp] = PackedMask.of(mask)
             with self._lock:
@@ -184,19 +180,10 @@ class MaskStore:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _keys(tables: Sequence[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> list[_MaskKey]:
+def _keys(tables: Sequence[ShardFacts], condition: Condition, kinds: Mapping[str, str]) -> list[MaskKey]:
     folded = {name.casefold(): kind for name, kind in kinds.items()}  # as a condition finds its columns
     own = tuple(folded.get(name.casefold(), "") for name in (*condition.columns, "paths"))
-    return [_MaskKey(table.stamp, condition, own) for table in tables]
-
-
-def _masks_of(part: Sequence[ShardFacts], run: FilterRun, progress: Progress) -> list[Mask]:
-    """What a filter finds in these tables; `Problem` if one was written anew or merged meanwhile."""
-    try:
-        return filters.file_masks([table.stamp.path for table in part], run.condition, run.kinds, progress=progress)
-    finally:
-        if not all(table.is_current() for table in part):  # looked at last: what was read before is of that table
-            raise Problem(503, "the gallery has changed while this filter ran; search again", {"Retry-After": "1"})
+    return [(table.stamp, condition, own) for table in tables]
 
 
 def _stretches(tables: Sequence[ShardFacts], rows: int) -> Iterator[list[ShardFacts]]:

@@ -23,6 +23,7 @@ from eyespot.storage.digests import text_digest
 from eyespot.types import Mask, UsageError
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.snapshot import Snapshot
+from eyespot.web.found.taxa import Coded
 
 AT_ONCE = 5_000  # new photos that are placed when somebody looks; more need a run of their own
 STEPS = 65_535  # of a side, in what browsers get
@@ -32,7 +33,6 @@ TYPICAL = 0.15  # share of a cluster's photos from which a value may name it
 ABOUT_FILES = re.compile("licen[cs]e|author|owner|source|copyright|rights|camera|photographer|provider", re.I)
 SECOND = 0.6  # of the first value's weight, from which a second one is named beside it
 REGION = re.compile(r"([0-9a-f]{12}):(?:c([0-9]{1,3})|([0-9]{1,5}(?:,[0-9]{1,5}){5,399}))")
-Codes = NDArray[np.int64]
 
 
 class PhotoCluster(NamedTuple):
@@ -50,13 +50,6 @@ class PhotoCluster(NamedTuple):
     typical: int
 
 
-class CodedColumn(NamedTuple):
-    """A column of labels over the photos of the map: the code of each, -1 for none, and the values by their codes."""
-
-    codes: Codes
-    values: list[str]
-
-
 class ShownMap:
     """The map of a snapshot: the photos that are on it, in the order of their rows."""
 
@@ -67,7 +60,7 @@ class ShownMap:
         self.rows = np.flatnonzero(known)  # (photos,)
         self.points: Points = layout.points[self.rows]  # (photos, 2)
         self.clusters_of = cluster_of(self.points, layout.cells)  # (photos,)
-        self._columns: dict[str, CodedColumn] = {}
+        self._columns: dict[str, Coded] = {}
         self._clusters: dict[str | None, list[PhotoCluster]] = {}
 
     @property
@@ -98,12 +91,13 @@ class ShownMap:
         names = [label.column for label in facets_of(self.snapshot).labels]
         return sorted(names, key=lambda name: (bool(ABOUT_FILES.search(name)), -self._information(name)))
 
-    def column(self, name: str) -> CodedColumn:
-        """A column by its name; `UsageError` if it is none of labels."""
+    def column(self, name: str) -> Coded:
+        """A column by its name, over the photos of the map; `UsageError` if it is none of labels."""
         if name not in self._columns:
             if name not in (label.column for label in facets_of(self.snapshot).labels):
                 raise UsageError(f"no column of labels {name!r}; there are: {', '.join(self.columns) or 'none'}")
-            self._columns[name] = _column(self.snapshot, name, self.rows)
+            coded = facets_of(self.snapshot).coded[name]
+            self._columns[name] = Coded(coded.values, coded.codes[self.rows].astype(np.int64))
         return self._columns[name]
 
     def legend(self, name: str) -> list[tuple[str, int]]:
@@ -124,7 +118,7 @@ class ShownMap:
 
     def _information(self, name: str) -> float:
         """The mutual information of a column and the clusters in nats, less what chance alone gives (Miller 1955)."""
-        codes, clusters = self.column_codes(name), self.clusters_of
+        codes, clusters = self.column(name).codes, self.clusters_of
         both = (codes >= 0) & (clusters != BETWEEN)
         if not both.any():
             return 0.0
@@ -136,12 +130,6 @@ class ShownMap:
         freedom = (np.count_nonzero(table.sum(axis=1)) - 1) * (np.count_nonzero(table.sum(axis=0)) - 1)
         return (information - freedom / (2 * float(table.sum()))) * float(both.mean())
 
-    def column_codes(self, name: str) -> Codes:
-        """The code of each photo by a column, -1 for none, (photos,)."""
-        if name not in self._columns:
-            self._columns[name] = _column(self.snapshot, name, self.rows)
-        return self._columns[name].codes
-
     # -- clusters ---------------------------------------------------------------------------------------------
 
     def clusters(self, column: str | None) -> list[PhotoCluster]:
@@ -150,10 +138,10 @@ class ShownMap:
         Where it has none, as for photos without that label, the other columns are tried that say what photos show.
         """
         if column not in self._clusters:
-            self._clusters[column] = self._with_names(column)
+            self._clusters[column] = self._named(column)
         return self._clusters[column]
 
-    def _with_names(self, column: str | None) -> list[PhotoCluster]:
+    def _named(self, column: str | None) -> list[PhotoCluster]:
         names: dict[int, tuple[str, float]] = {}
         for one in [column, *self.columns] if column else []:
             if one and (one == column or not ABOUT_FILES.search(one)):
@@ -170,7 +158,7 @@ class ShownMap:
             found.append(PhotoCluster(number, round(x, 5), round(y, 5), len(photos), name, share, int(typical)))
         return found
 
-    def _names(self, column: CodedColumn) -> dict[int, tuple[str, float]]:
+    def _names(self, column: Coded) -> dict[int, tuple[str, float]]:
         """For each cluster the value whose share in it says most against its share everywhere, and that share.
 
         The weight of a value is p log(p / q), with p its share of the cluster and q that of the map: the part that it
@@ -232,17 +220,11 @@ def in_polygon(points: NDArray[Any], corners: NDArray[Any]) -> Mask:
     return inside
 
 
-def _table(codes: Codes, clusters: NDArray[np.int16]) -> NDArray[np.float64]:
+def _table(codes: NDArray[Any], clusters: NDArray[np.int16]) -> NDArray[np.float64]:
     """How many photos have each value in each cluster, (values, clusters)."""
     width = int(clusters.max()) + 1
     counts = np.bincount(codes * width + clusters, minlength=(int(codes.max()) + 1) * width)
     return counts.reshape(-1, width).astype(np.float64)
-
-
-def _column(snapshot: Snapshot, name: str, rows: NDArray[np.int64]) -> CodedColumn:
-    """A column as the filters have it: spellings that differ in upper and lower case are one value."""
-    coded = facets_of(snapshot).coded[name]
-    return CodedColumn(coded.codes[rows].astype(np.int64), coded.values)
 
 
 # -- the map of a snapshot --------------------------------------------------------------------------------------

@@ -1,17 +1,14 @@
-"""Results that stay as they are while somebody pages through them: frozen when asked, ranked further on demand."""
+"""Results that stay as they are while somebody pages through them: found when asked, ranked further on demand."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +19,12 @@ from eyespot.search.adapted import AnyAdapter
 from eyespot.search.feedback import Feedback, Moved, moved, refuse_words, rows_of
 from eyespot.search.named import rewording_notes
 from eyespot.types import Mask, NothingFound, Query, Run, UsageError, Vectors
-from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams, query_of
 from eyespot.web.found.counts import Countable, mask_of
-from eyespot.web.found.held_bytes import HeldBytes
 from eyespot.web.found.snapshot import Snapshot
 
 FIRST = 240  # ranks found at once
-ID = re.compile("[0-9a-f]{24}")
 DEEPEST = 1_000_000  # ranks
-KEPT = 128 << 20  # bytes that are kept for those who page
-PLAIN, JUDGED = 20_000, 250  # bytes of a result without its arrays, and of each row that a judge saw
 
 
 class Slice(NamedTuple):
@@ -157,6 +149,13 @@ class RankedResult:
         """The groups of the gallery."""
         return self.snapshot.groups
 
+    def with_groups(self, rows: Sequence[int]) -> list[int]:
+        """These rows in order, with those that stand behind the same tiles."""
+        if not self.grouped or not rows:
+            return sorted(rows)
+        numbers = self.groups.numbers
+        return sorted({*rows, *np.flatnonzero((numbers >= 0) & np.isin(numbers, numbers[list(rows)])).tolist()})
+
     def cut(self, params: SearchParams, most: int) -> RankedResult:
         """The first `most` hits alone, as a result of its own."""
         return self.derived(params, f"{most}", most=most)
@@ -191,13 +190,9 @@ class RankedResult:
         """What was asked, in words."""
         words = [self.params.q] if self.params.q else []
         words += ["a picture"] if self.params.picture else []
-        words += [f"more like {_count(self.params.like)}"] if self.params.like else []
-        words += [f"not {_count(self.params.unlike)}"] if self.params.unlike else []
+        for verdict, items in (("more like", self.params.like), ("not", self.params.unlike)):
+            words += [f"{verdict} 1 photo" if len(items) == 1 else f"{verdict} {len(items)} photos"] if items else []
         return ", ".join(words)
-
-
-def _count(items: Sequence[str]) -> str:
-    return "1 photo" if len(items) == 1 else f"{len(items)} photos"
 
 
 class SearchContext(NamedTuple):
@@ -217,99 +212,6 @@ class ListMask(NamedTuple):
     version: str
 
 
-class Results:
-    """The searches of late; the same search over the same gallery is one result, whoever asks."""
-
-    def __init__(self, limit: int = KEPT) -> None:
-        self.kept = limit
-        self._results: OrderedDict[str, RankedResult] = OrderedDict()
-        self._current: dict[str, str] = {}  # of each encoder the version of the gallery that was last searched
-        self._old: set[str] = set()  # those of a gallery that has been indexed since
-        self._book, self._lock = HeldBytes(), Lock()
-        self._flights: WeakValueDictionary[str, _SingleFlight] = WeakValueDictionary()  # of searches that run
-
-    def __getitem__(self, id: str) -> RankedResult:
-        with self._lock:
-            if not ID.fullmatch(id):
-                raise Problem(404, "there is no result of this name; search, and take what `run` says")
-            if id not in self._results:
-                raise Problem(410, "this result is not kept any more; search again")
-            self._results.move_to_end(id)
-            return self._results[id]
-
-    @property
-    def held(self) -> int:
-        """About how many bytes all of them hold, beside what is served anyway."""
-        return self._book.held
-
-    def recent(self) -> list[RankedResult]:
-        """All that are kept, the latest first."""
-        with self._lock:
-            return list(reversed(self._results.values()))
-
-    def freeze(self, params: SearchParams, world: SearchContext) -> RankedResult:
-        """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
-        among = f"\0{world.among.version}" if world.among else ""
-        among += f"\0{world.feedback}" if world.feedback else ""
-        id = hashlib.sha256(f"{params.address()}\0{world.snapshot.version}{among}".encode()).hexdigest()[:24]
-        with self._lock:
-            # What was entered as of now may be of a gallery that has been indexed since
-            encoder = _encoder(world.snapshot)
-            if self._current.get(encoder) != world.snapshot.version:
-                self._current[encoder], self._book = world.snapshot.version, HeldBytes()
-                for frozen in self._results.values():
-                    self._enter(frozen)
-            if id in self._results:
-                self._results.move_to_end(id)
-                return self._results[id]
-            flight = self._flights.setdefault(id, _SingleFlight())
-        with flight.lock:  # whoever asks for the same meanwhile waits for the first
-            with self._lock:
-                if id in self._results:
-                    return self._results[id]
-            return self.keep(_frozen(id, params, world))
-
-    def keep(self, made: RankedResult) -> RankedResult:
-        """The result, kept for whoever pages through it; the one that is kept already, if there is."""
-        with self._lock:
-            result = self._results.setdefault(made.id, made)
-            self._results.move_to_end(made.id)
-            self._enter(result)
-            # The longest unused go, before them those of a gallery that has been indexed since; the latest stays
-            while self._book.held > self.kept and len(self._results) > 1:
-                old = (id for id in self._results if id in self._old and id != made.id) if self._old else iter(())
-                oldest = next(old, None) or next(iter(self._results))
-                self._book.strike(oldest)
-                self._old.discard(oldest)
-                del self._results[oldest]
-            return result
-
-    def _enter(self, frozen: RankedResult) -> None:
-        snapshot = frozen.snapshot
-        old = self._current.get(_encoder(snapshot), snapshot.version) != snapshot.version
-        if old:
-            self._old.add(frozen.id)
-        # What goes with a result: also all that a snapshot remembers which nobody else has any more
-        arrays: list[NDArray[Any]] = [frozen.rows, frozen.scores, frozen.vector, frozen.mask]
-        if frozen.origin is not None:
-            arrays += [frozen.origin.rows, frozen.origin.scores]
-        live = snapshot.view.live  # served anyway
-        arrays = arrays + snapshot.remembered() if old else [array for array in arrays if array is not live]
-        worded = len(live) // 8 if frozen.options.by == "words" else 0  # the rows that hold a word, once counted
-        self._book.enter(frozen.id, PLAIN + worded + JUDGED * len(frozen.judged), arrays)
-
-
-class _SingleFlight:
-    """Whoever has the lock runs the search."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-
-
-def _encoder(snapshot: Snapshot) -> str:
-    return snapshot.view.space.encoder
-
-
 def _searched_vector(snapshot: Snapshot, query: Query | None, moves: Moved) -> Vectors:
     """What is searched for, (1, dim): the query, moved by judged photos; without words, what the yes have in common."""
     yes, no = snapshot.view.vectors(moves.yes), snapshot.view.vectors(moves.no)
@@ -326,7 +228,14 @@ def _searched_vector(snapshot: Snapshot, query: Query | None, moves: Moved) -> V
 
 def _moves(snapshot: Snapshot, params: SearchParams, feedback: Feedback | None) -> Moved:
     """The photos that move a search: those of the address stand before what is recorded of them."""
-    like, unlike = ([_row(snapshot, id) for id in ids] for ids in (params.like, params.unlike))
+
+    def row(id: str) -> int:
+        found = snapshot.row_of(id)
+        if found is None:
+            raise UsageError(f"there is no item {id!r} in this space; search again without it")
+        return found
+
+    like, unlike = [row(id) for id in params.like], [row(id) for id in params.unlike]
     known = feedback or Feedback()
     recorded = rows_of(known, snapshot.rows_by_id([*known.yes, *known.no]))
     here = {*like, *unlike}
@@ -336,7 +245,8 @@ def _moves(snapshot: Snapshot, params: SearchParams, feedback: Feedback | None) 
     return recorded._replace(yes=[*like, *yes], no=[*unlike, *no])
 
 
-def _frozen(id: str, params: SearchParams, world: SearchContext) -> RankedResult:
+def searched(id: str, params: SearchParams, world: SearchContext) -> RankedResult:
+    """The result of a search under an id. Raises `UsageError` or `NothingFound` as `Results.search` says."""
     snapshot, query = world.snapshot, query_of(params, world.pictures)
     if not params.something:
         raise UsageError("there is nothing to search for; write words, drop a picture, or say which items it is like")
@@ -355,7 +265,7 @@ def _frozen(id: str, params: SearchParams, world: SearchContext) -> RankedResult
     made = RankedResult(id, params, query, snapshot, vector, mask, frozenset(unlike), [], options, world.adapter)
     made.moved = moves if moves.yes or moves.no or world.feedback else None
     made.notes += [moves.note] if world.feedback else []
-    made.without = _with_groups(made, unlike)
+    made.without = frozenset(made.with_groups(unlike))  # the next copy is not it either
     made.notes += rewording_notes(query, read) if query and read else []
     if options.by == "words":  # which ends where no label holds a word
         found = made._ranked(int(mask.sum()), mask).image.astype(np.int64)
@@ -374,23 +284,8 @@ def _frozen(id: str, params: SearchParams, world: SearchContext) -> RankedResult
     return made
 
 
-def _with_groups(made: RankedResult, rows: Sequence[int]) -> frozenset[int]:
-    """These rows, and all of their groups where only the best of each is shown: the next copy is not it either."""
-    if not made.grouped or not rows:
-        return frozenset(rows)
-    numbers = made.groups.numbers
-    return frozenset(rows).union(np.flatnonzero((numbers >= 0) & np.isin(numbers, numbers[list(rows)])).tolist())
-
-
 def nothing_of(snapshot: Snapshot) -> NothingFound:
     """Why there is no photo to show, and what to do."""
     if snapshot.view.live.any():
         return NothingFound("no photo fits the filter; widen it")
     return NothingFound("this gallery holds no photo yet; put some in with: eyespot index PHOTOS -g GALLERY")
-
-
-def _row(snapshot: Snapshot, id: str) -> int:
-    row = snapshot.row_of(id)
-    if row is None:
-        raise UsageError(f"there is no item {id!r} in this space; search again without it")
-    return row

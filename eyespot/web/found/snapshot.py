@@ -13,6 +13,7 @@ from copy import copy
 from dataclasses import fields
 from datetime import date, datetime
 from functools import cached_property
+from shlex import quote
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -20,18 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import filters
+from eyespot.gallery.files import SPARE, let_open
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.view import View, place_of
+from eyespot.kernels.codes import MAPPED
 from eyespot.photos.names import shown_name
 from eyespot.photos.sources import Root
 from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
-from eyespot.types import Encoder, Mask, Query, Run, Term, Vectors
-from eyespot.web.found.fact_store import FactStore
-from eyespot.web.found.facts import Facts, ShardFacts
+from eyespot.types import Encoder, EyespotError, Mask, Query, Run, Vectors
+from eyespot.web._recent import RecentAnswers
+from eyespot.web.found.facts import Facts, FactStore, ShardFacts
 from eyespot.web.found.scanning import ScanCounts, adapting, shared
 
 if TYPE_CHECKING:
@@ -80,8 +83,7 @@ class Snapshot:
         self._scans, self.missed, self.why_missed = scans or ScanCounts(), "", ""  # a later version, and why it is not
         self._encoding = Lock()  # an encoder is called from one thread at a time
         self._searching = RLock()  # scans run one at a time
-        self._known: dict[tuple[Term, ...], _Embedded] = {}
-        self._masking = Lock()  # of what is remembered
+        self._known: RecentAnswers[_Embedded] = RecentAnswers(QUERIES)
 
     @property
     def view(self) -> View:
@@ -119,7 +121,12 @@ class Snapshot:
                 elif "://" not in path and place is not None and place.kind in ("folder", "tar"):
                     path = f"{os.path.basename(place.path)}/{path}"
                 shown.append(shown_name(path))
-            plain = {name: _plain(value) for name, value in row.items() if name not in BOOKKEEPING}
+            for name, value in row.items():
+                if isinstance(value, datetime | date):
+                    row[name] = value.isoformat()
+                elif isinstance(value, float) and not math.isfinite(value):
+                    row[name] = None
+            plain = {name: value for name, value in row.items() if name not in BOOKKEEPING}
             row_fields.append(plain | {"path": shown[0] if shown else None})
         return row_fields
 
@@ -185,19 +192,16 @@ class Snapshot:
 
     def _embedded(self, query: Query) -> _Embedded:
         """Remembered, for people page and come back; asked in one go, for others wait for the encoder meanwhile."""
-        known = self._known.get(query.terms)
-        if known is None:
+
+        def ask() -> _Embedded:
             encoder, texts = self.collection.encoder, [term.text for term in query.terms if term.text is not None]
             alone = len(query.terms) == len(texts) == 1 and query.terms[0].weight > 0
             with self._encoding:
                 caveats = [caveat for text in texts if (caveat := encoder.caveat(text))]
                 vector = embed([query], encoder)
-                known = _Embedded(vector, caveats, encoder.weakest_match(texts[0]) if alone else None)
-            with self._masking:
-                self._known[query.terms] = known
-                while len(self._known) > QUERIES:
-                    del self._known[next(iter(self._known))]
-        return known
+                return _Embedded(vector, caveats, encoder.weakest_match(texts[0]) if alone else None)
+
+        return self._known.get(query.terms, ask)
 
     @cached_property
     def _by_row(self) -> Collection:
@@ -258,8 +262,7 @@ class Snapshot:
 
     def remembered(self) -> list[NDArray[Any]]:
         """What it holds in memory for those who ask again: the live rows, vectors of queries."""
-        with self._masking:
-            masks = [self.view.live, *(known.vector for known in self._known.values())]
+        masks = [self.view.live, *(known.vector for known in self._known.values())]
         words = self.collection.__dict__.get("words")  # made when it is first searched
         return [*masks, *words.store.arrays, *words.recent.arrays] if words else masks
 
@@ -281,10 +284,24 @@ class Snapshot:
         return self.view.live & self.store.masks.mask(self.tables, condition, self._kinds)
 
 
-# -- what is told ---------------------------------------------------------------------------------------------
+# -- open files ----------------------------------------------------------------------------------------------
+
+# Of each shard: its vectors and its ids; Arrow closes what it maps, and codes are opened where there is room
+NEEDED = 2
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+class TooManyFilesError(EyespotError):
+    """A snapshot needs more open files than this process may have."""
+
+
+def refuse_too_many(view: View) -> None:
+    """`TooManyFilesError`, with the limit to set, if the gallery's shards are more than this process may open."""
+    shards = len(view.shards)
+    if let_open(NEEDED * shards):
+        return
+    both = 2 * (NEEDED + MAPPED) * shards  # the next snapshot is opened beside this one
+    limit = math.ceil((both + 2 * SPARE) / 1024) * 1024
+    raise TooManyFilesError(
+        f"the gallery's {shards} shards take {NEEDED * shards} open files more, which this program may not have; merge"
+        f" them with: eyespot compact -g {quote(str(view.gallery.path))}, or raise the limit with: ulimit -n {limit}"
+    )

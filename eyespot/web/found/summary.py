@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from calendar import month_name
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,17 +23,22 @@ class ValueCounts(NamedTuple):
     without: int
 
 
-MONTHS = list(month_name)[1:]
-
-
 def summary_of(items: Sequence[dict[str, Any]], facets: Facets) -> list[ValueCounts]:
     """Counts by year, by month of the year, by place and by label; what no hit has is left out."""
     taken = [str(item.get("taken") or "") for item in items]
     columns = [label.column for label in facets.labels]
+    places = []  # the south-west corners of cells, as `47°N 8°E`
+    for item in items:
+        latitude, longitude = item.get("latitude"), item.get("longitude")
+        if latitude is None or longitude is None:
+            places.append("")
+            continue
+        south, west = int(latitude // 1), int(longitude // 1)
+        places.append(f"{abs(south)}°{'N' if south >= 0 else 'S'} {abs(west)}°{'E' if west >= 0 else 'W'}")
     tallies = [
         _in_order("year", [one[:4] for one in taken]),
-        _in_order("month", [one[5:7] for one in taken], {f"{at:02d}": name for at, name in enumerate(MONTHS, 1)}),
-        _tally("place (cells of one degree)", map(_place, items)),
+        _in_order("month", [one[5:7] for one in taken], {f"{at:02d}": month_name[at] for at in range(1, 13)}),
+        _tally("place (cells of one degree)", places),
         *(_tally(column, ("" if (v := item.get(column)) is None else str(v) for item in items)) for column in columns),
     ]
     return [tally for tally in tallies if tally.counts]
@@ -50,10 +57,113 @@ def _tally(name: str, values: Iterable[str]) -> ValueCounts:
     return ValueCounts(name, common[:LINES], sum(count for _, count in common[LINES:]), without)
 
 
-def _place(item: dict[str, Any]) -> str:
-    """The cell's south-west corner, as `47°N 8°E`."""
-    latitude, longitude = item.get("latitude"), item.get("longitude")
-    if latitude is None or longitude is None:
-        return ""
-    south, west = int(latitude // 1), int(longitude // 1)
-    return f"{abs(south)}°{'N' if south >= 0 else 'S'} {abs(west)}°{'E' if west >= 0 else 'W'}"
+MONTHS = 72  # bars of a timeline by months; a longer time is shown by years
+BARS = 120
+CELLS = 24  # of the map, from left to right
+UNITS = 10**7  # of a degree, in which cells are measured: about a centimetre
+HIGH = 60  # units, of the highest bar
+SOME = (3, 20)  # photos from which on a cell of the map has some, and many
+
+
+class TimeBar(NamedTuple):
+    """A part of the timeline: what it is called, the dates that filter it, its photos, and its height."""
+
+    name: str
+    after: str
+    before: str
+    photos: int
+    height: float
+
+
+class Timeline(NamedTuple):
+    """Bars without gaps from the first photo to the last, and how many photos have no date."""
+
+    unit: str  # month, year, or "10 years"
+    bars: list[TimeBar]
+    unknown: int
+
+
+class MapCell(NamedTuple):
+    """A square of the map in degrees: its south-west corner, the box that filters it, its photos, few to many (1-3)."""
+
+    south: float
+    west: float
+    box: str
+    photos: int
+    heat: int
+
+
+class PlaceMap(NamedTuple):
+    """The cells that hold photos, the side of a cell, and the box around all of them, in degrees."""
+
+    cells: list[MapCell]
+    step: float
+    south: float
+    west: float
+    north: float
+    east: float
+    unknown: int
+
+
+def timeline_of(items: Sequence[dict[str, Any]]) -> Timeline | None:
+    """The timeline of hits by months, or by years if it is long; None where fewer than two times are known."""
+    taken = [str(item.get("taken") or "") for item in items]
+    dates = [one for one in taken if re.fullmatch("[0-9]{4}.(0[1-9]|1[0-2]).*", one, re.DOTALL)]
+    months = Counter(int(one[:4]) * 12 + int(one[5:7]) - 1 for one in dates)
+    if len(months) < 2:
+        return None
+    first, last = min(months), max(months)
+    step = 1 if last - first < MONTHS else 12 * max(1, math.ceil((last // 12 - first // 12 + 1) / BARS))
+    counts: Counter[int] = Counter()
+    for month, count in months.items():
+        counts[month // step] += count
+    most = max(counts.values())
+    bars = []
+    for at in range(first // step, last // step + 1):
+        name, after, before = _stretch(at * step, step)
+        bars.append(TimeBar(name, after, before, counts[at], round(HIGH * counts[at] / most, 1)))
+    unit = "month" if step == 1 else "year" if step == 12 else f"{step // 12} years"
+    return Timeline(unit, bars, len(taken) - sum(months.values()))
+
+
+def _stretch(month: int, step: int) -> tuple[str, str, str]:
+    """The name of a stretch of months from year 0 on, and its filter: from one date on, before another."""
+    if step == 1:
+        after = _as_month(month)
+        return after, after, _as_month(month + 1)
+    first, after_last = month // 12, (month + step) // 12
+    name = f"{first:04d}" if step == 12 else f"{first:04d} to {after_last - 1:04d}"
+    return name, f"{first:04d}", f"{after_last:04d}"
+
+
+def _as_month(month: int) -> str:
+    return f"{month // 12:04d}-{month % 12 + 1:02d}"
+
+
+def places_of(items: Sequence[dict[str, Any]]) -> PlaceMap | None:
+    """Where hits were taken, in square cells; None where no place is known."""
+    places = [
+        (float(item["latitude"]), float(item["longitude"]))
+        for item in items
+        if item.get("latitude") is not None and item.get("longitude") is not None
+    ]
+    if not places:
+        return None
+    south, west = (min(one[at] for one in places) for at in (0, 1))
+    north, east = (max(one[at] for one in places) for at in (0, 1))
+    side = math.ceil(max(east - west, 2 * (north - south), 0.02) / CELLS * UNITS)
+    step = side / UNITS
+    counts = Counter(
+        (round(latitude * UNITS) // side, round(longitude * UNITS) // side) for latitude, longitude in places
+    )
+    cells = []
+    for (row, column), count in sorted(counts.items()):
+        low, left = row * side, column * side
+        # A box holds its edges, so it ends one unit before the next cell begins
+        high, right = min(low + side - 1, 90 * UNITS), min(left + side - 1, 180 * UNITS)
+        edges = max(low, -90 * UNITS), max(left, -180 * UNITS), high, right
+        box = ",".join(f"{one / UNITS:.7f}".rstrip("0").rstrip(".") for one in edges)
+        cells.append(MapCell(low / UNITS, left / UNITS, box, count, 1 + sum(count >= some for some in SOME)))
+    souths, wests = [cell.south for cell in cells], [cell.west for cell in cells]
+    north, east = max(souths) + step, max(wests) + step
+    return PlaceMap(cells, step, min(souths), min(wests), north, east, len(items) - len(places))

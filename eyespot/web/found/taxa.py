@@ -112,7 +112,21 @@ def taxa_of(coded: Mapping[str, Coded], pairs: Pairs | None = None) -> Taxa:
     they are looked up in the columns' codes.
     """
     found = cache(pairs or (lambda lower, upper: pairs_of(coded[lower].codes, coded[upper].codes)))
-    chain = _chain(coded, found)
+
+    def lies_in(lower: str, upper: str) -> bool:
+        """Whether each value of the lower column has at most one value of the upper one, and there is any."""
+        both = found(lower, upper)
+        return bool(both.shape[1] == len(np.unique(both[0])) > 0)
+
+    # The columns with the names of ranks, the widest first, each of which lies in those before it
+    ranks = {name: rank for rank, names in enumerate(RANKS) for name in names}
+    plain = {column: column.lower().removeprefix("taxon_").removeprefix("taxon") for column in coded}
+    known = {column: ranks[name] for column, name in plain.items() if name in ranks}
+    chain: list[str] = []
+    for column in sorted(known, key=lambda one: known[one]):
+        same_rank = chain and known[column] == known[chain[-1]]
+        if not same_rank and all(lies_in(column, upper) for upper in chain):
+            chain.append(column)
     if len(chain) < 2:
         return Taxa()
     above: dict[TaxonNode, TaxonNode] = {}
@@ -128,24 +142,3 @@ def pairs_of(lower: Codes, upper: Codes) -> NDArray[np.int64]:
     both = (lower >= 0) & (upper >= 0)
     width = int(upper.max(initial=0)) + 1
     return np.stack(np.divmod(np.unique(lower[both].astype(np.int64) * width + upper[both]), width))
-
-
-def _chain(coded: Mapping[str, Coded], pairs: Pairs) -> list[str]:
-    """The columns with the names of ranks, the widest first, each of which lies in those before it."""
-    ranks = {name: rank for rank, names in enumerate(RANKS) for name in names}
-    known = {column: ranks[plain] for column in coded if (plain := _plain(column)) in ranks}
-    chain: list[str] = []
-    for column in sorted(known, key=lambda one: known[one]):
-        same_rank = chain and known[column] == known[chain[-1]]
-        if not same_rank and all(_lies_in(pairs(column, upper)) for upper in chain):
-            chain.append(column)
-    return chain
-
-
-def _plain(column: str) -> str:
-    return column.lower().removeprefix("taxon_").removeprefix("taxon")
-
-
-def _lies_in(pairs: NDArray[np.int64]) -> bool:
-    """Whether each value of the lower column has at most one value of the upper one, and there is any."""
-    return bool(pairs.shape[1] == len(np.unique(pairs[0])) > 0)

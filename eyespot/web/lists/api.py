@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import JSONResponse
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from eyespot.ledger.photo_lists import PhotoList
-from eyespot.types import NothingFound, UsageError
-from eyespot.web._judging import judge_of
+from eyespot.ledger.judgements import PERSON, query_digest
+from eyespot.ledger.photo_lists import ListQuery, PhotoList
+from eyespot.types import Judgement, NothingFound, UsageError
+from eyespot.types import Query as Asking
+from eyespot.web._items import item_of
+from eyespot.web._judging import NOBODY, PROMPT, judge_of, verdicts_by
+from eyespot.web._ledgers import ServedLedger
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import Name, is_text, query_of
+from eyespot.web._search_params import Name, SearchParams, is_text, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, Served
-from eyespot.web.lists.contents import (
-    fields_of,
-    judged_as,
-    judged_otherwise,
-    list_query,
-    params_of,
-    sort_out,
-    stretch_of,
-)
+from eyespot.web._state import AppState, State
+from eyespot.web.found.derived import verdict_of
 
 router = APIRouter(prefix="/v1/lists", tags=["lists"], dependencies=[Depends(needs(Role.ANNOTATOR))])
 Annotator = Annotated[User, Depends(needs(Role.ANNOTATOR))]
@@ -32,6 +31,7 @@ Text = Annotated[str, AfterValidator(is_text)]
 Id = Annotated[str, Path(max_length=200, description="The list's id, or its name.")]
 Ids = Annotated[list[Annotated[Text, Field(max_length=500)]], Field(max_length=20_000)]
 Verdict = Literal["yes", "no", "doubt"]
+SEVERAL = ("like", "unlike", "label")  # parameters that may be repeated
 Address = Annotated[Text, Field(max_length=8000)]
 
 
@@ -61,52 +61,58 @@ class ListChange(Photos):
 
 @router.get("")
 def lists(
-    house: Served,
+    state: State,
     part: Annotated[Name, Query(description="Only those with this in name or words.")] = None,
     item: Annotated[Name, Query(description="Only those with this item.")] = None,
 ) -> Response:
     """All lists, the latest first."""
-    store = house.readable_lists
+    store = state.ledger.readable.lists
     holding = None if item is None else store.holding(item)
     found = [one for one in store.all(part or "") if holding is None or one.number in holding]
-    return JSONResponse({"lists": [fields_of(house, one) for one in found]})
+    return JSONResponse({"lists": [fields_of(state.ledger, one) for one in found]})
 
 
 @router.post("", status_code=201)
-def make(house: Served, person: Annotator, wanted: NewList) -> Response:
+def make(state: State, person: Annotator, wanted: NewList) -> Response:
     """Make a list of photos by id, by verdict, or both; ids that the gallery has not are named in `unknown`."""
-    photos, unknown, queries = gathered(house, person, wanted)
+    photos, unknown, queries = gathered(state, person, wanted)
     if not photos:
         raise Problem(422, "there is no photo to put on a list; choose some, or judge some first")
-    made = house.lists.make(wanted.name, maker_of(person), photos, queries)
-    return JSONResponse(fields_of(house, made) | {"unknown": unknown}, 201)
+    made = state.ledger.writable.lists.make(wanted.name, maker_of(person), photos, queries)
+    return JSONResponse(fields_of(state.ledger, made) | {"unknown": unknown}, 201)
 
 
 @router.get("/{id}")
 def list_(
-    house: Served,
+    state: State,
     id: Id,
     first: Annotated[int, Query(ge=0, le=10**6, description="Photos to pass over.")] = 0,
     limit: Annotated[int, Query(ge=1, le=500, description="How many.")] = 100,
 ) -> Response:
     """A list with a stretch of its photos and what everybody said of them."""
-    one = house.readable_lists.find(id)
-    stretch = stretch_of(house, one.id, first, limit)
-    return JSONResponse(fields_of(house, one) | {"items": stretch.items, "next": stretch.next})
+    one = state.ledger.readable.lists.find(id)
+    stretch = stretch_of(state, one.id, first, limit)
+    return JSONResponse(fields_of(state.ledger, one) | {"items": stretch.items, "next": stretch.next})
 
 
 @router.patch("/{id}")
-def change(house: Served, person: Annotator, id: Id, wanted: ListChange) -> Response:
+def change(state: State, person: Annotator, id: Id, wanted: ListChange) -> Response:
     """Rename a list, add photos to it or those of another list, take photos off it.
 
     An update is for whoever made the list: it answers 409 for the list of somebody else.
     """
-    store = house.lists
+    store = state.ledger.writable.lists
     one = store.find(id)
     if wanted.update and one.maker != maker_of(person):
         raise Problem(409, f"the list {one.name!r} is {one.maker}'s; choose another name for yours")
-    photos, unknown, queries = gathered(house, person, wanted)
-    remove = [*wanted.remove, *(_outdated(house, person, one.id, wanted) if wanted.update else [])]
+    photos, unknown, queries = gathered(state, person, wanted)
+    remove = list(wanted.remove)
+    if wanted.update:  # what was judged and has not the wanted verdict any more
+        query = query_of(params_of(wanted.query), state.cache.uploads) if wanted.query else None
+        if query is None or wanted.verdict is None:
+            raise UsageError("an update goes by verdicts; give the search in `query`, such as q=heron, and a `verdict`")
+        whose, listed = None if wanted.everybody else person, state.ledger.readable.lists.photos(one.id)
+        remove += judged_otherwise(state.ledger, query, whose, wanted.verdict, listed)
     if wanted.name is not None:
         one = store.set_name(one.id, wanted.name)
     if photos or queries:
@@ -116,36 +122,27 @@ def change(house: Served, person: Annotator, id: Id, wanted: ListChange) -> Resp
     full = one.photos
     if remove:
         one = store.remove(one.id, remove)
-    return JSONResponse(fields_of(house, one) | {"unknown": unknown, "removed": full - one.photos})
-
-
-def _outdated(house: AppState, person: User, id: str, wanted: Photos) -> list[str]:
-    """The photos of a list that were judged and have not the wanted verdict any more."""
-    query = query_of(params_of(wanted.query), house.pictures) if wanted.query else None
-    if query is None or wanted.verdict is None:
-        raise UsageError("an update goes by verdicts; give the search in `query`, such as q=heron, and a `verdict`")
-    whose = None if wanted.everybody else person
-    return judged_otherwise(house, query, whose, wanted.verdict, house.readable_lists.photos(id))
+    return JSONResponse(fields_of(state.ledger, one) | {"unknown": unknown, "removed": full - one.photos})
 
 
 @router.delete("/{id}", status_code=204, response_class=Response)
-def delete(house: Served, person: Annotator, id: Id) -> Response:
+def delete(state: State, person: Annotator, id: Id) -> Response:
     """Forget a list and its link, for whoever made it and for the owner; photos and verdicts stay."""
-    house.lists.delete(own_list(house, person, id).id)
+    state.ledger.writable.lists.delete(own_list(state, person, id).id)
     return Response(status_code=204)
 
 
 @router.post("/{id}/link", status_code=201)
-def link(house: Served, person: Annotator, id: Id) -> Response:
+def link(state: State, person: Annotator, id: Id) -> Response:
     """A link for reading without a token; the one before it ends. It is told this once, only its digest is kept."""
-    token = house.lists.link(own_list(house, person, id).id)
+    token = state.ledger.writable.lists.link(own_list(state, person, id).id)
     return JSONResponse({"link": f"/shared/{token}"}, 201)
 
 
 @router.delete("/{id}/link", status_code=204, response_class=Response)
-def unlink(house: Served, person: Annotator, id: Id) -> Response:
+def unlink(state: State, person: Annotator, id: Id) -> Response:
     """Take the link back: it leads nowhere from now on."""
-    house.lists.unlink(own_list(house, person, id).id)
+    state.ledger.writable.lists.unlink(own_list(state, person, id).id)
     return Response(status_code=204)
 
 
@@ -157,26 +154,119 @@ def maker_of(person: User) -> str:
     return judge_of(person).partition(":")[2]
 
 
-def own_list(house: AppState, person: User, id: str) -> PhotoList:
+def own_list(state: AppState, person: User, id: str) -> PhotoList:
     """A list that somebody may delete or show to others: their own, or any for the owner."""
-    one = house.lists.find(id)
+    one = state.ledger.writable.lists.find(id)
     if person.role < Role.OWNER and one.maker != maker_of(person):
         raise Problem(403, f"this list is {one.maker}'s; ask them, or the gallery's owner")
     return one
 
 
-def gathered(house: AppState, person: User, wanted: Photos) -> tuple[list[str], list[str], list[Any]]:
+def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], list[str], list[ListQuery]]:
     """The photos that are wanted, the ids that the gallery has not, and the queries that they come from."""
     params = params_of(wanted.query) if wanted.query else None
     ids = list(wanted.items)
     if wanted.verdict is not None:
-        query = query_of(params, house.pictures) if params is not None else None
+        query = query_of(params, state.cache.uploads) if params is not None else None
         if query is None:
             raise UsageError("verdicts are on words or a picture; give the search in `query`, such as q=heron")
-        by_verdict = judged_as(house, query, None if wanted.everybody else person, wanted.verdict)
+        by_verdict = judged_as(state.ledger, query, None if wanted.everybody else person, wanted.verdict)
         if not by_verdict and not ids and not getattr(wanted, "update", False):
             raise NothingFound(f"nobody said {wanted.verdict} here yet; judge some photos first")
         ids += by_verdict
-    there, unknown = sort_out(house, ids)
-    from_query = list_query(house, params) if params is not None else None
-    return there, unknown, [from_query] if from_query else []
+    ids = list(dict.fromkeys(ids))
+    here = (state.snapshots.current().rows_by_id(ids) >= 0).tolist()
+    there = [id for id, known in zip(ids, here, strict=True) if known]
+    unknown = [id for id, known in zip(ids, here, strict=True) if not known]
+    asked = None if params is None else query_of(params, state.cache.uploads)
+    if params is None or asked is None:
+        return there, unknown, []
+    # As a list keeps them, known to the ledger
+    digest = state.ledger.writable.judgements.enter([asked])[asked]
+    return there, unknown, [ListQuery(digest, params.q or "a picture", params.plain.address())]
+
+
+def params_of(address: str) -> SearchParams:
+    """The search that an address, or the part of it behind the question mark, asks for; `UsageError` for none."""
+    # A "?" within the search itself is part of its words
+    search = address.partition("?")[2] if address.startswith(("/", "http:", "https:")) else address.removeprefix("?")
+    given = parse_qs(search, max_num_fields=500)
+    SearchParams.refuse_renamed(given)
+    try:
+        return SearchParams.model_validate(
+            {name: values if name in SEVERAL else values[-1] for name, values in given.items()}
+        )
+    except (ValidationError, ValueError):
+        raise UsageError("`query` is no search; give what stands behind the ? in a search's address") from None
+
+
+# -- verdicts -----------------------------------------------------------------------------------------------------
+
+
+def judged_as(ledger: ServedLedger, query: Asking, person: User | None, verdict: str) -> list[str]:
+    """The photos with this verdict of somebody on a query, by the rank at which they were seen; None: everybody."""
+    judgements, own = ledger.readable.judgements, (NOBODY if person is None else judge_of(person), PROMPT)
+    last = verdicts_by(judgements, query, own, "everybody" if person is None else None)
+    found = [one for one in last.values() if verdict_of(one) == verdict]
+    return [one.image for one in sorted(found, key=lambda one: (math.inf if one.rank is None else one.rank, one.at))]
+
+
+def judged_otherwise(
+    ledger: ServedLedger, query: Asking, person: User | None, verdict: str, images: Sequence[str]
+) -> list[str]:
+    """Those of these photos that somebody judged for a query, and that have not this verdict any more; None: everybody.
+
+    What nobody judged for the query is not among them: it came onto a list by another way.
+    """
+    judgements, own = ledger.readable.judgements, (NOBODY if person is None else judge_of(person), PROMPT)
+    last = verdicts_by(judgements, query, own, "everybody" if person is None else None)
+    ever = judgements.judged_images(query_digest(query), PROMPT)
+    judged = set[str]().union(*(images for judge, images in ever.items() if person is None or judge == own[0]))
+    standing = {image for image, one in last.items() if verdict_of(one) == verdict}
+    return [image for image in images if image in judged and image not in standing]
+
+
+def verdicts_of(ledger: ServedLedger, id: str, images: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What everybody last said of these photos on a list's queries: image → name → yes, no or doubt."""
+    lists = ledger.readable.lists
+    words: list[tuple[float, str, Judgement]] = []
+    for query in lists.queries(id):
+        for judge, verdicts in ledger.readable.judgements.people(query.digest, PROMPT, images).items():
+            words += [(one.at, judge.removeprefix(PERSON), one) for one in verdicts.values()]
+    found: dict[str, dict[str, str]] = {}
+    for _, name, one in sorted(words, key=lambda word: word[0]):
+        found.setdefault(one.image, {})[name] = str(verdict_of(one))
+    return found
+
+
+# -- what is shown ------------------------------------------------------------------------------------------------
+
+
+def fields_of(ledger: ServedLedger, one: PhotoList) -> dict[str, Any]:
+    """A list as programs read it, without its photos."""
+    queries = [{"words": query.words, "link": f"/?{query.address}"} for query in ledger.readable.lists.queries(one.id)]
+    facts = {"list": one.id, "name": one.name, "photos": one.photos, "by": one.maker, "at": one.at}
+    return facts | {"linked": one.linked, "queries": queries, "page": f"/lists/{one.id}", "search": f"/?list={one.id}"}
+
+
+class ListStretch(NamedTuple):
+    """A stretch of a list's photos, their places by id, and what to pass over for the next one; None at the end."""
+
+    items: list[dict[str, Any]]
+    places: dict[str, int]
+    next: int | None
+
+
+def stretch_of(state: AppState, id: str, first: int, count: int) -> ListStretch:
+    """At most `count` photos of a list with everybody's verdicts.
+
+    Photos that left the gallery are left out, so that a stretch may be shorter, and even empty, before the end.
+    """
+    snapshot = state.snapshots.current()
+    listed = state.ledger.readable.lists.places(id, first, count + 1)
+    following = first + count if len(listed) > count else None
+    places = {one.image: one.place for one in listed[:count]}
+    rows = snapshot.rows_by_id(list(places))
+    facts = [item_of(one) for one in snapshot.facts(rows[rows >= 0].tolist())] if (rows >= 0).any() else []
+    verdicts = verdicts_of(state.ledger, id, list(places))
+    return ListStretch([one | {"verdicts": verdicts.get(one["id"], {})} for one in facts], places, following)

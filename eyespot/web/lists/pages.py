@@ -16,11 +16,10 @@ from eyespot.web._problems import Problem
 from eyespot.web._search_params import Name
 from eyespot.web._security import is_visitor, needs
 from eyespot.web._settings import Role
-from eyespot.web._state import Served
+from eyespot.web._state import State
 from eyespot.web.annotate._session import AnnotationSession, session_of
-from eyespot.web.downloads.photos import formats_for
-from eyespot.web.lists.api import Annotator, Id, NewList, gathered, maker_of, own_list
-from eyespot.web.lists.contents import fields_of, stretch_of
+from eyespot.web.downloads import formats_for
+from eyespot.web.lists.api import Annotator, Id, NewList, fields_of, gathered, maker_of, own_list, stretch_of
 from eyespot.web.lists.taking import FORMATS, to_annotate
 
 router = APIRouter(include_in_schema=False)
@@ -35,39 +34,34 @@ MARKS = {"yes": "✓", "no": "✕", "doubt": "?"}
 
 
 @router.get("/lists", dependencies=[annotator])
-def lists(request: Request, house: Served, person: Annotator, part: Annotated[Name, Query()] = None) -> Response:
+def lists(request: Request, state: State, person: Annotator, part: Annotated[Name, Query()] = None) -> Response:
     """All lists, to be searched by name and by the words of their queries."""
-    found = [fields_of(house, one) for one in house.readable_lists.all(part or "")]
-    every = len(house.readable_lists.all())
-    shared = is_visitor(person, house.settings.access)
+    found = [fields_of(state.ledger, one) for one in state.ledger.readable.lists.all(part or "")]
+    every = len(state.ledger.readable.lists.all())
+    shared = is_visitor(person, state.settings.access)
     return page(request, "lists.html", lists=found, part=part or "", every=every, me=maker_of(person), shared=shared)
 
 
 @router.get("/lists/{id}", dependencies=[annotator])
-def one_list(request: Request, house: Served, person: Annotator, id: Id, first: First = 0) -> Response:
+def one_list(request: Request, state: State, person: Annotator, id: Id, first: First = 0) -> Response:
     """A list with its photos, and all that can be done with it."""
-    one = house.readable_lists.find(id)
-    about = fields_of(house, one)
-    stretch = stretch_of(house, one.id, first, PAGE)
-    others = [other for other in house.readable_lists.all() if other.id != one.id]
+    one = state.ledger.readable.lists.find(id)
+    about = fields_of(state.ledger, one)
+    stretch = stretch_of(state, one.id, first, PAGE)
+    others = [other for other in state.ledger.readable.lists.all() if other.id != one.id]
     mine = person.role >= Role.OWNER or one.maker == maker_of(person)
     shown: dict[str, Any] = {"items": stretch.items, "first": first, "next": stretch.next}
     what: dict[str, Any] = {
         "others": others,
-        "formats": formats_for(house, person, FORMATS),
+        "formats": formats_for(state, person, FORMATS),
         "mine": mine,
         "marks": MARKS,
         "title_of": title_of,
     }
-    return page(
-        request, "list.html", one=about, photo_of=_photo_of(about), thumbnail=thumbnail_address, **shown, **what
-    )
-
-
-def _photo_of(about: dict[str, Any]) -> Any:
-    """Where a photo of a list is large: with the list's first query it can be judged there."""
+    # Large, a photo can be judged with the list's first query
     search = about["queries"][0]["link"].partition("?")[2] if about["queries"] else ""
-    return lambda id: f"/photo/{quote(id, safe='')}?{search}"
+    what |= {"photo_of": lambda id: f"/photo/{quote(id, safe='')}?{search}", "thumbnail": thumbnail_address}
+    return page(request, "list.html", one=about, **shown, **what)
 
 
 # -- what forms do, also without scripts ----------------------------------------------------------------------------
@@ -75,7 +69,7 @@ def _photo_of(about: dict[str, Any]) -> Any:
 
 @router.post("/lists", dependencies=[annotator])
 def make(
-    house: Served,
+    state: State,
     person: Annotator,
     name: Text,
     query: Annotated[str, Form(max_length=8000)] = "",
@@ -83,73 +77,73 @@ def make(
 ) -> Response:
     """A list of the photos with a yes on a search."""
     wanted = NewList(name=name, query=query or None, verdict="yes", everybody=everybody)
-    photos, _, queries = gathered(house, person, wanted)
-    made = house.lists.make(name, maker_of(person), photos, queries)
+    photos, _, queries = gathered(state, person, wanted)
+    made = state.ledger.writable.lists.make(name, maker_of(person), photos, queries)
     return RedirectResponse(f"/lists/{made.id}", 303)
 
 
 @router.post("/lists/{id}/rename", dependencies=[annotator])
-def rename(house: Served, id: Id, name: Text) -> Response:
+def rename(state: State, id: Id, name: Text) -> Response:
     """Another name."""
-    return _back(house.lists.set_name(id, name).id)
+    return _back(state.ledger.writable.lists.set_name(id, name).id)
 
 
 @router.post("/lists/{id}/join", dependencies=[annotator])
-def join(house: Served, id: Id, other: Text) -> Response:
+def join(state: State, id: Id, other: Text) -> Response:
     """The photos of another list, too."""
-    return _back(house.lists.join(id, house.lists.find(other).id).id)
+    return _back(state.ledger.writable.lists.join(id, state.ledger.writable.lists.find(other).id).id)
 
 
 @router.post("/lists/{id}/remove", dependencies=[annotator])
-def remove(house: Served, id: Id, item: Items) -> Response:
+def remove(state: State, id: Id, item: Items) -> Response:
     """Some photos less."""
-    return _back(house.lists.remove(id, item).id)
+    return _back(state.ledger.writable.lists.remove(id, item).id)
 
 
 @router.post("/lists/{id}/put", dependencies=[annotator])
-def put(house: Served, person: Annotator, id: Id, item: Items, name: Text = "") -> Response:
+def put(state: State, person: Annotator, id: Id, item: Items, name: Text = "") -> Response:
     """Some photos of a list on another one, which is made where there is none of this name."""
-    chosen = set(item).intersection(house.lists.photos(id))
+    chosen = set(item).intersection(state.ledger.writable.lists.photos(id))
     photos = [one for one in item if one in chosen]
     try:
-        other = house.lists.add(house.lists.find(name).id, photos)
+        other = state.ledger.writable.lists.add(state.ledger.writable.lists.find(name).id, photos)
     except NothingFound:
-        other = house.lists.make(name, maker_of(person), photos)
+        other = state.ledger.writable.lists.make(name, maker_of(person), photos)
     return _back(other.id)
 
 
 @router.get("/lists/{id}/delete", dependencies=[annotator])
-def ask_to_delete(request: Request, house: Served, person: Annotator, id: Id) -> Response:
+def ask_to_delete(request: Request, state: State, person: Annotator, id: Id) -> Response:
     """Whether the list is to be forgotten."""
-    return page(request, "list_delete.html", one=own_list(house, person, id))
+    return page(request, "list_delete.html", one=own_list(state, person, id))
 
 
 @router.post("/lists/{id}/delete", dependencies=[annotator])
-def delete(house: Served, person: Annotator, id: Id) -> Response:
+def delete(state: State, person: Annotator, id: Id) -> Response:
     """Forget the list."""
-    house.lists.delete(own_list(house, person, id).id)
+    state.ledger.writable.lists.delete(own_list(state, person, id).id)
     return RedirectResponse("/lists", 303)
 
 
 @router.post("/lists/{id}/link", dependencies=[annotator])
-def link(request: Request, house: Served, person: Annotator, id: Id) -> Response:
+def link(request: Request, state: State, person: Annotator, id: Id) -> Response:
     """A new link, shown this once."""
-    one = own_list(house, person, id)
-    address = f"{request.url.scheme}://{request.url.netloc}/shared/{house.lists.link(one.id)}"
+    one = own_list(state, person, id)
+    address = f"{request.url.scheme}://{request.url.netloc}/shared/{state.ledger.writable.lists.link(one.id)}"
     return page(request, "list_link.html", one=one, address=address)
 
 
 @router.post("/lists/{id}/unlink", dependencies=[annotator])
-def unlink(house: Served, person: Annotator, id: Id) -> Response:
+def unlink(state: State, person: Annotator, id: Id) -> Response:
     """The link leads nowhere from now on."""
-    house.lists.unlink(own_list(house, person, id).id)
+    state.ledger.writable.lists.unlink(own_list(state, person, id).id)
     return _back(id)
 
 
 @router.post("/lists/{id}/annotate", dependencies=[annotator])
-def annotate(house: Served, at: Annotated[AnnotationSession, Depends(session_of)], id: Id) -> Response:
+def annotate(state: State, at: Annotated[AnnotationSession, Depends(session_of)], id: Id) -> Response:
     """To the page on which the list's query is labelled to the end; first to where somebody says their name."""
-    return RedirectResponse(to_annotate(house, at, id) if at.who else "/annotate", 303)
+    return RedirectResponse(to_annotate(state, at, id) if at.who else "/annotate", 303)
 
 
 def _back(id: str) -> Response:
@@ -160,11 +154,11 @@ def _back(id: str) -> Response:
 
 
 @router.get("/shared/{token}")
-def shared(request: Request, house: Served, token: Token, first: First = 0) -> Response:
+def shared(request: Request, state: State, token: Token, first: First = 0) -> Response:
     """The photos of the list that a link leads to, and everybody's verdicts; nothing else of the gallery."""
-    one = house.readable_lists.by_token(token)
-    stretch = stretch_of(house, one.id, first, PAGE)
-    words = [query.words for query in house.readable_lists.queries(one.id)]
+    one = state.ledger.readable.lists.by_token(token)
+    stretch = stretch_of(state, one.id, first, PAGE)
+    words = [query.words for query in state.ledger.readable.lists.queries(one.id)]
     shown: dict[str, Any] = {"items": stretch.items, "first": first, "next": stretch.next}
     places: dict[str, Any] = {
         "places": stretch.places,
@@ -180,14 +174,14 @@ def shared(request: Request, house: Served, token: Token, first: First = 0) -> R
 
 @router.get("/shared/{token}/{place}-{size}.jpg", response_class=Response)
 def shared_photo(
-    house: Served, token: Token, place: Annotated[int, Path(ge=0, le=2**31)], size: Literal["320", "1600"]
+    state: State, token: Token, place: Annotated[int, Path(ge=0, le=2**31)], size: Literal["320", "1600"]
 ) -> Response:
     """A photo of that list by its place on it, without EXIF."""
-    lists = house.readable_lists
+    lists = state.ledger.readable.lists
     id = lists.at(lists.by_token(token).number, place)
     if id is None:
         raise Problem(404, "there is no such photo on this list")
     # A browser asks again, so that a link that was taken back shows nothing more
     headers = {"Cache-Control": "private, no-cache"}
-    data = house.thumbnails.jpeg(house.snapshot(), id, int(size))
+    data = state.cache.thumbnails.jpeg(state.snapshots.current(), id, int(size))
     return Response(data, media_type="image/jpeg", headers=headers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -24,17 +24,16 @@ from eyespot.web._judging import majority
 from eyespot.web._search_params import query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, Served
-from eyespot.web.annotate._lists import grow_list, query_of_words
+from eyespot.web._state import AppState, State
+from eyespot.web.annotate._grid import grow_list, query_of_words
 from eyespot.web.annotate._session import AnnotationSession, session_of
-from eyespot.web.downloads.photos import Bundle, photos_response
+from eyespot.web.downloads import PhotoFormat, attachment, photos_response
 from eyespot.web.found.snapshot import Snapshot
-from eyespot.web.lists.api import Annotator, Id
-from eyespot.web.lists.contents import params_of, stretch_of
+from eyespot.web.lists.api import Annotator, Id, params_of, stretch_of
 
 router = APIRouter(prefix="/v1/lists", tags=["lists"], dependencies=[Depends(needs(Role.ANNOTATOR))])
 Owner = Annotated[User, Depends(needs(Role.OWNER))]
-ListFormat = Literal["zip", "originals", "sheet", "csv", "json", "pairs", "captions"]
+ListFormat = Literal[PhotoFormat, "csv", "json", "pairs", "captions"]
 FORMATS = {
     "zip": "Photos, at most 1,600 pixels (zip)",
     "originals": "Original files (zip)",
@@ -56,21 +55,25 @@ class ListDownload(BaseModel):
 
 
 @router.get("/{id}/download", response_class=Response)
-def download(house: Served, person: Annotator, id: Id, wanted: Annotated[ListDownload, Query()]) -> Response:
+def download(state: State, person: Annotator, id: Id, wanted: Annotated[ListDownload, Query()]) -> Response:
     """The list as a file; with `verdict` only the photos of which most people said so."""
-    one, snapshot = house.readable_lists.find(id), house.snapshot()
-    items = with_verdict(stretch_of(house, one.id, 0, MOST).items, wanted.verdict)
+    one, snapshot = state.ledger.readable.lists.find(id), state.snapshots.current()
+    items = with_verdict(stretch_of(state, one.id, 0, MOST).items, wanted.verdict)
     if wanted.format == "pairs" or wanted.format == "captions":
-        return _training_set(house, one, snapshot, [item["id"] for item in items], wanted.format)
-    shown = [_written(item, wanted.all_columns) for item in items]
+        return _training_set(state, one, snapshot, [item["id"] for item in items], wanted.format)
+    shown = []
+    for item in items:
+        fields = {name: value for name, value in item.items() if wanted.all_columns or not tells_too_much(name)}
+        said = "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
+        shown.append(fields | {"verdicts": said})
     name = f"eyespot-list-{one.id[:8]}"
     if wanted.format == "csv":
         columns = list(dict.fromkeys(column for item in shown for column in item if column != "thumbnail"))
-        return _file(csv_bytes(columns or ["id"], shown), "text/csv; charset=utf-8", f"{name}.csv")
+        return attachment(csv_bytes(columns or ["id"], shown), "text/csv; charset=utf-8", f"{name}.csv")
     if wanted.format == "json":
         data = json.dumps({"name": one.name, "items": items if wanted.all_columns else shown}, ensure_ascii=False)
-        return _file(data.encode("utf-8", "backslashreplace"), "application/json", f"{name}.json")
-    return photos_response(house, Bundle(name, one.name, snapshot, shown), wanted.format, person)
+        return attachment(data.encode("utf-8", "backslashreplace"), "application/json", f"{name}.json")
+    return photos_response(state, snapshot, shown, person, kind=wanted.format, name=name, heading=one.name)
 
 
 def with_verdict(items: Sequence[dict[str, Any]], verdict: str | None) -> list[dict[str, Any]]:
@@ -78,18 +81,9 @@ def with_verdict(items: Sequence[dict[str, Any]], verdict: str | None) -> list[d
     return [item for item in items if verdict is None or majority(item["verdicts"].values()) == verdict]
 
 
-def _written(item: Mapping[str, Any], all_columns: bool) -> dict[str, Any]:
-    fields = {name: value for name, value in item.items() if all_columns or not tells_too_much(name)}
-    return fields | {"verdicts": "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())}
-
-
-def _file(data: bytes, media: str, name: str) -> Response:
-    return Response(data, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
-
-
-def _training_set(house: AppState, one: PhotoList, snapshot: Snapshot, images: Sequence[str], format: str) -> Response:
+def _training_set(state: AppState, one: PhotoList, snapshot: Snapshot, images: Sequence[str], format: str) -> Response:
     """Each photo with the words of each of the list's queries, as vectors or as captions."""
-    searches = [params_of(query.address) for query in house.readable_lists.queries(one.id)]
+    searches = [params_of(query.address) for query in state.ledger.readable.lists.queries(one.id)]
     worded = [params for params in searches if params.q]
     found = snapshot.rows_by_id(images)
     rows = found[found >= 0].tolist()
@@ -102,11 +96,11 @@ def _training_set(house: AppState, one: PhotoList, snapshot: Snapshot, images: S
         )
     if format == "captions":
         pairs = [{"id": id, "caption": params.q} for params in worded for id in images]
-        return _file(
+        return attachment(
             csv_bytes(["id", "caption"], pairs), "text/csv; charset=utf-8", f"eyespot-captions-{one.id[:8]}.csv"
         )
     vectors = np.stack([snapshot.vector(row) for row in rows])  # (photos, dim)
-    queries = [query for params in worded if (query := query_of(params, house.pictures)) is not None]
+    queries = [query for params in worded if (query := query_of(params, state.cache.uploads)) is not None]
     texts = np.concatenate([snapshot.embedded(query) for query in queries])  # (queries, dim)
     of = np.tile(np.arange(len(rows)), len(queries))  # (pairs,)
     packed = io.BytesIO()
@@ -117,7 +111,7 @@ def _training_set(house: AppState, one: PhotoList, snapshot: Snapshot, images: S
         "ids": np.array(list(images), str),
     }
     np.savez(packed, **arrays)  # type: ignore[arg-type]
-    return _file(packed.getvalue(), "application/octet-stream", f"eyespot-pairs-{one.id[:8]}.npz")
+    return attachment(packed.getvalue(), "application/octet-stream", f"eyespot-pairs-{one.id[:8]}.npz")
 
 
 # -- on this machine ------------------------------------------------------------------------------------------------
@@ -130,14 +124,18 @@ class Album(BaseModel):
 
 
 @router.post("/{id}/album", status_code=201)
-def album(house: Served, _: Owner, id: Id, wanted: Album) -> Response:
+def album(state: State, _: Owner, id: Id, wanted: Album) -> Response:
     """Put links to the originals, or copies, into the gallery's folder `albums`, under the name of the list.
 
     For the owner alone. No request names a folder. What is there stays, and the same list again changes nothing.
     """
-    one, snapshot = house.readable_lists.find(id), house.snapshot()
-    hits = [{"id": image, "path": _place(snapshot, image)} for image in house.readable_lists.photos(one.id)]
-    folder = album_folder(house.settings.gallery, one.name)
+    one, snapshot = state.ledger.readable.lists.find(id), state.snapshots.current()
+    hits: list[dict[str, Any]] = []
+    for image in state.ledger.readable.lists.photos(one.id):
+        row = snapshot.row_of(image)
+        places = [] if row is None else [placed.place for placed in snapshot.places(row)]
+        hits.append({"id": image, "path": next((place for place in places if "://" not in place), None)})
+    folder = album_folder(state.settings.gallery, one.name)
     report = (link_hits if wanted.kind == "links" else copy_hits)(hits, folder)
     failures = [{"item": failure.id, "reason": failure.reason} for failure in report.failed]
     return JSONResponse(
@@ -145,31 +143,27 @@ def album(house: Served, _: Owner, id: Id, wanted: Album) -> Response:
     )
 
 
-def _place(snapshot: Snapshot, id: str) -> str | None:
-    row = snapshot.row_of(id)
-    places = [] if row is None else [placed.place for placed in snapshot.places(row) if "://" not in placed.place]
-    return places[0] if places else None
-
-
 # -- to the end -------------------------------------------------------------------------------------------------------
 
 
 @router.post("/{id}/annotate", status_code=201)
-def annotate(house: Served, at: Annotated[AnnotationSession, Depends(session_of)], id: Id) -> Response:
+def annotate(state: State, at: Annotated[AnnotationSession, Depends(session_of)], id: Id) -> Response:
     """Make the list a query to annotate to the end: the nearest photos of its words, and its own photos among them."""
     at.annotator_name()
-    return JSONResponse({"page": to_annotate(house, at, id)}, 201)
+    return JSONResponse({"page": to_annotate(state, at, id)}, 201)
 
 
-def to_annotate(house: AppState, at: AnnotationSession, id: str) -> str:
+def to_annotate(state: AppState, at: AnnotationSession, id: str) -> str:
     """The page on which a list's query is labelled."""
-    one, snapshot = house.readable_lists.find(id), house.snapshot()
-    words = [params.q for query in house.readable_lists.queries(one.id) if (params := params_of(query.address)).q]
-    query = query_of_words(at, house, words[0] or one.name if words else one.name)
+    one, snapshot = state.ledger.readable.lists.find(id), state.snapshots.current()
+    words = [
+        params.q for query in state.ledger.readable.lists.queries(one.id) if (params := params_of(query.address)).q
+    ]
+    query = query_of_words(at, state.settings.refused, words[0] or one.name if words else one.name)
     if not at.store.candidates(query):
-        grow_list(at, house, query)
+        grow_list(at, state.snapshots, query)
     there = {candidate.image for candidate in at.store.candidates(query)}
-    images = [image for image in house.readable_lists.photos(one.id) if image not in there]
+    images = [image for image in state.ledger.readable.lists.photos(one.id) if image not in there]
     if rows := [row for image in images if (row := snapshot.row_of(image)) is not None]:
         at.store.narrow(query)  # these were chosen and not ranked, which an audit has to know
         list_rows(at.store, query, snapshot.view, rows)

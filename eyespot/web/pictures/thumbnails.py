@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 
+from fastapi.responses import FileResponse
+
 from eyespot.photos.pictures import BadPicture, thumbnail
 from eyespot.photos.sources import read_again
+from eyespot.photos.videos.addresses import frame_of
 from eyespot.photos.videos.facts import id_at
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.systems import is_inside
@@ -24,6 +30,7 @@ from eyespot.web.found.snapshot import PicturePlace, Snapshot
 
 SIZES = (128, 200, 320, 640, 1600)  # pixels of the longer side
 SMALL, SMALL_QUALITY = 320, 72  # up to this size they are for grids, of which a page has sixty and more
+GONE = "the picture is gone, or has changed since it was indexed; bring the gallery up to date"
 AT_ONCE = 4  # pictures being decoded; more would only fill the memory
 
 
@@ -45,9 +52,12 @@ class Thumbnails:
         with self._making[hash(place) % len(self._making)]:  # whoever asks for the same meanwhile finds it made
             if place.exists():
                 return place.read_bytes()
-            places = snapshot.places(row)
             with self._decoding:
-                made = _small(id, places, size)
+                _, data = read_original(id, snapshot.places(row))
+                try:
+                    made = thumbnail(data, size, quality=SMALL_QUALITY if size <= SMALL else 85)
+                except BadPicture:
+                    raise Problem(404, GONE) from None
             with suppress(OSError, EyespotError):  # a full disk costs time, not the picture
                 place.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(place, lambda file: file.write(made))
@@ -55,13 +65,36 @@ class Thumbnails:
 
     def place(self, id: str, size: int) -> Path:
         """Where a thumbnail lies."""
-        key = key_of(id)
+        # The id if it is a digest, else a digest of it: a file's name, whatever the id holds
+        key = id if is_digest(id) else blake2b(id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
         return self.folder / str(size) / key[:2] / key[2:4] / f"{key}.jpg"
 
 
-def key_of(id: str) -> str:
-    """The id if it is a digest, else a digest of it: a file's name, whatever the id holds."""
-    return id if is_digest(id) else blake2b(id.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+class CacheFolder:
+    """A folder for thumbnails and uploads; a passing one where it may not be written. Made when first needed."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    @cached_property
+    def path(self) -> Path:
+        """The folder."""
+        with suppress(OSError):
+            self._place.mkdir(parents=True, exist_ok=True)
+            if os.access(self._place, os.W_OK):
+                return self._place
+        self._temporary = tempfile.TemporaryDirectory(prefix="eyespot-web-")
+        return Path(self._temporary.name)
+
+    @property
+    def uploads(self) -> Path:
+        """Where uploaded pictures lie."""
+        return self.path / "pictures"
+
+    @cached_property
+    def thumbnails(self) -> Thumbnails:
+        """The small pictures."""
+        return Thumbnails(self.path / "thumbnails")
 
 
 def is_digest(id: str) -> bool:
@@ -69,25 +102,42 @@ def is_digest(id: str) -> bool:
     return bool(re.fullmatch("[0-9a-f]{32}", id))
 
 
-def _small(id: str, places: list[PicturePlace], size: int) -> bytes:
+def read_original(id: str, places: Iterable[PicturePlace]) -> tuple[str, bytes]:
+    """Where the picture that was indexed lies, and its bytes; `Problem` if it is gone or another one by now."""
     for placed in places:
         with suppress(OSError, BadPicture):
-            return thumbnail(bytes_of(id, placed), size, quality=SMALL_QUALITY if size <= SMALL else 85)
-    raise Problem(404, "the picture is gone, or has changed since it was indexed; bring the gallery up to date")
+            return placed.place, bytes_of(id, placed)
+    raise Problem(404, GONE)
 
 
 def bytes_of(id: str, placed: PicturePlace) -> bytes:
     """The picture as it was indexed; OSError if it is not the picture that was indexed."""
-    if not is_digest(id) and not _within(placed):
-        raise OSError("outside of its root")
+    if not is_digest(id):
+        base = placed.root.place if placed.root.kind in ("folder", "import") else os.path.dirname(placed.root.place)
+        base = base if os.path.isdir(base) else os.path.dirname(base)
+        if "://" in placed.place or not is_inside(os.path.realpath(placed.place), os.path.realpath(base)):
+            raise OSError("outside of its root")
     data = read_again(placed.place)
     if is_digest(id) and id_at(placed.place, data) != id:
         raise OSError("another picture by now")
     return data
 
 
-def _within(placed: PicturePlace) -> bool:
-    base = placed.root.place if placed.root.kind in ("folder", "import") else os.path.dirname(placed.root.place)
-    base = base if os.path.isdir(base) else os.path.dirname(base)
-    real = os.path.realpath(placed.place)
-    return "://" not in placed.place and is_inside(real, os.path.realpath(base))
+_TYPES = {".m4v": "video/mp4", ".mkv": "video/x-matroska", ".mov": "video/quicktime", ".mp4": "video/mp4"}
+_TYPES |= {".ogv": "video/ogg", ".webm": "video/webm"}
+
+
+def video_response(id: str, places: Iterable[PicturePlace]) -> FileResponse:
+    """The first of these files that holds the frame with this id; `Problem` where none does."""
+    for placed in places:
+        frame = frame_of(placed.place)
+        with suppress(OSError):
+            if frame is not None and id_at(placed.place, b"") == id:
+                ending = os.path.splitext(frame.video)[1].lower()
+                return FileResponse(
+                    frame.video,
+                    media_type=_TYPES.get(ending, "video/mpeg"),
+                    stat_result=os.stat(frame.video),
+                    headers={"Content-Disposition": "inline"},
+                )
+    raise Problem(404, "there is no such video, or it has changed since it was indexed; bring the gallery up to date")

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-from urllib.parse import quote_plus
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from threading import Lock, Thread
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, quote_plus
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import AfterValidator, BaseModel, Field
 
+from eyespot.extras import needed
+from eyespot.gallery.view import View
 from eyespot.settings.search import RankingSettings
 from eyespot.types import EyespotError, NothingFound
 from eyespot.web._items import item_of, title_of
@@ -19,9 +29,8 @@ from eyespot.web._problems import Problem
 from eyespot.web._search_params import Given, Name, SearchParams, is_text
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, Served
-from eyespot.web.found.on_map import PhotoCluster, ShownMap, map_of
-from eyespot.web.map._making import Work, making_of, start
+from eyespot.web._state import AppState, State
+from eyespot.web.found.on_map import ShownMap, map_of
 from eyespot.web.searching import helpers
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
@@ -36,17 +45,17 @@ Reader = Annotated[User, Depends(needs(Role.READER))]
 
 
 @router.get("/map", include_in_schema=False)
-def map_page(request: Request, house: Served, given: Given, colour: Name = None, depth: Depth = LIT[1]) -> Response:
+def map_page(request: Request, state: State, given: Given, colour: Name = None, depth: Depth = LIT[1]) -> Response:
     """The map with a search's hits lit up; where there is none, how to make it."""
     wrong, lit, shown, person = None, None, None, person_of(request)
     try:
-        shown = map_of(house.snapshot(given.encoder))
+        shown = map_of(state.snapshots.current(given.encoder))
         if shown is not None:
             colour = colour if colour in shown.columns else next(iter(shown.columns), None)
-            lit = lit_by(house, given, depth, person)[1]
+            lit = lit_by(state, given, depth, person)[1]
     except (EyespotError, Problem) as error:  # the map stays, with what is wrong with the search
         wrong = error
-    making = making_of(house)
+    making = making_of(state)
     answer: dict[str, Any] = {
         "asked": given,
         "shown": shown,
@@ -55,32 +64,24 @@ def map_page(request: Request, house: Served, given: Given, colour: Name = None,
         "making": making,
     }
     answer |= {"colour": colour, "depth": depth, "depths": LIT, "clusters": shown.clusters(colour) if shown else []}
-    answer |= {"items": _typical(shown, answer["clusters"]) if shown else {}, "may_make": person.role >= Role.OWNER}
-    answer |= {"may_list": person.role >= Role.ANNOTATOR, "hidden": _hidden(given)}
+    typical = {}  # for each cluster the photo in its middle
+    if shown:
+        rows = shown.rows[[cluster.typical for cluster in answer["clusters"]]].tolist()
+        found = map(item_of, shown.snapshot.facts(rows))
+        typical = {cluster.number: item for cluster, item in zip(answer["clusters"], found, strict=True)}
+    hidden = [pair for pair in parse_qsl(given.address()) if pair[0] != "q"]
+    answer |= {"items": typical, "hidden": hidden}
+    answer |= {"may_make": person.role >= Role.OWNER, "may_list": person.role >= Role.ANNOTATOR}
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
     return page(request, "map.html", status, **answer, **helpers(given))
 
 
-def _hidden(given: SearchParams) -> list[tuple[str, str]]:
-    """The parts of a search that the page's form sends along unseen."""
-    fields = {name: value for name, value in given.model_dump(exclude_defaults=True).items() if name != "q"}
-    parts = [(name, value if isinstance(value, tuple | list) else (value,)) for name, value in fields.items()]
-    return [(name, str(one).lower() if isinstance(one, bool) else str(one)) for name, values in parts for one in values]
-
-
-def _typical(shown: ShownMap, clusters: list[PhotoCluster]) -> dict[int, dict[str, Any]]:
-    """For each cluster the photo in its middle."""
-    rows = shown.rows[[cluster.typical for cluster in clusters]].tolist()
-    items = map(item_of, shown.snapshot.facts(rows))
-    return {cluster.number: item for cluster, item in zip(clusters, items, strict=True)}
-
-
 @router.post("/map/make", include_in_schema=False, dependencies=[Depends(needs(Role.OWNER))])
 def make(
-    house: Served, encoder: Annotated[str, Form(max_length=300)] = "", work: Annotated[Work, Form()] = "place"
+    state: State, encoder: Annotated[str, Form(max_length=300)] = "", work: Annotated[Work, Form()] = "place"
 ) -> Response:
     """Make the map in the background, and back to its page, which tells how far it is."""
-    start(house, house.snapshot(encoder or None).view, work)
+    start(state, state.snapshots.current(encoder or None).view, work)
     return RedirectResponse(f"/map?encoder={quote_plus(encoder)}" if encoder else "/map", 303)
 
 
@@ -88,10 +89,10 @@ def make(
 
 
 @router.get("/v1/map", tags=["map"])
-def about(house: Served, encoder: Encoder = None, colour: Name = None) -> Response:
+def about(state: State, encoder: Encoder = None, colour: Name = None) -> Response:
     """The map: how it was made, its clusters with their names, the columns for colours; or that there is none."""
-    making = making_of(house)
-    shown = map_of(house.snapshot(encoder or None))
+    making = making_of(state)
+    shown = map_of(state.snapshots.current(encoder or None))
     answer: dict[str, Any] = {"state": "ready" if shown else "none", "making": making and making.fields()}
     if shown is not None:
         colour = colour or next(iter(shown.columns), None)
@@ -100,12 +101,9 @@ def about(house: Served, encoder: Encoder = None, colour: Name = None) -> Respon
         answer |= {"computed": notes.computed, "trustworthiness": notes.trust, "seed": notes.seed, "made": notes.made}
         answer |= {"columns": shown.columns, "colour": colour}
         answer |= {"legend": shown.legend(colour) if colour else []}
-        answer |= {"clusters": [one._asdict() | _region_of(shown, one) for one in shown.clusters(colour)]}
+        region = f"{notes.id}:c"
+        answer["clusters"] = [one._asdict() | {"region": f"{region}{one.number}"} for one in shown.clusters(colour)]
     return JSONResponse(answer)
-
-
-def _region_of(shown: ShownMap, cluster: PhotoCluster) -> dict[str, str]:
-    return {"region": f"{shown.layout.notes.id}:c{cluster.number}"}
 
 
 class MapRequest(BaseModel):
@@ -116,50 +114,50 @@ class MapRequest(BaseModel):
 
 
 @router.post("/v1/map", status_code=202, tags=["map"], dependencies=[Depends(needs(Role.OWNER))])
-def begin(house: Served, wanted: MapRequest) -> Response:
+def begin(state: State, wanted: MapRequest) -> Response:
     """Make the map in the background; /v1/map tells how far it is."""
-    making = start(house, house.snapshot(wanted.encoder).view, wanted.work)
+    making = start(state, state.snapshots.current(wanted.encoder).view, wanted.work)
     return JSONResponse({"making": making.fields()}, 202)
 
 
 @router.get("/v1/map/points", tags=["map"], response_class=Response)
-def points(house: Served, version: Version, encoder: Encoder = None) -> Response:
+def points(state: State, version: Version, encoder: Encoder = None) -> Response:
     """x and y of each photo in 65,535ths of the map's side: pairs of 16 bits, little-endian."""
-    return Response(_map(house, encoder, version).packed(), media_type=BYTES, headers=FOR_EVER)
+    return Response(_map(state, encoder, version).packed(), media_type=BYTES, headers=FOR_EVER)
 
 
 @router.get("/v1/map/colours", tags=["map"], response_class=Response)
 def colours(
-    house: Served, version: Version, column: Annotated[str, Query(max_length=300)], encoder: Encoder = None
+    state: State, version: Version, column: Annotated[str, Query(max_length=300)], encoder: Encoder = None
 ) -> Response:
     """A byte for each photo: its place in the legend of /v1/map, 10 for other values, 11 for none."""
-    return Response(_map(house, encoder, version).colours(column), media_type=BYTES, headers=FOR_EVER)
+    return Response(_map(state, encoder, version).colours(column), media_type=BYTES, headers=FOR_EVER)
 
 
 @router.get("/v1/map/clusters", tags=["map"], response_class=Response)
-def clusters(house: Served, version: Version, encoder: Encoder = None) -> Response:
+def clusters(state: State, version: Version, encoder: Encoder = None) -> Response:
     """The cluster of each photo: numbers of 16 bits, little-endian; -1 between clusters."""
-    data = _map(house, encoder, version).clusters_of.astype("<i2").tobytes()
+    data = _map(state, encoder, version).clusters_of.astype("<i2").tobytes()
     return Response(data, media_type=BYTES, headers=FOR_EVER)
 
 
 @router.get("/v1/map/hits", tags=["map"], response_class=Response)
-def hits(house: Served, person: Reader, given: Given, version: Version, depth: Depth = LIT[1]) -> Response:
+def hits(state: State, person: Reader, given: Given, version: Version, depth: Depth = LIT[1]) -> Response:
     """Which photos a search finds, best first, as places in the list of points; with filters alone all that pass."""
-    shown = _map(house, given.encoder, version)
-    rows, _ = lit_by(house, given, depth, person)
+    shown = _map(state, given.encoder, version)
+    rows, _ = lit_by(state, given, depth, person)
     return Response(shown.at(np.asarray(rows)).astype("<u4").tobytes(), media_type=BYTES)
 
 
 @router.get("/v1/map/items", tags=["map"])
 def items(
-    house: Served,
+    state: State,
     version: Version,
     at: Annotated[list[int], Query(max_length=100, description="Places in the list of points.")],
     encoder: Encoder = None,
 ) -> Response:
     """The photos at these places in the list of points."""
-    shown = _map(house, encoder, version)
+    shown = _map(state, encoder, version)
     if not all(0 <= one < len(shown.rows) for one in at):
         raise Problem(404, f"the map has {len(shown.rows)} photos; ask for places from 0 on")
     found = map(item_of, shown.snapshot.facts(shown.rows[at].tolist()))
@@ -176,28 +174,85 @@ class RegionRequest(BaseModel):
 
 
 @router.get("/v1/map/region", tags=["map"])
-def region(house: Served, wanted: Annotated[RegionRequest, Query()]) -> Response:
+def region(state: State, wanted: Annotated[RegionRequest, Query()]) -> Response:
     """The ids of the photos in a region, in the gallery's order, and how many there are."""
-    snapshot = house.snapshot(wanted.encoder)
-    rows = np.flatnonzero(house.mask(SearchParams(region=wanted.region), snapshot))
+    snapshot = state.snapshots.current(wanted.encoder)
+    rows = np.flatnonzero(state.searches.mask(SearchParams(region=wanted.region), snapshot))
     part = rows[wanted.first : wanted.first + wanted.limit].tolist()
     return JSONResponse({"photos": len(rows), "ids": [facts["id"] for facts in snapshot.facts(part)]})
 
 
-def _map(house: AppState, encoder: str | None, version: str) -> ShownMap:
-    shown = map_of(house.snapshot(encoder or None))
+def _map(state: AppState, encoder: str | None, version: str) -> ShownMap:
+    shown = map_of(state.snapshots.current(encoder or None))
     if shown is None or shown.version != version:
         raise Problem(409, "the map has changed since; load it again")
     return shown
 
 
-def lit_by(house: AppState, given: SearchParams, depth: int, person: User) -> tuple[Any, int | None]:
+def lit_by(state: AppState, given: SearchParams, depth: int, person: User) -> tuple[Any, int | None]:
     """The rows of a search's first hits, best first, and how many it finds in all; None where nothing is asked for."""
     if given.something:
-        frozen = house.search(given, own_of(person))
-        return frozen.slice(0, depth).rows, frozen.total
+        result = state.searches.run(given, own_of(person))
+        return result.slice(0, depth).rows, result.total
     filters = given.model_dump(exclude_defaults=True, exclude={"encoder", "grouped", *RankingSettings.model_fields})
     if not filters:
         return np.zeros(0, np.int64), None
-    rows = np.flatnonzero(house.mask(given, house.snapshot(given.encoder)))
+    rows = np.flatnonzero(state.searches.mask(given, state.snapshots.current(given.encoder)))
     return rows, len(rows)
+
+
+Work = Literal["compute", "place"]
+
+
+@dataclass
+class Making:
+    """How far a map is: `running`, `done` or `failed`; what is being done, how much of it, and of how much."""
+
+    work: Work
+    state: Literal["running", "done", "failed"] = "running"
+    what: str = "starting"
+    done: int = 0
+    total: int = 0
+    problem: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+_MAKING: WeakKeyDictionary[AppState, Making] = WeakKeyDictionary()
+_STARTING = Lock()
+
+
+def making_of(state: AppState) -> Making | None:
+    """The map that this server made last, or makes now."""
+    return _MAKING.get(state)
+
+
+def start(state: AppState, view: View, work: Work) -> Making:
+    """Begin to make a map, unless one is in the making; `Problem` where the library for it is missing."""
+    if work == "compute" and find_spec("openTSNE") is None:
+        raise Problem(422, needed("the map", "openTSNE"))
+    with _STARTING:
+        known = _MAKING.get(state)
+        if known is not None and known.state == "running":
+            return known
+        making = _MAKING[state] = Making(work)
+        line = [sys.executable, "-P", "-m", "eyespot.gallery.layout.worker", str(view.gallery.path), view.stem, work]
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+    Thread(target=_follow, args=(making, process), daemon=True).start()
+    return making
+
+
+def _follow(making: Making, process: subprocess.Popen[str]) -> None:
+    """Keep what the process says until it ends."""
+    with process:
+        for line in process.stdout or ():
+            with suppress(ValueError):
+                progress = json.loads(line)
+                making.problem = progress.get("problem", making.problem)
+                making.what = progress.get("what", making.what)
+                making.done, making.total = progress.get("done", making.done), progress.get("total", making.total)
+    if process.returncode and making.problem is None:
+        making.problem = "the process that makes the map ended before its time; what it said is in the server's output"
+    making.state = "failed" if making.problem else "done"

@@ -1,48 +1,104 @@
-"""The page of disputes: who said what and when, and the word that settles it."""
+"""Flags on photos and disputes about them: raised, listed, settled, and taken along as a file."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request, Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse
 
 from eyespot.curate.annotate import agreement, flags, shared_list
 from eyespot.curate.annotate.person_names import name_of
 from eyespot.curate.annotate.team_store import LONGEST_NOTE, OWN_DISPUTES
-from eyespot.web._items import thumbnail_address
-from eyespot.web._pages import page
-from eyespot.web._state import AppState, Served
-from eyespot.web.annotate._groups import units
-from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, check_listed
+from eyespot.types import NothingFound
+from eyespot.web._items import existing_row, thumbnail_address
+from eyespot.web._pages import TEMPLATES, page
+from eyespot.web._snapshots import Snapshots
+from eyespot.web._state import State
+from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, check_listed, units
+from eyespot.web.downloads import attachment
 
 router = APIRouter(include_in_schema=False)
+TEMPLATES.globals["flag_kinds"] = flags.KINDS
+
+
+class Flagging(BaseModel):
+    """A flag to put on a photo or to take down; `next` is where a form leads back to."""
+
+    image: str = Field(max_length=1000)
+    kind: Literal["face", "personal", "not-photo", "other"]
+    reason: str = Field("", max_length=flags.LONGEST_REASON)
+    act: Literal["put", "take"] = "put"
+
+
+@router.post("/flags")
+def flag(request: Request, at: Session, state: State, given: Annotated[Flagging, Form()]) -> Response:
+    """Put a flag on a photo or take one's own down; a script gets the flags of the photo, a form the list of all."""
+    who = name_of(at.annotator_name())
+    if given.act == "take":
+        at.store.team.flags.take_down(given.image, given.kind, who)
+    else:
+        existing_row(state.snapshots.current(), given.image)
+        at.store.team.flags.put(given.image, given.kind, who, given.reason)
+    if request.headers.get("hx-request"):
+        return JSONResponse({"flags": [one.words for one in at.store.team.flags.of([given.image])]})
+    return RedirectResponse("/annotate/flagged", 303)
+
+
+@router.get("/flagged")
+def flagged(request: Request, at: Session) -> Response:
+    """All photos with flags, who saw what on them, and when."""
+    who = at.annotator_name()
+    found: dict[str, list[flags.Flag]] = {}
+    for one in at.store.team.flags.all():
+        found.setdefault(one.image, []).append(one)
+    shown: dict[str, Any] = {"found": found, "me": name_of(who), "thumbnail": thumbnail_address, "moment": moment}
+    return page(request, "annotate_flagged.html", **shown)
+
+
+@router.get("/flagged.csv")
+def flagged_table(at: Session, state: State) -> Response:
+    """The list of flags as `eyespot build inat --flagged` takes it; `NothingFound` where there is none."""
+    found = at.store.team.flags.all()
+    if not found:
+        raise NothingFound("no photo is flagged; press f on a photo while you label")
+    snapshot = state.snapshots.current()
+    rows = [row for image in {one.image for one in found} if (row := snapshot.row_of(image)) is not None]
+    names = {facts["id"]: facts["path"] or "" for facts in snapshot.facts(rows)}
+    with TemporaryDirectory(prefix="eyespot-flags-") as folder:
+        file = Path(folder) / "flagged.csv"
+        flags.write_flags(file, found, lambda image: names.get(image, ""))
+        data = file.read_bytes()
+    return attachment(data, "text/csv; charset=utf-8", "flagged.csv")
 
 
 @router.get("/disputes")
-def disputes(request: Request, at: Session, house: Served, query: Id) -> Response:
+def disputes(request: Request, at: Session, state: State, query: Id) -> Response:
     """The photos on which annotators differ, each with what they said, to be settled."""
     who = at.annotator_name()
     wanted = at.store.query(query)
     by_person = agreement.everybody(at.store, query)
     found = agreement.differences(at.store, query, by_person)
     figures: dict[str, Any] = {"overlaps": agreement.overlaps(by_person), "beyond": agreement.coefficients(by_person)}
-    figures["twice"] = tenth_of(at, house, query, by_person)
+    figures["twice"] = tenth_of(at, state.snapshots, query, by_person)
     shown: dict[str, Any] = {"who": who, "wanted": wanted, "found": found, "longest": LONGEST_NOTE}
     return page(request, "annotate_disputes.html", **shown, **figures, **_card_facts(at))
 
 
 def tenth_of(
-    at: AnnotationSession, house: AppState, query: str, by_person: agreement.MarksByPerson
+    at: AnnotationSession, snapshots: Snapshots, query: str, by_person: agreement.MarksByPerson
 ) -> shared_list.TenthLabelledTwice | None:
     """How the tenth that two people label stands; None for a list that is not shared."""
     if at.store.team.leases.seed(query) is None:
         return None
     listed = at.store.candidates(query)
-    groups = units(listed, at.groups.of(query, listed, house.snapshot()))
+    groups = units(listed, at.groups.of(query, listed, snapshots.current()))
     return shared_list.labelled_twice(at.store, query, by_person, groups)
 
 

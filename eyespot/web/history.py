@@ -13,27 +13,27 @@ from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._security import is_visitor, needs, person_of
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState, Served
+from eyespot.web._state import AppState, State
 
 router = APIRouter(prefix="/history", include_in_schema=False, dependencies=[Depends(needs(Role.READER))])
 LINKS = (Link("History", "/history"),)
 Number = Annotated[int, Form(ge=1, le=2**62)]
 
 
-def history_of(house: AppState) -> SearchHistory:
+def history_of(state: AppState) -> SearchHistory:
     """The history; `Problem` where the owner keeps none, or it cannot be written."""
-    if house.history is None:
+    if state.history is None:
         raise Problem(404, "this server keeps no history; its owner started it with --no-history")
-    return house.history.open()
+    return state.history.open()
 
 
 @router.get("")
-def history(request: Request, house: Served) -> Response:
+def history(request: Request, state: State) -> Response:
     """One's own searches, saved and recent."""
     person = person_of(request)
-    who, history = judge_of(person), history_of(house)
+    who, history = judge_of(person), history_of(state)
     if is_visitor(
-        person, house.settings.access
+        person, state.settings.access
     ):  # searches of visitors, which earlier versions kept, can only be deleted
         left = bool(history.saved(who) or history.recent(who))
         return page(request, "history.html", unnamed=True, left=left, saved=[], recent=[], on=True)
@@ -43,11 +43,11 @@ def history(request: Request, house: Served) -> Response:
 
 
 @router.post("/save")
-def save(request: Request, house: Served, number: Number, name: Annotated[str, Form(max_length=300)] = "") -> Response:
+def save(request: Request, state: State, number: Number, name: Annotated[str, Form(max_length=300)] = "") -> Response:
     """Keep a search under a name; without one it is no saved search any more. Visitors have none to keep."""
-    if is_visitor(person_of(request), house.settings.access):
+    if is_visitor(person_of(request), state.settings.access):
         raise Problem(422, "nobody knows who you are here; say your name on the page /history first")
-    who, history = judge_of(person_of(request)), history_of(house)
+    who, history = judge_of(person_of(request)), history_of(state)
     if name.strip():
         history.save(who, number, name)
     else:
@@ -56,27 +56,27 @@ def save(request: Request, house: Served, number: Number, name: Annotated[str, F
 
 
 @router.post("/forget")
-def forget(request: Request, house: Served, number: Number) -> Response:
+def forget(request: Request, state: State, number: Number) -> Response:
     """Delete one search."""
-    history_of(house).forget(judge_of(person_of(request)), number)
+    history_of(state).forget(judge_of(person_of(request)), number)
     return RedirectResponse("/history", 303)
 
 
 @router.post("/clear")
-def clear(request: Request, house: Served) -> Response:
+def clear(request: Request, state: State) -> Response:
     """Delete all that is not saved; of visitors, who share a name, the saved ones too."""
-    person, history = person_of(request), history_of(house)
+    person, history = person_of(request), history_of(state)
     who = judge_of(person)
-    for one in history.saved(who) if is_visitor(person, house.settings.access) else ():
+    for one in history.saved(who) if is_visitor(person, state.settings.access) else ():
         history.unsave(who, one.number)
     history.clear(who)
     return RedirectResponse("/history", 303)
 
 
 @router.post("/keep")
-def keep(request: Request, house: Served, on: Annotated[bool, Form()]) -> Response:
+def keep(request: Request, state: State, on: Annotated[bool, Form()]) -> Response:
     """Whether one's searches are remembered from now on."""
-    who, history = judge_of(person_of(request)), history_of(house)
+    who, history = judge_of(person_of(request)), history_of(state)
     if on:
         history.go_on(who)
     else:

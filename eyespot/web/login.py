@@ -1,4 +1,4 @@
-"""The way in for whoever has a token: a form that puts it into a cookie which scripts cannot read; and one's name."""
+"""Login: a form that puts a token into a cookie which scripts cannot read; and the name of who has none."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def login(request: Request, next: str = "/") -> Response:
 
 
 @router.post("/login")
-def let_in(request: Request, token: str = Form(max_length=500), next: str = Form("/", max_length=5000)) -> Response:
-    """Into the page that was asked for, with the cookie; or the form again, with what was wrong."""
-    door: AuthMiddleware = request.scope["door"]
+def log_in(request: Request, token: str = Form(max_length=500), next: str = Form("/", max_length=5000)) -> Response:
+    """To the page that was asked for, with the cookie; or the form again, with what was wrong."""
+    access: AuthMiddleware = request.scope["access"]
     try:
-        door.known(token.strip(), address_of(request.scope))
+        access.known(token.strip(), address_of(request.scope))
     except Problem as problem:
         return page(request, "login.html", problem.status, next=_inside(next), wrong=problem.detail)
     answer = RedirectResponse(_inside(next), 303)
@@ -36,7 +36,7 @@ def let_in(request: Request, token: str = Form(max_length=500), next: str = Form
 
 
 @router.post("/logout")
-def let_out() -> Response:
+def log_out() -> Response:
     """Back to the form, without the cookie."""
     answer = RedirectResponse("/login", 303)
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
@@ -44,7 +44,7 @@ def let_out() -> Response:
 
 
 @router.post("/name")
-def call_me(name: str = Form(max_length=200), next: str = Form("/", max_length=5000)) -> Response:
+def set_name(name: str = Form(max_length=200), next: str = Form("/", max_length=5000)) -> Response:
     """Back to where one was, with a name under which judgements are kept while no token says who it is."""
     answer = RedirectResponse(_inside(next), 303)
     answer.set_cookie(NAME_COOKIE, quote(clean_name(name)), max_age=YEAR, httponly=True, samesite="strict")

@@ -34,10 +34,10 @@ def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_we
     assert sent.headers["location"] == "/login?next=%2F%3Fq%3Da%2Bheron"
 
     form = {"token": TOKENS[Role.READER], "next": "/?q=a+heron"}
-    let_in = client.post("/login", data=form, headers={"Origin": "http://photos.example"})
+    login = client.post("/login", data=form, headers={"Origin": "http://photos.example"})
 
-    assert (let_in.status_code, let_in.headers["location"]) == (303, "/?q=a+heron")
-    cookie = let_in.headers["set-cookie"].lower()
+    assert (login.status_code, login.headers["location"]) == (303, "/?q=a+heron")
+    cookie = login.headers["set-cookie"].lower()
     assert "httponly" in cookie and "samesite=strict" in cookie
     assert client.get("/v1/items").status_code == 200
 
@@ -46,8 +46,8 @@ def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_we
     "next", ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "/\n/x"]
 )
 def test_signing_in_leads_to_no_other_site(settings: ServerSettings, next: str) -> None:
-    let_in = from_afar(settings).post("/login", data={"token": TOKENS[Role.READER], "next": next})
-    assert let_in.headers["location"] == "/"
+    login = from_afar(settings).post("/login", data={"token": TOKENS[Role.READER], "next": next})
+    assert login.headers["location"] == "/"
 
 
 def test_who_guesses_tokens_waits_and_locks_out_nobody_else_behind_the_same_proxy(

@@ -1,0 +1,179 @@
+"""The searches of a server: run, reordered, narrowed and counted by what its snapshots and its ledger hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from eyespot.ledger.judgements import query_digest
+from eyespot.search.adapted import AnyAdapter
+from eyespot.search.feedback import Feedback
+from eyespot.search.judge_rerank import JudgeRerank
+from eyespot.search.recorded import feedback_of
+from eyespot.types import EyespotError, Judgement, Mask, Query, UsageError
+from eyespot.web._judges import Judges, refuse_misfit
+from eyespot.web._judging import verdicts_by, verdicts_on
+from eyespot.web._ledgers import ServedLedger
+from eyespot.web._problems import Problem
+from eyespot.web._recent import RecentAnswers
+from eyespot.web._search_params import SearchParams, query_of, refuse
+from eyespot.web._snapshots import Snapshots
+from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of
+from eyespot.web.found.counts import Countable, mask_of
+from eyespot.web.found.derived import in_judged_order, rows_by_verdict, tab_of, telling_first
+from eyespot.web.found.kept_results import Results
+from eyespot.web.found.results import ListMask, RankedResult, SearchContext
+from eyespot.web.found.snapshot import Snapshot
+from eyespot.web.pictures.thumbnails import CacheFolder
+
+CALIBRATIONS, LIST_MASKS = 200, 32  # that are remembered
+
+
+class Searches:
+    """All searches over one gallery; results stay for whoever pages through them."""
+
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        ledger: ServedLedger,
+        cache: CacheFolder,
+        *,
+        adapters: Mapping[str, AnyAdapter],
+        judges: Judges,
+    ) -> None:
+        self.snapshots, self.ledger, self.cache, self.results = snapshots, ledger, cache, Results()
+        self._adapters, self._judges = adapters, judges
+        self._calibrations: RecentAnswers[CalibrationSummary | None] = RecentAnswers(CALIBRATIONS)
+        self._judged_rows: RecentAnswers[dict[str, list[int]]] = RecentAnswers(CALIBRATIONS)
+        self._recorded: RecentAnswers[Feedback] = RecentAnswers(LIST_MASKS)
+        self._list_masks: RecentAnswers[ListMask] = RecentAnswers(LIST_MASKS)
+
+    def run(self, params: SearchParams, own: Own | None = None) -> RankedResult:
+        """The result of a search, in a judge's order or down to what is likely where that is asked for.
+
+        `own` is under which name and question somebody judges. `Problem` for words that the owner refuses.
+        """
+        result = self._ordered(params.whole, own)
+        if params.verdict is None:
+            return result
+        return self.results.keep(tab_of(result, params, params.verdict, self.judged_rows(result, params, own)))
+
+    def tab(self, result: RankedResult, verdict: str, own: Own | None) -> RankedResult:
+        """The photos of a result with this verdict, or with none; of a tab those of the whole result."""
+        whole = result.origin if result.params.verdict is not None and result.origin is not None else result
+        params = result.params.model_copy(update={"verdict": verdict})
+        return tab_of(whole, params, verdict, self.judged_rows(whole, params, own))
+
+    def _ordered(self, params: SearchParams, own: Own | None) -> RankedResult:
+        refuse(params.q, self.snapshots.settings.refused)
+        snapshot = self.snapshots.current(params.encoder)
+        adapter = None
+        if params.adapt is not None:
+            if params.adapt not in self._adapters:
+                there = ", ".join(self._adapters) or "none that its owner allows"
+                raise UsageError(f"no adapter {params.adapt!r} in this gallery; there are: {there}")
+            adapter = self._adapters[params.adapt]
+            refuse_misfit(params.adapt, adapter, snapshot.view.space)
+        among = self.list_mask(params.list, snapshot)
+        feedback = self._feedback(params, own)
+        context = SearchContext(snapshot, self.cache.uploads, adapter, among, feedback)
+        plain = self.results.search(params.plain, context)
+        if params.rerank is not None:
+            if params.likely is not None:
+                raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
+            return self.results.keep(in_judged_order(plain, params, self.judge(params.rerank)))
+        if params.first is not None:
+            return self.results.keep(telling_first(plain, params, self.judged_rows(plain, params, own)))
+        if params.likely is None:
+            return plain
+        known = self.calibration(plain, own)
+        if known is None:
+            raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
+        return self.results.keep(plain.cut(params, known.calibration.likely(params.likely).hits))
+
+    def _feedback(self, params: SearchParams, own: Own | None) -> Feedback | None:
+        """What is recorded for a search, where it is to be moved by that; `UsageError` for who cannot judge."""
+        if params.feedback is None:
+            return None
+        query = query_of(params, self.cache.uploads)
+        if own is None or query is None:
+            raise UsageError("verdicts are on words or a picture, by whoever may judge; search without feedback")
+        if params.feedback == "mine":
+            return self.recorded(query, own[0], own[0])
+        return self.recorded(query, None if params.feedback == "everybody" else params.feedback)
+
+    def recorded(self, query: Query, whose: str | None, unknown: str | None = None) -> Feedback:
+        """Verdicts and clicks on a query, of all people or of one; those of `unknown` may be none."""
+        tables, digest = self.ledger.readable, query_digest(query)
+        key = (digest, whose, unknown, tables.judgements.last(digest), tables.clicks.latest(digest))
+        # Of 25,000 verdicts this takes 0.4 s, and every page of a search shows how many there are
+        return self._recorded.get(key, lambda: feedback_of(tables.judgements, tables.clicks, query, whose, unknown))
+
+    def judged_rows(self, result: RankedResult, params: SearchParams, own: Own | None) -> dict[str, list[int]]:
+        """The rows of a result by somebody's verdicts, or by everybody's; `UsageError` where there can be none."""
+        query = result.query
+        if own is None or query is None:
+            raise UsageError("verdicts are on words or a picture, by whoever may judge; search without a verdict")
+        ledger = self.ledger.readable.judgements
+        key = (result.id, own, params.whose, ledger.last(query_digest(query)))
+        return self._judged_rows.get(
+            key, lambda: rows_by_verdict(result, verdicts_by(ledger, query, own, params.whose))
+        )
+
+    def verdicts(self, params: SearchParams, items: Sequence[str], judge: str) -> dict[str, Judgement]:
+        """What somebody last said of these items for the words and the picture of a search."""
+        return verdicts_on(self.ledger.readable.judgements, query_of(params, self.cache.uploads), items, judge)
+
+    def judge(self, name: str) -> JudgeRerank:
+        """A judge that the owner allowed as a second stage, with the ledger; `UsageError` if there is none."""
+        return JudgeRerank(self._judges[name].judge, self.ledger.readable.judgements, self._judges.depth)
+
+    def calibration(self, result: RankedResult, own: Own | None) -> CalibrationSummary | None:
+        """What the verdicts in the ledger say of a search's own order; None where there are not enough.
+
+        None, too, where verdicts moved that order: they say nothing of photos that stand where they put them.
+        """
+        result = result.root
+        if result.params.feedback is not None or not self.ledger.path.exists():
+            return None
+        with suppress(EyespotError):  # whoever judges learns that the ledger cannot be opened
+            ledger = self.ledger.readable.judgements
+            voices = [] if result.query is None else ledger.voices(query_digest(result.query))
+            key = (result.id, own, tuple(voices))
+            return self._calibrations.get(key, lambda: known_of(result, ledger, voices, own) if voices else None)
+        return None
+
+    # -- rows -----------------------------------------------------------------------------------------------
+
+    def list_mask(self, name: str | None, snapshot: Snapshot) -> ListMask | None:
+        """The rows of a list; None where none is named. `NothingFound` if no list has the name."""
+        if name is None:
+            return None
+        lists = self.ledger.readable.lists
+        one = lists.find(name)
+        key = f"{one.id} {one.changed} {snapshot.version}"
+
+        def make() -> ListMask:
+            mask = np.zeros(len(snapshot.view.live), bool)  # (rows,)
+            rows = snapshot.rows_by_id(lists.photos(one.id))
+            mask[rows[rows >= 0]] = True
+            return ListMask(mask, key)
+
+        return self._list_masks.get(key, make)
+
+    def mask(self, params: SearchParams, snapshot: Snapshot) -> Mask:
+        """The rows that pass the filter of a search and are on its list, (rows,)."""
+        mask, among = mask_of(snapshot, params), self.list_mask(params.list, snapshot)
+        return mask if among is None else mask & among.mask
+
+    def countable(self, params: SearchParams) -> Countable:
+        """What a search could show without any filter, for the counts of its filters; all photos where none runs."""
+        snapshot = self.snapshots.current(params.encoder)
+        found = Countable(snapshot.view.live, params.something and params.grouped is not False)
+        with suppress(EyespotError, Problem):
+            if params.something:
+                found = self.run(params.unmoved).countable
+        among = self.list_mask(params.list, snapshot)
+        return found if among is None else found._replace(rows=found.rows & among.mask)

@@ -1,0 +1,234 @@
+"""Hits to take along, with one's verdicts: JSON, CSV, a TREC run, a Camtrap DP archive, or the photos themselves.
+
+Positions and owners are left out unless somebody asks for all columns. Photos come as a zip of originals or of pictures
+of 1,600 pixels, or as a contact sheet in one HTML file. Both are sent while they are written: memory holds one photo,
+and nobody waits for all before the first byte. What cannot be read, or has changed since it was indexed, is listed with
+the reason in `left_out.txt` inside a zip.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import time
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Literal
+
+from fastapi import Response
+from starlette.responses import StreamingResponse
+
+from eyespot.formats.albums import file_names
+from eyespot.formats.exported import tells_too_much
+from eyespot.formats.exports.camtrap_dp import TrapPhoto, described, is_placed, package
+from eyespot.photos.attribution import attribution_of
+from eyespot.search.contact_sheet import Tile, html_pieces
+from eyespot.storage.tables import csv_bytes
+from eyespot.types import NothingFound, UsageError
+from eyespot.web._items import items_of, title_of
+from eyespot.web._judging import judge_of, verdicts_on
+from eyespot.web._problems import Problem
+from eyespot.web._settings import User
+from eyespot.web._state import AppState
+from eyespot.web.found.derived import verdict_of
+from eyespot.web.found.results import RankedResult
+from eyespot.web.found.snapshot import Snapshot
+from eyespot.web.pictures.thumbnails import read_original
+
+PhotoFormat = Literal["zip", "originals", "sheet"]
+Format = Literal[PhotoFormat, "json", "csv", "trec", "camtrap-dp"]
+FORMATS: dict[str, str] = {
+    "zip": "Photos, at most 1,600 pixels (zip)",
+    "originals": "Original files (zip)",
+    "sheet": "Contact sheet (HTML)",
+    "json": "JSON",
+    "csv": "CSV (a spreadsheet)",
+    "trec": "TREC run",
+    "camtrap-dp": "Camtrap DP (needs positions)",
+}
+SIDE, SHEET_SIDE = 1600, 320  # pixels of the longer side
+MOST, MOST_ON_SHEET = 10_000, 1_000  # photos
+LEFT_OUT, TABLE = "left_out.txt", "photos.csv"
+
+
+def formats_for(state: AppState, person: User, formats: Mapping[str, str]) -> dict[str, str]:
+    """The formats that somebody may take photos along in, with their names."""
+    may = person.role >= state.settings.originals
+    return {format: name for format, name in formats.items() if may or format != "originals"}
+
+
+def attachment(data: bytes, media: str, name: str) -> Response:
+    """A file to keep under a name."""
+    return Response(data, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def download(
+    state: AppState, result: RankedResult, person: User, *, format: Format, depth: int, all_columns: bool
+) -> Response:
+    """The first `depth` hits of a result as a file; positions and owners only with all columns."""
+    items = items_of(result, result.slice(0, depth))
+    judgements, ids = state.ledger.readable.judgements, [item["id"] for item in items]
+    verdicts = verdicts_on(judgements, result.query, ids, judge_of(person))
+    hits = []
+    for item in items:
+        fields = {name: value for name, value in item.items() if all_columns or not tells_too_much(name)}
+        verdict = verdict_of(verdicts.get(item["id"]))
+        hits.append({"rank": fields.pop("rank"), "id": fields.pop("id"), "verdict": verdict, **fields})
+    name = f"eyespot-{result.id[:8]}"
+    if format == "json":
+        return attachment(_json(result, hits), "application/json", f"{name}.json")
+    if format == "csv":
+        columns = list(dict.fromkeys(column for hit in hits for column in hit if column != "thumbnail"))
+        return attachment(csv_bytes(columns, hits), "text/csv; charset=utf-8", f"{name}.csv")
+    if format == "trec":
+        return attachment(_trec(result, hits), "text/plain; charset=utf-8", f"{name}.run.txt")
+    if format == "camtrap-dp":
+        return attachment(_camtrap(result, hits), "application/zip", f"{name}.camtrap-dp.zip")
+    snapshot, heading = result.snapshot, result.heading
+    return photos_response(state, snapshot, hits, person, kind=format, name=name, heading=heading)
+
+
+def _json(result: RankedResult, items: list[dict[str, Any]]) -> bytes:
+    about = {
+        "query": result.heading,
+        "asked": result.params.model_dump(exclude_defaults=True),
+        "encoder": result.snapshot.view.space.encoder,
+        "space": result.snapshot.view.space.digest,
+        "exact": result.exact,
+        "total": result.total,
+        "notes": result.notes,
+        "items": items,
+    }
+    return json.dumps(about, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
+
+
+def _trec(result: RankedResult, items: list[dict[str, Any]]) -> bytes:
+    lines = []
+    for one in items:
+        # What reads a run sorts it by score, and a judge's order is not that of the scores.
+        score = -one["rank"] if result.judged else one["score"]
+        word = "_".join(one["id"].split()) or "_"  # a space would end the column
+        lines.append(f"{result.id} Q0 {word} {one['rank']} {score} eyespot\n")
+    return "".join(lines).encode("utf-8", "backslashreplace")
+
+
+def _camtrap(result: RankedResult, items: Sequence[Mapping[str, Any]]) -> bytes:
+    """The zip. Raises `NothingFound` if no hit has both a time and a position, `UsageError` if they were left out."""
+    if items and "latitude" not in items[0]:
+        raise UsageError("a Camtrap DP archive holds positions; ask for it with all columns, or choose CSV")
+    placed = []
+    for item in filter(is_placed, items):
+        path = str(item["path"] or "")
+        file = path if re.fullmatch(r"(?!.*\.\.)[^./~].*", path) else item["id"]
+        tags = f"verdict:{item['verdict'] or 'none'} | rank:{item['rank']} | score:{item['score']}"
+        rights = {name: value for name, value in attribution_of(item)._asdict().items() if value}
+        comments = f"found by searching for: {result.heading}"
+        placed.append(TrapPhoto({**item, **rights}, file, f"{result.id[:8]}-{item['rank']}", tags, comments))
+    if not placed:
+        raise NothingFound("no hit has both a time and a position, which Camtrap DP needs; choose CSV or JSON")
+    lost = len(items) - len(placed)
+    description = f"{len(placed)} of {len(items)} hits; {lost} without a time or a position are left out."
+    about = described(placed, f"eyespot-{result.id[:8]}", f"Hits of a search for: {result.heading}", description)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in package(placed, about).items():
+            archive.writestr(name, data)
+    return packed.getvalue()
+
+
+# -- photos -------------------------------------------------------------------------------------------------------
+
+
+def photos_response(
+    state: AppState,
+    snapshot: Snapshot,
+    items: Sequence[Mapping[str, Any]],
+    person: User,
+    *,
+    kind: PhotoFormat,
+    name: str,
+    heading: str,
+) -> Response:
+    """The photos as a file of this name, with what is known of each.
+
+    `Problem` for originals where somebody may not have them, `UsageError` for too many.
+    """
+    if kind == "originals" and person.role < (needed := state.settings.originals):
+        raise Problem(403, f"original files are for the role {needed.name.lower()}; take the pictures of 1,600 pixels")
+    most = MOST_ON_SHEET if kind == "sheet" else MOST
+    if len(items) > most:
+        raise UsageError(f"this holds at most {most:,} photos at a time; ask for fewer, or for those with a yes")
+    if kind == "sheet":
+        pages = html_pieces(heading, _tiles(state, snapshot, items))
+        pieces: Iterator[bytes] = (page.encode("utf-8", "backslashreplace") for page in pages)
+        media, ending = "text/html; charset=utf-8", "html"
+    else:
+        pieces = zipped(_files(state, snapshot, items, kind == "originals"))
+        media, ending = "application/zip", "zip"
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{ending}"'}
+    return StreamingResponse(pieces, media_type=media, headers=headers)
+
+
+class _Sink:
+    """Where a zip is written piece by piece; it cannot go back, and so it never holds more than the last piece."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self._pieces.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+    def take(self) -> bytes:
+        taken, self._pieces = b"".join(self._pieces), []
+        return taken
+
+
+def zipped(files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
+    """A zip of files by their names, one file at a time."""
+    sink, now = _Sink(), time.localtime()[:6]
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
+        for name, data in files:
+            archive.writestr(zipfile.ZipInfo(name, now), data)
+            yield sink.take()
+    yield sink.take()
+
+
+def _files(
+    state: AppState, snapshot: Snapshot, items: Sequence[Mapping[str, Any]], originals: bool
+) -> Iterator[tuple[str, bytes]]:
+    """The pictures under names of their own, a table of them, and what is left out and why."""
+    paths = [str(item["path"] or item["id"]) for item in items]
+    rows, failures = [], []
+    for item, name in zip(items, file_names(paths, "" if originals else ".jpg"), strict=True):
+        id = item["id"]
+        try:
+            if originals:
+                row = snapshot.row_of(id)
+                _, data = read_original(id, [] if row is None else snapshot.places(row))
+            else:
+                data = state.cache.thumbnails.jpeg(snapshot, id, SIDE)
+        except (OSError, Problem) as error:
+            failures.append(f"{item['path'] or id}: {error}\n")
+            continue
+        rows.append({"file": name, **{key: value for key, value in item.items() if key not in ("file", "thumbnail")}})
+        yield f"photos/{name}", data
+    columns = list(dict.fromkeys(column for row in rows for column in row)) or ["file"]
+    yield TABLE, csv_bytes(columns, rows)
+    if failures:
+        yield LEFT_OUT, "".join(failures).encode("utf-8", "backslashreplace")
+
+
+def _tiles(state: AppState, snapshot: Snapshot, items: Sequence[Mapping[str, Any]]) -> Iterator[Tile]:
+    """The photos of a sheet, each made small when its turn comes."""
+    for number, item in enumerate(items, 1):
+        picture = None
+        with suppress(Problem, OSError):
+            picture = state.cache.thumbnails.jpeg(snapshot, item["id"], SHEET_SIDE)
+        caption = str(item.get("verdict") or item.get("verdicts") or "")
+        yield Tile(picture, int(item.get("rank", number)), item.get("score"), title_of(item), caption)
