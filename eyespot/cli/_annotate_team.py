@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eyespot.cli._options import flag
 from eyespot.cli.console import escaped, print_json, print_line, print_summary
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import NothingFound, UsageError
@@ -35,7 +36,7 @@ def assign(
     person: str = typer.Argument(help="Who labels the queries."),
     ids: list[str] = typer.Argument(help="The ids of the queries."),
     who: str = AS,
-    take: bool = typer.Option(False, "--take", help="Take the queries away instead; marks stay."),
+    take: bool = flag("--take", "Take the queries away instead; marks stay."),
     gallery: Path = GALLERY,
 ) -> None:
     """Give queries to somebody to label."""

@@ -19,6 +19,7 @@ from eyespot.cli._filtering import (
     near_option,
     where_option,
 )
+from eyespot.cli._options import flag
 from eyespot.cli.console import note, print_json, print_summary, progress_bar
 from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.types import Qrels, UsageError
@@ -57,7 +58,7 @@ def all_columns_option() -> Any:
 
 _OWN: dict[str, tuple[Any, Any]] = {  # what some formats follow: type and option
     "float16": (bool, half_option()),
-    "pictures": (bool, typer.Option(False, "--pictures", help="Put the pictures themselves into the tables.")),
+    "pictures": (bool, flag("--pictures", "Put the pictures themselves into the tables.")),
     "category": (str, typer.Option(None, "--category", metavar="COLUMN", help="The column that names the category.")),
     "split": (str, typer.Option(None, "--split", metavar="COLUMN", help="The column that names the split.")),
     "images_at": (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._options import flag
 from eyespot.cli.console import escaped, note
 from eyespot.types import UsageError
 
@@ -51,7 +52,7 @@ def xmp_option() -> Any:
 
 def open_option() -> Any:
     """The option `--open`."""
-    return typer.Option(False, "--open", help="Show the hits in the browser.")
+    return flag("--open", "Show the hits in the browser.")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import typer
 
 from eyespot.cli import _annotate_team
 from eyespot.cli._annotate_team import AS, GALLERY, open_store
+from eyespot.cli._options import flag
 from eyespot.cli.console import escaped, note, print_json, print_line, print_summary
 from eyespot.cli.settings import json_option, searched_here
 from eyespot.types import NothingFound, UsageError
@@ -159,8 +160,8 @@ def audit(
     size: int = typer.Option(300, "--size", min=1, help="Photos to sample."),
     seed: int = typer.Option(None, "--seed", help="The same seed gives the same sample.", show_default="a fresh draw"),
     twice: float = typer.Option(0.0, "--twice", min=0, max=1, help="The share of them that two people label."),
-    joins: bool = typer.Option(False, "--join", help="Work at the audit that somebody else drew."),
-    released: bool = typer.Option(False, "--release", help="Wait no longer for the labels of a second person."),
+    joins: bool = flag("--join", "Work at the audit that somebody else drew."),
+    released: bool = flag("--release", "Wait no longer for the labels of a second person."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
@@ -192,7 +193,7 @@ def settle(
     image: str = typer.Argument(help="The photo's id."),
     mark: str = typer.Argument(help="y, n, or d for doubt."),
     who: str = AS,
-    own: bool = typer.Option(False, "--own", help="Settle it although you have a mark on it yourself."),
+    own: bool = flag("--own", "Settle it although you have a mark on it yourself."),
     note: str = typer.Option("", "--note", help="Why, for the others."),
     gallery: Path = GALLERY,
 ) -> None:
@@ -238,7 +239,7 @@ def _group_counts(
 def status(
     id: str = typer.Argument(None, help="Only this query."),
     wage: float = typer.Option(15.5, "--wage", min=0, help="The cost of an hour, in US dollars."),
-    grouped: bool = typer.Option(False, "--grouped", help="Also count copies and frames of one burst as one picture."),
+    grouped: bool = flag("--grouped", "Also count copies and frames of one burst as one picture."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
@@ -347,8 +348,8 @@ app.command("flags")(_annotate_team.flags)
 @app.command("export")
 def export(
     out: Path = typer.Argument(help="A new folder."),
-    clean: bool = typer.Option(False, "--kept", help="Only queries without open problems."),
-    without_flagged: bool = typer.Option(False, "--without-flagged", help="Leave out photos that somebody flagged."),
+    clean: bool = flag("--kept", "Only queries without open problems."),
+    without_flagged: bool = flag("--without-flagged", "Leave out photos that somebody flagged."),
     rerank: Path = typer.Option(None, "--rerank", help="Also make the re-ranking subset, in this new folder."),
     depth: int = typer.Option(100, "--depth", help="Candidates per query of that subset."),
     layout: str = typer.Option(

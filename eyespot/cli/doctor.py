@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._options import flag
 from eyespot.cli.console import note, print_json, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError
@@ -29,9 +30,7 @@ TOLERANCE = 1e-2  # of a fingerprint's components: other CPUs differ by rounding
 
 def run(
     gallery: Path = gallery_option("The gallery whose vectors are compared with their encoders."),
-    repair: bool = typer.Option(
-        False, "--repair", help="Make again what is damaged in the gallery, as eyespot index --repair does."
-    ),
+    repair: bool = flag("--repair", "Make again what is damaged in the gallery, as eyespot index --repair does."),
     adapt: list[str] = typer.Option(
         None, "--adapt", metavar="CKPT", help="An adapter to look at: its encoder and validation; repeatable."
     ),

@@ -23,6 +23,7 @@ from eyespot.cli._judge_options import (
     prices_option,
     wording_option,
 )
+from eyespot.cli._options import flag
 from eyespot.cli._ray import means_on, ray_option, workers_option
 from eyespot.cli._stage_options import (
     ADAPT,
@@ -52,9 +53,7 @@ def run(
     context: typer.Context,
     benchmark: str = typer.Argument(None, help="The benchmark, or `list`."),
     data: Path = typer.Option(None, help="The folder with the benchmark's files."),
-    check: bool = typer.Option(
-        False, "--check", help="List the files that are present or missing, and where to get them."
-    ),
+    check: bool = flag("--check", "List the files that are present or missing, and where to get them."),
     run: list[str] = typer.Option(
         None, "--run", metavar="[TASK=]FILE", help="Rankings, or a similarity matrix (.npz)."
     ),

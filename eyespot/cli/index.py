@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._options import flag
 from eyespot.cli._ray import pool_on, ray_option
 from eyespot.cli._watching import keep_up
 from eyespot.cli.console import conclude, note, print_json, print_line, progress_bar
@@ -60,19 +61,17 @@ def run(
         show_default="half of what is free, 0.5G to 2G",
     ),
     ray: str = ray_option(),
-    half: bool = typer.Option(False, "--half", help="Store new vectors in float16, half the size, from now on."),
-    codes: bool = typer.Option(False, "--codes", help="Also store int8 codes: fast exact search in little memory."),
-    ocr: bool = typer.Option(False, "--ocr", help="Also read the text in pictures, once; needs the extra [ocr]."),
-    retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what could not be read before."),
-    repair: bool = typer.Option(
-        False, "--repair", help="Read every file of the gallery, and make again what is damaged."
-    ),
-    forget: bool = typer.Option(False, "--forget", help="Forget pictures that no longer exist, even if they are many."),
+    half: bool = flag("--half", "Store new vectors in float16, half the size, from now on."),
+    codes: bool = flag("--codes", "Also store int8 codes: fast exact search in little memory."),
+    ocr: bool = flag("--ocr", "Also read the text in pictures, once; needs the extra [ocr]."),
+    retry_failed: bool = flag("--retry-failed", "Retry what could not be read before."),
+    repair: bool = flag("--repair", "Read every file of the gallery, and make again what is damaged."),
+    forget: bool = flag("--forget", "Forget pictures that no longer exist, even if they are many."),
     remove: list[str] = typer.Option(
         None, "--remove", help="Remove this folder, tar or list from the gallery; its files are not touched."
     ),
-    watch: bool = typer.Option(False, "--watch", help="Go on: index new and changed photos as they come; Ctrl-C ends."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only count all pictures and the new ones."),
+    watch: bool = flag("--watch", "Go on: index new and changed photos as they come; Ctrl-C ends."),
+    dry_run: bool = flag("--dry-run", "Only count all pictures and the new ones."),
     json: bool = json_option(),
 ) -> None:
     """Index photos, or update an index: only new and changed photos are embedded."""

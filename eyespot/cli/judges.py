@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._judge_options import ledger_option
+from eyespot.cli._options import flag
 from eyespot.cli.console import note, print_json, print_line, print_summary
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import NothingFound, UsageError
@@ -96,7 +97,7 @@ def export(
     least_grade: int | None = typer.Option(
         None, help="The grade from which a picture counts as relevant; default: keep grades."
     ),
-    as_qrels: bool = typer.Option(False, "--qrels", help="Qrels, also in .parquet."),
+    as_qrels: bool = flag("--qrels", "Qrels, also in .parquet."),
     json: bool = json_option(),
 ) -> None:
     """Write judgements: as a table with every column, or combined as qrels."""

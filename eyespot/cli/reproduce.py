@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._options import flag
 from eyespot.cli.console import escaped, note, print_json, print_line
 from eyespot.cli.settings import json_option
 from eyespot.types import NothingFound, UsageError
@@ -23,10 +24,10 @@ LIST = "list"
 def run(
     table: str = typer.Argument(metavar="TABLE", help="The table, such as inquire-2, or `list`."),
     work: Path = typer.Option(None, "--work", metavar="DIR", help="The work folder.", show_default="reproduce/TABLE"),
-    check: bool = typer.Option(False, "--check", help="Only say what is needed and what of it is here."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only print the commands, in order."),
-    sample: bool = typer.Option(
-        False, "--sample", help="A miniature of the table, with made-up queries over sample photos; needs no download."
+    check: bool = flag("--check", "Only say what is needed and what of it is here."),
+    dry_run: bool = flag("--dry-run", "Only print the commands, in order."),
+    sample: bool = flag(
+        "--sample", "A miniature of the table, with made-up queries over sample photos; needs no download."
     ),
     json: bool = json_option(),
 ) -> None:

@@ -16,6 +16,7 @@ import typer
 from eyespot.cli import _answering
 from eyespot.cli._ask_server import noted
 from eyespot.cli._judge_options import DEPTH, calls_option, money_option, prices_option
+from eyespot.cli._options import flag
 from eyespot.cli._ray import ray_option, workers_option
 from eyespot.cli.console import note
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, searched_here
@@ -35,9 +36,7 @@ def run(
     ),
     port: int = typer.Option(8000, "--port", min=0, max=65535, help="The port to listen on; 0 takes a free one."),
     tokens: Path = typer.Option(None, "--tokens", help="A file with lines ROLE NAME TOKEN (reader, annotator, owner)."),
-    always_token: bool = typer.Option(
-        False, "--always-token", help="Require tokens on this machine too: behind a proxy."
-    ),
+    always_token: bool = flag("--always-token", "Require tokens on this machine too: behind a proxy."),
     allow_host: list[str] = typer.Option(None, "--allow-host", help="A host name of the server; repeatable."),
     refuse: Path = typer.Option(None, "--refuse", help="A file of words that queries must not contain, one per line."),
     adapt: list[str] = typer.Option(
@@ -54,7 +53,7 @@ def run(
     budget_money: float = money_option(),
     prices: Path = prices_option(),
     review: list[Path] = typer.Option(None, "--review", help="A review queue, a .jsonl file; repeatable."),
-    no_history: bool = typer.Option(False, "--no-history", help="Remember nobody's searches."),
+    no_history: bool = flag("--no-history", "Remember nobody's searches."),
     cache: Path = typer.Option(
         None, "--cache", help="The folder for thumbnails and uploads.", show_default="GALLERY/web"
     ),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from eyespot.cli import _train_linear
+from eyespot.cli._options import flag
 from eyespot.cli._train_inputs import CAPTIONS, ENCODER, PAIRS, Data, PairInput, captions_of, read
 from eyespot.cli._train_report import report
 from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
@@ -68,8 +69,8 @@ def quari(
         help="symmetric (the paper's), linear (the released image-to-query term), paired-maps.",
         show_default="symmetric; arxiv-2025-05 paired-maps",
     ),
-    keep_anyway: bool = typer.Option(
-        False, "--keep-anyway", help="Name the model also if it is not shown to find more than the vectors as they are."
+    keep_anyway: bool = flag(
+        "--keep-anyway", "Name the model also if it is not shown to find more than the vectors as they are."
     ),
     without: list[str] = typer.Option([], help="Leave out: one-step, no-semi-positives, no-noise; repeatable."),
     rank: int = typer.Option(None, help="The rank of each map's factors.", show_default="16; published 64"),
@@ -102,7 +103,7 @@ def quari(
     activations: str = typer.Option(
         None, help="Activations: kept, or recomputed (less memory).", show_default="by their size"
     ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only print the amount of data, steps and memory."),
+    dry_run: bool = flag("--dry-run", "Only print the amount of data, steps and memory."),
     json: bool = json_option(),
 ) -> None:
     """Train a QuARI hypernetwork; run it again to continue."""
@@ -154,7 +155,7 @@ def backbone(
     rate: float = typer.Option(1e-5, help="The highest learning rate."),
     checkpoint_every: int = typer.Option(500, help="Steps between checkpoints."),
     seed: int = typer.Option(0),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only print the number of pairs and steps."),
+    dry_run: bool = flag("--dry-run", "Only print the number of pairs and steps."),
     json: bool = json_option(),
 ) -> None:
     """Fine-tune the model itself, QuARI's other baseline; run it again to continue."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli import _exporting, judges
+from eyespot.cli._options import flag
 from eyespot.cli.console import (
     exit_if_failed,
     note,
@@ -35,9 +36,7 @@ _exporting.add_commands(exporting)
 _INTO = "Where the gallery lies or shall lie."
 # No environment variable here: what stands there for indexing says nothing of who made these vectors.
 _MADE_BY = typer.Option(None, "-e", "--encoder", help="The encoder that made the vectors.")
-_COPY = typer.Option(
-    False, "--copy", help="Copy the vectors and scale them to unit length; otherwise they stay where they are."
-)
+_COPY = flag("--copy", "Copy the vectors and scale them to unit length; otherwise they stay where they are.")
 
 
 @importing.command("clip-retrieval")

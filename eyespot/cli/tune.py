@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eyespot.cli._options import flag
 from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.rooms import needs
@@ -37,7 +38,7 @@ def run(
     ),
     html: Path = typer.Option(None, metavar="FILE", help="Write a page with the plot and the table."),
     json: bool = json_option(),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only print what would be built, and its size."),
+    dry_run: bool = flag("--dry-run", "Only print what would be built, and its size."),
 ) -> None:
     """Build approximate indexes and store the fastest with enough recall; search it with --index."""
     import eyespot
