@@ -23,7 +23,7 @@ from eyespot.cli._judge_options import (
     prices_option,
     wording_option,
 )
-from eyespot.cli._options import flag
+from eyespot.cli._options import ENCODER, RUN_FORMAT, flag
 from eyespot.cli._ray import means_on, ray_option, workers_option
 from eyespot.cli._stage_options import (
     ADAPT,
@@ -57,9 +57,9 @@ def run(
     run: list[str] = typer.Option(
         None, "--run", metavar="[TASK=]FILE", help="Rankings, or a similarity matrix (.npz)."
     ),
-    run_format: str = typer.Option(None, help="The format of the rankings."),
+    run_format: str = RUN_FORMAT,
     gallery: Path = gallery_option("Search this gallery, end to end."),
-    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
+    encoder: str = ENCODER,
     index: str = index_option(),
     ray: str = ray_option(),
     workers: int = workers_option(),

@@ -28,7 +28,6 @@ from eyespot.cli._filtering import (
     where_option,
 )
 from eyespot.cli._hits_out import (
-    SOME_FAILED,
     HitsOut,
     album_option,
     all_columns_option,
@@ -72,7 +71,7 @@ from eyespot.cli._stage_options import (
     neighbours_option,
     rerank_local_option,
 )
-from eyespot.cli.console import escaped, note, print_json, print_line, print_raw, progress_bar
+from eyespot.cli.console import SOME_FAILED, escaped, note, print_json, print_line, print_raw, progress_bar
 from eyespot.cli.settings import gallery_option, index_option, json_option, searched_here
 from eyespot.types import Note, NothingFound, UsageError
 

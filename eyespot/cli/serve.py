@@ -16,7 +16,7 @@ import typer
 from eyespot.cli import _answering
 from eyespot.cli._ask_server import noted
 from eyespot.cli._judge_options import DEPTH, calls_option, money_option, prices_option
-from eyespot.cli._options import flag
+from eyespot.cli._options import ENCODER, flag
 from eyespot.cli._ray import ray_option, workers_option
 from eyespot.cli.console import note
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, searched_here
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def run(
     gallery: Path = gallery_option("The gallery to serve."),
-    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
+    encoder: str = ENCODER,
     host: str = typer.Option(
         "127.0.0.1", "--host", help="The address to listen on; any address except this machine needs tokens."
     ),
