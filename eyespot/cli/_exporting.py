@@ -12,6 +12,12 @@ import typer
 from eyespot import rooms
 from eyespot.cli._filtering import (
     Selection,
+    after_option,
+    before_option,
+    ids_option,
+    label_option,
+    near_option,
+    where_option,
 )
 from eyespot.cli._options import flag
 from eyespot.cli.console import (
