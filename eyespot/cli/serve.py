@@ -7,7 +7,7 @@ import ipaddress
 import secrets
 import socket
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,14 +18,12 @@ from eyespot.cli._ask_server import noted
 from eyespot.cli._judge_options import DEPTH, calls_option, money_option, prices_option
 from eyespot.cli._options import ENCODER, flag
 from eyespot.cli._ray import ray_option, workers_option
-from eyespot.cli.console import note
+from eyespot.cli.console import note, note_all
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, searched_here
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-    from eyespot.web import ServerSettings
 
 
 def run(
@@ -69,10 +67,12 @@ def run(
     """Serve the gallery to a browser: search, annotation, and the API described at /docs."""
     from eyespot.rooms import needs
 
+    here = host == "localhost"
     with needs("eyespot serve"):
         from eyespot import web
 
-    here = _is_here(host)
+    with suppress(ValueError):  # a name
+        here = ipaddress.ip_address(host).is_loopback
     # A token is made where one is needed and none is given
     fresh = secrets.token_urlsafe(24) if tokens is None and (always_token or not here) else ""
     access = web.read_access(tokens) if tokens is not None else ()
@@ -100,42 +100,18 @@ def run(
         index=index,
         judging=web.Judging(web.read_named("--rerank", rerank or ()), depth, budget_calls, budget_money, prices),
     )
-    _listen(settings, own, fresh, (host, port), timeout)
-
-
-def _listen(settings: ServerSettings, own: str, fresh: str, place: tuple[str, int], timeout: float) -> None:
-    """Serve until Ctrl-C. own: the token of searches on this machine; fresh: one for people, if any was made."""
-    from eyespot import web
-
     app = web.application(settings)
-    _note_cautions(app)
+    adapters = app.state.house.adapters.items()  # visitors see these beside their answers
+    note_all(f"--adapt {name}: {adapter.caution}" for name, adapter in adapters if adapter.caution is not None)
     _answering.install(app)
-    with listening(*place) as listener:
-        note(f"look at {_page_of(listener, fresh)}; Ctrl-C ends")
-        with (
-            noted(str(settings.gallery), listener.getsockname()[1], own)
-            if _is_reached_here(place[0])
-            else nullcontext()
-        ):
+    with listening(host, port) as listener:
+        address, number = listener.getsockname()[:2]
+        # Behind `#` a token stays in the browser: it is neither sent nor logged.
+        page = f"{f'[{address}]' if ':' in address else address}:{number}/{f'login#token={fresh}' if fresh else ''}"
+        note(f"look at http://{page}; Ctrl-C ends")
+        reached = host in ("127.0.0.1", "localhost", "0.0.0.0")  # by a search on this machine, at 127.0.0.1
+        with noted(str(settings.gallery), number, own) if reached else nullcontext():
             _serve(app, listener, timeout)
-
-
-def _is_reached_here(host: str) -> bool:
-    """Whether a search on this machine reaches the server at 127.0.0.1."""
-    return host in ("127.0.0.1", "localhost", "0.0.0.0")
-
-
-def _note_cautions(app: FastAPI) -> None:
-    """The owner sees which adapters were not shown to help; visitors see it beside their answers."""
-    for name, adapter in app.state.house.adapters.items():
-        if adapter.caution is not None:
-            note(f"--adapt {name}: {adapter.caution}")
-
-
-def _page_of(listener: socket.socket, token: str) -> str:
-    """The address of the page; behind `#` a token stays in the browser: it is neither sent nor logged."""
-    address, port = listener.getsockname()[:2]
-    return f"http://{f'[{address}]' if ':' in address else address}:{port}/{f'login#token={token}' if token else ''}"
 
 
 def begin_gallery(place: Path) -> Path:
@@ -148,13 +124,6 @@ def begin_gallery(place: Path) -> Path:
     index(place, [], [rooms.load("encoders", "starter")])
     note(f"{place} is a new gallery without photos; add some on the page")
     return place
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def listening(host: str, port: int) -> socket.socket:
