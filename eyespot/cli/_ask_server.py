@@ -129,9 +129,8 @@ def reply_of(found: ServerNote, words: list[str]) -> dict[str, Any] | None:
 
 def _place(gallery: str) -> str:
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(
-        state, "eyespot", "servers", hashlib.sha256(os.fsencode(os.path.realpath(gallery))).hexdigest()[:24]
-    )
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(gallery))).hexdigest()
+    return os.path.join(state, "eyespot", "servers", digest[:24])
 
 
 def _version() -> str:
