@@ -41,9 +41,7 @@ def run(
     """Check the installation, every byte of a gallery's files, and its spaces against their fingerprints."""
     import eyespot
     from eyespot.cli.encoders import known
-    from eyespot.cli.index import repair_gallery
     from eyespot.extras import install_line
-    from eyespot.gallery.integrity import faults
     from eyespot.gallery.remote import EVERYTHING, complete
     from eyespot.indexes import single_queries
     from eyespot.kernels import compiled
@@ -55,13 +53,7 @@ def run(
     damaged: list[Fault] = []
     spaces: list[dict[str, Any]] = []
     if gallery is not None or (place / "gallery.toml").exists():
-        if repair:
-            summary = repair_gallery(place)
-            note_all(summary.notes)
-            damaged = summary.damaged
-        else:
-            with progress_bar() as progress:
-                damaged = faults(place, progress)
+        damaged = _damaged(place, repair)
         spaces = list(_spaces(place, damaged))
     system = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
     usable = usable_cores()
@@ -81,6 +73,19 @@ def run(
     print_result(report, _lines(report), json)
     if damaged or any(space["status"] == "differs" for space in spaces):
         raise typer.Exit(GATE_FAILED)
+
+
+def _damaged(place: Path, repair: bool) -> list[Fault]:
+    """What is damaged in the gallery, after what can be made again was made again if that is wanted."""
+    from eyespot.cli.index import repair_gallery
+    from eyespot.gallery.integrity import faults
+
+    if not repair:
+        with progress_bar() as progress:
+            return faults(place, progress)
+    summary = repair_gallery(place)
+    note_all(summary.notes)
+    return summary.damaged
 
 
 def _version(package: str) -> str:

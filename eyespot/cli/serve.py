@@ -25,6 +25,8 @@ from eyespot.types import EyespotError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from eyespot.web import ServerSettings
+
 
 def run(
     gallery: Path = gallery_option("The gallery to serve."),
@@ -100,6 +102,13 @@ def run(
         index=index,
         judging=web.Judging(web.read_named("--rerank", rerank or ()), depth, budget_calls, budget_money, prices),
     )
+    _listen(settings, host, port, own=own, fresh=fresh)
+
+
+def _listen(settings: ServerSettings, host: str, port: int, *, own: str, fresh: str) -> None:
+    """Serve until Ctrl-C. own: the token of searches on this machine; fresh: one for people, if any was made."""
+    from eyespot import web
+
     app = web.application(settings)
     adapters = app.state.house.adapters.items()  # visitors see these beside their answers
     note_all(f"--adapt {name}: {adapter.caution}" for name, adapter in adapters if adapter.caution is not None)
@@ -111,7 +120,7 @@ def run(
         note(f"look at http://{page}; Ctrl-C ends")
         reached = host in ("127.0.0.1", "localhost", "0.0.0.0")  # by a search on this machine, at 127.0.0.1
         with noted(str(settings.gallery), number, own) if reached else nullcontext():
-            _serve(app, listener, timeout)
+            _serve(app, listener, settings.seconds)
 
 
 def begin_gallery(place: Path) -> Path:
