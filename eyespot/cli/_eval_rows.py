@@ -303,6 +303,6 @@ def _signature(row: EvalOptions) -> dict[str, Any]:
 
 
 def _write(path: Path, text: str) -> None:
-    from eyespot.storage.files import write_whole
+    from eyespot.storage.atomic import write_whole
 
     write_whole(path, lambda file: file.write(text.encode()))

@@ -1,4 +1,4 @@
-"""`eyespot export FORMAT`: a command for each file in `gallery/exports/`, with the options that it follows."""
+"""`eyespot export FORMAT`: a command for each file in `formats/exports/`, with the options that it follows."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.types import Qrels, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.exporting import LabelTask
+    from eyespot.formats.exporting import LabelTask
     from eyespot.gallery.view import View
     from eyespot.runs.judged import JudgedQueries
 
-ROOM = "gallery.exports"
+ROOM = "formats.exports"
 _SHARED: dict[str, tuple[Any, Any]] = {  # type and option
     "out": (Path, typer.Argument(..., help="A new folder.")),
     "gallery": (Path, gallery_option("The gallery to write.")),
@@ -105,7 +105,7 @@ def add_commands(group: typer.Typer) -> None:
 
 def _run(module: Any, names: list[str], out: Path, gallery: Path | None, encoder: str | None, **rest: Any) -> None:
     """Write one format, whose options of its own have these names; exit code 3 if some pictures were not written."""
-    from eyespot.gallery.exporting import ExportOptions, export
+    from eyespot.formats.exporting import ExportOptions, export
     from eyespot.gallery.view import Gallery
 
     json, all_columns, own = rest.pop("json"), rest.pop("all_columns"), {name: rest.pop(name) for name in names}

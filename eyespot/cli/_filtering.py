@@ -62,7 +62,7 @@ class Selection(NamedTuple):
         import numpy as np
 
         from eyespot.gallery import filters
-        from eyespot.storage.files import text_of
+        from eyespot.storage.text_files import text_of
 
         condition = self.condition(view.tables)
         if condition is None and self.ids is None:

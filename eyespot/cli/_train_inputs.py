@@ -131,7 +131,7 @@ def _by_label(source: PairInput, labels: str) -> tuple[Vectors, Any, str | None]
     """Images of a label, with their texts where there are captions, are a class."""
     import numpy as np
 
-    from eyespot.storage.files import text_of
+    from eyespot.storage.text_files import text_of
 
     if not (source.place / "gallery.toml").is_file():
         data = read(source)

@@ -55,7 +55,7 @@ def run(
 def _looks_like_judgements(source: Path, format: str | None) -> bool:
     """By the format if only judgements have it; else a folder or table of them, or lines `query 0 image grade`."""
     from eyespot.runs import QRELS_FORMATS, RUN_FORMATS
-    from eyespot.storage.files import data_of
+    from eyespot.storage.text_files import data_of
 
     if format is not None:
         return format.partition(":")[0] in QRELS_FORMATS.keys() - RUN_FORMATS.keys()
@@ -74,7 +74,7 @@ def _write_qrels(source: Path, out: Path, format: str | None, to: str | None, qu
     from eyespot.runs import beir, read_judged, write_qrels
     from eyespot.runs.judged import JudgedQueries
     from eyespot.runs.queries import read_queries
-    from eyespot.storage.files import whole_folder
+    from eyespot.storage.atomic import whole_folder
 
     judged = read_judged(source, format)
     if to != BEIR:

@@ -20,8 +20,8 @@ from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options, Summary
-    from eyespot.gallery.photos.kinds import SkippedFiles
-    from eyespot.gallery.photos.sources import Root
+    from eyespot.photos.kinds import SkippedFiles
+    from eyespot.photos.sources import Root
     from eyespot.types import Encoder
 
 
@@ -72,7 +72,7 @@ def run(
     """Index photos, or update an index: only new and changed photos are embedded."""
     from eyespot import rooms
     from eyespot.gallery.indexing import Options
-    from eyespot.gallery.photos.memory import VARIABLE, decode_limit
+    from eyespot.photos.memory import VARIABLE, decode_limit
 
     if memory is not None:
         os.environ[VARIABLE] = memory  # where threads, and workers that are started from here, look for it
@@ -87,7 +87,7 @@ def run(
         return
     encoders = _encoders(place, encoder if crops is None else f"crops:{crops}:{encoder or 'starter'}", bool(photos))
     threads = workers or os.cpu_count() or 1
-    reader = rooms.load("gallery.ocr", "rapidocr", threads=threads) if ocr else None
+    reader = rooms.load("photos.ocr", "rapidocr", threads=threads) if ocr else None
     later = Options(threads, half=half, codes=codes, text_reader=reader)
     options = replace(later, retry_failed=retry_failed, forget=forget, remove=remove or (), repair=repair)
     with nullcontext() if ray is None else pool_on(ray, workers) as pool:
@@ -167,7 +167,7 @@ def repair_gallery(gallery: Path) -> Summary:
 
 def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
     """The roots to walk, checked before anything is written; a known root may be away, a new one may not."""
-    from eyespot.gallery.photos.sources import roots_of
+    from eyespot.photos.sources import roots_of
 
     roots = [root for path in photos for root in roots_of(path)]
     away = [root for root in roots if not os.path.exists(root.place)]
@@ -209,8 +209,8 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
 
 
 def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
-    from eyespot.gallery.photos.sources import is_there
     from eyespot.gallery.survey import survey
+    from eyespot.photos.sources import is_there
 
     for root in roots:
         if not is_there(root):

@@ -86,8 +86,8 @@ def _names(text: str) -> list[str]:
 
 def _refuse_foreign(collection: Collection, column: str) -> None:
     """`UsageError` for a column that holds what people or other programs say."""
+    from eyespot.formats.imports.photo_facts import FOLDER
     from eyespot.gallery import filters
-    from eyespot.gallery.formats.photo_facts import FOLDER
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", column):
         raise UsageError(f"--column takes a name of small letters, digits and _, as in bird_tag, not {column!r}")
@@ -116,7 +116,7 @@ def _probabilities(
 
 def _store(collection: Collection, found: Sequence[Tag], column: str) -> list[tuple[str, str]]:
     """Write the labels in place of those of an earlier run, and index them; pictures that get none, and why."""
-    from eyespot.gallery.formats.photo_facts import PhotoFacts, take_in
+    from eyespot.formats.imports.photo_facts import PhotoFacts, take_in
 
     if not found:
         raise NothingFound("no picture gets a label; name other labels, or fewer --others")

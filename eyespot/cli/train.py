@@ -163,7 +163,7 @@ def backbone(
     """Fine-tune the model itself, QuARI's other baseline; run it again to continue."""
     from eyespot import encoders
     from eyespot.adapters import FineTuneRecipe, finetune, steps
-    from eyespot.storage.files import whole_folder
+    from eyespot.storage.atomic import whole_folder
 
     recipe = FineTuneRecipe(blocks, epochs, batch, rate, seed=seed, checkpoint_every=checkpoint_every)
     collection, material = _pictured(PairInput(gallery, captions, encoder))

@@ -25,8 +25,8 @@ from eyespot.storage.digests import text_digest
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.formats.photo_facts import PhotoFacts
-    from eyespot.gallery.formats.registered import ImportSource, VectorImport
+    from eyespot.formats.imports.photo_facts import PhotoFacts
+    from eyespot.formats.imports.registered import ImportSource, VectorImport
 
 importing = typer.Typer(no_args_is_help=True, help="Bring vectors, facts and labels of other programs into a gallery.")
 exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in another format.")
@@ -48,7 +48,7 @@ def import_clip_retrieval(
     json: bool = json_option(),
 ) -> None:
     """Import the output folder of clip-retrieval inference, in place."""
-    from eyespot.gallery.formats import clip_retrieval
+    from eyespot.formats.imports import clip_retrieval
 
     _import(clip_retrieval.source([folder]), gallery, encoder, json, copy)
 
@@ -62,7 +62,7 @@ def import_npy(
     json: bool = json_option(),
 ) -> None:
     """Import an array of vectors and its table, in place."""
-    from eyespot.gallery.formats import npy
+    from eyespot.formats.imports import npy
 
     _import(npy.source(places), gallery, encoder, json, copy)
 
@@ -76,7 +76,7 @@ def import_hdf5(
     json: bool = json_option(),
 ) -> None:
     """Import HDF5 files of vectors in the form of ILIAS, in place if possible."""
-    from eyespot.gallery.formats import hdf5
+    from eyespot.formats.imports import hdf5
 
     _import(hdf5.source(places), gallery, encoder, json, copy, hdf5.WhereItCan())
 
@@ -148,7 +148,7 @@ def _import(
     in_place: VectorImport | None = None,
 ) -> None:
     from eyespot import rooms
-    from eyespot.gallery.formats.registered import Copied, InPlace, take_in
+    from eyespot.formats.imports.registered import Copied, InPlace, take_in
 
     place, known = gallery_here(gallery, writes=True), rooms.names("encoders")
     if encoder is None:
@@ -183,7 +183,7 @@ def import_detections(
     json: bool = json_option(),
 ) -> None:
     """Import what a detector found in the photos of a gallery."""
-    from eyespot.gallery.formats import detections
+    from eyespot.formats.imports import detections
 
     _import_facts(detections.read(file, threshold), file, photos or file.parent, gallery, json)
 
@@ -197,7 +197,7 @@ def _system(name: str) -> Any:
         gallery: Path = gallery_option("The gallery with the photos."),
         json: bool = json_option(),
     ) -> None:
-        read = import_module(f"eyespot.gallery.formats.{name.replace('-', '_')}").read
+        read = import_module(f"eyespot.formats.imports.{name.replace('-', '_')}").read
         _import_facts(read(place), place, photos or (place if place.is_dir() else place.parent), gallery, json)
 
     return run
@@ -218,7 +218,7 @@ for name, about in {
 
 def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, given: Path | None, json: bool) -> None:
     """Take in facts and index them, in place of those of the same file; exit code 3 if some entries were refused."""
-    from eyespot.gallery.formats.photo_facts import take_in
+    from eyespot.formats.imports.photo_facts import take_in
 
     gallery, place = gallery_here(given, writes=True), source.absolute()
     # Exports of two cameras have the same file name; a long one would be cut before its digest

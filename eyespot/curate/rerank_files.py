@@ -17,7 +17,8 @@ from eyespot.runs import reranking, table
 from eyespot.runs.inquire import HUB_IMAGE, HUB_QUERY
 from eyespot.runs.judged import Columns
 from eyespot.runs.queries import ID, TEXT
-from eyespot.storage.files import whole_folder, write_csv, write_whole
+from eyespot.storage.atomic import whole_folder, write_whole
+from eyespot.storage.tables import write_csv
 from eyespot.types import Qrels, UsageError
 
 CARD, DROPPED = "card.md", "dropped.csv"
