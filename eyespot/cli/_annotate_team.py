@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import escaped, print_json, print_line, print_summary
+from eyespot.cli.console import escaped, print_line, print_result, print_summary
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import NothingFound, UsageError
 
@@ -79,11 +79,8 @@ def flags(
         found = store.team.flags.all()
     if not found:
         raise NothingFound("no photo is flagged; flag one with: eyespot annotate flag PHOTO face --as NAME")
-    if json:
-        print_json({"flags": [one._asdict() for one in found]})
-    else:
-        for one in found:
-            print_line(escaped(f"{one.image}  {one.words}  ({one.person})"))
+    lines = (escaped(f"{one.image}  {one.words}  ({one.person})") for one in found)
+    print_result({"flags": [one._asdict() for one in found]}, lines, json)
     if out is not None:
         names = _paths(gallery, [one.image for one in found])
         count = write_flags(out, found, lambda image: names.get(image, ""))

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -126,13 +127,10 @@ def reply_of(found: ServerNote, words: list[str]) -> dict[str, Any] | None:
 # -- the note ---------------------------------------------------------------------------------------------------
 
 
-def _folder() -> str:
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(state, "eyespot", "servers")
-
-
 def _place(gallery: str) -> str:
-    return os.path.join(_folder(), hashlib.sha256(os.fsencode(os.path.realpath(gallery))).hexdigest()[:24])
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(gallery))).hexdigest()
+    return os.path.join(state, "eyespot", "servers", digest[:24])
 
 
 def _version() -> str:
@@ -184,9 +182,10 @@ def noted(gallery: str, port: int, token: str) -> Iterator[bool]:
     They do not where another server of this gallery runs, where settings in the environment would change what it says,
     or where no folder for states may be written.
     """
+    settings = {name for name in os.environ if name.startswith("EYESPOT_")} - {"EYESPOT_GALLERY"}
     handle = None
     with suppress(OSError):
-        handle = _locked(_place(gallery)) if _is_noted_at_all() else None
+        handle = _locked(_place(gallery)) if LOCKS_OPEN_FILES and not settings else None
     if handle is None:
         yield False
         return
@@ -201,11 +200,6 @@ def noted(gallery: str, port: int, token: str) -> Iterator[bool]:
         os.close(handle)
 
 
-def _is_noted_at_all() -> bool:
-    settings = {name for name in os.environ if name.startswith("EYESPOT_")} - {"EYESPOT_GALLERY"}
-    return LOCKS_OPEN_FILES and not settings
-
-
 def _locked(place: str) -> int | None:
     """The file, which only this user may read, locked as long as this process lives; None if another holds it."""
     os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
@@ -214,12 +208,6 @@ def _locked(place: str) -> int | None:
         if lock_now(handle):
             os.fchmod(handle, 0o600)
             return handle
-        _pause(0.02 * (attempt + 1))
+        time.sleep(0.02 * (attempt + 1))
     os.close(handle)
     return None
-
-
-def _pause(seconds: float) -> None:
-    import time
-
-    time.sleep(seconds)

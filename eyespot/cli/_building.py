@@ -1,49 +1,185 @@
-"""Running a pipeline from the command line: what it would cost, a bar while it runs, and what became of the records."""
+"""`eyespot build rmir` and `recos`: sets that a pipeline makes from one's own photos, with a bar while it runs."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import note, print_json, print_line, progress_bar
+from eyespot.cli._judge_options import calls_option, money_option
+from eyespot.cli._options import flag
+from eyespot.cli.console import (
+    exit_if_failed,
+    note,
+    note_all,
+    print_line,
+    print_result,
+    print_summary,
+    progress_bar,
+)
+from eyespot.cli.settings import json_option
+from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.pipelines import Origin, PlannedStep, RunOptions, Step, StepResult
+    from eyespot.pipelines import CostLimits, Origin, PlannedStep, RunOptions, Step, StepResult
+
+POSITIONS = flag("--positions", "Keep the positions that photos tell in their metadata.")
+RETRY_FAILED = flag("--retry-failed", "Retry what failed in earlier runs.")
+REPLACE = flag("--replace", "Overwrite an earlier set even if this run lost records that it has.")
+DRY_RUN = flag("--dry-run", "Only print how many requests would be sent, and their cost.")
+PHOTOS = typer.Option(None, "-g", "--gallery", help="The photos.", show_default="the recipe's")
 
 
-def replace_option() -> Any:
-    """`--replace` of a builder."""
-    return typer.Option(False, "--replace", help="Overwrite an earlier set even if this run lost records that it has.")
+def rmir(
+    recipe: Path = typer.Argument(help="The recipe, a TOML file; docs/rmir.md has one to start with."),
+    out: Path = typer.Option(..., "--out", help="The output folder; use the same one again to continue a run."),
+    gallery: Path | None = PHOTOS,
+    limit: int | None = typer.Option(None, "--limit", min=1, help="A trial: ask about at most this many photos."),
+    calls: int | None = calls_option(),
+    money: float | None = money_option(),
+    audit: int = typer.Option(
+        100, "--audit", min=0, help="The number of judgements of each verdict that a person checks."
+    ),
+    pictures: bool = flag("--pictures", "Put the photos into the set; only if you are allowed to share them."),
+    positions: bool = POSITIONS,
+    retry_failed: bool = RETRY_FAILED,
+    replace: bool = REPLACE,
+    json: bool = json_option(),
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Make an RMIR set: questions about your photos that need reasoning, and the photos that answer them."""
+    from eyespot.curate.rmir import files
+    from eyespot.curate.rmir.audit import Sizes
+    from eyespot.curate.rmir.card import notes, summary
+    from eyespot.curate.rmir.dry_run import plan_steps
+    from eyespot.curate.rmir.finished import FinishedSteps
+    from eyespot.curate.rmir.forecast import forecast
+    from eyespot.curate.rmir.making import AUDIT, RmirJob, size_of, write_set
+    from eyespot.curate.set_folder import set_folder, set_note
+    from eyespot.pipelines import read_recipe
+
+    making = RmirJob(read_recipe(recipe), out, gallery, limit)
+    pipe = making.pipeline()
+    how = making.running(_limits(making.recipe.limits, calls, money), retry_failed)
+    if dry_run:
+        outlook = forecast(pipe)
+        _tell_planned(plan_steps(pipe, how), json, outlook.sentences(), forecast=outlook.fields())
+        return
+    making.check(how.limits)
+    made = FinishedSteps(pipe, _carry_out(pipe.steps, pipe.work, how))
+    show = (files.held_whole if positions else files.held) if pictures else files.unshown
+    place = set_folder(out, size_of(made), replace)
+    cases = write_set(made, out, show, Sizes(audit, audit * 3 // 4), place)
+    note_all(filter(None, [*notes(made), set_note(out, place)]))
+    tell_lapsed(out / AUDIT / name for name in cases)
+    more: dict[str, Any] = {}
+    if limit is not None:
+        outlook = forecast(dataclasses.replace(making, limit=None).pipeline())
+        more["forecast"] = outlook.fields()
+        note_all(f"without --limit: {sentence}" for sentence in outlook.sentences())
+    print_summary(f"the set is in {place}; look at {place / 'card.html'}")
+    _tell_done(made.done, json, out=str(place), audit=cases, **summary(made), **more)
 
 
-def carry_out(steps: Sequence[Step], work: Path, options: RunOptions) -> list[StepResult]:
+def rmir_audit(
+    recipe: Path = typer.Argument(help="The recipe of the set."),
+    out: Path = typer.Option(..., "--out", help="The folder that eyespot build rmir wrote."),
+    gallery: Path | None = PHOTOS,
+    json: bool = json_option(),
+) -> None:
+    """Print how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
+    from eyespot.curate.rmir.audit import agreements, last_hits
+    from eyespot.curate.rmir.making import AUDIT, RmirJob
+    from eyespot.pipelines import read_recipe
+
+    made = RmirJob(read_recipe(recipe), out, gallery).finished()
+    checks, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)
+    lines = []
+    for check in checks:
+        interval = f"{check.share:.0%} ({check.low:.0%} to {check.high:.0%})"
+        lines.append(f"{check.kind:<10} {check.agreed} of {check.cases} agreed, {interval}")
+    lower = "too few decisions to compare reliability by them"
+    if groups:
+        counts = f"{groups.accepted} accepted, {groups.rejected} rejected"
+        statistics = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
+        lower = f"{counts}: reliability is {groups.difference:.2f} lower before the accepted ({statistics})"
+    rows = [{**check._asdict(), "share": check.share} for check in checks]
+    fields = {"agreement": rows, "last_hits": groups and groups._asdict()}
+    print_result(fields, [*lines, f"last hits  {lower}"], json)
+
+
+def recos(
+    recipe: Path = typer.Argument(help="The recipe, a TOML file; or `demonstration`, which needs no model."),
+    out: Path | None = typer.Option(None, "--out", help="The output folder; use the same one again to continue a run."),
+    gallery: list[str] = typer.Option(
+        [], "-g", "--gallery", help="NAME=FOLDER, once per source; overrides the recipe."
+    ),
+    limit: int | None = typer.Option(None, "--limit", min=1, help="A trial: at most this many pictures in v0."),
+    calls: int | None = calls_option(),
+    money: float | None = money_option(),
+    positions: bool = POSITIONS,
+    retry_failed: bool = RETRY_FAILED,
+    replace: bool = REPLACE,
+    show: bool = flag("--show", "Only print the recipe, as a start for your own."),
+    json: bool = json_option(),
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
+    from eyespot.curate.recos.card import notes
+    from eyespot.curate.recos.dry_run import plan_steps
+    from eyespot.curate.recos.making import RecosJob, galleries_of, place_of, recipe_at
+    from eyespot.curate.set_folder import set_note
+    from eyespot.formats.positions import as_it_is, without_position
+    from eyespot.storage.text_files import text_of
+
+    if show:
+        print_line(text_of(place_of(recipe)).rstrip())
+        return
+    if out is None:
+        raise UsageError("the set needs a folder; name one with --out")
+    share = as_it_is if positions else without_position
+    making = RecosJob(recipe_at(recipe), out, galleries_of(gallery), limit, share, replace)
+    how = making.running(_limits(making.recipe.limits, calls, money), retry_failed)
+    if dry_run:
+        _tell_planned(plan_steps(making.pipeline, how), json)
+        return
+    making.check(how.limits)
+    done = _carry_out(making.steps, making.pipeline.work, how)
+    place = making.place(done)
+    made, counts = making.write(done)
+    note_all(filter(None, [*notes(made), set_note(out, place)]))
+    tell_lapsed(making.pipeline.queues())
+    print_summary(f"the set is in {place}; look at {place / 'card.html'}")
+    _tell_done(done, json, out=str(place), versions=counts)
+
+
+# -- running a pipeline ---------------------------------------------------------------------------------------------
+
+
+def _limits(recipe: CostLimits, calls: int | None, money: float | None) -> CostLimits:
+    """Those of the recipe, and those of the command line in their place."""
+    calls, money = (recipe.calls if calls is None else calls), (recipe.money if money is None else money)
+    return dataclasses.replace(recipe, calls=calls, money=money)
+
+
+def _carry_out(steps: Sequence[Step], work: Path, options: RunOptions) -> list[StepResult]:
     """Run the steps with a bar on a terminal; ends with exit code 3 once the budget is spent."""
     from eyespot.pipelines import run
     from eyespot.pipelines.prompts import Models
 
     client = options.client
     if isinstance(client, Models):
-        client = replace(client, note=note)
+        client = dataclasses.replace(client, note=note)
     with progress_bar("records") as tell:
-        return run(steps, work, replace(options, tell=tell, client=client))
+        return run(steps, work, dataclasses.replace(options, tell=tell, client=client))
 
 
-def foretell(steps: Sequence[Step], work: Path, options: RunOptions, json: bool) -> None:
-    """What running would do at most and is likely to cost, a line each step or as JSON; sends no request."""
-    from eyespot.pipelines import plan
-
-    tell_planned(plan(steps, work, options), json)
-
-
-def tell_planned(planned: Sequence[PlannedStep], json: bool, **more: Any) -> None:
-    """What is planned, a line each step or as JSON with `more`."""
-    if json:
-        print_json({"steps": [{**step._asdict(), "spent": step.spent._asdict()} for step in planned], **more})
-        return
+def _tell_planned(planned: Sequence[PlannedStep], json: bool, sentences: Iterable[str] = (), **more: Any) -> None:
+    """What is planned, a line each step and then the sentences, or as JSON with `more`."""
+    lines = []
     for step in planned:
         if step.finished:
             outlook = f"finished, {step.records:,} records"
@@ -53,29 +189,33 @@ def tell_planned(planned: Sequence[PlannedStep], json: bool, **more: Any) -> Non
             spent = step.spent
             price = f"; at most {spent.calls:,} calls, likely ${spent.money:,.2f}" if spent.calls else ""
             outlook = f"to run on at most {step.records:,} records, {step.known:,} of them done{price}"
-        print_line(f"{step.name:<16} {outlook}")
+        lines.append(f"{step.name:<16} {outlook}")
+    steps = [{**step._asdict(), "spent": step.spent._asdict()} for step in planned]
+    print_result({"steps": steps, **more}, [*lines, *sentences], json)
 
 
-def tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
+def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
     """What each step did, as lines or as JSON with `more`; exit code 3 if records failed in the last run of a step."""
-    if json:
-        steps = []
-        for result in done:
-            cost = {"seconds": round(result.cost.seconds, 3), **result.cost.spent._asdict()}
-            fields = {"name": result.step.name, "ran": result.ran, "folder": str(result.folder)}
-            answers = [_origin_fields(origin) for origin in result.origins]
-            steps.append({**fields, **result.counts._asdict(), **cost, "answers": answers})
-        print_json({"steps": steps, **more})
-    else:
-        for result in done:
-            counts = result.counts
-            dropped = "".join(f"; {count:,} {reason}" for reason, count in counts.dropped.items())
-            line = f"{counts.came:,} in, {counts.added:,} added, {counts.kept:,} kept{dropped}"
-            print_line(f"{result.step.name:<16} {line}")
-    failed = sum(result.counts.failed for result in done)
-    if failed:
+    steps, lines = [], []
+    for result in done:
+        counts = result.counts
+        cost = {"seconds": round(result.cost.seconds, 3), **result.cost.spent._asdict()}
+        fields = {"name": result.step.name, "ran": result.ran, "folder": str(result.folder), **counts._asdict()}
+        steps.append({**fields, **cost, "answers": list(map(_origin_fields, result.origins))})
+        dropped = "".join(f"; {count:,} {reason}" for reason, count in counts.dropped.items())
+        line = f"{counts.came:,} in, {counts.added:,} added, {counts.kept:,} kept{dropped}"
+        lines.append(f"{result.step.name:<16} {line}")
+    print_result({"steps": steps, **more}, lines, json)
+    if failed := sum(result.counts.failed for result in done):
         note(f"{failed:,} records failed; what was dropped says why, --retry-failed tries them again")
-        raise typer.Exit(3)
+    exit_if_failed(failed)
+
+
+def _origin_fields(origin: Origin) -> dict[str, Any]:
+    """The provenance of answers as JSON; null where none is recorded."""
+    known = origin.provenance
+    served, changes = (None, None) if known is None else (known.served, [change._asdict() for change in known.changes])
+    return {"model": origin.model, "count": origin.answers, "served": served, "changes": changes}
 
 
 def tell_lapsed(queues: Iterable[Path]) -> None:
@@ -87,10 +227,3 @@ def tell_lapsed(queues: Iterable[Path]) -> None:
             note(
                 f"{count:,} decisions on {queue} no longer stand, because what was seen has changed; decide them again"
             )
-
-
-def _origin_fields(origin: Origin) -> dict[str, Any]:
-    """The provenance of answers as JSON; null where none is recorded."""
-    known = origin.provenance
-    served, changes = (None, None) if known is None else (known.served, [change._asdict() for change in known.changes])
-    return {"model": origin.model, "count": origin.answers, "served": served, "changes": changes}

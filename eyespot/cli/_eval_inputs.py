@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyespot.cli._judge_options import tell_plan as tell_estimate
-from eyespot.cli.console import note
+from eyespot.cli.console import note, note_all
 from eyespot.cli.settings import names_as_options, searched_here
 from eyespot.search.parts import judge_options, judge_stage, ledger_of, rewriter
 from eyespot.settings.judge import DEPTH, JudgeSettings
@@ -19,8 +19,6 @@ from eyespot.types import NothingFound, UsageError
 if TYPE_CHECKING:
     from eyespot.benchmarks import Benchmark, GallerySearcher, Jury, Result, Task
     from eyespot.search.adapted import SearchBackend
-    from eyespot.search.collection import Collection
-    from eyespot.search.hit_pairs import JudgedPairs
     from eyespot.types import Run
 
 
@@ -139,42 +137,31 @@ def rankings(
 ) -> tuple[dict[str, Run], GallerySearcher | None]:
     """A run for each task that has one, and the searcher where a gallery was searched."""
     if options.run:
-        return _rankings_of_files(options, whole, tasks)
+        from eyespot.benchmarks import runs_of, unknown
+
+        runs = runs_of(whole, options.run, options.run_format)
+        note_all(unknown(whole, runs))
+        if not (options.adapt or options.rerank_local):
+            return runs, None
+        searcher = _searcher(options)  # re-ranks the first hits of each
+        fit = _fit([task for task in tasks if task.name in runs], searcher)
+        depth = options.adapt_depth or options.depth
+        return {task.name: searcher.rerank(task, runs[task.name], depth) for task in fit}, searcher
     if not any(task.judged.queries for task in tasks):
         raise NothingFound("there is nothing to ask in this split; choose another with --split")
     searcher = _searcher(options)
     made: dict[str, Run] = {}
     for task in _fit(tasks, searcher):
         # An earlier task with the same queries and pool: its ranking serves this one too
-        like = (
-            t
-            for t in tasks
-            if t.name in made and (t.way, t.judged.queries, t.pool) == (task.way, task.judged.queries, task.pool)
-        )
-        same = next((t.name for t in like), None)
-        made[task.name] = searcher(task) if same is None else made[same]
+        asked = task.way, task.judged.queries, task.pool
+        same = (t.name for t in tasks if t.name in made and (t.way, t.judged.queries, t.pool) == asked)
+        earlier = next(same, None)
+        made[task.name] = searcher(task) if earlier is None else made[earlier]
     from eyespot.search.query_rewriting import Reworded
 
     if isinstance(reword := searcher.reword, Reworded):
         note(f"{reword.worded} of {reword.queries} queries have further wordings by {options.expand}")
     return made, searcher
-
-
-def _rankings_of_files(
-    options: EvalOptions, whole: Sequence[Task], tasks: Sequence[Task]
-) -> tuple[dict[str, Run], GallerySearcher | None]:
-    """The runs of files; their first hits re-ranked by an adapter or by local descriptors where that is wanted."""
-    from eyespot.benchmarks import runs_of, unknown
-
-    runs = runs_of(whole, options.run or (), options.run_format)
-    for sentence in unknown(whole, runs):
-        note(sentence)
-    if not (options.adapt or options.rerank_local):
-        return runs, None
-    searcher = _searcher(options)
-    fit = _fit([task for task in tasks if task.name in runs], searcher)
-    depth = options.adapt_depth or options.depth
-    return {task.name: searcher.rerank(task, runs[task.name], depth) for task in fit}, searcher
 
 
 def _fit(tasks: Sequence[Task], searcher: GallerySearcher) -> list[Task]:
@@ -184,8 +171,7 @@ def _fit(tasks: Sequence[Task], searcher: GallerySearcher) -> list[Task]:
     reasons = {task.name: unfit(task, searcher.stages) for task in tasks}
     if reasons and all(reasons.values()):
         raise UsageError(next(iter(reasons.values())))
-    for reason in filter(None, reasons.values()):
-        note(reason)
+    note_all(filter(None, reasons.values()))
     return [task for task in tasks if not reasons[task.name]]
 
 
@@ -199,6 +185,7 @@ def _stages(options: EvalOptions) -> StageSettings:
 def _searcher(options: EvalOptions) -> GallerySearcher:
     from eyespot.benchmarks import LEAST, GallerySearcher
     from eyespot.search.adapted import adapter_named
+    from eyespot.search.collection import Collection
 
     place = searched_here(options.gallery, options.encoder)
     if options.gallery is None and not (place / "gallery.toml").is_file():
@@ -207,7 +194,11 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
     depth = options.depth if options.rerank else 0
     adapter = adapter_named(options.adapt) if options.adapt else None
     reword = rewriter(options.expand, ledger_of(options.ledger, place)) if options.expand else None
-    collection, known_queries = _opened(options, place)
+    key = place, options.encoder, options.index or "exact"
+    if key not in options.opened:  # once for all rows of a table, with the queries that were encoded for it
+        options.opened[key] = Collection(*key), {}
+        options.opened[key][0].means = options.means
+    collection, known_queries = options.opened[key]
     return GallerySearcher(
         collection,
         options.data_folder,
@@ -220,19 +211,6 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
         stages=_stages(options),
         known_queries=known_queries,
     )
-
-
-def _opened(options: EvalOptions, place: Path) -> tuple[Collection, dict[Any, Any]]:
-    """The gallery, and the queries that were encoded for it: once for all rows of a table."""
-    from eyespot.search.collection import Collection
-
-    key = place, options.encoder, options.index or "exact"
-    if key not in options.opened:
-        collection = Collection(*key)
-        collection.means = options.means
-        options.opened[key] = collection, {}
-    found: tuple[Collection, dict[Any, Any]] = options.opened[key]
-    return found
 
 
 # -- numbers ------------------------------------------------------------------------------------------------
@@ -255,15 +233,6 @@ def results_of(tasks: Sequence[Task], runs: dict[str, Run], score: Callable[[Tas
         raise NothingFound(next((why for name, why in lacking.items() if name in runs), "no task has rankings"))
     for name, why in lacking.items():
         note(f"{name} is left out: {why}")
-
-
-def by_scores(options: EvalOptions) -> Callable[[Task, Run], Result]:
-    """Tasks scored as they are, or with a second stage whose scores are there."""
-    from eyespot.benchmarks import Rescored, scored
-    from eyespot.runs import read_run
-
-    second = Rescored(read_run(Path(options.rerank).expanduser()), options.depth) if options.rerank else None
-    return lambda task, run: scored(task, run, second, options.pool)
 
 
 # -- a judge ----------------------------------------------------------------------------------------------------
@@ -301,44 +270,26 @@ def is_file(given: str | None) -> bool:
     return given is not None and Path(given).expanduser().is_file()
 
 
-def judged(
-    options: EvalOptions, second: JudgeSettings, ranked: tuple[Sequence[Task], dict[str, Run], GallerySearcher | None]
-) -> list[Result]:
-    """The results after a judge has looked at the first pictures of every ranking."""
-    tasks, runs, searched = ranked
-    with _jury(options, second, searched) as jury:
-
-        def result(task: Task, run: Run) -> Result:
-            return jury.result(task, run, jury.look(task, run), options.pool)
-
-        return list(results_of(tasks, runs, result))
-
-
 @contextmanager
-def _jury(options: EvalOptions, second: JudgeSettings, searched: GallerySearcher | None) -> Iterator[Jury]:
-    """The judge with the pictures it looks at, and the weight that it was given or that is learned now."""
-    from eyespot.benchmarks import Jury
+def jury_of(options: EvalOptions, second: JudgeSettings, searched: GallerySearcher | None) -> Iterator[Jury]:
+    """The judge with the pictures it looks at; its weight is given, or learned now on another split."""
+    from eyespot.benchmarks import BenchmarkRequest, Jury, runs_of
 
     searcher = searched or _searcher(options)
     with judge_stage(second, searcher.view.gallery.path) as stage:
         jury = Jury(stage, searcher)
-        yield _learned(options, jury) if options.blend_from else jury
-
-
-def _learned(options: EvalOptions, jury: Jury) -> Jury:
-    """How much the judge counts, by the judgements of another split."""
-    from eyespot.benchmarks import BenchmarkRequest, runs_of
-
-    found, data, split = known(options)
-    if options.blend_from == split or options.blend is not None:
-        raise UsageError("--blend-from learns the weight on a split other than the one that is scored; drop --blend")
-    _, _, other = known(replace(options, split=options.blend_from))
-    task = found.tasks(data, BenchmarkRequest(other, options.ids))[0]
-    runs = runs_of([task], options.run, options.run_format) if options.run else {task.name: jury.searcher(task)}
-    learned = jury.learned(task, runs[task.name])
-    queries = f"{len(task.judged.qrels)} queries of {options.blend_from}"
-    note(f"the judge counts {learned.stage.blend:g}, learned on the {queries} by {task.measures[0]}")
-    return learned
+        if options.blend_from:
+            found, data, split = known(options)
+            if options.blend_from == split or options.blend is not None:
+                way_out = "a split other than the one that is scored; drop --blend"
+                raise UsageError(f"--blend-from learns the weight on {way_out}")
+            _, _, other = known(replace(options, split=options.blend_from))
+            task = found.tasks(data, BenchmarkRequest(other, options.ids))[0]
+            runs = runs_of([task], options.run, options.run_format) if options.run else {task.name: searcher(task)}
+            jury = jury.learned(task, runs[task.name])
+            queries = f"{len(task.judged.qrels)} queries of {options.blend_from}"
+            note(f"the judge counts {jury.stage.blend:g}, learned on the {queries} by {task.measures[0]}")
+        yield jury
 
 
 def tell_plan(options: EvalOptions, json: bool) -> None:
@@ -348,17 +299,13 @@ def tell_plan(options: EvalOptions, json: bool) -> None:
         raise UsageError("--dry-run says what a judge would be asked; name one with --rerank, as in --rerank person")
     _, whole, tasks = tasks_of(options)
     runs, searched = rankings(options, whole, tasks)
-    with _jury(replace(options, blend_from=None), second, searched) as jury:
-        pairs = list(_pairs_of(jury, [task for task in tasks if task.name in runs], runs))
+    pairs = []
+    with jury_of(replace(options, blend_from=None), second, searched) as jury:
+        for task in (task for task in tasks if task.name in runs):
+            try:
+                pairs.append(jury.pairs(task, runs[task.name]))
+            except NothingFound as nothing:
+                note(f"{task.name} is left out: {nothing}")
         if not pairs:
             raise NothingFound("no task of this split has hits that a judge can look at")
         tell_estimate(second, jury.stage, jury.plan(pairs), json)
-
-
-def _pairs_of(jury: Jury, tasks: Sequence[Task], runs: dict[str, Run]) -> Iterator[JudgedPairs]:
-    """What the judge would be asked of each task; a note for each that it cannot look at."""
-    for task in tasks:
-        try:
-            yield jury.pairs(task, runs[task.name])
-        except NothingFound as nothing:
-            note(f"{task.name} is left out: {nothing}")

@@ -1,4 +1,4 @@
-"""`eyespot eval --row`: the rows of a table, each a system with its own options, evaluated one after the other."""
+"""Evaluations of `eyespot eval`: one with how it was made, and with `--row` a table of several, one after the other."""
 
 from __future__ import annotations
 
@@ -6,22 +6,36 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from eyespot.cli._eval_inputs import EvalOptions, known
-from eyespot.cli._eval_made import arguments_of, evaluation_of, inputs_of, ranked_by, some_failed
-from eyespot.cli._judge_options import SOME_FAILED
-from eyespot.cli.console import note, print_json, print_line, progress_bar
+from eyespot.cli._eval_inputs import (
+    EvalOptions,
+    is_file,
+    jury_of,
+    known,
+    rankings,
+    results_of,
+    second_of,
+    tasks_of,
+)
+from eyespot.cli.console import exit_if_failed, note, print_json, print_line, progress_bar
+from eyespot.cli.settings import gallery_here, searched_here
 from eyespot.types import EyespotError, NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.view import View
+    from eyespot.benchmarks import Benchmark, Evaluation, GallerySearcher, Result, Task
+    from eyespot.settings.judge import JudgeSettings
+    from eyespot.types import Run
 
+PLACES = ("data", "gallery", "ledger", "prices", "images")
+NAMES_OR_FILES = ("rerank", "wording", "expand")
+LINEAR = "linear:"
+OF_PROCESS = ("means", "opened")  # the numbers do not depend on who computes them
 OF_A_ROW = (
     *("run", "run_format", "gallery", "encoder", "index", "adapt", "adapt_depth", "neighbours", "alpha", "by"),
     *("rerank_local", "expand", "rerank", "depth", "blend", "wording", "match", "pool"),
@@ -30,10 +44,134 @@ OF_ONE_SYSTEM = {"system": "--name", "map": "--map", "beside": "--beside", "imag
 SIGNATURE = "row.json"
 
 
-def row_option() -> Any:
-    """The option `--row`."""
-    help = "A row of a table: a system's name, and what makes it, as in 'QE-1 = --neighbours 1'; repeatable."
-    return typer.Option(None, "--row", metavar="NAME=OPTIONS", help=help)
+class Ranked(NamedTuple):
+    """The tasks of a benchmark with their rankings; `searched` where a gallery was searched."""
+
+    benchmark: Benchmark
+    whole: Sequence[Task]
+    tasks: Sequence[Task]
+    runs: dict[str, Run]
+    searched: GallerySearcher | None
+    second: JudgeSettings | None
+
+    @property
+    def judged(self) -> bool:
+        """Whether any image of these tasks is known to be relevant."""
+        return any(task.judged.qrels.grade.any() for task in self.tasks)
+
+
+def ranked_by(options: EvalOptions) -> Ranked:
+    """The rankings that the options ask for."""
+    second = second_of(options)  # an unknown judge is refused before a search is paid
+    benchmark, whole, tasks = tasks_of(options)
+    return Ranked(benchmark, whole, tasks, *rankings(options, whole, tasks), second)
+
+
+def evaluation_of(options: EvalOptions, ranked: Ranked) -> Evaluation:
+    """The results with how they were made: the options, and the digest of every file that they depend on."""
+    from eyespot.benchmarks import Evaluation, files_of, made_by
+
+    results = _results(options, ranked)
+    header, searched = results[0].run.header, ranked.searched
+    files = files_of(ranked.whole, options.run or ())
+    given = replace(options, gallery=gallery_here(options.gallery)) if "judge" in header else options
+    more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
+    of_judge = ("judge", "prompt", "blend", "served", "fingerprints", "not_accepted")
+    judge = {name: header[name] for name in of_judge if name in header}
+    inputs = map(_absolute, _inputs_of(options, files, searched))
+    made = made_by(_arguments_of(given, more), inputs, seed=options.seed, **more, **judge)
+    system = options.system
+    if not system:  # the first stage, and what re-ranks it or changes how it searches
+        place = Path((options.adapt or "").removeprefix(LINEAR))
+        training = place.parent.name
+        # Every training calls its adapter `model`; its folder says more.
+        adapter = training if place.name == "model" and training not in ("", "..") else place.name
+        by = {"look": "", "words": "words"}.get(options.by, "words and look")
+        expansion = "" if options.neighbours is None else f"QE-{options.neighbours}"
+        first = files[0].name if files or searched is None else searched.view.space.encoder
+        system = " + ".join(filter(None, (first, adapter, options.rerank_local, by, expansion)))
+    split = options.split or ranked.benchmark.splits[0]
+    return Evaluation(ranked.benchmark, split, system, results, made, options.depth if options.rerank else None)
+
+
+def _results(options: EvalOptions, ranked: Ranked) -> list[Result]:
+    """The rankings scored as they are, with a second stage whose scores are there, or after a judge has looked."""
+    from eyespot.benchmarks import Rescored, scored
+    from eyespot.runs import read_run
+
+    tasks, runs = ranked.tasks, ranked.runs
+    if ranked.second is None:
+        rescored = Rescored(read_run(Path(options.rerank).expanduser()), options.depth) if options.rerank else None
+        return list(results_of(tasks, runs, lambda task, run: scored(task, run, rescored, options.pool)))
+    with jury_of(options, ranked.second, ranked.searched) as jury:
+        return list(
+            results_of(tasks, runs, lambda task, run: jury.result(task, run, jury.look(task, run), options.pool))
+        )
+
+
+def lacks_verdicts(evaluation: Evaluation) -> bool:
+    """Whether a judge left hits without a verdict."""
+    verdicts = [result.run.header.get("verdicts", {}) for result in evaluation.results]
+    return any(count.get("failed") or count.get("unscored") for count in verdicts)
+
+
+# -- how it was made ----------------------------------------------------------------------------------------------
+
+
+def _inputs_of(options: EvalOptions, files: Sequence[Path], searched: GallerySearcher | None = None) -> Iterator[Path]:
+    """The files that the numbers depend on, but for the vectors of a gallery."""
+    from eyespot.benchmarks import check
+    from eyespot.search.index_choice import EXACT, SETTINGS, folder_of
+
+    yield from files
+    yield from (Path(value) for value in (vars(options)[name] for name in NAMES_OR_FILES) if is_file(value))
+    yield from _adapter_files(options.adapt)
+    places = [state.place for state in check(*known(options))]
+    yield from (place for place in places if place is not None and place.is_file())
+    index = options.index or EXACT
+    searches = not (options.adapt and options.neighbours is None and options.adapt_depth is None)
+    if searched is not None and index != EXACT and not options.run and searches:
+        yield folder_of(searched.view, index) / SETTINGS
+
+
+def _adapter_files(adapt: str | None) -> list[Path]:
+    """The files of an adapter that lies on this machine."""
+    place = Path((adapt or "").removeprefix(LINEAR)).expanduser()
+    if adapt and place.is_dir():
+        return sorted(path for path in place.iterdir() if path.is_file())
+    return [place] if adapt and place.is_file() else []
+
+
+def _arguments_of(options: EvalOptions, searched: Mapping[str, str]) -> dict[str, Any]:
+    """The options, with places that hold wherever the evaluation is repeated."""
+    given = vars(options)
+    named = {name: _absolute(given[name]) for name in PLACES if given[name]}
+    if "gallery" in searched:
+        named["gallery"] = _absolute(searched["gallery"])
+    named |= {name: _absolute(given[name]) for name in NAMES_OR_FILES if is_file(given[name])}
+    runs = []
+    for run in options.run or ():
+        task, sign, path = run.partition("=")
+        has_task = bool(sign) and not Path(run).exists()
+        runs.append(f"{task}={_absolute(path)}" if has_task else str(_absolute(run)))
+    adapt = options.adapt
+    if adapt is not None and _adapter_files(adapt):
+        adapt = f"{LINEAR if adapt.startswith(LINEAR) else ''}{_absolute(adapt.removeprefix(LINEAR))}"
+    arguments = {**given, **named, "run": runs, "adapt": adapt}
+    return {name: _plain(value) for name, value in arguments.items() if name not in OF_PROCESS}
+
+
+def _absolute(path: Path | str) -> Path:
+    return Path(path).expanduser().absolute()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+# -- rows of a table ----------------------------------------------------------------------------------------------
 
 
 def rows_in(context: typer.Context, options: EvalOptions, rows: Sequence[str]) -> list[EvalOptions]:
@@ -45,22 +183,19 @@ def rows_in(context: typer.Context, options: EvalOptions, rows: Sequence[str]) -
         raise UsageError(f"{alone[0]} is about one system; leave it out, or leave out --row")
     if rows and (context.params["dry_run"] or context.params["again"]):
         raise UsageError("--dry-run and --from are about one system; leave them out, or leave out --row")
-    found = [_row(context, options, row) for row in rows]
-    names = Counter(folder_name(str(one.system)) for one in found)
+    found = []
+    for row in rows:
+        name, _, rest = row.partition("=")
+        if not name.strip() or name.strip().startswith("-"):
+            raise UsageError(f"--row {row!r} has no name; write it first, as in: --row 'QE-1 = --neighbours 1'")
+        given = _given(context, row, rest)
+        if strange := [option.replace("_", "-") for option in given if option not in OF_A_ROW]:
+            raise UsageError(f"--row {row!r}: {strange[0]} is the same for all rows; give it to eyespot eval itself")
+        found.append(replace(options, **given, system=name.strip()))
+    names = Counter(_folder_name(one) for one in found)
     if twice := [name for name, count in names.items() if count > 1]:
         raise UsageError(f"--row has {twice[0]!r} twice; give each row a name of its own")
     return found
-
-
-def _row(context: typer.Context, options: EvalOptions, row: str) -> EvalOptions:
-    name, _, rest = row.partition("=")
-    if not name.strip() or name.strip().startswith("-"):
-        raise UsageError(f"--row {row!r} has no name; write it first, as in: --row 'QE-1 = --neighbours 1'")
-    given = _given(context, row, rest)
-    if strange := [option for option in given if option not in OF_A_ROW]:
-        option = strange[0].replace("_", "-")
-        raise UsageError(f"--row {row!r}: {option} is the same for all rows; give it to eyespot eval itself")
-    return replace(options, **given, system=name.strip())
 
 
 def _given(context: typer.Context, row: str, rest: str) -> dict[str, Any]:
@@ -78,18 +213,15 @@ def _given(context: typer.Context, row: str, rest: str) -> dict[str, Any]:
     return {name: inner.params[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
 
-def folder_name(name: str) -> str:
+def _folder_name(row: EvalOptions) -> str:
     """The folder of a row's report below --out."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "row"
-
-
-# -- evaluation ---------------------------------------------------------------------------------------------------
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", str(row.system)).strip("-.") or "row"
 
 
 def evaluate_rows(rows: Sequence[EvalOptions], json: bool) -> None:
     """The table of all rows; a row that fails is reported, and the others go on (exit code 3)."""
     from eyespot.reports.rows import row_tables
-    from eyespot.reports.tables import as_text
+    from eyespot.reports.tables import as_latex, as_markdown, as_text
 
     benchmark, _, split = known(rows[0])
     summaries, failed, lacking = [], {}, False
@@ -106,14 +238,17 @@ def evaluate_rows(rows: Sequence[EvalOptions], json: bool) -> None:
             lacking |= incomplete
     if not summaries:
         raise NothingFound(f"no row could be evaluated; the first: {next(iter(failed.values()))}")
+    tables = row_tables(summaries)
     if rows[0].out is not None:
-        _write_tables(rows[0].out.expanduser(), summaries)
+        out = rows[0].out.expanduser()
+        _write(out / "tables.md", as_markdown(tables))
+        _write(out / "tables.tex", as_latex(tables))
+        note(f"{len(summaries)} reports and their tables are in {out}; look at {out / 'tables.md'}")
     if json:
         print_json({"benchmark": benchmark.name, "split": split, "rows": summaries, "failed": failed})
     else:
-        print_line("\n\n".join(as_text(table) for table in row_tables(summaries)))
-    if failed or lacking:
-        raise typer.Exit(SOME_FAILED)
+        print_line("\n\n".join(map(as_text, tables)))
+    exit_if_failed(failed or lacking)
 
 
 def _summary(row: EvalOptions) -> tuple[dict[str, Any], bool]:
@@ -121,11 +256,18 @@ def _summary(row: EvalOptions) -> tuple[dict[str, Any], bool]:
     from eyespot.reports.folder import write
     from eyespot.reports.summary import read_summary, summary_of
 
-    folder = None if row.out is None else row.out.expanduser() / folder_name(str(row.system))
+    folder = None if row.out is None else row.out.expanduser() / _folder_name(row)
     signature = _signature(row) if folder is not None else {}
-    if folder is not None and _signed(folder) == signature:
-        note(f"{row.system} is in {folder} already, from the same options and files; remove it to evaluate it again")
-        return read_summary(folder), False
+    if folder is not None:
+        try:
+            signed = json.loads((folder / SIGNATURE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            signed = None
+        if signed == signature:
+            note(
+                f"{row.system} is in {folder} already, from the same options and files; remove it to evaluate it again"
+            )
+            return read_summary(folder), False
     ranked = ranked_by(row)
     if not ranked.judged:
         raise NothingFound("no image of this split is judged relevant; evaluate it without --row to get its rankings")
@@ -135,54 +277,29 @@ def _summary(row: EvalOptions) -> tuple[dict[str, Any], bool]:
     if folder is not None:
         (folder / SIGNATURE).unlink(missing_ok=True)  # of other options: a kill while writing must not leave it
         write(evaluation, folder)
-        if not some_failed(evaluation):
+        if not lacks_verdicts(evaluation):
             _write(folder / SIGNATURE, json.dumps(signature, indent=2) + "\n")
-    return summary_of(evaluation), some_failed(evaluation)
+    return summary_of(evaluation), lacks_verdicts(evaluation)
 
 
 def _signature(row: EvalOptions) -> dict[str, Any]:
     """What a row's numbers depend on: its options, its files, and what its gallery holds."""
     from eyespot.benchmarks import made_by
-    from eyespot.cli.settings import searched_here
+    from eyespot.gallery import disk
     from eyespot.search.collection import Collection
 
     paths = [Path(run.partition("=")[2] if not Path(run).exists() else run) for run in row.run or ()]
-    arguments = {name: value for name, value in arguments_of(row, {}).items() if name != "out"}
-    made = made_by(arguments, inputs_of(row, paths))
+    arguments = {name: value for name, value in _arguments_of(row, {}).items() if name != "out"}
+    made = made_by(arguments, _inputs_of(row, paths))
     signature = {name: made[name] for name in ("eyespot", "arguments", "inputs")}
     place = searched_here(row.gallery, row.encoder)
     if (place / "gallery.toml").is_file():
         view = Collection(place, row.encoder, row.index or "exact").view
-        signature |= {"space": view.space.digest, "pictures": int(view.live.sum()), "shards": _shards(view)}
+        files = {shard.name: [shard / disk.ITEMS, shard / f"{view.stem}.npy"] for shard in view.shards}
+        shards = [[name, *(path.stat().st_mtime_ns for path in paths)] for name, paths in files.items()]
+        signature |= {"space": view.space.digest, "pictures": int(view.live.sum()), "shards": shards}
     found: dict[str, Any] = json.loads(json.dumps(signature, default=str))
     return found
-
-
-def _shards(view: View) -> list[list[Any]]:
-    """Of each shard the name, and when its list of pictures and its vectors were last written."""
-    from eyespot.gallery import disk
-
-    named = [(shard, [shard / disk.ITEMS, shard / f"{view.stem}.npy"]) for shard in view.shards]
-    return [[shard.name, *(path.stat().st_mtime_ns for path in paths)] for shard, paths in named]
-
-
-def _signed(folder: Path) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = json.loads((folder / SIGNATURE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found
-
-
-def _write_tables(out: Path, summaries: Sequence[Mapping[str, Any]]) -> None:
-    """tables.md and tables.tex of all rows."""
-    from eyespot.reports.rows import row_tables
-    from eyespot.reports.tables import as_latex, as_markdown
-
-    tables = row_tables(summaries)
-    _write(out / "tables.md", as_markdown(tables))
-    _write(out / "tables.tex", as_latex(tables))
-    note(f"{len(summaries)} reports and their tables are in {out}; look at {out / 'tables.md'}")
 
 
 def _write(path: Path, text: str) -> None:

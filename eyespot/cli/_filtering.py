@@ -64,6 +64,7 @@ class Selection(NamedTuple):
         import numpy as np
 
         from eyespot.gallery import filters
+        from eyespot.storage.text_files import text_of
 
         condition = self.condition(view.tables)
         if condition is None and self.ids is None:
@@ -73,7 +74,12 @@ class Selection(NamedTuple):
             chosen = filters.mask(view.tables, condition)
         if self.ids is not None:
             listed = np.zeros(len(chosen), np.bool_)
-            listed[view.rows_of(_ids(self.ids))] = True
+            text = sys.stdin.read() if str(self.ids) == "-" else text_of(self.ids)
+            ids = list(dict.fromkeys(filter(None, map(str.strip, text.split("\n")))))
+            if not ids:
+                way_out = "write one on each line, as `eyespot search --json` prints them"
+                raise UsageError(f"{self.ids} holds no ids; {way_out}")
+            listed[view.rows_of(ids)] = True
             chosen = chosen & listed
         if not (chosen & view.live).any():
             raise NothingFound("no picture fits the filter; widen it, or leave it out to export all")
@@ -88,13 +94,3 @@ class Selection(NamedTuple):
         settings = FilterSettings.read(**given, label=tuple(self.labels))
         with names_as_options():
             return condition_of(settings, list(filters.columns_of(tables)) if settings.filters else [])
-
-
-def _ids(path: Path) -> list[str]:
-    from eyespot.storage.text_files import text_of
-
-    text = sys.stdin.read() if str(path) == "-" else text_of(path)
-    ids = list(dict.fromkeys(filter(None, map(str.strip, text.split("\n")))))
-    if not ids:
-        raise UsageError(f"{path} holds no ids; write one on each line, as `eyespot search --json` prints them")
-    return ids

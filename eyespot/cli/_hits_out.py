@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import escaped, note
+from eyespot.cli._options import flag
+from eyespot.cli.console import SHOWN, escaped, note, note_all, note_first
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.formats.albums import AlbumReport
     from eyespot.types import Run
-
-SOME_FAILED = 3
-SHOWN = 20  # failures that are named on stderr
 
 
 def copy_option() -> Any:
@@ -51,7 +49,7 @@ def xmp_option() -> Any:
 
 def open_option() -> Any:
     """The option `--open`."""
-    return typer.Option(False, "--open", help="Show the hits in the browser.")
+    return flag("--open", "Show the hits in the browser.")
 
 
 @dataclass(frozen=True)
@@ -75,22 +73,25 @@ class HitsOut:
         """Do all that is wanted; the number of hits for which something failed."""
         from eyespot.formats.albums import copy_hits, link_hits, write_table
         from eyespot.formats.sidecars import add_keyword
+        from eyespot.search.contact_sheet import write_html
 
         failed = 0
         if self.copy is not None:
             failed += _report(copy_hits(hits, self.copy), f"copied to {self.copy}")
         if self.album is not None:
             failed += _report(link_hits(hits, self.album), f"linked in {self.album}")
-        if self.csv is not None:
-            left_out = write_table(hits, self.csv, self.all_columns)
-            if left_out:
-                note(f"left out of {self.csv}: {', '.join(left_out)} (where and whose; --all-columns writes them)")
+        if self.csv is not None and (left_out := write_table(hits, self.csv, self.all_columns)):
+            note(f"left out of {self.csv}: {', '.join(left_out)} (where and whose; --all-columns writes them)")
         if self.xmp is not None:
             failed += _report(add_keyword(hits, self.xmp.strip()), f"have the keyword {self.xmp.strip()}")
         if self.copy or self.album or self.xmp:
             _name_times(hits)
         if self.open:
-            _open(sheet)
+            # A folder for temporary files that only this user may read
+            page = Path(tempfile.mkdtemp(prefix="eyespot-")) / "hits.html"
+            write_html(page, [sheet])
+            if not webbrowser.open(page.as_uri()):
+                note(f"no browser was found; open {escaped(str(page))}")
         return failed
 
 
@@ -101,24 +102,11 @@ def _name_times(hits: Sequence[dict[str, Any]]) -> None:
     times: dict[str, list[str]] = {}
     for frame in filter(None, (frame_of(hit["path"] or "") for hit in hits)):
         times.setdefault(frame.video, []).append(clock(frame.ms))
-    for video, found in list(times.items())[:SHOWN]:
-        note(f"found in {video} at {', '.join(found)}")
+    note_all(f"found in {video} at {', '.join(found)}" for video, found in list(times.items())[:SHOWN])
 
 
 def _report(report: AlbumReport, what: str) -> int:
     note(f"{len(report.files)} {'picture' if len(report.files) == 1 else 'pictures'} {what}")
-    for failure in report.failed[:SHOWN]:
-        note(f"left out: {failure.path or failure.id} ({failure.reason})")
-    if len(report.failed) > SHOWN:
-        note(f"and {len(report.failed) - SHOWN} more")
+    left_out = [f"left out: {failure.path or failure.id} ({failure.reason})" for failure in report.failed]
+    note_first(left_out, lambda count: f"and {count} more")
     return len(report.failed)
-
-
-def _open(sheet: Run) -> None:
-    """Show a contact sheet, which lies in a folder for temporary files that only this user may read."""
-    from eyespot.search.contact_sheet import write_html
-
-    page = Path(tempfile.mkdtemp(prefix="eyespot-")) / "hits.html"
-    write_html(page, [sheet])
-    if not webbrowser.open(page.as_uri()):
-        note(f"no browser was found; open {escaped(str(page))}")

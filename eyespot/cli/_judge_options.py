@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import note, print_json, print_line
+from eyespot.cli.console import SOME_FAILED, note, print_json, print_line
 from eyespot.cli.settings import option_of
 from eyespot.settings.judge import JudgeSettings
 
 if TYPE_CHECKING:
     from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate
-
-SOME_FAILED = 3
 
 
 def calls_option() -> Any:

@@ -1,4 +1,4 @@
-"""`eyespot build pairs`: pictures and their captions, or two pictures of one class, from sets to train on."""
+"""`eyespot build pairs`: pictures and their captions, or two pictures of one class or query, to train on."""
 
 from __future__ import annotations
 
@@ -7,28 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._clicked_pairs import clicks
-from eyespot.cli.console import escaped, note, print_json, print_line, print_summary, progress_bar
-from eyespot.cli.settings import json_option
+from eyespot.cli._answering import open_collection
+from eyespot.cli._judge_options import ledger_option
+from eyespot.cli._options import group
+from eyespot.cli.console import escaped, exit_if_failed, note_all, print_result, print_summary, progress_bar
+from eyespot.cli.settings import gallery_here, json_option
+from eyespot.search.parts import ledger_of
 
 if TYPE_CHECKING:
     from eyespot.curate.pair_set import PairSource, PairsResult
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR, of two pictures with one label, or of "
-    "judged photos.",
+app = group(
+    "Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR, of two pictures with one label, or of "
+    "judged photos."
 )
-SOME_FAILED = 3
-
 _OUT = typer.Option(..., "--out", help="The output folder; each file of the set gets a folder in it.")
 _WITHOUT = typer.Option(None, metavar="FILE", help="Ids to leave out, one per line: those of a test set.")
 _JSON = json_option()
-
-
-@app.callback()
-def options() -> None:
-    """Make pairs of pictures and texts, of pictures with one label, or of judged photos; run it again to continue."""
 
 
 @app.command("coco")
@@ -121,14 +116,34 @@ def labelled(
     source = pairs.LabelledSet(LabelSource(place, label, images, split), out, draw, _ids(without), workers)
     with progress_bar() as progress:
         made = pairs.make(source, progress)
-    _tell(made, out, json, classes=source.classes)
     own = place if source.source.is_gallery else "GALLERY"
-    print_summary(f"train with: eyespot train linear {own} --labels {out}/train/")
-    if made.failures:
-        raise typer.Exit(SOME_FAILED)
+    _tell(made, out, json, f"train with: eyespot train linear {own} --labels {out}/train/", classes=source.classes)
 
 
-app.command("clicks")(clicks)
+@app.command("clicks")
+def clicks(
+    gallery: Path = typer.Argument(None, help="The gallery whose photos were judged.", show_default="the one here"),
+    out: Path = typer.Option(..., "--out", help="A new folder."),
+    encoder: str = typer.Option(None, "-e", "--encoder", help="Take the vectors of this encoder's space."),
+    ledger: Path = ledger_option(),
+    feedback_from: str = typer.Option(
+        None, "--feedback-from", metavar="PERSON|JUDGE", help="Only what this person or judge said."
+    ),
+    seed: int = typer.Option(0, min=0, help="Another seed samples other pairs of queries with very many photos."),
+    json: bool = _JSON,
+) -> None:
+    """Image–image pairs: photos with a yes for the same query, by verdicts and clicks."""
+    from eyespot.curate.pairs.clicks import clicked_pairs, write
+
+    place = gallery_here(gallery)
+    view = open_collection(place, encoder, "exact").view
+    made = clicked_pairs(view, ledger_of(ledger, place), feedback_from, seed)
+    write(view, made, out)
+    left_out = {reason: count for reason, count in made.left_out.items() if count}
+    lines = [f"{len(made.rows)} pairs of {made.queries} queries", *(f"{n} {reason}" for reason, n in left_out.items())]
+    fields = {"out": str(out), "pairs": len(made.rows), "queries": made.queries, "left_out": left_out}
+    print_result(fields, lines, json)
+    print_summary(f"train on them with: eyespot train quari {out} --out MODEL")
 
 
 def _ids(path: Path | None) -> frozenset[str]:
@@ -143,26 +158,19 @@ def _make(source: PairSource, out: Path, json: bool) -> None:
 
     with progress_bar() as progress:
         made = make(source, out, progress)
-    _tell(made, out, json)
-    print_summary(f"train on them with: eyespot train quari GALLERY --captions {out}/")
-    if made.failures:
-        raise typer.Exit(SOME_FAILED)
+    _tell(made, out, json, f"train on them with: eyespot train quari GALLERY --captions {out}/")
 
 
-def _tell(made: PairsResult, out: Path, json: bool, **more: Any) -> None:
-    """What was made, on stdout; what could not be read, on stderr."""
-    counts = {"files": made.parts, "files_before": made.before}
+def _tell(made: PairsResult, out: Path, json: bool, summary: str, **more: Any) -> None:
+    """What was made, on stdout; what could not be read, on stderr, with exit code 3."""
     failures = [{"file": failure.place, "reason": failure.reason} for failure in made.failures]
-    if json:
-        rows = {name.removesuffix(".parquet"): count for name, count in made.rows.items()}
-        print_json({"out": str(out), **counts, **rows, "left_out": dict(made.left_out), "failures": failures, **more})
-    else:
-        print_line(
-            "  ".join(
-                [f"{made.parts} files ({made.before} before)", *(f"{n} rows of {t}" for t, n in made.rows.items())]
-            )
-        )
-        for why, count in made.left_out.items():
-            print_line(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
-    for failure in made.failures:
-        note(f"{failure.reason}; it makes no pairs until it is fixed")
+    rows = {name.removesuffix(".parquet"): count for name, count in made.rows.items()}
+    fields = {"out": str(out), "files": made.parts, "files_before": made.before, **rows}
+    counts = [f"{made.parts} files ({made.before} before)", *(f"{n} rows of {table}" for table, n in made.rows.items())]
+    lines = ["  ".join(counts)]
+    for why, count in made.left_out.items():
+        lines.append(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
+    print_result({**fields, "left_out": dict(made.left_out), "failures": failures, **more}, lines, json)
+    note_all(f"{failure.reason}; it makes no pairs until it is fixed" for failure in made.failures)
+    print_summary(summary)
+    exit_if_failed(made.failures)

@@ -122,8 +122,10 @@ class CalibrationOptions:
             f"{count.expected:.1f} relevant pictures are expected among the first {hits:,} (95% interval {count.low:,} "
             f"to {count.high:,}), by {len(made.curve.sample.ranks):,} verdicts"
             + ("" if exact else f" of {made.judge}, if it is right as often as --accuracy says")
-            + _help_of_model(made)
         ]
+        if (model := made.covariate) is not None and model.helped:
+            narrowed = f"{model.answers:,} answers of {model.judge} narrowed the interval by {model.narrowed:.0%}"
+            sentences[0] += f"; {narrowed}, from {model.alone.low:,} to {model.alone.high:,}"
         note(sentences[0])  # before the cut, which may not exist
         cut = None if self.likely is None else made.likely(self.likely)
         if cut is not None:
@@ -156,16 +158,6 @@ def calibration_options(settings: SearchSettings) -> CalibrationOptions | None:
             ) from None
         shares = Accuracy(sensitivity, specificity, relevant, irrelevant)
     return CalibrationOptions(settings.calibrate, settings.likely, shares)
-
-
-def _help_of_model(made: Calibration) -> str:
-    covariate = made.covariate
-    if covariate is None or not covariate.helped:
-        return ""
-    return (
-        f"; {covariate.answers:,} answers of {covariate.judge} narrowed the interval by {covariate.narrowed:.0%}, from "
-        f"{covariate.alone.low:,} to {covariate.alone.high:,}"
-    )
 
 
 def _opinion(made: Calibration, k: int) -> SearchOutput:

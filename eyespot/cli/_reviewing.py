@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from eyespot.cli.console import escaped
+from eyespot.cli.console import conclude, escaped
 
 if TYPE_CHECKING:
     from eyespot.pipelines.human_review import Case, Queue
@@ -25,12 +25,11 @@ def review(queue: Queue, who: str) -> None:
     cases, at = queue.open(), 0
     while at < len(cases):
         case = cases[at]
-        place = f"{at + 1} of {len(cases)}"
-        _say(f"\n{place}  {escaped(case.id)}\n  {escaped(case.why)}")
+        print(f"\n{at + 1} of {len(cases)}  {escaped(case.id)}\n  {escaped(case.why)}", file=sys.stderr)
         for picture in case.pictures:
-            _say(f"  picture  {escaped(picture)}")
+            conclude(f"  picture  {picture}")
         for name, text in case.texts.items():
-            _say(f"  {escaped(name)}: {escaped(text)}")
+            conclude(f"  {name}: {text}")
         try:
             at = max(0, at + _decide(queue, case, who))
         except Leave:
@@ -45,23 +44,18 @@ def _decide(queue: Queue, case: Case, who: str) -> int:
             raise Leave
         if key in ("s", "b"):
             return 1 if key == "s" else -1
-        if key == "a":
-            queue.decide(case, "accept", who)
+        if key in ("a", "d"):
+            why = _read_answer("  why (Enter for nothing): ") if key == "d" else ""
+            queue.decide(case, "drop" if key == "d" else "accept", who, note=why)
             return 1
-        if key == "d":
-            queue.decide(case, "drop", who, note=_read_answer("  why (Enter for nothing): "))
-            return 1
-        if key == "m" and (texts := _edited_texts(case)):
-            queue.decide(case, "mend", who, texts=texts)
-            return 1
-
-
-def _edited_texts(case: Case) -> dict[str, str]:
-    """The texts that the person writes anew."""
-    if not case.texts:
-        _say("  there is no text to edit; accept or drop it")
-    lines = {name: _read_answer(f"  {escaped(name)} (Enter leaves it): ") for name in case.texts}
-    return {name: text for name, text in lines.items() if text and text != case.texts[name]}
+        if key == "m":
+            if not case.texts:
+                conclude("  there is no text to edit; accept or drop it")
+            lines = {name: _read_answer(f"  {escaped(name)} (Enter leaves it): ") for name in case.texts}
+            texts = {name: text for name, text in lines.items() if text and text != case.texts[name]}
+            if texts:
+                queue.decide(case, "mend", who, texts=texts)
+                return 1
 
 
 def _read_answer(question: str) -> str:
@@ -70,7 +64,3 @@ def _read_answer(question: str) -> str:
     if not line:
         raise Leave
     return line.strip()
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)

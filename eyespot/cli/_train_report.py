@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import note, print_json, print_line, print_summary
+from eyespot.cli.console import GATE_FAILED, note, note_all, print_json, print_line, print_summary
 
 if TYPE_CHECKING:
     from eyespot.adapters.quari import FrozenComparison
     from eyespot.adapters.quari.training import TrainingData, TrainingSettings
     from eyespot.adapters.quari.training.loop import TrainingResult
 
-GATE_FAILED = 4
 FEWEST = 6  # held-out images, of which a sign-flip test can reach p < 0.05: twice 1 of 2⁶ outcomes
 VISIBLE = 0.0005  # the smallest lead that is printed as one
 NEW_FOLDER = "in a new folder"
@@ -25,11 +24,8 @@ def report(done: TrainingResult, material: TrainingData, settings: TrainingSetti
     """Print the model, or why there is none; then the exit code is 4."""
     needs = [] if done.ahead else list(_needs(done, material, settings))
     if json:
-        summary: dict[str, Any] = {
-            "model": None if done.model is None else str(done.model),
-            "step": done.step,
-            "steps": done.total,
-        }
+        model = None if done.model is None else str(done.model)
+        summary: dict[str, Any] = {"model": model, "step": done.step, "steps": done.total}
         summary |= {"loss": done.loss, "RR": done.best, "best_step": done.best_step, "RR_frozen": done.frozen}
         validation = None if done.comparison is None else asdict(done.comparison) | {"better": done.comparison.better}
         print_json({**summary, "stopped_early": not done.patient, "validation": validation, "needs": needs})
@@ -40,8 +36,7 @@ def report(done: TrainingResult, material: TrainingData, settings: TrainingSetti
         print_summary(f"{done.step} steps{early}, loss {done.loss:.3f}; search with: --adapt {done.model}")
         note(f"the model finds more than the vectors as they are: {done.comparison}")
         return
-    for sentence in needs:
-        note(sentence)
+    note_all(needs)
     if done.model is None:
         note("no model is named, and searching as before is best; --keep-anyway on the same line keeps this one")
         raise typer.Exit(GATE_FAILED)
@@ -82,18 +77,13 @@ def _test_needs(found: FrozenComparison, pairs: int) -> Iterator[str]:
     elif not found.spread:
         yield f"the model changed the rank of none of the {found.queries} texts of the test"
     elif found.needed is not None and found.difference >= VISIBLE:
-        needed = found.needed / max(1, found.images) * pairs
+        needed = float(f"{found.needed / max(1, found.images) * pairs:.2g}")  # to two digits, as an estimate has
         yield (
             f"an estimate from this spread: about {found.needed} held-out images like these {found.images} would show "
-            f"such a lead in 80 % of the cases, or {_rounded(needed)} pairs with the same share"
+            f"such a lead in 80 % of the cases, or {needed:,.0f} pairs with the same share"
         )
     else:
         yield (
             f"an estimate from this spread: {found.images} held-out images show a lead of {found.smallest:.3f} in 80 % "
             f"of the cases; a model learns one from more than these {pairs} pairs, if at all"
         )
-
-
-def _rounded(count: float) -> str:
-    """A count to two digits, as an estimate has."""
-    return f"{float(f'{count:.2g}'):,.0f}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable
-from functools import cache
 from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from eyespot.cli._options import flag
 from eyespot.cli.console import escaped
 
 # A module with `run`, or a group of commands as `app`; the order is that of the help.
@@ -38,6 +38,14 @@ class Verbs(TyperGroup):
                     formatter.write_dl(rows)
 
 
+# Groups that stand in one file with others: the file, and their name in it.
+GROUPS = {
+    "import": ("transfer", "importing"),
+    "export": ("transfer", "exporting"),
+    "adapters": ("encoders", "adapters"),
+}
+
+
 def app_of(names: Iterable[str] = VERBS) -> typer.Typer:
     """The command line with these verbs."""
     app = typer.Typer(
@@ -51,32 +59,13 @@ def app_of(names: Iterable[str] = VERBS) -> typer.Typer:
     )
     app.callback()(_options)
     for name in names:
-        _add(app, name)
+        module: Any = import_module(f"eyespot.cli.{GROUPS.get(name, (name,))[0]}")
+        group = getattr(module, GROUPS.get(name, (name, "app"))[1], None)
+        if isinstance(group, typer.Typer):
+            app.add_typer(group, name=name)
+        else:
+            app.command(name, cls=getattr(module, "Command", None))(module.run)
     return app
-
-
-def _add(app: typer.Typer, name: str) -> None:
-    if name in ("import", "export"):
-        app.add_typer(_transfer(name), name=name)
-        return
-    module: Any = import_module(f"eyespot.cli.{name}")
-    if isinstance(group := getattr(module, "app", None), typer.Typer):
-        app.add_typer(group, name=name)
-    else:
-        app.command(name, cls=getattr(module, "Command", None))(module.run)
-
-
-@cache
-def _transfer(name: str) -> typer.Typer:
-    """`import` and `export`, with the formats of their rooms."""
-    from eyespot.cli import _exporting, _importing, judges, transfer
-
-    if name == "import":
-        _importing.add_commands(transfer.importing)
-        return transfer.importing
-    transfer.exporting.command("judgements")(judges.export)
-    _exporting.add_commands(transfer.exporting)
-    return transfer.exporting
 
 
 def _print_version(wanted: bool) -> None:
@@ -88,27 +77,23 @@ def _print_version(wanted: bool) -> None:
 
 
 def _options(
-    version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
-    ),
-    debug: bool = typer.Option(False, "--debug", envvar="EYESPOT_DEBUG", help="Show the traceback of an error."),
-    verbose: bool = typer.Option(False, "--verbose", help="Log requests, retries and decisions on stderr."),
+    version: bool = flag("--version", "Print the version and exit.", callback=_print_version, is_eager=True),
+    debug: bool = flag("--debug", "Show the traceback of an error.", envvar="EYESPOT_DEBUG"),
+    verbose: bool = flag("--verbose", "Log requests, retries and decisions on stderr."),
 ) -> None:
     """Search your own photos by words, by picture, or both; build and measure image collections."""
     if debug:
         os.environ["EYESPOT_DEBUG"] = "1"
     if verbose:
-        _log_to_stderr()
+        handler, logger = logging.StreamHandler(), logging.getLogger("eyespot")
+        handler.setFormatter(Escaped("%(asctime)s %(name)s: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
 
 
-def _log_to_stderr() -> None:
-    """Show what the package logs; escaped, because names of files and models are in it."""
+class Escaped(logging.Formatter):
+    """Lines of the log, escaped, because names of files and models are in them."""
 
-    class Escaped(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return escaped(super().format(record))
-
-    handler, logger = logging.StreamHandler(), logging.getLogger("eyespot")
-    handler.setFormatter(Escaped("%(asctime)s %(name)s: %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        return escaped(super().format(record))

@@ -42,7 +42,11 @@ def run(
     try:
         arrays = _arrays(adapter, np.asarray(matrix, np.float32), images, k)
     except NotFiniteVectors:
-        raise UsageError(_first_lost(gallery, images)) from None
+        starts = range(0, len(images), AT_ONCE)
+        lost = (at + np.flatnonzero(~np.isfinite(images[at : at + AT_ONCE]).all(axis=1)) for at in starts)
+        row = next(int(rows[0]) for rows in lost if len(rows))
+        way_out = "embed it again, or leave it out"
+        raise UsageError(f"row {row} (counted from 0) of {gallery} holds NaN or infinity; {way_out}") from None
     write_whole(out, lambda file: np.savez(file, allow_pickle=False, **arrays))
     note(f"{len(matrix)} queries, the best {arrays['ids'].shape[1]} of {len(images)} images each, in {out}")
 
@@ -61,16 +65,6 @@ def _arrays(adapter: AnyAdapter, queries: Any, images: Any, k: int) -> dict[str,
         views = adapter.adapt(queries)
         found, seen = AdaptedIndex([images]).search(views, k), np.array([view.query for view in views])
     return {"ids": found.rows, "scores": found.scores, "refined_query": seen}
-
-
-def _first_lost(path: Path, images: Any) -> str:
-    """A sentence on the first row that is not finite."""
-    import numpy as np
-
-    starts = range(0, len(images), AT_ONCE)
-    lost = (start + np.flatnonzero(~np.isfinite(images[start : start + AT_ONCE]).all(axis=1)) for start in starts)
-    row = next(int(rows[0]) for rows in lost if len(rows))
-    return f"row {row} (counted from 0) of {path} holds NaN or infinity; embed it again, or leave it out"
 
 
 def _vectors(path: Path) -> Any:

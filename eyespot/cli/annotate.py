@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,23 +10,18 @@ import typer
 
 from eyespot.cli import _annotate_team
 from eyespot.cli._annotate_team import AS, GALLERY, open_store
-from eyespot.cli.console import escaped, note, print_json, print_line, print_summary
+from eyespot.cli._options import ENCODER, LAYOUT, flag, group
+from eyespot.cli.console import escaped, note, note_all, print_line, print_result, print_summary
 from eyespot.cli.settings import json_option, searched_here
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.curate.annotate.annotation_store import AnnotationStore
     from eyespot.curate.annotate.export import Labelled
     from eyespot.search.collection import Collection
 
-app = typer.Typer(no_args_is_help=True, help="Label queries completely, alone or with others.")
-ENCODER = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space.")
+app = group("Label queries completely, alone or with others.")
 QUERY = typer.Argument(help="The query's id.")
-
-
-@app.callback()
-def options() -> None:
-    """Label queries completely, alone or with others; `eyespot serve` has the pages for it."""
+ONE = typer.Argument(None, help="Only this query.")
 
 
 def _collection(gallery: Path | None, encoder: str | None = None) -> Collection:
@@ -54,13 +49,10 @@ def add(
     wanted = read(file) if text is None else [AnnotationQuery(id or text, text, {})]
     with open_store(gallery) as store:
         left_out = store.take_in(wanted)
-    for one in left_out:
-        note(f"{one.id} is left out: not {' and not '.join(one.failing)}")
+    note_all(f"{one.id} is left out: not {' and not '.join(one.failing)}" for one in left_out)
     taken = [one.id for one in wanted if one not in left_out]
-    if json:
-        print_json({"taken": taken, "left_out": {one.id: one.failing for one in left_out}})
-    else:
-        print_line(f"{len(taken)} taken in, {len(left_out)} left out")
+    fields = {"taken": taken, "left_out": {one.id: one.failing for one in left_out}}
+    print_result(fields, [f"{len(taken)} taken in, {len(left_out)} left out"], json)
 
 
 @app.command("list")
@@ -103,10 +95,8 @@ def listed(
             wanted = candidates.any_label(columns.pop(), [value.strip() for _, _, value in pairs])
             new = candidates.list_labelled(store, id, _collection(gallery, encoder), wanted)
         every = len(store.candidates(id))
-    if json:
-        print_json({"query": id, "new": new, "listed": every})
-    else:
-        print_line(f"{new} new photos on the list, {every} in all")
+    fields = {"query": id, "new": new, "listed": every}
+    print_result(fields, [f"{new} new photos on the list, {every} in all"], json)
 
 
 @app.command("remove")
@@ -146,12 +136,10 @@ def mark(
         if strange:
             raise UsageError(f"{len(strange)} photos are on no list of {id}, such as {min(strange)}; list them first")
         changed = store.mark(id, who, marks)
-    if json:
-        print_json({"query": id, "changed": changed, "given": len(marks)})
-    else:
-        print_line(f"{changed} marks changed, {len(marks) - changed} were so already")
-        if empty := sum(mark is None for mark in marks.values()):
-            note(f"{empty} of the {len(marks)} had an empty mark, which takes back what was marked before")
+    fields = {"query": id, "changed": changed, "given": len(marks)}
+    print_result(fields, [f"{changed} marks changed, {len(marks) - changed} were so already"], json)
+    if not json and (empty := sum(mark is None for mark in marks.values())):
+        note(f"{empty} of the {len(marks)} had an empty mark, which takes back what was marked before")
 
 
 @app.command("audit")
@@ -161,8 +149,8 @@ def audit(
     size: int = typer.Option(300, "--size", min=1, help="Photos to sample."),
     seed: int = typer.Option(None, "--seed", help="The same seed gives the same sample.", show_default="a fresh draw"),
     twice: float = typer.Option(0.0, "--twice", min=0, max=1, help="The share of them that two people label."),
-    joins: bool = typer.Option(False, "--join", help="Work at the audit that somebody else drew."),
-    released: bool = typer.Option(False, "--release", help="Wait no longer for the labels of a second person."),
+    joins: bool = flag("--join", "Work at the audit that somebody else drew."),
+    released: bool = flag("--release", "Wait no longer for the labels of a second person."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
@@ -172,20 +160,17 @@ def audit(
     if released:
         with open_store(gallery) as store:
             photos = release(store, id, who)
-        if json:
-            print_json({"query": id, "released": photos})
-        else:
-            print_line(f"{photos} photos wait no longer for the label of a second person")
+        line = f"{photos} photos wait no longer for the label of a second person"
+        print_result({"query": id, "released": photos}, [line], json)
         return
     with open_store(gallery) as store:
         collection = _collection(gallery) if store.grows(id) and not joins else None
         drawn = join(store, id, who) if joins else draw(store, id, who, collection, Plan(size, seed, twice))
-    if json:
-        even = None if drawn.design is None else len(drawn.design.even)  # photos drawn with the same chance
-        print_json({"query": id, "rest": drawn.rest, "photos": [each._asdict() for each in drawn.photos], "even": even})
-    else:
-        near = "" if drawn.design is None else f", {len(drawn.photos) - len(drawn.design.even)} near the labelled depth"
-        print_line(f"{len(drawn.photos)} of {drawn.rest} photos drawn{near}; mark them on the pages of eyespot serve")
+    even = None if drawn.design is None else len(drawn.design.even)  # photos drawn with the same chance
+    fields = {"query": id, "rest": drawn.rest, "photos": [each._asdict() for each in drawn.photos], "even": even}
+    near = "" if even is None else f", {len(drawn.photos) - even} near the labelled depth"
+    line = f"{len(drawn.photos)} of {drawn.rest} photos drawn{near}; mark them on the pages of eyespot serve"
+    print_result(fields, [line], json)
 
 
 @app.command("settle")
@@ -194,7 +179,7 @@ def settle(
     image: str = typer.Argument(help="The photo's id."),
     mark: str = typer.Argument(help="y, n, or d for doubt."),
     who: str = AS,
-    own: bool = typer.Option(False, "--own", help="Settle it although you have a mark on it yourself."),
+    own: bool = flag("--own", "Settle it although you have a mark on it yourself."),
     note: str = typer.Option("", "--note", help="Why, for the others."),
     gallery: Path = GALLERY,
 ) -> None:
@@ -216,60 +201,51 @@ app.command("assign")(_annotate_team.assign)
 app.command("flag")(_annotate_team.flag)
 
 
-def _group_counts(
-    store: AnnotationStore, gallery: Path | None, queries: Sequence[Labelled]
-) -> dict[tuple[str, str], dict[str, int]]:
-    """By query and person: labelled, relevant and audited pictures, of which those of one group count once."""
-    from eyespot.curate.annotate.progress import labelled_images
-    from eyespot.gallery.groups.stored import Groups
-
-    groups = Groups(_collection(gallery).view)
-    return {
-        (query.wanted.id, stands.who): {
-            name: groups.count(images) for name, images in labelled_images(store, query.wanted.id, stands.who).items()
-        }
-        for query in queries
-        for stands in query.stands
-    }
-
-
 # -- looking at it --------------------------------------------------------------------------------------------------
 
 
 @app.command("status")
 def status(
-    id: str = typer.Argument(None, help="Only this query."),
+    id: str = ONE,
     wage: float = typer.Option(15.5, "--wage", min=0, help="The cost of an hour, in US dollars."),
-    grouped: bool = typer.Option(False, "--grouped", help="Also count copies and frames of one burst as one picture."),
+    grouped: bool = flag("--grouped", "Also count copies and frames of one burst as one picture."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
     """Show the progress of each query: labelled, stopped, remaining with its interval, time, cost, open problems."""
-    from eyespot.curate.annotate.datasheet import unseen
     from eyespot.curate.annotate.export import labelled
+    from eyespot.curate.annotate.progress import labelled_images
+    from eyespot.gallery.groups.stored import Groups
 
+    counts: dict[tuple[str, str], dict[str, int]] = {}  # by query and person, of groups
     with open_store(gallery) as store:
         queries = [labelled(store, query) for query in ([id] if id else store.queries())]
         if not queries:
             raise NothingFound("no query was taken in yet; begin with: eyespot annotate add FILE.csv")
-        counts = _group_counts(store, gallery, queries) if grouped else {}
-    if json:
-        print_json({query.wanted.id: _status_fields(query, wage, counts) for query in queries})
-        return
-    for query in queries:
-        print_line(escaped(f"{query.wanted.id}: {query.wanted.text} ({len(query.photos)} listed)"))
-        for stands in [*query.stands, *([query.team] if query.team else [])]:
-            down = stands.descent
-            where = "at the end" if stands.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
-            stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
-            took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
-            relevant = f"{stands.relevant} relevant of {stands.labelled}"
-            if its := counts.get((query.wanted.id, stands.who)):
-                relevant += f" ({its['relevant']} of {its['labelled']} where copies and bursts count once)"
-            line = f"{stands.who}: {relevant}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
-            print_line(escaped(f"  {line}"))
-        if query.faults:
-            print_line(escaped(f"  open problems: {'; '.join(query.faults)}"))
+        if grouped:
+            groups = Groups(_collection(gallery).view)
+            for key in ((query.wanted.id, stands.who) for query in queries for stands in query.stands):
+                counts[key] = {name: groups.count(images) for name, images in labelled_images(store, *key).items()}
+    fields = {query.wanted.id: _status_fields(query, wage, counts) for query in queries}
+    print_result(fields, map(escaped, (line for query in queries for line in _status_lines(query, wage, counts))), json)
+
+
+def _status_lines(query: Labelled, wage: float, counts: Mapping[tuple[str, str], dict[str, int]]) -> Iterator[str]:
+    """The state of a query, a line for each person, for the team, and for open problems."""
+    from eyespot.curate.annotate.datasheet import unseen
+
+    yield f"{query.wanted.id}: {query.wanted.text} ({len(query.photos)} listed)"
+    for stands in [*query.stands, *([query.team] if query.team else [])]:
+        down = stands.descent
+        where = "at the end" if stands.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
+        stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
+        took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
+        relevant = f"{stands.relevant} relevant of {stands.labelled}"
+        if groups := counts.get((query.wanted.id, stands.who)):
+            relevant += f" ({groups['relevant']} of {groups['labelled']} where copies and bursts count once)"
+        yield f"  {stands.who}: {relevant}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
+    if query.faults:
+        yield f"  open problems: {'; '.join(query.faults)}"
 
 
 def _status_fields(query: Labelled, wage: float, counts: Mapping[tuple[str, str], dict[str, int]]) -> dict[str, Any]:
@@ -286,7 +262,7 @@ def _status_fields(query: Labelled, wage: float, counts: Mapping[tuple[str, str]
 
 @app.command("agreement")
 def agreement(
-    id: str = typer.Argument(None, help="Only this query."),
+    id: str = ONE,
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
@@ -298,26 +274,22 @@ def agreement(
     pairs = {query: overlaps(every) for query, every in marks.items()}
     if not any(pairs.values()):
         raise NothingFound("no photo was labelled by two people; let a second one label a part with --as NAME")
-    beyond = {
-        query: {name: value._asdict() for name, value in coefficients(every).items()} for query, every in marks.items()
-    }
-    if json:
-        rows = {
-            query: [{**pair._asdict(), "photos": pair.photos, "agreed": pair.agreed} for pair in every]
-            for query, every in pairs.items()
-        }
-        print_json({query: {"pairs": rows[query], **beyond[query]} for query in pairs})
-        return
+    fields: dict[str, dict[str, Any]] = {}
+    lines = []
     for query, every in pairs.items():
+        beyond = {name: value._asdict() for name, value in coefficients(marks[query]).items()}
+        rows = [{**pair._asdict(), "photos": pair.photos, "agreed": pair.agreed} for pair in every]
+        fields[query] = {"pairs": rows, **beyond}
         for pair in every:
-            print_line(escaped(f"{query}  {pair.first}, {pair.second}: {pair.agreed:.1%} of {pair.photos} photos"))
-        for name, value in beyond[query].items():
-            print_line(escaped(f"{query}  {name}: {value['value']:.2f} ({value['low']:.2f} to {value['high']:.2f})"))
+            lines.append(f"{query}  {pair.first}, {pair.second}: {pair.agreed:.1%} of {pair.photos} photos")
+        for name, value in beyond.items():
+            lines.append(f"{query}  {name}: {value['value']:.2f} ({value['low']:.2f} to {value['high']:.2f})")
+    print_result(fields, map(escaped, lines), json)
 
 
 @app.command("disputes")
 def disputes(
-    id: str = typer.Argument(None, help="Only this query."),
+    id: str = ONE,
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
@@ -325,19 +297,14 @@ def disputes(
     from eyespot.curate.annotate import agreement
 
     with open_store(gallery) as store:
-        open_photos = {query: agreement.disputes(store, query) for query in ([id] if id else store.queries())}
-    if json:
-        print_json(
-            {
-                query: [{"image": photo.image, "marks": photo.marks} for photo in photos]
-                for query, photos in open_photos.items()
-            }
-        )
-        return
-    for query, photos in open_photos.items():
+        found = {query: agreement.disputes(store, query) for query in ([id] if id else store.queries())}
+    fields, lines = {}, []
+    for query, photos in found.items():
+        fields[query] = [{"image": photo.image, "marks": photo.marks} for photo in photos]
         for photo in photos:
             marks = "  ".join(f"{who}: {mark}" for who, mark in photo.marks.items())
-            print_line(escaped(f"{query}  {photo.image}  {marks}"))
+            lines.append(f"{query}  {photo.image}  {marks}")
+    print_result(fields, map(escaped, lines), json)
 
 
 app.command("flags")(_annotate_team.flags)
@@ -349,13 +316,11 @@ app.command("flags")(_annotate_team.flags)
 @app.command("export")
 def export(
     out: Path = typer.Argument(help="A new folder."),
-    clean: bool = typer.Option(False, "--kept", help="Only queries without open problems."),
-    without_flagged: bool = typer.Option(False, "--without-flagged", help="Leave out photos that somebody flagged."),
+    clean: bool = flag("--kept", "Only queries without open problems."),
+    without_flagged: bool = flag("--without-flagged", "Leave out photos that somebody flagged."),
     rerank: Path = typer.Option(None, "--rerank", help="Also make the re-ranking subset, in this new folder."),
     depth: int = typer.Option(100, "--depth", help="Candidates per query of that subset."),
-    layout: str = typer.Option(
-        "rerank-set", "--layout", help="rerank-set, or inquire-rerank: the parquet files of the hub."
-    ),
+    layout: str = LAYOUT,
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
@@ -369,20 +334,15 @@ def export(
         queries = flawless(every(store)) if clean else every(store)
         queries = without_photos(queries, store.team.flags.images()) if without_flagged else queries
         write(store, queries, out)
-    for query in queries:
-        if query.faults:
-            note(f"{query.wanted.id} has open problems: {'; '.join(query.faults)}")
+    note_all(f"{one.wanted.id} has open problems: {'; '.join(one.faults)}" for one in queries if one.faults)
     if rerank is not None:
         made = rerank_set(queries, RerankLimits(depth), Division())
-        for sentence in made.notes:
-            note(sentence)
+        note_all(made.notes)
         files = {"queries": out / QUERIES, "annotations": out / ANNOTATIONS}
         settings = {"depth": depth, "least": made.limits.least, "most": made.limits.most}
         rerank_files.write(made, rerank, RerankInputs(files, settings), layout)
     counts = {one.wanted.id: {"labelled": len(one.labels), "relevant": sum(one.labels.values())} for one in queries}
-    if json:
-        print_json({"out": str(out), "queries": counts, "rerank": None if rerank is None else str(rerank)})
-    else:
-        for id, count in counts.items():
-            print_line(escaped(f"{id}  {count['relevant']} relevant of {count['labelled']}"))
+    fields = {"out": str(out), "queries": counts, "rerank": None if rerank is None else str(rerank)}
+    lines = (escaped(f"{id}  {count['relevant']} relevant of {count['labelled']}") for id, count in counts.items())
+    print_result(fields, lines, json)
     print_summary(f"written to {out}")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli.console import note, print_json, print_line, progress_bar
+from eyespot.cli._options import flag
+from eyespot.cli.console import note_all, print_result, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
 
@@ -16,7 +17,7 @@ FEWEST = 1_000  # rows of a segment
 def run(
     gallery: Path = gallery_option("The gallery whose shards are merged."),
     rows: int = typer.Option(1 << 20, help="The most rows of a segment.", metavar="N"),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only print how many shards would be merged."),
+    dry_run: bool = flag("--dry-run", "Only print how many shards would be merged."),
     json: bool = json_option(),
 ) -> None:
     """Merge small shards into large segments, so that a gallery of millions opens fast and needs few open files."""
@@ -33,19 +34,12 @@ def run(
         with progress_bar() as progress:
             merged = segments.compact(place, rows, progress)
         made = len(merged.segments)
-    for sentence in merged.notes:
-        note(sentence)
+    note_all(merged.notes)
     there = len(disk.shard_paths(place))
-    if json:
-        facts = {"segments": made, "merged": merged.shards, "rows": merged.rows, "notes": merged.notes}
-        print_json(facts | {"shards": there, "dry_run": dry_run})
-    elif not made:
-        print_line(f"nothing to merge: the gallery is in {_parts(there)}")
-    else:
-        verb = "would be merged" if dry_run else "merged"
-        segments_made = "1 segment" if made == 1 else f"{made} segments"
-        print_line(f"{merged.shards} shards {verb} into {segments_made}; the gallery is in {_parts(there)}")
-
-
-def _parts(count: int) -> str:
-    return "1 part" if count == 1 else f"{count} parts"
+    verb = "would be merged" if dry_run else "merged"
+    segments_made = "1 segment" if made == 1 else f"{made} segments"
+    done = f"{merged.shards} shards {verb} into {segments_made}" if made else "nothing to merge"
+    holds = f"the gallery is in {'1 part' if there == 1 else f'{there} parts'}"
+    facts = {"segments": made, "merged": merged.shards, "rows": merged.rows, "notes": merged.notes}
+    facts |= {"shards": there, "dry_run": dry_run}
+    print_result(facts, [f"{done}{'; ' if made else ': '}{holds}"], json)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import escaped, note, print_json, print_line
-from eyespot.cli.metrics import NORM, TIES, USUAL, scored, scoring_of
+from eyespot.cli._options import MEASURE, NORM_OPTION, PRESET, QRELS_FORMAT, RUN_FORMAT, TIES_OPTION, flag
+from eyespot.cli.console import escaped, note, note_all, print_result
+from eyespot.cli.metrics import scored, scoring_of
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
 
@@ -24,14 +25,10 @@ def run(
         help="Rankings in any known format, two or more; all are compared with the first."
     ),
     qrels: Path = typer.Option(..., "--qrels", help="Judgements in any known format."),
-    measure: list[str] | None = typer.Option(
-        None, "-m", "--measure", help=f"A measure, repeatable: {', '.join(USUAL)} (the default)."
-    ),
-    preset: str | None = typer.Option(None, help="The measures and rules of a benchmark."),
-    norm: str | None = typer.Option(None, help="What AP divides by: min-k, all or retrieved.", show_default=NORM),
-    ties: str | None = typer.Option(
-        None, help="How to treat equal scores: average, or rank (as given).", show_default=TIES
-    ),
+    measure: list[str] | None = MEASURE,
+    preset: str | None = PRESET,
+    norm: str | None = NORM_OPTION,
+    ties: str | None = TIES_OPTION,
     samples: int = typer.Option(10_000, min=1, max=10_000_000, help="The number of random samples of each test."),
     seed: int = typer.Option(0, min=0, help="The same seed gives the same numbers."),
     correction: str = typer.Option("holm", help="Correction for multiple tests: holm, bonferroni or none."),
@@ -45,11 +42,9 @@ def run(
         None, metavar="ADDRESS", envvar="EYESPOT_PAGE", help="A running eyespot serve that the page links into."
     ),
     queries: Path | None = typer.Option(None, help="The texts of the queries, for the page: a table of id and text."),
-    per_query: bool = typer.Option(
-        False, "--per-query", help="Also print both values and the difference of every query."
-    ),
-    qrels_format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
-    run_format: str | None = typer.Option(None, help="The format of the rankings."),
+    per_query: bool = flag("--per-query", "Also print both values and the difference of every query."),
+    qrels_format: str | None = QRELS_FORMAT,
+    run_format: str | None = RUN_FORMAT,
     json: bool = json_option(),
 ) -> None:
     """Compare rankings query by query: differences with intervals, tests, and the queries that moved most."""
@@ -63,64 +58,51 @@ def run(
         raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
     address = checked_address(page)
     scoring = scoring_of(measure, preset, norm, ties)
-    rankings = {name: read_run(path, run_format) for name, path in _runs_by_name(runs).items()}
+    # By file name, or by whole path where two would share one; the same path may come again.
+    names = [path.name for path in runs]
+    if len(set(names)) < len(set(runs)):
+        names = list(map(str, runs))
+    turns = (names[:at].count(name) + 1 for at, name in enumerate(names))
+    names = [f"{name} ({turn})" if turn > 1 else name for name, turn in zip(names, turns, strict=True)]
+    rankings = {name: read_run(path, run_format) for name, path in zip(names, runs, strict=True)}
     judged = read_qrels(qrels, qrels_format)
     scores = {name: scored(each, judged, scoring, escaped(name)) for name, each in rankings.items()}
     comparison = compare(scores, Resampling(samples, seed), correction)
-    for sentence in comparison.notes:
-        note(sentence)
+    note_all(comparison.notes)
     if html:
-        ordered = (
-            {name: trec_order(each) for name, each in rankings.items()} if scoring[1].order == "trec" else rankings
-        )
-        chosen = _sections(comparison, ordered, judged, moved, queries)
+        if scoring[1].order == "trec":
+            rankings = {name: trec_order(each) for name, each in rankings.items()}
+        chosen = _sections(comparison, rankings, judged, moved, queries)
         chosen, pictures = linked(address, chosen, _pictures(chosen, gallery, images))
         first = _first_measure(comparison)
         title = f"{', '.join(pair.run for pair in first)} against {comparison.baseline}"
         write_html(html, title, chosen, pictures, [summary(pair) for pair in first])
-    if json:
-        print_json(comparison.as_json(moved, per_query))
-    else:
-        _print(comparison, moved, per_query)
+    print_result(comparison.as_json(moved, per_query), _lines(comparison, moved, per_query), json)
 
 
-def _runs_by_name(paths: Sequence[Path]) -> dict[str, Path]:
-    """Runs by their file names, or by their whole paths where two would share one; the same path may come again."""
-    names = [path.name for path in paths]
-    if len(set(names)) < len(set(paths)):
-        names = [str(path) for path in paths]
-    turns = [names[:index].count(name) + 1 for index, name in enumerate(names)]
-    unique = (f"{name} ({turn})" if turn > 1 else name for name, turn in zip(names, turns, strict=True))
-    return dict(zip(unique, paths, strict=True))
+HEAD = (
+    *("measure", "run", "baseline", "mean", "difference", "95% interval"),
+    *("p", "corrected", "bootstrap", "won/lost/tied", "effect"),
+)
 
 
-# -- text ---------------------------------------------------------------------------------------------------
-
-
-_HEAD = ("measure", "run", "baseline", "mean", "difference", "95% interval")
-_TAIL = ("p", "corrected", "bootstrap", "won/lost/tied", "effect")
-
-
-def _print(comparison: Comparison, moved: int, per_query: bool) -> None:
-    rows = [(*_HEAD, *_TAIL), *map(_row, comparison.pairs)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print_line("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
-    print_line("")
+def _lines(comparison: Comparison, moved: int, per_query: bool) -> Iterator[str]:
+    """A table with a row for each measure of each run, and the queries that moved."""
+    rows: list[tuple[str, ...]] = [HEAD]
     for pair in comparison.pairs:
-        if per_query or pair.measure == comparison.pairs[0].measure:
-            for move in pair.moves() if per_query else [*pair.down(moved), *pair.up(moved)]:
-                values = f"{move.baseline:.6f}", f"{move.value:.6f}", f"{move.difference:+.6f}"
-                words = (pair.measure, escaped(pair.run), escaped(move.query), *values)
-                print_line("\t".join(words))
-
-
-def _row(pair: Compared) -> tuple[str, ...]:
-    (before, after), (low, high) = pair.means, pair.interval
-    effect = "" if pair.effect != pair.effect else f"{pair.effect:+.2f}"
-    values = f"{before:.4f}", f"{after:.4f}", f"{pair.difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]"
-    ps = (f"{p:.4f}" if p >= 0.001 else f"{p:.1e}" for p in (pair.flips.p, pair.corrected_p, pair.bootstrap_p))
-    return (pair.measure, escaped(pair.run), *values, *ps, f"{pair.wins}/{pair.losses}/{pair.ties}", effect)
+        (before, after), (low, high) = pair.means, pair.interval
+        effect = "" if pair.effect != pair.effect else f"{pair.effect:+.2f}"
+        values = f"{before:.4f}", f"{after:.4f}", f"{pair.difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]"
+        ps = (f"{p:.4f}" if p >= 0.001 else f"{p:.1e}" for p in (pair.flips.p, pair.corrected_p, pair.bootstrap_p))
+        won = f"{pair.wins}/{pair.losses}/{pair.ties}"
+        rows.append((pair.measure, escaped(pair.run), *values, *ps, won, effect))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    yield from ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    yield ""
+    for pair in comparison.pairs if per_query else _first_measure(comparison):
+        for move in pair.moves() if per_query else [*pair.down(moved), *pair.up(moved)]:
+            numbers = f"{move.baseline:.6f}\t{move.value:.6f}\t{move.difference:+.6f}"
+            yield f"{pair.measure}\t{escaped(pair.run)}\t{escaped(move.query)}\t{numbers}"
 
 
 # -- the page -----------------------------------------------------------------------------------------------

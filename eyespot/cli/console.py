@@ -7,17 +7,20 @@ import math
 import os
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
+import typer
+
 if TYPE_CHECKING:
     from eyespot.types import Progress
 
+SOME_FAILED, GATE_FAILED = 3, 4
+SHOWN = 20  # failures that are named on stderr
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # they show gpj.exe as exe.jpg
-
 
 _STREAMS: ContextVar[tuple[TextIO, TextIO] | None] = ContextVar("_STREAMS", default=None)
 
@@ -36,13 +39,28 @@ def _stdout() -> TextIO:
     return (_STREAMS.get() or (sys.stdout, sys.stderr))[0]
 
 
-def _stderr() -> TextIO:
-    return (_STREAMS.get() or (sys.stdout, sys.stderr))[1]
-
-
 def note(sentence: str) -> None:
     """A warning or hint, on stderr."""
-    print(f"eyespot: {escaped(sentence)}", file=_stderr())
+    print(f"eyespot: {escaped(sentence)}", file=(_STREAMS.get() or (sys.stdout, sys.stderr))[1])
+
+
+def note_all(sentences: Iterable[str]) -> None:
+    """A note for each sentence."""
+    for sentence in sentences:
+        note(sentence)
+
+
+def note_first(sentences: Sequence[str], rest: Callable[[int], str]) -> None:
+    """A note for each of the first; what `rest` says of the number of the others is one more."""
+    note_all(sentences[:SHOWN])
+    if len(sentences) > SHOWN:
+        note(rest(len(sentences) - SHOWN))
+
+
+def exit_if_failed(failed: object) -> None:
+    """Exit code 3 where something failed and the rest is done."""
+    if failed:
+        raise typer.Exit(SOME_FAILED)
 
 
 def print_summary(sentence: str) -> None:
@@ -72,6 +90,15 @@ def print_json(value: Any) -> None:
     text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain, allow_nan=False)
     # Bytes of a path that are no UTF-8 become \udcXX, as JSON writes them.
     _stdout().buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def print_result(value: Any, lines: Iterable[str], json: bool) -> None:
+    """The value as JSON, or lines for people."""
+    if json:
+        print_json(value)
+        return
+    for line in lines:
+        print_line(line)
 
 
 def escaped(text: str) -> str:

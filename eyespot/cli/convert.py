@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import typer
 
+from eyespot.cli._options import flag
 from eyespot.cli.console import note, print_json, print_summary
 from eyespot.cli.settings import json_option
-from eyespot.types import UsageError
+from eyespot.types import Qrels, UsageError
 
 BEIR = "beir"
 
@@ -21,10 +21,12 @@ def run(
     format: str = typer.Option(None, "--format", help="The format to read.", show_default="by name and content"),
     to: str = typer.Option(None, "--to", help="The format to write.", show_default="by the name's ending"),
     queries: Path = typer.Option(None, "--queries", help="A table with the texts of the queries, for --to beir."),
-    force: bool = typer.Option(False, "--force", help="Replace a file that is there."),
+    force: bool = flag("--force", "Replace a file that is there."),
     json: bool = json_option(),
 ) -> None:
     """Convert a run or judgements between TREC, JSON, parquet, npz, BEIR and the formats of benchmarks."""
+    from eyespot.runs import read_run, write_run
+
     if out.exists() and (out.is_dir() or not force):
         way_out = "name a new folder" if out.is_dir() else "name another file, or replace it with --force"
         raise UsageError(f"{out} is there already; {way_out}")
@@ -32,12 +34,22 @@ def run(
         qrels = to == BEIR or _looks_like_judgements(source, format)
     if queries is not None and to != BEIR:
         raise UsageError("--queries adds texts to a BEIR folder; write one with --to beir, or leave the option out")
-    done = _qrels(source, out, (format, to), queries) if qrels else _run(source, out, (format, to))
-    for sentence in done.pop("notes"):
-        note(sentence)
+    if qrels:
+        found = _write_qrels(source, out, format, to, queries)
+        written = len(found), len(found.grade)
+    else:
+        run = read_run(source, format)
+        write_run(run, out, to)
+        back = read_run(out, to)
+        if lost := len(run) - len(back):
+            note(f"{lost} queries have no results, which this format cannot say; .parquet and .json keep them")
+        if cut := len(run.score) - len(back.score):
+            note(f"{cut} results below the depth of this format are left out")
+        written = len(back), len(back.score)
     if json:
-        print_json({"out": str(out), **done})
-    print_summary(f"{done['rows']:,} rows of {done['queries']:,} queries written to {out}")
+        holds = "qrels" if qrels else "run"
+        print_json({"out": str(out), "holds": holds, "queries": written[0], "rows": written[1]})
+    print_summary(f"{written[1]:,} rows of {written[0]:,} queries written to {out}")
 
 
 def _looks_like_judgements(source: Path, format: str | None) -> bool:
@@ -57,36 +69,23 @@ def _looks_like_judgements(source: Path, format: str | None) -> bool:
     return len(first) == 4 and first[1] == b"0" and first[3].lstrip(b"-").isdigit()
 
 
-def _run(source: Path, out: Path, formats: tuple[str | None, str | None]) -> dict[str, Any]:
-    from eyespot.runs import read_run, write_run
-
-    found, notes = read_run(source, formats[0]), []
-    write_run(found, out, formats[1])
-    back = read_run(out, formats[1])
-    if lost := len(found) - len(back):
-        notes.append(f"{lost} queries have no results, which this format cannot say; .parquet and .json keep them")
-    if cut := len(found.score) - len(back.score):
-        notes.append(f"{cut} results below the depth of this format are left out")
-    return {"holds": "run", "queries": len(back), "rows": len(back.score), "notes": notes}
-
-
-def _qrels(source: Path, out: Path, formats: tuple[str | None, str | None], queries: Path | None) -> dict[str, Any]:
+def _write_qrels(source: Path, out: Path, format: str | None, to: str | None, queries: Path | None) -> Qrels:
+    """Judgements in another format; a BEIR folder also has the texts of the queries."""
     from eyespot.runs import beir, read_judged, write_qrels
     from eyespot.runs.judged import JudgedQueries
     from eyespot.runs.queries import read_queries
     from eyespot.storage.atomic import whole_folder
 
-    judged, notes = read_judged(source, formats[0]), []
-    if formats[1] == BEIR:
-        texts = judged.queries if queries is None else read_queries(queries)
-        silent = [query for query in judged.qrels if not texts.get(query, {}).get("text")]
-        if silent:
-            notes.append(f"{len(silent)} queries have no text, so their ids stand for it; name a table with --queries")
-        named = {
-            query: {**texts.get(query, {}), **({"text": query} if query in silent else {})} for query in judged.qrels
-        }
-        with whole_folder(out) as folder:
-            beir.write(JudgedQueries(named, judged.qrels, judged.images), folder)
-    else:
-        write_qrels(judged.qrels, out, formats[1])
-    return {"holds": "qrels", "queries": len(judged.qrels), "rows": len(judged.qrels.grade), "notes": notes}
+    judged = read_judged(source, format)
+    if to != BEIR:
+        write_qrels(judged.qrels, out, to)
+        return judged.qrels
+    texts = judged.queries if queries is None else read_queries(queries)
+    named = {query: {**texts.get(query, {})} for query in judged.qrels}
+    silent = [query for query, facts in named.items() if not facts.get("text")]
+    named |= {query: named[query] | {"text": query} for query in silent}
+    if silent:
+        note(f"{len(silent)} queries have no text, so their ids stand for it; name a table with --queries")
+    with whole_folder(out) as folder:
+        beir.write(JudgedQueries(named, judged.qrels, judged.images), folder)
+    return judged.qrels

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
-from eyespot.cli.console import note, print_json, print_summary, progress_bar
+from eyespot.cli.console import note, print_result, print_summary, progress_bar
 from eyespot.cli.settings import json_option
-
-if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
-    from eyespot.types import Run
 
 SHOWN = 5
 PICTURE = "categorization__windmill13.jpg"
@@ -36,11 +32,21 @@ def run(
         with progress_bar() as progress:
             summary = index(gallery, [str(photos)], [rooms.load("encoders", "starter")], Options(progress=progress))
         print_summary(f"{summary.pictures} sample photos indexed")
-        runs = _searches(eyespot.open(gallery), photos)
+        collection, picture = eyespot.open(gallery), photos / PICTURE
+        searches: list[tuple[str, dict[str, Any]]] = [
+            ("words: a hammer", {"query": "a hammer"}),
+            ("words: a spotted big cat", {"query": "a spotted big cat"}),
+            ("a picture", {"image": picture}),
+            ("a picture + three times the words: a church", {"query": "3:a church", "image": picture}),
+            (f"words: a tower, where {WHERE}", {"query": "a tower", "where": WHERE}),
+        ]
+        runs = [collection.search(k=SHOWN, by="look", **terms) for _, terms in searches]
+        for run, (heading, _) in zip(runs, searches, strict=True):
+            run.header["heading"] = heading
         out.mkdir(parents=True, exist_ok=True)
         write_html(out / "demo.html", runs, "eyespot: five searches in the sample photos", CAPTIONS)
         write_png(out / "demo.png", runs, "eyespot: five searches in the sample photos", CAPTIONS)
-    rows = []
+    rows, lines = [], []
     for run in runs:
         (hits,) = run.values()
         items = [
@@ -48,26 +54,7 @@ def run(
             for rank, hit in enumerate(hits, 1)
         ]
         rows.append({"heading": run.header["heading"], "query": run.header["query"], "items": items})
-    if json:
-        print_json(rows)
-    else:
-        for row in rows:
-            typer.echo(row["heading"])
-            for item in row["items"]:
-                typer.echo(f"{item['rank']:>4}  {item['score']:.3f}  {item['title']}")
+        found = (f"{item['rank']:>4}  {item['score']:.3f}  {item['title']}" for item in items)
+        lines += [str(run.header["heading"]), *found]
+    print_result(rows, lines, json)
     note(f"look at {out / 'demo.html'} or {out / 'demo.png'}; now your own photos: eyespot index PHOTOS")
-
-
-def _searches(collection: Collection, photos: Path) -> list[Run]:
-    """By look: by words twice, by picture, by picture and words, and under a filter."""
-    searches: list[tuple[str, dict[str, Any]]] = [
-        ("words: a hammer", {"query": "a hammer"}),
-        ("words: a spotted big cat", {"query": "a spotted big cat"}),
-        ("a picture", {"image": photos / PICTURE}),
-        ("a picture + three times the words: a church", {"query": "3:a church", "image": photos / PICTURE}),
-        (f"words: a tower, where {WHERE}", {"query": "a tower", "where": WHERE}),
-    ]
-    runs = [collection.search(k=SHOWN, by="look", **terms) for _, terms in searches]
-    for run, (heading, _) in zip(runs, searches, strict=True):
-        run.header["heading"] = heading
-    return runs

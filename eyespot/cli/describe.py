@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import escaped, note, print_json, print_line, print_summary, progress_bar
+from eyespot.cli._options import flag
+from eyespot.cli.console import escaped, exit_if_failed, note, print_result, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-
-if TYPE_CHECKING:
-    pass
-
-SOME_FAILED = 3
 
 
 def run(
@@ -28,9 +23,7 @@ def run(
     workers: int = typer.Option(
         0, "--workers", envvar="EYESPOT_WORKERS", min=0, max=256, help="Reading threads; 0: one per core."
     ),
-    retry_failed: bool = typer.Option(
-        False, "--retry-failed", help="Retry pictures that could not be described before."
-    ),
+    retry_failed: bool = flag("--retry-failed", "Retry pictures that could not be described before."),
     json: bool = json_option(),
 ) -> None:
     """Compute the local descriptors of every picture once; run it again after you index more."""
@@ -43,13 +36,10 @@ def run(
         summary = describe(place, made_by, options)
     extractor = made_by.name
     failures = [failure._asdict() for failure in summary.failures]
-    if json:
-        report = {"gallery": str(place), "extractor": extractor, "pictures": summary.pictures}
-        print_json({**report, "described": summary.described, "failures": failures})
-    else:
-        for failure in summary.failures:
-            print_line(f"{escaped(failure.path)}\t{escaped(failure.reason)}")
+    report = {"gallery": str(place), "extractor": extractor, "pictures": summary.pictures}
+    lines = (f"{escaped(failure.path)}\t{escaped(failure.reason)}" for failure in summary.failures)
+    print_result({**report, "described": summary.described, "failures": failures}, lines, json)
     print_summary(f"{summary.pictures} pictures in {place}, {summary.described} described now with {extractor}")
     if summary.failures:
         note(f"{len(summary.failures)} could not be described; fix them and run this with --retry-failed")
-        raise typer.Exit(SOME_FAILED)
+    exit_if_failed(failures)

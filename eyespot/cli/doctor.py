@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import note, print_json, progress_bar
+from eyespot.cli._options import flag
+from eyespot.cli.console import GATE_FAILED, note_all, print_result, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError
 
@@ -23,15 +23,16 @@ PACKAGES = ("numpy", "numba", "onnxruntime", "pyarrow", "duckdb", "pillow", "pil
             "torchvision", "transformers", "open-clip-torch")  # fmt: skip
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "EYESPOT_THREADS")
 MISSING = "not installed"
-GATE_FAILED = 4
+FASTER = (
+    "the extra [fast] brings compiled kernels, which make searches of more than 100,000 pictures many times as fast, "
+    "metrics and QuARI searches a few times"
+)
 TOLERANCE = 1e-2  # of a fingerprint's components: other CPUs differ by rounding, other weights by far more
 
 
 def run(
     gallery: Path = gallery_option("The gallery whose vectors are compared with their encoders."),
-    repair: bool = typer.Option(
-        False, "--repair", help="Make again what is damaged in the gallery, as eyespot index --repair does."
-    ),
+    repair: bool = flag("--repair", "Make again what is damaged in the gallery, as eyespot index --repair does."),
     adapt: list[str] = typer.Option(
         None, "--adapt", metavar="CKPT", help="An adapter to look at: its encoder and validation; repeatable."
     ),
@@ -40,13 +41,19 @@ def run(
     """Check the installation, every byte of a gallery's files, and its spaces against their fingerprints."""
     import eyespot
     from eyespot.cli.encoders import known
+    from eyespot.extras import install_line
+    from eyespot.gallery.remote import EVERYTHING, complete
+    from eyespot.indexes import single_queries
+    from eyespot.kernels import compiled
     from eyespot.storage.systems import usable_cores
 
-    place = _whole(gallery_here(gallery, writes=repair))
+    place = gallery_here(gallery, writes=repair)
+    with progress_bar("bytes") as progress:
+        complete(place, EVERYTHING, progress)  # of the copy of a published gallery all files come first
     damaged: list[Fault] = []
     spaces: list[dict[str, Any]] = []
     if gallery is not None or (place / "gallery.toml").exists():
-        damaged = _repaired(place) if repair else _checked(place)
+        damaged = _damaged(place, repair)
         spaces = list(_spaces(place, damaged))
     system = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
     usable = usable_cores()
@@ -56,43 +63,28 @@ def run(
         "encoders": {row["name"]: row["needs"] for row in known()},
         "threads": {"cores": os.cpu_count(), "usable": usable}
         | {name: os.environ[name] for name in THREADS if name in os.environ}
-        | _kernels(),
+        | ({"single queries": single_queries()} if compiled() else {}),
         "adapters": adapters,
         "warnings": [*_warnings(), *(f"{one['checkpoint']}: {one['caution']}" for one in adapters if one["caution"])],
-        "advice": list(_advice()),
+        "advice": [] if compiled() else [f"{FASTER}: {install_line('fast')}"],
         "spaces": spaces,
         "damaged": [fault._asdict() for fault in damaged],
     }
-    if json:
-        print_json(report)
-    else:
-        _print(report)
+    print_result(report, _lines(report), json)
     if damaged or any(space["status"] == "differs" for space in spaces):
         raise typer.Exit(GATE_FAILED)
 
 
-def _whole(place: Path) -> Path:
-    """The same; of the copy of a published gallery all files come first."""
-    from eyespot.gallery.remote import EVERYTHING, complete
-
-    with progress_bar("bytes") as progress:
-        complete(place, EVERYTHING, progress)
-    return place
-
-
-def _checked(place: Path) -> list[Fault]:
+def _damaged(place: Path, repair: bool) -> list[Fault]:
+    """What is damaged in the gallery, after what can be made again was made again if that is wanted."""
+    from eyespot.cli.index import repair_gallery
     from eyespot.gallery.integrity import faults
 
-    with progress_bar() as progress:
-        return faults(place, progress)
-
-
-def _repaired(place: Path) -> list[Fault]:
-    from eyespot.cli.index import repair_gallery
-
+    if not repair:
+        with progress_bar() as progress:
+            return faults(place, progress)
     summary = repair_gallery(place)
-    for sentence in summary.notes:
-        note(sentence)
+    note_all(summary.notes)
     return summary.damaged
 
 
@@ -116,27 +108,6 @@ def _warnings() -> Iterator[str]:
         reason = str(error).splitlines()[0]
         pair = f"torchvision {vision} does not fit torch {torch}"
         yield f"{pair} ({reason}); install its matching wheel"
-
-
-def _kernels() -> dict[str, int]:
-    """Up to how many queries are scanned one at a time on this machine."""
-    from eyespot.kernels import compiled
-
-    if not compiled():
-        return {}
-    from eyespot.indexes import single_queries
-
-    return {"single queries": single_queries()}
-
-
-def _advice() -> Iterator[str]:
-    """What would make this installation faster."""
-    from eyespot.extras import install_line
-    from eyespot.kernels import compiled
-
-    if not compiled():
-        gain = "searches of more than 100,000 pictures many times as fast, metrics and QuARI searches a few times"
-        yield f"the extra [fast] brings compiled kernels, which make {gain}: {install_line('fast')}"
 
 
 def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
@@ -186,23 +157,19 @@ def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]
     return {"status": "agrees" if difference <= TOLERANCE else "differs", "difference": round(difference, 8)}
 
 
-def _print(report: dict[str, Any]) -> None:
+def _lines(report: dict[str, Any]) -> Iterator[str]:
     from eyespot.gallery.integrity import Fault
 
     for part in ("versions", "encoders", "threads"):
-        typer.echo(f"{part}:")
+        yield f"{part}:"
         for name, value in report[part].items():
-            typer.echo(f"  {name:<18} {value}")
+            yield f"  {name:<18} {value}"
     for one in report["adapters"]:
         encoder = one["encoder"] or f"vectors of {one['dim']} components, of no encoder that it names"
-        typer.echo(f"adapter {one['checkpoint']}: for {encoder}, {one['validation'] or 'no validation known'}")
-    for sentence in report["warnings"]:
-        typer.echo(f"warning: {sentence}")
-    for sentence in report["advice"]:
-        typer.echo(f"advice: {sentence}")
+        yield f"adapter {one['checkpoint']}: for {encoder}, {one['validation'] or 'no validation known'}"
+    yield from (f"warning: {sentence}" for sentence in report["warnings"])
+    yield from (f"advice: {sentence}" for sentence in report["advice"])
     for space in report["spaces"]:
         difference = "" if space["difference"] is None else f", largest difference {space['difference']:.1e}"
-        typer.echo(f"space {space['space']}: {space['rows']} rows, {space['status']}{difference}")
-    for fault in report["damaged"]:
-        typer.echo(str(Fault(**fault)))
-    sys.stdout.flush()
+        yield f"space {space['space']}: {space['rows']} rows, {space['status']}{difference}"
+    yield from (str(Fault(**fault)) for fault in report["damaged"])

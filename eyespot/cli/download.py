@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli.console import print_json, print_line, progress_bar
+from eyespot.cli.console import print_result, progress_bar
 from eyespot.cli.settings import json_option
 from eyespot.types import UsageError
 
@@ -31,7 +31,4 @@ def run(
         done = download(source, out, files, progress)
     if sha256:
         verify(done.place, sha256)
-    if json:
-        print_json({"place": str(done.place), "revision": done.revision, "bytes": done.bytes})
-    else:
-        print_line(str(done.place))
+    print_result({"place": str(done.place), "revision": done.revision, "bytes": done.bytes}, [str(done.place)], json)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import escaped, note, print_json, print_line
+from eyespot.cli.console import escaped, note, print_result
 from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.types import NothingFound
 
 if TYPE_CHECKING:
     from eyespot.gallery.groups.listing import FileGroup
-    from eyespot.gallery.view import View
 
 PANELS = 200  # groups of a contact sheet
 HEADINGS = {"exact": "exact copies", "copies": "near-duplicates", "burst": "frames of a burst"}
@@ -27,45 +26,36 @@ def run(
     html: Path = typer.Option(None, "--html", help="Write a contact sheet of the groups that take most."),
 ) -> None:
     """List copies and bursts, how much they take, and which file of each would stay; nothing is deleted."""
+    from eyespot.gallery import disk
+    from eyespot.gallery.groups.hashes import lacks_hashes
     from eyespot.gallery.groups.listing import GROUP_KINDS, file_groups
     from eyespot.gallery.view import Gallery
 
     opened = Gallery(searched_here(gallery))
     view = opened.view(opened.stem())
     groups = file_groups(view)
-    _note_unhashed(view)
-    totals = {kind: _total([group for group in groups if group.kind == kind]) for kind in GROUP_KINDS}
-    if html:
-        _write_sheet(html, groups)
-    if json:
-        print_json({"groups": [_fields(group) for group in groups], "totals": totals})
-        return
-    if not groups:
-        raise NothingFound("no copies and no bursts were found; every picture shows something of its own")
-    for group in groups:
-        print_line(f"{len(group.files)} {HEADINGS[group.kind]}, {_size(group.freed)} would be freed")
-        for at, file in enumerate(group.files):
-            about = f"{file.width} x {file.height}, {_size(file.size)}"
-            print_line(f"  {'-' if at else 'stays'}  {escaped(file.path)}  ({about if at else group.why})")
-    for kind, total in totals.items():
-        if total["groups"]:
-            print_line(f"{total['groups']:,} groups of {HEADINGS[kind]}: {_size(total['freed'])} would be freed")
-
-
-def _note_unhashed(view: View) -> None:
-    """Pictures that were indexed before there were perceptual hashes have only their vectors to be found by."""
-    from eyespot.gallery import disk
-    from eyespot.gallery.groups.hashes import lacks_hashes
-
     without = sum(disk.count_items(s) for s in view.shards if lacks_hashes(s) and not disk.is_imported(s))
     if without:
         line = f"eyespot index --repair -g {quote(str(view.gallery.path))}"
         note(f"{without} pictures have no perceptual hashes, so copies of them are missed; make them with: {line}")
-
-
-def _fields(group: FileGroup) -> dict[str, Any]:
-    files = [{**file._asdict(), "stays": not at} for at, file in enumerate(group.files)]
-    return {"kind": group.kind, "freed": group.freed, "why": group.why, "files": files}
+    totals = {kind: _total([group for group in groups if group.kind == kind]) for kind in GROUP_KINDS}
+    if html:
+        _write_sheet(html, groups)
+    if not groups and not json:
+        raise NothingFound("no copies and no bursts were found; every picture shows something of its own")
+    fields: list[dict[str, Any]] = []
+    lines = []
+    for group in groups:
+        files = [{**file._asdict(), "stays": not at} for at, file in enumerate(group.files)]
+        fields.append({"kind": group.kind, "freed": group.freed, "why": group.why, "files": files})
+        lines.append(f"{len(files)} {HEADINGS[group.kind]}, {_size(group.freed)} would be freed")
+        for at, file in enumerate(group.files):
+            about = f"{file.width} x {file.height}, {_size(file.size)}"
+            lines.append(f"  {'-' if at else 'stays'}  {escaped(file.path)}  ({about if at else group.why})")
+    for kind, total in totals.items():
+        if total["groups"]:
+            lines.append(f"{total['groups']:,} groups of {HEADINGS[kind]}: {_size(total['freed'])} would be freed")
+    print_result({"groups": fields, "totals": totals}, lines, json)
 
 
 def _total(groups: Sequence[FileGroup]) -> dict[str, int]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._eval_inputs import EvalOptions, known, tell_plan
-from eyespot.cli._eval_made import PLACES, evaluation_of, ranked_by, some_failed
-from eyespot.cli._eval_rows import evaluate_rows, row_option, rows_in
-from eyespot.cli._judge_options import SOME_FAILED, calls_option, ledger_option, money_option, prices_option
+from eyespot.cli._eval_rows import PLACES, evaluate_rows, evaluation_of, lacks_verdicts, ranked_by, rows_in
+from eyespot.cli._judge_options import calls_option, ledger_option, money_option, prices_option
+from eyespot.cli._options import ENCODER, RUN_FORMAT, flag
 from eyespot.cli._ray import means_on, ray_option, refuse_on_cluster, workers_option
-from eyespot.cli.console import escaped, note, print_json, print_line
-from eyespot.cli.settings import gallery_option, index_option, json_option, option_of
+from eyespot.cli.console import escaped, exit_if_failed, note, note_all, print_json, print_line, print_result
+from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option, option_of
 from eyespot.settings.judge import DEPTH, JudgeSettings
 from eyespot.settings.search import ADAPT, SearchSettings, StageSettings
 from eyespot.storage.atomic import make_folder
@@ -23,6 +23,8 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.benchmarks import Benchmark, Evaluation, GallerySearcher, Task
+    from eyespot.reports.examples import Examples
+    from eyespot.reports.moved import Picture
     from eyespot.reports.tables import Summary
     from eyespot.types import Run
 
@@ -34,15 +36,13 @@ def run(
     context: typer.Context,
     benchmark: str = typer.Argument(None, help="The benchmark, or `list`."),
     data: Path = typer.Option(None, help="The folder with the benchmark's files."),
-    check: bool = typer.Option(
-        False, "--check", help="List the files that are present or missing, and where to get them."
-    ),
+    check: bool = flag("--check", "List the files that are present or missing, and where to get them."),
     run: list[str] = typer.Option(
         None, "--run", metavar="[TASK=]FILE", help="Rankings, or a similarity matrix (.npz)."
     ),
-    run_format: str = typer.Option(None, help="The format of the rankings."),
+    run_format: str = RUN_FORMAT,
     gallery: Path = gallery_option("Search this gallery, end to end."),
-    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
+    encoder: str = ENCODER,
     index: str = index_option(),
     ray: str = ray_option(),
     workers: int = workers_option(),
@@ -52,7 +52,11 @@ def run(
     alpha: float = option_of(StageSettings, "alpha"),
     by: str = option_of(StageSettings, "by", default="look", show_default=True),
     rerank_local: str = option_of(StageSettings, "rerank_local"),
-    row: list[str] = row_option(),
+    row: list[str] = typer.Option(
+        None,
+        metavar="NAME=OPTIONS",
+        help="A row of a table: a system's name, and what makes it, as in 'QE-1 = --neighbours 1'; repeatable.",
+    ),
     expand: str = option_of(SearchSettings, "expand"),
     rerank: str = typer.Option(
         None, metavar="JUDGE|FILE", help="A second stage: a judge (encoder:starter, openai:…), or scores as rankings."
@@ -102,7 +106,13 @@ def run(
         options, earlier = _again(again, out)
     options = replace(options, means=context.with_resource(means_on(ray, workers)))
     if options.benchmark == LIST:
-        _list(json)
+        from eyespot.benchmarks import benchmark as benchmark_named
+        from eyespot.benchmarks import names
+
+        every = [benchmark_named(name) for name in names()]
+        shown = ("name", "title", "about", "home", "licence", "citation", "splits")
+        listed = [{name: getattr(one, name) for name in shown} for one in every]
+        print_result(listed, (f"{one.name:<17} {one.about}" for one in every), json)
     elif check:
         _check(options, json)
     elif dry_run:
@@ -116,18 +126,6 @@ def run(
 # -- what there is ----------------------------------------------------------------------------------------------
 
 
-def _list(json: bool) -> None:
-    from eyespot.benchmarks import benchmark, names
-
-    known_ones = [benchmark(name) for name in names()]
-    if json:
-        fields = ("name", "title", "about", "home", "licence", "citation", "splits")
-        print_json([{name: getattr(one, name) for name in fields} for one in known_ones])
-        return
-    for one in known_ones:
-        print_line(f"{one.name:<17} {one.about}")
-
-
 def _check(options: EvalOptions, json: bool) -> None:
     """The files of the benchmark that are there, and where to get the others."""
     from eyespot.benchmarks import check
@@ -135,11 +133,10 @@ def _check(options: EvalOptions, json: bool) -> None:
     benchmark, data, split = known(options)
     states = check(benchmark, data, split)
     if json:
-        rows = []
-        for state in states:
-            place = None if state.place is None else str(state.place)
-            rows.append({**state.needed._asdict(), "state": state.state, "place": place, "reason": state.reason})
-        print_json(rows)
+        rows = [one._asdict() for one in states]
+        print_json(
+            [{**row.pop("needed")._asdict(), **row, "place": row["place"] and str(row["place"])} for row in rows]
+        )
     else:
         for state in states:
             shown = str(state.place or state.needed.path.partition("|")[0])
@@ -169,8 +166,7 @@ def _evaluate(options: EvalOptions, json: bool, earlier: dict[str, str]) -> None
     searched, evaluation = ranked.searched, evaluation_of(options, ranked)
     now = evaluation.made["inputs"]
     changed = [f"{path} has changed since" for path, digest in earlier.items() if now.get(path) != digest]
-    for sentence in [*evaluation.notes, *changed]:
-        note(sentence)
+    note_all([*evaluation.notes, *changed])
     beside = comparable(evaluation, [read_summary(Path(place)) for place in options.beside or ()])
     if options.out:
         _write(options, evaluation, beside, searched)
@@ -178,11 +174,7 @@ def _evaluate(options: EvalOptions, json: bool, earlier: dict[str, str]) -> None
         print_json(summary_of(evaluation))
     else:
         print_line("\n\n".join(as_text(table) for table in tables_of(evaluation, beside)))
-    if some_failed(evaluation):
-        raise typer.Exit(SOME_FAILED)
-
-
-# -- once more ----------------------------------------------------------------------------------------------------
+    exit_if_failed(lacks_verdicts(evaluation))
 
 
 def _again(place: Path, out: Path | None) -> tuple[EvalOptions, dict[str, str]]:
@@ -206,7 +198,6 @@ def _again(place: Path, out: Path | None) -> tuple[EvalOptions, dict[str, str]]:
 def _write(
     options: EvalOptions, evaluation: Evaluation, beside: Sequence[Summary], searched: GallerySearcher | None
 ) -> None:
-    from eyespot.cli._report_pictures import examples_for
     from eyespot.reports.folder import write
 
     def maps() -> Iterator[Any]:
@@ -222,7 +213,7 @@ def _write(
 
     assert options.out is not None  # the caller checks
     out = options.out.expanduser()
-    examples = examples_for(options, evaluation, beside, searched)
+    examples = _examples_for(options, evaluation, beside, searched)
     written = write(evaluation, out, beside, maps, examples)
     note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 
@@ -242,3 +233,61 @@ def _submit(options: EvalOptions, benchmark: Benchmark, task: Task, runs: dict[s
     make_folder(out)
     write_run(ranked, out / "submission.json", benchmark.submission)
     note(f"the truths of this split are not public; send {out / 'submission.json'} to {benchmark.home}")
+
+
+# -- the queries that the report shows ----------------------------------------------------------------------------
+
+
+def _examples_for(
+    options: EvalOptions, evaluation: Evaluation, beside: Sequence[Summary], searched: GallerySearcher | None
+) -> Examples:
+    """What to look at: by the run of this evaluation, and below it by those of the reports beside it."""
+    from eyespot.html import checked_address
+    from eyespot.reports.examples import Examples, examples_of
+    from eyespot.reports.moved import shown_images
+    from eyespot.runs import read_run
+
+    page = checked_address(options.page)
+    several = len(evaluation.results) > 1
+    files = {one.task.name: f"run-{one.task.name}.parquet" if several else "run.parquet" for one in evaluation.results}
+    others: dict[str, dict[str, Run]] = {}
+    for summary, given in zip(beside, options.beside or (), strict=True):
+        place = Path(given).expanduser()
+        folder = place if place.is_dir() else place.parent
+        there = {task: folder / name for task, name in files.items() if (folder / name).is_file()}
+        others[str(summary["system"])] = {task: read_run(path) for task, path in there.items()}
+    groups = examples_of(evaluation, others)
+    wanted = shown_images(section for group in groups for section in group.sections)
+    tasks = [result.task for result in evaluation.results if result.task.way != "i2t"]
+    return Examples(groups, _pictures(options, tasks, wanted, searched) if wanted else {}, page)
+
+
+def _pictures(
+    options: EvalOptions, tasks: Sequence[Task], wanted: Sequence[str], searched: GallerySearcher | None
+) -> dict[str, Picture]:
+    """From the folder that is named, the gallery that was searched or is named or near, and the benchmark's folder."""
+    from eyespot.reports.moved import GALLERY_ID, from_gallery
+
+    found = _in_folder(options.images, tasks, wanted) if options.images else {}
+    if searched is not None:
+        ids: dict[str, str] = {}  # by the names under which the benchmark knows them
+        for task in tasks:
+            ids = {name: GALLERY_ID + id for name, id in searched.ids_of(task, wanted).items()} | ids
+        by_id = from_gallery(searched.view.gallery.path, list(dict.fromkeys(ids.values())))
+        found = {name: by_id[id] for name, id in ids.items() if id in by_id} | found
+    elif options.gallery or (gallery_here(None) / "gallery.toml").is_file():
+        found = from_gallery(gallery_here(options.gallery), wanted) | found
+    lacking = [image for image in wanted if image not in found]
+    return (_in_folder(options.data_folder, tasks, lacking) if lacking else {}) | found
+
+
+def _in_folder(folder: Path, tasks: Sequence[Task], wanted: Sequence[str]) -> dict[str, Picture]:
+    """The pictures of a folder, by their names or by the paths that the benchmark's files give them."""
+    from eyespot.reports.moved import from_folder
+
+    paths: dict[str, str] = {}
+    for task in tasks:
+        paths |= {name: str(path) for name in wanted if (path := task.image_facts.get(name, {}).get("path"))}
+    there = from_folder(Path(folder).expanduser(), [*wanted, *paths.values()])
+    places = {name: there.get(name) or there.get(paths.get(name, name)) for name in wanted}
+    return {name: picture for name, picture in places.items() if picture is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eyespot.cli.console import escaped, print_json, print_line
+from eyespot.cli.console import escaped, print_result
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
 
@@ -27,8 +27,4 @@ def run(
     with reading(failures_gallery) as ledger:
         roots, every = ledger.roots(), [*ledger.failures(), *failures(ledger)]
         rows = [{"path": full_path(roots[f.root], f.path), "reason": f.reason} for f in every]
-    if json:
-        print_json(rows)
-    else:
-        for row in rows:
-            print_line(f"{escaped(row['path'])}\t{escaped(row['reason'])}")
+    print_result(rows, (f"{escaped(row['path'])}\t{escaped(row['reason'])}" for row in rows), json)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli.console import escaped, note, print_json, print_line
+from eyespot.cli._options import RUN_FORMAT
+from eyespot.cli.console import escaped, note_all, print_result
 from eyespot.cli.settings import json_option
 from eyespot.types import UsageError
 
@@ -22,7 +23,7 @@ def run(
     weights: str = typer.Option(None, metavar="W,W…", help="One weight per run.", show_default="1 each"),
     learn: Path = typer.Option(None, metavar="QRELS", help="Learn the weights on these judgements (a validation set)."),
     measure: str = typer.Option("AP@50", "-m", "--measure", help="The measure that learned weights optimise."),
-    run_format: str = typer.Option(None, help="The format of the rankings."),
+    run_format: str = RUN_FORMAT,
     json: bool = json_option(),
 ) -> None:
     """Fuse the rankings of several encoders, query texts or judges."""
@@ -42,17 +43,14 @@ def run(
     fit = learned(fusion, rankings, read_qrels(learn), measure) if learn else None
     fused = (fit.fusion if fit else fusion)(rankings)
     write_run(fused, out.expanduser())
-    for sentence in fused.notes:
-        note(sentence)
-    if json:
-        header = {name: value for name, value in fused.header.items() if name != "of"}
-        counts = {"run": str(out), "queries": len(fused), "hits": len(fused.codes)}
-        learning = {"measure": fit.measure, "value": fit.value, "alone": fit.alone} if fit else None
-        print_json({**counts, **header, "learned": learning})
-        return
+    note_all(fused.notes)
+    header = {name: value for name, value in fused.header.items() if name != "of"}
+    counts = {"run": str(out), "queries": len(fused), "hits": len(fused.codes)}
+    learning = {"measure": fit.measure, "value": fit.value, "alone": fit.alone} if fit else None
     used = ", ".join(f"{weight:g}" for weight in fused.header["weights"])
     how = f"{len(fused):,} queries, {len(fused.codes):,} hits, by {fused.header['fused']} with weights {used}"
-    print_line(f"{escaped(str(out))}: {how}")
+    lines = [f"{escaped(str(out))}: {how}"]
     if fit:
         alone = ", ".join(f"{value:.4f}" for value in fit.alone)
-        print_line(f"{fit.measure} there: {fit.value:.4f}; of each run alone: {alone}")
+        lines.append(f"{fit.measure} there: {fit.value:.4f}; of each run alone: {alone}")
+    print_result({**counts, **header, "learned": learning}, lines, json)

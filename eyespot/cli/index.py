@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,21 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._options import flag
 from eyespot.cli._ray import pool_on, ray_option
-from eyespot.cli._watching import keep_up
-from eyespot.cli.console import conclude, note, print_json, print_line, progress_bar
+from eyespot.cli.console import conclude, exit_if_failed, note, note_all, print_json, print_result, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options, Summary
-    from eyespot.gallery.looked import Looked
-    from eyespot.gallery.texts import TextSummary
     from eyespot.photos.kinds import SkippedFiles
     from eyespot.photos.sources import Root
-    from eyespot.types import Encoder, TextReader
-
-SOME_FAILED = 3
+    from eyespot.types import Encoder
 
 
 def run(
@@ -60,22 +56,21 @@ def run(
         show_default="half of what is free, 0.5G to 2G",
     ),
     ray: str = ray_option(),
-    half: bool = typer.Option(False, "--half", help="Store new vectors in float16, half the size, from now on."),
-    codes: bool = typer.Option(False, "--codes", help="Also store int8 codes: fast exact search in little memory."),
-    ocr: bool = typer.Option(False, "--ocr", help="Also read the text in pictures, once; needs the extra [ocr]."),
-    retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what could not be read before."),
-    repair: bool = typer.Option(
-        False, "--repair", help="Read every file of the gallery, and make again what is damaged."
-    ),
-    forget: bool = typer.Option(False, "--forget", help="Forget pictures that no longer exist, even if they are many."),
+    half: bool = flag("--half", "Store new vectors in float16, half the size, from now on."),
+    codes: bool = flag("--codes", "Also store int8 codes: fast exact search in little memory."),
+    ocr: bool = flag("--ocr", "Also read the text in pictures, once; needs the extra [ocr]."),
+    retry_failed: bool = flag("--retry-failed", "Retry what could not be read before."),
+    repair: bool = flag("--repair", "Read every file of the gallery, and make again what is damaged."),
+    forget: bool = flag("--forget", "Forget pictures that no longer exist, even if they are many."),
     remove: list[str] = typer.Option(
         None, "--remove", help="Remove this folder, tar or list from the gallery; its files are not touched."
     ),
-    watch: bool = typer.Option(False, "--watch", help="Go on: index new and changed photos as they come; Ctrl-C ends."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only count all pictures and the new ones."),
+    watch: bool = flag("--watch", "Go on: index new and changed photos as they come; Ctrl-C ends."),
+    dry_run: bool = flag("--dry-run", "Only count all pictures and the new ones."),
     json: bool = json_option(),
 ) -> None:
     """Index photos, or update an index: only new and changed photos are embedded."""
+    from eyespot import rooms
     from eyespot.gallery.indexing import Options
     from eyespot.photos.memory import VARIABLE, decode_limit
 
@@ -92,7 +87,7 @@ def run(
         return
     encoders = _encoders(place, encoder if crops is None else f"crops:{crops}:{encoder or 'starter'}", bool(photos))
     threads = workers or os.cpu_count() or 1
-    reader = _text_reader(threads) if ocr else None
+    reader = rooms.load("photos.ocr", "rapidocr", threads=threads) if ocr else None
     later = Options(threads, half=half, codes=codes, text_reader=reader)
     options = replace(later, retry_failed=retry_failed, forget=forget, remove=remove or (), repair=repair)
     with nullcontext() if ray is None else pool_on(ray, workers) as pool:
@@ -110,6 +105,41 @@ def run(
             keep_up(place, roots, partial(index_once, options), partial(index_once, later))
         else:
             index_once(options)
+
+
+def keep_up(gallery: Path, roots: Sequence[Root], first: Callable[[], None], later: Callable[[], None]) -> None:
+    """Do `first`, then `later` after each burst of changes in the folders among `roots`, until Ctrl-C.
+
+    What fails in between is a note, and the next burst tries it again. `UsageError` where no root is a folder.
+    """
+    folders = [root.place for root in roots if root.kind == "folder"]
+    if not folders:
+        raise UsageError("--watch watches folders, and none is named or known; name one: eyespot index PHOTOS --watch")
+    if len(folders) < len(roots):
+        note("tars, lists and single pictures are indexed now and not watched")
+    from eyespot import rooms
+
+    with rooms.needs("--watch"):
+        from eyespot.gallery.watching import changes
+    if not any(map(os.path.isdir, folders)):  # then not even the first run begins
+        note(f"waiting for {', '.join(folders)}, which {'is' if len(folders) == 1 else 'are'} missing; Ctrl-C ends it")
+    watching = changes(folders, gallery)
+    next(watching)  # what changes while the first run goes on is seen after it
+    with suppress(typer.Exit):  # some files cannot be read
+        first()
+    conclude(f"watching {', '.join(folders)}; Ctrl-C ends it")
+    try:
+        for _ in watching:
+            try:
+                with suppress(typer.Exit):
+                    later()
+            except EyespotError as error:
+                note(f"{error}; the next change tries it again")
+            except Exception as error:  # whatever one round ends in, photos that come later are indexed
+                what = str(error) or "no more is known"
+                note(f"this round failed ({type(error).__name__}: {what}); the next change tries it again")
+    except KeyboardInterrupt:
+        conclude("no longer watching; the next eyespot index takes what comes from now on")
 
 
 def update(gallery: Path, photos: Sequence[str], encoders: Sequence[Encoder], options: Options) -> Summary:
@@ -178,13 +208,6 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
     return encoders
 
 
-def _text_reader(threads: int) -> TextReader:
-    from eyespot import rooms
-
-    reader: TextReader = rooms.load("photos.ocr", "rapidocr", threads=threads)
-    return reader
-
-
 def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
     from eyespot.gallery.survey import survey
     from eyespot.photos.sources import is_there
@@ -193,22 +216,20 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
         if not is_there(root):
             note(f"{root.place} is missing or empty (an unplugged disk?)")
     counts = survey(gallery, [root for root in roots if is_there(root)])
-    if json:
-        print_json(vars(counts) | {"files": counts.files} | _other_files(counts.skipped))
-        return
     parts = [
         f"{counts.pictures} pictures ({counts.bytes / 1e6:.1f} MB), {counts.new} of them new and "
         f"{counts.changed} changed",
         f"{counts.unreadable} files, folders or rows of labels cannot be read",
         *_skipped_texts(counts.skipped),
     ]
-    print_line("; ".join(parts))
+    print_result(vars(counts) | {"files": counts.files} | _other_files(counts.skipped), ["; ".join(parts)], json)
 
 
 def _report(gallery: Path, summary: Summary, json: bool) -> None:
-    for sentence in summary.notes:
-        note(sentence)
-    looked = summary.looked
+    from eyespot.extras import install_line
+
+    note_all(summary.notes)
+    looked, texts = summary.looked, summary.texts
     if json:
         counts = {
             "files": looked.files,
@@ -220,20 +241,25 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         }
         fields = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(looked.skipped)}
         damaged = [fault._asdict() for fault in summary.damaged]
-        read = summary.texts and vars(summary.texts) | {"failures": len(summary.texts.failures)}
+        read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
     if looked.searchable < looked.pictorial:
-        note(_share(looked))
-    if summary.texts:
-        _report_texts(summary.texts, gallery)
-    for fault in summary.damaged:
-        note(f"still damaged: {fault}")
+        share = f"{looked.searchable:,} of {looked.pictorial:,} photos, videos and drawings"
+        more = [f"; {files:,} more with {install_line(extra)}" for extra, files in looked.by_extra.items()]
+        note(f"{share} ({looked.searchable / looked.pictorial:.0%}) can be searched{''.join(more)}")
+    if texts:
+        read_now = f"text was read in {_counted(texts.read, 'picture')} now"
+        conclude(f"{read_now}; {texts.with_text:,} of the gallery have text")
+        if texts.away:
+            note(f"{_counted(texts.away, 'picture')} out of reach wait to be read; run the same line again")
+        if count := len(texts.failures):
+            note(f"the text of {count} could not be read; see them with: eyespot failures -g {gallery}")
+    note_all(f"still damaged: {fault}" for fault in summary.damaged)
     if summary.failures:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
         note(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
-    if summary.failures or summary.damaged or (summary.texts and summary.texts.failures):
-        raise typer.Exit(SOME_FAILED)
+    exit_if_failed(summary.failures or summary.damaged or (texts and texts.failures))
 
 
 def _account(summary: Summary) -> str:
@@ -249,27 +275,6 @@ def _account(summary: Summary) -> str:
     frames = f" and {_counted(videos.frames, 'frame')} of {_counted(videos.videos, 'video')}" if videos.videos else ""
     account = f"{_counted(looked.pictures, 'picture')}{frames} from {_counted(looked.files, 'file')}"
     return f"{account}: {', '.join(filter(None, parts))}" if any(parts) else account
-
-
-def _share(looked: Looked) -> str:
-    """Which share of what shows something can be searched, and which extras would bring more."""
-    from eyespot.extras import install_line
-
-    share = (
-        f"{looked.searchable:,} of {looked.pictorial:,} photos, videos and drawings"
-        f" ({looked.searchable / looked.pictorial:.0%})"
-    )
-    more = [f"; {files:,} more with {install_line(extra)}" for extra, files in looked.by_extra.items()]
-    return f"{share} can be searched{''.join(more)}"
-
-
-def _report_texts(texts: TextSummary, gallery: Path) -> None:
-    conclude(f"text was read in {_counted(texts.read, 'picture')} now; {texts.with_text:,} of the gallery have text")
-    if texts.away:
-        note(f"{_counted(texts.away, 'picture')} out of reach wait to be read; run the same line again")
-    if texts.failures:
-        count = len(texts.failures)
-        note(f"the text of {count} could not be read; see them with: eyespot failures -g {gallery}")
 
 
 # -- what was taken and what not ----------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._judge_options import ledger_option
-from eyespot.cli.console import note, print_json, print_line, print_summary
+from eyespot.cli._options import flag, group
+from eyespot.cli.console import note, print_json, print_result, print_summary
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import NothingFound, UsageError
 
@@ -19,33 +20,17 @@ if TYPE_CHECKING:
 
 TABLES, SCORES = (".parquet", ".jsonl"), (".txt", ".trec", ".qrels", ".json")
 
-app = typer.Typer(no_args_is_help=True, help="Judges look at pictures and decide whether they match a query.")
-
-
-@app.callback()
-def options() -> None:
-    """Judges look at pictures and decide whether they match a query."""
+app = group("Judges look at pictures and decide whether they match a query.")
 
 
 @app.command("list")
 def listing(json: bool = json_option()) -> None:
     """List the kinds of judges, how to name one, whether they work offline, and what they need."""
-    rows = known()
-    if json:
-        print_json(rows)
-        return
-    for row in rows:
-        offline = {True: "offline", False: "network", None: ""}.get(row["offline"], row["offline"])
-        print_line(f"{row['spelling']:<38} {row['kind']:<16} {offline:<22} {row['needs']}")
-
-
-def known() -> list[dict[str, Any]]:
-    """Every judge with its spelling, kind, needs, and whether it works offline, as its constants say."""
     from importlib import import_module
 
     from eyespot import extras, rooms
 
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []  # as the constants of each module say
     for name in rooms.names("judges"):
         try:
             module = import_module(f"eyespot.judges.{name}")
@@ -55,7 +40,10 @@ def known() -> list[dict[str, Any]]:
             continue
         words = ("SPELLING", name), ("KIND", ""), ("OFFLINE", None), ("NEEDS", "")
         rows.append({"name": name} | {word.lower(): getattr(module, word, default) for word, default in words})
-    return rows
+    offline = {True: "offline", False: "network", None: ""}
+    texts = [{**row, "offline": offline.get(row["offline"], row["offline"])} for row in rows]
+    lines = (f"{one['spelling']:<38} {one['kind']:<16} {one['offline']:<22} {one['needs']}" for one in texts)
+    print_result(rows, lines, json)
 
 
 @app.command("prices")
@@ -72,14 +60,12 @@ def prices(
     if None in models.values():
         raise NothingFound(f"no price is known for {model}; add it to {own_table()}, or name a table with --prices")
     rows = [{"model": name, **price._asdict(), "source": str(price.source)} for name, price in models.items() if price]
-    if json:
-        print_json(rows)
-        return
-    for row in rows:
-        print_line(
-            f"{row['model']:<28} {row['input']:>8.3f} in {row['output']:>8.3f} out  {row['date']:<10} {row['source']}"
-        )
-    if not own_table().is_file():
+    lines = [
+        f"{row['model']:<28} {row['input']:>8.3f} in {row['output']:>8.3f} out  {row['date']:<10} {row['source']}"
+        for row in rows
+    ]
+    print_result(rows, lines, json)
+    if not json and not own_table().is_file():
         print_summary(f"your own prices would be read from {own_table()}")
 
 
@@ -96,7 +82,7 @@ def export(
     least_grade: int | None = typer.Option(
         None, help="The grade from which a picture counts as relevant; default: keep grades."
     ),
-    as_qrels: bool = typer.Option(False, "--qrels", help="Qrels, also in .parquet."),
+    as_qrels: bool = flag("--qrels", "Qrels, also in .parquet."),
     json: bool = json_option(),
 ) -> None:
     """Write judgements: as a table with every column, or combined as qrels."""

@@ -7,28 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._hits_out import (
-    SOME_FAILED,
-    HitsOut,
-    album_option,
-    all_columns_option,
-    copy_option,
-    csv_option,
-)
-from eyespot.cli.console import escaped, print_json, print_line
+from eyespot.cli._hits_out import HitsOut, album_option, all_columns_option, copy_option, csv_option
+from eyespot.cli._options import group
+from eyespot.cli.console import escaped, exit_if_failed, print_result
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import NothingFound, Run, UsageError
 
 if TYPE_CHECKING:
     from eyespot.ledger.photo_lists import PhotoLists
 
-app = typer.Typer(no_args_is_help=True, help="Show the named lists of photos, and take their photos out.")
+app = group("Show the named lists of photos, and take their photos out.")
 _NAME = typer.Argument(metavar="NAME", help="The list's name or id.")
-
-
-@app.callback()
-def options() -> None:
-    """Show the named lists of photos, and take their photos out."""
 
 
 @app.command("list")
@@ -38,11 +27,9 @@ def list_(gallery: Path = gallery_option("The gallery."), json: bool = json_opti
         found = lists.all()
     if not found:
         raise NothingFound("there is no list in this gallery; make one on the pages of eyespot serve")
-    if json:
-        print_json([{"list": one.id, "name": one.name, "photos": one.photos, "by": one.maker} for one in found])
-        return
-    for one in found:
-        print_line(f"{one.id}\t{one.photos}\t{escaped(one.maker)}\t{escaped(one.name)}")
+    rows = [{"list": one.id, "name": one.name, "photos": one.photos, "by": one.maker} for one in found]
+    lines = (f"{one.id}\t{one.photos}\t{escaped(one.maker)}\t{escaped(one.name)}" for one in found)
+    print_result(rows, lines, json)
 
 
 @app.command("show")
@@ -53,11 +40,8 @@ def show(
 ) -> None:
     """The photos of a list, in their order: where each lies, or its id where that is not known."""
     hits = _hits(gallery_here(gallery), name)
-    if json:
-        print_json([{"id": hit["id"], "path": hit["path"]} for hit in hits])
-        return
-    for hit in hits:
-        print_line(escaped(str(hit["path"] or hit["id"])))
+    rows = [{"id": hit["id"], "path": hit["path"]} for hit in hits]
+    print_result(rows, (escaped(str(hit["path"] or hit["id"])) for hit in hits), json)
 
 
 @app.command("export")
@@ -73,8 +57,7 @@ def export(
     if not (copy or album or csv):
         raise UsageError("say where to: --copy FOLDER, --album FOLDER or --csv FILE")
     hits = _hits(gallery_here(gallery), name)
-    if HitsOut(copy, album, csv, all_columns).write(hits, Run({})):
-        raise typer.Exit(SOME_FAILED)
+    exit_if_failed(HitsOut(copy, album, csv, all_columns).write(hits, Run({})))
 
 
 def _opened(gallery: Path) -> PhotoLists:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import print_json, print_line, progress_bar
+from eyespot.cli._options import flag
+from eyespot.cli.console import print_result, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-
-if TYPE_CHECKING:
-    from eyespot.gallery.layout.stored import MapLayout
-    from eyespot.gallery.view import View
 
 
 def run(
     gallery: Path = gallery_option("The gallery to lay out."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="By the look in this space."),
-    again: bool = typer.Option(False, "--again", help="Compute the map anew, not only place what is new."),
+    again: bool = flag("--again", "Compute the map anew, not only place what is new."),
     seed: int = typer.Option(0, "--seed", min=0, help="A seed; the same one gives the same map."),
     sample: int = typer.Option(
         50_000, "--sample", min=1, help="Compute it with this many photos; the others go to their neighbours."
@@ -26,7 +22,9 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Make the map of a gallery, or place photos on it that came since; eyespot serve shows it at /map."""
-    from eyespot.gallery.layout.stored import LayoutOptions, extend_layout, make_layout, read_layout
+    import numpy as np
+
+    from eyespot.gallery.layout.stored import LayoutOptions, extend_layout, make_layout, place_of_layout, read_layout
     from eyespot.gallery.view import Gallery
 
     opened = Gallery(gallery_here(gallery, writes=True))
@@ -37,24 +35,9 @@ def run(
             layout = make_layout(view, LayoutOptions(seed, sample), progress)
         else:
             layout = extend_layout(view, known, progress)
-    if json:
-        print_json(_fields(view, layout))
-    else:
-        made = _fields(view, layout)
-        print_line(
-            f"{made['photos']:,} photos on the map: {made['computed']:,} computed, {made['placed']:,} placed by their"
-            f" neighbours; {made['clusters']} clusters; trustworthiness {made['trustworthiness']:.3f}"
-        )
-
-
-def _fields(view: View, layout: MapLayout) -> dict[str, object]:
-    import numpy as np
-
-    from eyespot.gallery.layout.stored import place_of_layout
-
     photos = int((np.isfinite(layout.points[:, 0]) & view.live).sum())
     computed = int(view.live[layout.base].sum())
-    return {
+    made = {
         "file": str(place_of_layout(view)),
         "encoder": view.space.encoder,
         "photos": photos,
@@ -64,3 +47,8 @@ def _fields(view: View, layout: MapLayout) -> dict[str, object]:
         "trustworthiness": layout.notes.trust,
         "seed": layout.notes.seed,
     }
+    line = (
+        f"{photos:,} photos on the map: {computed:,} computed, {photos - computed:,} placed by their"
+        f" neighbours; {made['clusters']} clusters; trustworthiness {layout.notes.trust:.3f}"
+    )
+    print_result(made, [line], json)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import note, print_json
+from eyespot.cli._options import (
+    MEASURE,
+    NORM,
+    NORM_OPTION,
+    PRESET,
+    QRELS_FORMAT,
+    RUN_FORMAT,
+    TIES,
+    TIES_OPTION,
+    USUAL,
+    flag,
+)
+from eyespot.cli.console import note_all, print_result
 from eyespot.cli.settings import json_option
 from eyespot.types import NothingFound, UsageError
 
@@ -15,48 +27,48 @@ if TYPE_CHECKING:
     from eyespot.metrics import Measure, Rules, Scores
     from eyespot.types import Qrels, Run
 
-USUAL = ("AP@50", "nDCG@50", "RR", "R@20")
-NORM, TIES = "all", "rank"
-
 
 def run(
     qrels: Path = typer.Argument(help="Judgements in any known format, or `list` for the measures and presets."),
     run: Path | None = typer.Argument(None, help="Rankings in any known format."),
-    measure: list[str] | None = typer.Option(
-        None, "-m", "--measure", help=f"A measure, repeatable: {', '.join(USUAL)} (the default)."
-    ),
-    preset: str | None = typer.Option(None, help="The measures and rules of a benchmark."),
-    norm: str | None = typer.Option(None, help="What AP divides by: min-k, all or retrieved.", show_default=NORM),
-    ties: str | None = typer.Option(
-        None, help="How to treat equal scores: average, or rank (as given).", show_default=TIES
-    ),
-    per_query: bool = typer.Option(False, "--per-query", help="Also print the values of every query."),
+    measure: list[str] | None = MEASURE,
+    preset: str | None = PRESET,
+    norm: str | None = NORM_OPTION,
+    ties: str | None = TIES_OPTION,
+    per_query: bool = flag("--per-query", "Also print the values of every query."),
     keys: str = typer.Option("ir-measures", help="The names of measures in JSON: ir-measures or mteb."),
-    qrels_format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
-    run_format: str | None = typer.Option(None, help="The format of the rankings."),
+    qrels_format: str | None = QRELS_FORMAT,
+    run_format: str | None = RUN_FORMAT,
     json: bool = json_option(),
 ) -> None:
     """Score rankings against judgements; every number comes with its definition."""
+    from eyespot.metrics import OUTSIDE, PRESETS, names
     from eyespot.runs import read_qrels, read_run
 
     if run is None:
-        _list(qrels, json)
+        if str(qrels) != "list":
+            raise UsageError("a run is missing: eyespot metrics QRELS RUN, or eyespot metrics list")
+        outside = {name: f"by ir-measures (extra [ir]): {sentence}" for name, sentence in OUTSIDE.items()}
+        lines = [f"{'measure':<8} {name:<15} {sentence}" for name, sentence in (names() | outside).items()]
+        lines += [f"{'preset':<8} {name:<15} {sentence}" for name, sentence in PRESETS.items()]
+        print_result({"measures": names(), "ir-measures": OUTSIDE, "presets": PRESETS}, lines, json)
         return
     scoring = scoring_of(measure, preset, norm, ties)
     scores = scored(read_run(run, run_format), read_qrels(qrels, qrels_format), scoring)
-    for sentence in scores.notes:
-        note(sentence)
+    note_all(scores.notes)
     values = scores.as_json(per_query, keys)
-    if json:
-        print_json(values)
-        return
     width = max(map(len, values["measures"]))
+    lines = []
     for name, facts in values["measures"].items():
         low, high = facts["interval"]
-        typer.echo(f"{name:<{width}}  {facts['mean']:.4f}  [{low:.4f}, {high:.4f}]  {_text(facts['definition'])}")
-    for query, own in values.get("queries", {}).items():
-        for name, value in own.items():
-            typer.echo(f"{name}\t{query}\t{value:.6f}")
+        # The parts of its definition, beside its name and cutoff
+        parts = {part: str(text) for part, text in facts["definition"].items() if text is not None}
+        quoted = {part: f"'{text}'" if " " in text else text for part, text in parts.items()}
+        definition = " ".join(f"{part}={text}" for part, text in quoted.items() if part not in ("measure", "cutoff"))
+        lines.append(f"{name:<{width}}  {facts['mean']:.4f}  [{low:.4f}, {high:.4f}]  {definition}")
+    for query, of_query in values.get("queries", {}).items():
+        lines += [f"{name}\t{query}\t{value:.6f}" for name, value in of_query.items()]
+    print_result(values, lines, json)
 
 
 def scoring_of(
@@ -82,24 +94,3 @@ def scored(run: Run, qrels: Qrels, scoring: tuple[list[Measure], Rules], name: s
     if not scores.queries:
         raise NothingFound("no query is left to score; the preset leaves out those without a relevant image")
     return scores
-
-
-def _text(definition: dict[str, Any]) -> str:
-    """The parts of a measure's definition, beside its name and cutoff, as PART=VALUE."""
-    parts = ((part, str(value)) for part, value in definition.items() if value is not None)
-    quoted = ((part, f"'{value}'" if " " in value else value) for part, value in parts)
-    return " ".join(f"{part}={value}" for part, value in quoted if part not in ("measure", "cutoff"))
-
-
-def _list(word: Path, json: bool) -> None:
-    from eyespot.metrics import OUTSIDE, PRESETS, names
-
-    if str(word) != "list":
-        raise UsageError("a run is missing: eyespot metrics QRELS RUN, or eyespot metrics list")
-    if json:
-        print_json({"measures": names(), "ir-measures": OUTSIDE, "presets": PRESETS})
-        return
-    outside = {name: f"by ir-measures (extra [ir]): {sentence}" for name, sentence in OUTSIDE.items()}
-    for kind, rows in (("measure", names() | outside), ("preset", PRESETS)):
-        for name, sentence in rows.items():
-            typer.echo(f"{kind:<8} {name:<15} {sentence}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._options import group
 from eyespot.cli._ray import means_on, ray_option, workers_option
 from eyespot.cli.console import note, print_json, print_summary, progress_bar
 from eyespot.cli.settings import json_option
@@ -17,13 +17,8 @@ if TYPE_CHECKING:
     from eyespot.adapters.quari.mining import NeighbourSearch
     from eyespot.search.adapted import SearchBackend
 
-app = typer.Typer(no_args_is_help=True, help="Prepare data for training.")
+app = group("Prepare data for training.")
 INDEXES = ("exact", "ivf")
-
-
-@app.callback()
-def options() -> None:
-    """Prepare data for training."""
 
 
 @app.command("semipositives")
@@ -43,9 +38,16 @@ def semipositives(
     import numpy as np
 
     from eyespot.adapters.quari.mining import Mining, mine_into
+    from eyespot.adapters.quari.training.reading import read_images
+    from eyespot.gallery.view import Gallery
+    from eyespot.search.captioned import pictures
 
     how = Mining(neighbours, keep, temperature)
-    images, ids = images_of(vectors, encoder)
+    if not (vectors / "gallery.toml").is_file():
+        images, ids = read_images(vectors)
+    else:
+        opened = Gallery(vectors)
+        images, ids = pictures(opened.view(opened.stem(encoder)))
     if ray is not None and index != "exact":
         raise UsageError(f"workers on Ray mine exactly; leave out --index {index}, or --ray")
     with progress_bar() as progress, means_on(ray, workers) as means:
@@ -72,15 +74,3 @@ def searching(index: str, how: Any, means: SearchBackend | None = None) -> Neigh
     with rooms.needs("mining by cells"):
         import faiss  # noqa: F401
     return NeighbourSearch(index, Inverted, how)
-
-
-def images_of(place: Path, encoder: str | None) -> tuple[Any, Sequence[str] | None]:
-    """The images of vectors, pairs or a gallery, and their ids if they have any."""
-    from eyespot.adapters.quari.training.reading import read_images
-    from eyespot.gallery.view import Gallery
-    from eyespot.search.captioned import pictures
-
-    if not (place / "gallery.toml").is_file():
-        return read_images(place)
-    opened = Gallery(place)
-    return pictures(opened.view(opened.stem(encoder)))

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import conclude, note, print_json, print_line, progress_bar
+from eyespot.cli.console import SHOWN, conclude, exit_if_failed, note, note_all, print_result, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
-
-if TYPE_CHECKING:
-    from eyespot.gallery.taxonomy.name_index import NamesSummary
-
-SOME_FAILED = 3
-SHOWN = 20  # rows that are named on stderr
 
 
 def run(
@@ -46,22 +38,13 @@ def run(
     index = NameIndex.of(place)
     there = [] if index is None else index.files
     failed = sum(summary.failed for summary in summaries)
-    if json:
-        failures = [failure._asdict() for summary in summaries for failure in summary.failures]
-        print_json({"files": [file._asdict() for file in there], "failed": failed, "failures": failures})
-    else:
-        for known in there:
-            print_line(f"{known.name}: {known.names:,} names of {known.taxa:,} taxa")
+    failures = [failure._asdict() for summary in summaries for failure in summary.failures]
+    fields = {"files": [file._asdict() for file in there], "failed": failed, "failures": failures}
+    print_result(fields, (f"{known.name}: {known.names:,} names of {known.taxa:,} taxa" for known in there), json)
     if not there:
         conclude("the gallery has no names; give it some with: eyespot names FILE")
-    _note_failures(summaries)
-    if failed:
-        raise typer.Exit(SOME_FAILED)
-
-
-def _note_failures(summaries: Sequence[NamesSummary]) -> None:
     for summary in summaries:
-        for failure in summary.failures[:SHOWN]:
-            note(f"left out: {failure.file}:{failure.line} {failure.reason}")
+        note_all(f"left out: {one.file}:{one.line} {one.reason}" for one in summary.failures[:SHOWN])
         if summary.failed > SHOWN:
             note(f"and {summary.failed - SHOWN:,} more rows of {summary.file.name}; --json lists them")
+    exit_if_failed(failed)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli.console import print_json, print_line, progress_bar
+from eyespot.cli._options import flag
+from eyespot.cli.console import print_result, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
 
@@ -17,9 +18,7 @@ def run(
         help="The target: s3://BUCKET/NAME, gs://…, az://…, file:///FOLDER, or any address that fsspec knows."
     ),
     gallery: Path = gallery_option("The gallery to publish."),
-    check: bool = typer.Option(
-        False, "--check", help="Read every file that is published, and send again what is damaged."
-    ),
+    check: bool = flag("--check", "Read every file that is published, and send again what is damaged."),
     json: bool = json_option(),
 ) -> None:
     """Publish a gallery: what is new or missing is sent; others search it with -g URL."""
@@ -30,11 +29,9 @@ def run(
     with progress_bar("bytes") as progress:
         ledger = place / "ledger.sqlite"
         done = publish(place, url, lambda first, file: _judgements(ledger, first, file), progress, check)
-    if json:
-        print_json({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known})
-    else:
-        files = "1 file" if done.sent == 1 else f"{done.sent} files"
-        print_line(f"{files} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}")
+    files = "1 file" if done.sent == 1 else f"{done.sent} files"
+    line = f"{files} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}"
+    print_result({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known}, [line], json)
 
 
 def _judgements(ledger: Path, first: int, file: Path) -> int:

@@ -12,7 +12,6 @@ import typer
 
 from eyespot.cli._answering import open_collection
 from eyespot.cli._hits_out import (
-    SOME_FAILED,
     HitsOut,
     album_option,
     all_columns_option,
@@ -24,7 +23,7 @@ from eyespot.cli._hits_out import (
 from eyespot.cli._judge_options import end
 from eyespot.cli._ray import means_on, ray_option, refuse_on_cluster, workers_option
 from eyespot.cli._rerank_view import RerankView, SearchOutput, calibration_options
-from eyespot.cli.console import escaped, note, print_json, print_line, print_raw, progress_bar
+from eyespot.cli.console import SOME_FAILED, escaped, note, print_json, print_line, print_raw, progress_bar
 from eyespot.cli.settings import (
     PanelCommand,
     gallery_option,

@@ -7,7 +7,7 @@ import ipaddress
 import secrets
 import socket
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,9 @@ import typer
 from eyespot.cli import _answering
 from eyespot.cli._ask_server import noted
 from eyespot.cli._judge_options import calls_option, money_option, prices_option
+from eyespot.cli._options import ENCODER, flag
 from eyespot.cli._ray import ray_option, workers_option
-from eyespot.cli.console import note
+from eyespot.cli.console import note, note_all
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, searched_here
 from eyespot.settings.judge import DEPTH
 from eyespot.types import EyespotError
@@ -30,15 +31,13 @@ if TYPE_CHECKING:
 
 def run(
     gallery: Path = gallery_option("The gallery to serve."),
-    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
+    encoder: str = ENCODER,
     host: str = typer.Option(
         "127.0.0.1", "--host", help="The address to listen on; any address except this machine needs tokens."
     ),
     port: int = typer.Option(8000, "--port", min=0, max=65535, help="The port to listen on; 0 takes a free one."),
     tokens: Path = typer.Option(None, "--tokens", help="A file with lines ROLE NAME TOKEN (reader, annotator, owner)."),
-    always_token: bool = typer.Option(
-        False, "--always-token", help="Require tokens on this machine too: behind a proxy."
-    ),
+    always_token: bool = flag("--always-token", "Require tokens on this machine too: behind a proxy."),
     allow_host: list[str] = typer.Option(None, "--allow-host", help="A host name of the server; repeatable."),
     refuse: Path = typer.Option(None, "--refuse", help="A file of words that queries must not contain, one per line."),
     adapt: list[str] = typer.Option(
@@ -55,7 +54,7 @@ def run(
     budget_money: float = money_option(),
     prices: Path = prices_option(),
     review: list[Path] = typer.Option(None, "--review", help="A review queue, a .jsonl file; repeatable."),
-    no_history: bool = typer.Option(False, "--no-history", help="Remember nobody's searches."),
+    no_history: bool = flag("--no-history", "Remember nobody's searches."),
     cache: Path = typer.Option(
         None, "--cache", help="The folder for thumbnails and uploads.", show_default="GALLERY/web"
     ),
@@ -71,10 +70,12 @@ def run(
     """Serve the gallery to a browser: search, annotation, and the API described at /docs."""
     from eyespot.rooms import needs
 
+    here = host == "localhost"
     with needs("eyespot serve"):
         from eyespot import web
 
-    here = _is_here(host)
+    with suppress(ValueError):  # a name
+        here = ipaddress.ip_address(host).is_loopback
     # A token is made where one is needed and none is given
     fresh = secrets.token_urlsafe(24) if tokens is None and (always_token or not here) else ""
     access = web.read_access(tokens) if tokens is not None else ()
@@ -102,42 +103,25 @@ def run(
         index=index,
         judging=web.Judging(web.read_named("--rerank", rerank or ()), depth, budget_calls, budget_money, prices),
     )
-    _listen(settings, own, fresh, (host, port), timeout)
+    _listen(settings, host, port, own=own, fresh=fresh)
 
 
-def _listen(settings: ServerSettings, own: str, fresh: str, place: tuple[str, int], timeout: float) -> None:
+def _listen(settings: ServerSettings, host: str, port: int, *, own: str, fresh: str) -> None:
     """Serve until Ctrl-C. own: the token of searches on this machine; fresh: one for people, if any was made."""
     from eyespot import web
 
     app = web.application(settings)
-    _note_cautions(app)
+    adapters = app.state.eyespot.adapters.items()  # visitors see these beside their answers
+    note_all(f"--adapt {name}: {adapter.caution}" for name, adapter in adapters if adapter.caution is not None)
     _answering.install(app)
-    with listening(*place) as listener:
-        note(f"look at {_page_of(listener, fresh)}; Ctrl-C ends")
-        with (
-            noted(str(settings.gallery), listener.getsockname()[1], own)
-            if _is_reached_here(place[0])
-            else nullcontext()
-        ):
-            _serve(app, listener, timeout)
-
-
-def _is_reached_here(host: str) -> bool:
-    """Whether a search on this machine reaches the server at 127.0.0.1."""
-    return host in ("127.0.0.1", "localhost", "0.0.0.0")
-
-
-def _note_cautions(app: FastAPI) -> None:
-    """The owner sees which adapters were not shown to help; visitors see it beside their answers."""
-    for name, adapter in app.state.eyespot.adapters.items():
-        if adapter.caution is not None:
-            note(f"--adapt {name}: {adapter.caution}")
-
-
-def _page_of(listener: socket.socket, token: str) -> str:
-    """The address of the page; behind `#` a token stays in the browser: it is neither sent nor logged."""
-    address, port = listener.getsockname()[:2]
-    return f"http://{f'[{address}]' if ':' in address else address}:{port}/{f'login#token={token}' if token else ''}"
+    with listening(host, port) as listener:
+        address, number = listener.getsockname()[:2]
+        # Behind `#` a token stays in the browser: it is neither sent nor logged.
+        page = f"{f'[{address}]' if ':' in address else address}:{number}/{f'login#token={fresh}' if fresh else ''}"
+        note(f"look at http://{page}; Ctrl-C ends")
+        reached = host in ("127.0.0.1", "localhost", "0.0.0.0")  # by a search on this machine, at 127.0.0.1
+        with noted(str(settings.gallery), number, own) if reached else nullcontext():
+            _serve(app, listener, settings.seconds)
 
 
 def begin_gallery(place: Path) -> Path:
@@ -150,13 +134,6 @@ def begin_gallery(place: Path) -> Path:
     index(place, [], [rooms.load("encoders", "starter")])
     note(f"{place} is a new gallery without photos; add some on the page")
     return place
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def listening(host: str, port: int) -> socket.socket:

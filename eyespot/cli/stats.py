@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import note, print_json, print_line
+from eyespot.cli._options import QRELS_FORMAT, QUERIES
+from eyespot.cli.console import note, print_result
 from eyespot.cli.settings import json_option
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.metrics import Scores
     from eyespot.runs.judged import JudgedQueries
-    from eyespot.runs.statistics import MatchCountBin, Statistics
+    from eyespot.runs.statistics import Statistics
     from eyespot.types import Run
 
 COVERAGE = ("Judged@10", "Judged@50", "Judged@100")
@@ -25,37 +26,44 @@ WIDTH = 40  # characters of the longest bar
 
 def run(
     qrels: Path = typer.Argument(help="Judgements in any known format."),
-    queries: Path | None = typer.Option(None, help="The queries to include, with their columns: csv, jsonl, parquet."),
+    queries: Path | None = QUERIES,
     run: Path | None = typer.Option(None, "--run", help="A run, to show how many of its first hits are judged."),
     by: str | None = typer.Option(None, help="Also count separately for every value of this column of the queries."),
-    format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
+    format: str | None = QRELS_FORMAT,
     run_format: str | None = typer.Option(None, help="The format of the run."),
     json: bool = json_option(),
 ) -> None:
     """Count queries, pairs, images and matches per query in judgements."""
     from eyespot.runs import read_run
     from eyespot.runs.queries import groups
+    from eyespot.runs.statistics import statistics
 
     judged = _read(qrels, queries, format)
     scores = None if run is None else _coverage(read_run(run, run_format), judged)
     if by is not None and not any(judged.queries.values()):
         raise UsageError("a breakdown needs the columns of the queries; name their file with --queries")
     parts = {} if by is None else groups(judged.queries, by)
-    rows = {value: (_statistics(judged, ids), _of(scores, ids)) for value, ids in parts.items()}
-    whole = _statistics(judged, list(judged.queries))
+    pool = len(judged.images) or None
+    rows: dict[str, tuple[Statistics, dict[str, float]]] = {}
+    for value, ids in parts.items():
+        wanted = set(ids)
+        of_part = scores and scores.take([query in wanted for query in scores.queries]).means
+        rows[value] = statistics(judged.qrels, ids, pool), of_part or {}
+    whole = statistics(judged.qrels, list(judged.queries), pool)
     shares = {} if scores is None else scores.means
-    if json:
-        fields = {value: part.as_json() | ({"run": own} if scores else {}) for value, (part, own) in rows.items()}
-        run_fields = {"run": shares} if scores else {}
-        print_json({**whole.as_json(), **run_fields, **({} if by is None else {"by": {by: fields}})})
-        return
-    for name, fact in [*_facts(whole), *((name, f"{share:.4f}") for name, share in shares.items())]:
-        print_line(f"{name:<18} {fact}")
-    print_line("")
-    _print_histogram(whole.histogram)
+    fields = whole.as_json() | ({"run": shares} if scores else {})
+    facts = [*_facts(whole), *((name, f"{share:.4f}") for name, share in shares.items())]
+    lines = [f"{name:<18} {fact}" for name, fact in facts]
+    lines += ["", "matches   queries"]
+    top = max(bin.queries for bin in whole.histogram)
+    for bin in whole.histogram:  # one that holds a query has a mark, however many the fullest has
+        span = f"{bin.least}" if bin.least >= bin.most else f"{bin.least}–{bin.most}"
+        lines.append(f"{span:>9} {bin.queries:>7}  {'#' * -(-bin.queries * WIDTH // top)}".rstrip())
     if by is not None:
-        print_line("")
-        _print_parts(by, rows, list(shares))
+        each = {value: part.as_json() | ({"run": own} if scores else {}) for value, (part, own) in rows.items()}
+        fields |= {"by": {by: each}}
+        lines += ["", *_table(by, rows, list(shares))]
+    print_result(fields, lines, json)
 
 
 def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQueries:
@@ -81,12 +89,6 @@ def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQuerie
     return judged
 
 
-def _statistics(judged: JudgedQueries, queries: list[str]) -> Statistics:
-    from eyespot.runs.statistics import statistics
-
-    return statistics(judged.qrels, queries, len(judged.images) or None)
-
-
 def _coverage(run: Run, judged: JudgedQueries) -> Scores:
     """The judged share of the first hits of every query that counts and that the run ranks."""
     from eyespot.metrics import Rules, evaluate
@@ -99,14 +101,6 @@ def _coverage(run: Run, judged: JudgedQueries) -> Scores:
     if scores.missing:
         note(f"{len(scores.missing)} of {len(grades)} queries are missing from the run; its shares leave them out")
     return scores
-
-
-def _of(scores: Scores | None, queries: Iterable[str]) -> dict[str, float]:
-    """The judged shares of some of the queries; empty without a run."""
-    if scores is None:
-        return {}
-    wanted = set(queries)
-    return scores.take([query in wanted for query in scores.queries]).means
 
 
 # -- as lines -----------------------------------------------------------------------------------------------
@@ -123,16 +117,7 @@ def _facts(whole: Statistics) -> Iterator[tuple[str, Any]]:
     yield "grades", ", ".join(f"{grade}: {count}" for grade, count in whole.grades.items()) or "none"
 
 
-def _print_histogram(bins: Sequence[MatchCountBin]) -> None:
-    """A bin that holds a query has a mark, however many the fullest has."""
-    top = max(bin.queries for bin in bins)
-    print_line("matches   queries")
-    for bin in bins:
-        span = f"{bin.least}" if bin.least >= bin.most else f"{bin.least}–{bin.most}"
-        print_line(f"{span:>9} {bin.queries:>7}  {'#' * -(-bin.queries * WIDTH // top)}".rstrip())
-
-
-def _print_parts(by: str, parts: Mapping[str, tuple[Statistics, dict[str, float]]], measures: list[str]) -> None:
+def _table(by: str, parts: Mapping[str, tuple[Statistics, dict[str, float]]], measures: list[str]) -> Iterator[str]:
     """A table with a row for each value of the column."""
     rows = [[by, "queries", "judged", "relevant", "mean", "median", "least", "most", *measures]]
     for value, (part, shares) in parts.items():
@@ -143,4 +128,4 @@ def _print_parts(by: str, parts: Mapping[str, tuple[Statistics, dict[str, float]
     first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, *numbers in rows:
         cells = (f"{number:>{width}}" for number, width in zip(numbers, widths, strict=True))
-        print_line("  ".join([f"{name:<{first}}", *cells]))
+        yield "  ".join([f"{name:<{first}}", *cells])

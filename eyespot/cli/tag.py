@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._exporting import SHOWN, SOME_FAILED
 from eyespot.cli._filtering import Selection, after_option, before_option, label_option, near_option, where_option
-from eyespot.cli._importing import index_list
 from eyespot.cli._judge_options import ledger_option
-from eyespot.cli.console import note, print_json, print_line
+from eyespot.cli._options import flag
+from eyespot.cli.console import SHOWN, exit_if_failed, note, note_all, print_result
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.transfer import index_list
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.formats.imports.photo_facts import PhotoFacts
     from eyespot.search.collection import Collection
     from eyespot.search.tagging import Tag
 
@@ -46,7 +46,7 @@ def run(
     near: str = near_option(),
     label: list[str] = label_option(),
     ledger: Path = ledger_option(),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only count the pictures of each label."),
+    dry_run: bool = flag("--dry-run", "Only count the pictures of each label."),
     json: bool = json_option(),
 ) -> None:
     """Label pictures by what they look like; the labels become a column to filter by."""
@@ -70,27 +70,18 @@ def run(
             f'eyespot search "{uncalibrated[0]}" --rerank person:NAME --calibrate 30'
         )
     failed = [] if dry_run else _store(collection, found, column)
-    if json:
-        labelled = {name: {"pictures": counts[name], "calibrated": name in known} for name in names}
-        failures = [{"path": path, "reason": reason} for path, reason in failed]
-        by = collection.encoder.space.encoder
-        print_json({"column": column, "by": by, "labels": labelled, "failed": failures})
-    else:
-        for name in names:
-            print_line(f"{counts[name]:>8,}  {name}")
-    for path, reason in failed[:SHOWN]:
-        note(f"not labelled: {path} ({reason})")
+    labelled = {name: {"pictures": counts[name], "calibrated": name in known} for name in names}
+    failures = [{"path": path, "reason": reason} for path, reason in failed]
+    fields = {"column": column, "by": collection.encoder.space.encoder, "labels": labelled, "failed": failures}
+    print_result(fields, (f"{counts[name]:>8,}  {name}" for name in names), json)
+    note_all(f"not labelled: {path} ({reason})" for path, reason in failed[:SHOWN])
     if failed:
         note(f"{len(failed)} pictures could not be labelled")
-        raise typer.Exit(SOME_FAILED)
+    exit_if_failed(failed)
 
 
 def _names(text: str) -> list[str]:
     return [name for part in text.split(",") if (name := part.strip())]
-
-
-def _list_of(column: str) -> str:
-    return f"tags-{column}"
 
 
 def _refuse_foreign(collection: Collection, column: str) -> None:
@@ -100,7 +91,7 @@ def _refuse_foreign(collection: Collection, column: str) -> None:
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", column):
         raise UsageError(f"--column takes a name of small letters, digits and _, as in bird_tag, not {column!r}")
-    own = (collection.gallery.path / FOLDER / f"{_list_of(column)}.jsonl").is_file()
+    own = (collection.gallery.path / FOLDER / f"tags-{column}.jsonl").is_file()
     there = {name.casefold() for name in filters.columns_of(collection.view.tables)}
     for name in [] if own else [column, *(f"{column}_{part}" for part in BESIDE)]:
         if name in there:
@@ -111,8 +102,6 @@ def _probabilities(
     collection: Collection, names: Sequence[str], person: str, ledger: Path | None
 ) -> dict[str, dict[str, float]]:
     """Of each label that a person's verdicts calibrate."""
-    from dataclasses import replace
-
     from eyespot.judges.person import PersonJudge
     from eyespot.search.parts import judge_stage
     from eyespot.search.tagging import probabilities_by
@@ -127,24 +116,17 @@ def _probabilities(
 
 def _store(collection: Collection, found: Sequence[Tag], column: str) -> list[tuple[str, str]]:
     """Write the labels in place of those of an earlier run, and index them; pictures that get none, and why."""
-    from eyespot.formats.imports.photo_facts import take_in
+    from eyespot.formats.imports.photo_facts import PhotoFacts, take_in
 
     if not found:
         raise NothingFound("no picture gets a label; name other labels, or fewer --others")
-    gallery = collection.gallery.path
-    done = take_in(gallery, _facts(collection, found, column), _list_of(column), gallery)
-    failed = [] if done.path is None else index_list(gallery, done.path)
-    return [*done.failed, *((file, "it is not at its place") for file in done.unknown), *failed]
-
-
-def _facts(collection: Collection, found: Iterable[Tag], column: str) -> Iterator[PhotoFacts]:
-    """What becomes of each label in the gallery: who gave it, how near the picture was, and how probable it is."""
-    from eyespot.formats.imports.photo_facts import PhotoFacts
-
-    by = f"{collection.encoder.space.encoder}, zero-shot"
-    tagged = list(found)
-    for tag, facts in zip(tagged, collection.view.facts([tag.row for tag in tagged]), strict=True):
+    gallery, by = collection.gallery.path, f"{collection.encoder.space.encoder}, zero-shot"
+    photos = []
+    for tag, facts in zip(found, collection.view.facts([tag.row for tag in found]), strict=True):
         own: dict[str, Any] = {column: tag.label, f"{column}_score": round(tag.score, 4), f"{column}_by": by}
         if tag.probability is not None:
             own[f"{column}_probability"] = round(tag.probability, 4)
-        yield PhotoFacts(str(facts["path"]), own)
+        photos.append(PhotoFacts(str(facts["path"]), own))
+    done = take_in(gallery, photos, f"tags-{column}", gallery)
+    failed = [] if done.path is None else index_list(gallery, done.path)
+    return [*done.failed, *((file, "it is not at its place") for file in done.unknown), *failed]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli import _train_linear
-from eyespot.cli._train_inputs import CAPTIONS, ENCODER, PAIRS, Data, PairInput, captions_of, read
+from eyespot.cli._options import flag, group
+from eyespot.cli._train_inputs import CAPTIONS, ENCODER, PAIRS, Data, PairInput, captions_of, linear, read
 from eyespot.cli._train_report import report
-from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
+from eyespot.cli.console import note, print_json, print_result, print_summary, progress_bar
 from eyespot.cli.settings import json_option
 from eyespot.storage.atomic import make_folder
 from eyespot.types import UsageError
@@ -22,18 +22,12 @@ from eyespot.types import UsageError
 if TYPE_CHECKING:
     from eyespot.adapters.quari.config import Config
     from eyespot.adapters.quari.training import TrainingData, TrainingSettings
-    from eyespot.encoders import TorchEncoder
 
-app = typer.Typer(no_args_is_help=True, help="Train adapters on pairs of text and image vectors.")
+app = group("Train adapters on pairs of text and image vectors.")
 MINED = "semi-positives.npz"
 MOST_HELD_OUT = 5_000  # images
 FEWEST_HELD_OUT = 400  # half of which choose a model, and half test it
 LEAST_SHARE, MOST_SHARE = 0.05, 0.2
-
-
-@app.callback()
-def options() -> None:
-    """Train adapters on pairs of text and image vectors."""
 
 
 @app.command("quari")
@@ -68,8 +62,8 @@ def quari(
         help="symmetric (the paper's), linear (the released image-to-query term), paired-maps.",
         show_default="symmetric; arxiv-2025-05 paired-maps",
     ),
-    keep_anyway: bool = typer.Option(
-        False, "--keep-anyway", help="Name the model also if it is not shown to find more than the vectors as they are."
+    keep_anyway: bool = flag(
+        "--keep-anyway", "Name the model also if it is not shown to find more than the vectors as they are."
     ),
     without: list[str] = typer.Option([], help="Leave out: one-step, no-semi-positives, no-noise; repeatable."),
     rank: int = typer.Option(None, help="The rank of each map's factors.", show_default="16; published 64"),
@@ -102,14 +96,17 @@ def quari(
     activations: str = typer.Option(
         None, help="Activations: kept, or recomputed (less memory).", show_default="by their size"
     ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only print the amount of data, steps and memory."),
+    dry_run: bool = flag("--dry-run", "Only print the amount of data, steps and memory."),
     json: bool = json_option(),
 ) -> None:
     """Train a QuARI hypernetwork; run it again to continue."""
     from eyespot import rooms
     from eyespot.adapters.quari.config import Config
+    from eyespot.adapters.quari.mining import Mining, mine_into
+    from eyespot.adapters.quari.mining import read as read_mined
     from eyespot.adapters.quari.training import SIZES, ablated
     from eyespot.adapters.quari.training import preset as preset_of
+    from eyespot.cli.mine import searching
 
     given = {name: value for name, value in locals().items() if name in TRAINED and value is not None}
     sizes = {SIZED[name]: value for name, value in locals().items() if name in SIZED and value is not None}
@@ -121,19 +118,25 @@ def quari(
     settings = replace(recipe, **given)
     for ablation in without:
         shape, settings = ablated(shape, settings, ablation)
-    material = _material(data, source, HeldOut(held_out, held_out_captions, held_out_share), settings.seed)
+    material = _material(data, source, settings.seed, pairs=held_out, captions=held_out_captions, share=held_out_share)
     _print_plan(material, shape, settings, json and dry_run)
     if dry_run:
         return
     with rooms.needs("training"):
         from eyespot.adapters.quari.training.loop import train
-    material = _with_semi_positives(material, semi_positives, settings, out)
+    if settings.semi_positives:
+        if semi_positives is None and not (out / MINED).is_file():
+            make_folder(out)  # over all images, so that a file of all pairs fits; none is one held out
+            how = searching("exact", Mining())
+            with progress_bar() as progress:
+                mine_into(out / MINED, material.pairs.images, material.pairs.ids, how, progress)
+        material = material.with_semi_positives(read_mined(semi_positives or out / MINED))
     with _course() as tell:
         done = train(material, shape, settings, out, tell)
     report(done, material, settings, json)
 
 
-app.command("linear")(_train_linear.linear)
+app.command("linear")(linear)
 
 
 @app.command("backbone")
@@ -154,12 +157,13 @@ def backbone(
     rate: float = typer.Option(1e-5, help="The highest learning rate."),
     checkpoint_every: int = typer.Option(500, help="Steps between checkpoints."),
     seed: int = typer.Option(0),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only print the number of pairs and steps."),
+    dry_run: bool = flag("--dry-run", "Only print the number of pairs and steps."),
     json: bool = json_option(),
 ) -> None:
     """Fine-tune the model itself, QuARI's other baseline; run it again to continue."""
     from eyespot import encoders
     from eyespot.adapters import FineTuneRecipe, finetune, steps
+    from eyespot.storage.atomic import whole_folder
 
     recipe = FineTuneRecipe(blocks, epochs, batch, rate, seed=seed, checkpoint_every=checkpoint_every)
     collection, material = _pictured(PairInput(gallery, captions, encoder))
@@ -171,11 +175,16 @@ def backbone(
     towers: Any = model.towers
     with _course() as tell:
         done = finetune(towers, material, recipe, out, tell)
-    name = _keep_model(model, out / "model")
-    if json:
-        print_json({"model": name, **done._asdict()})
-    else:
-        print_line(name)
+    # Written once, whole; a training that had ended before has written it.
+    folder = out / "model"
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    if lost := next((path for path in files if not path.stat().st_size), None):
+        raise UsageError(f"{lost} is empty (a power cut?); remove {folder} and run the same line again")
+    if not files:
+        with whole_folder(folder) as building:
+            encoders.save(model, building)
+    name = encoders.name_in(model, folder)
+    print_result({"model": name, **asdict(done)}, [name], json)
     if done.unread:
         note(f"{done.unread} times a picture could not be read, and its pair was left out")
     print_summary(f"{done.step} steps, loss {done.loss:.3f}; index with it: eyespot index -g {gallery} -e {name}")
@@ -203,20 +212,6 @@ def _pictured(source: PairInput) -> tuple[Any, Any]:
     return collection, FineTuneData(texts, rows, reading(collection.view), asking if (asking >= 0).any() else None)
 
 
-def _keep_model(model: TorchEncoder, folder: Path) -> str:
-    """Written once, whole; a training that had ended before has written it. `UsageError` if a file of it is empty."""
-    from eyespot import encoders
-    from eyespot.storage.atomic import whole_folder
-
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    if lost := next((path for path in files if not path.stat().st_size), None):
-        raise UsageError(f"{lost} is empty (a power cut?); remove {folder} and run the same line again")
-    if not files:
-        with whole_folder(folder) as building:
-            encoders.save(model, building)
-    return encoders.name_in(model, folder)
-
-
 TRAINED = (
     *("batch", "epochs", "accumulate", "rate", "noise", "temperature", "clip", "patience", "validate_every"),
     *("checkpoint_every", "seed", "device", "precision", "activations", "loss", "keep_anyway"),
@@ -224,29 +219,26 @@ TRAINED = (
 SIZED = {"rank": "low_rank_dim", "hidden": "hidden_dim", "steps": "num_steps", "layers": "num_layers", "heads": "nhead"}
 
 
-class HeldOut(NamedTuple):
-    """What a training is validated with: pairs, other captions of its gallery, or a share of its images."""
+def _material(
+    data: Data, source: PairInput, seed: int, *, pairs: Path | None, captions: list[str], share: float | None
+) -> TrainingData:
+    """What is trained on, and what validates it: pairs, other captions of the gallery, or a share of the images.
 
-    pairs: Path | None
-    captions: list[str]
-    share: float | None
-
-
-def _material(data: Data, source: PairInput, held: HeldOut, seed: int) -> TrainingData:
-    """What is trained on, and what validates it; the test compares with the frozen space."""
+    The test compares with the frozen space.
+    """
     from eyespot.adapters.quari.training import Pairs, TrainingData
     from eyespot.search import paired_gain
 
-    if held.captions:
+    if captions:
         if not (source.place / "gallery.toml").is_file():
             raise UsageError("--held-out-captions speaks of the pictures of a gallery; give arrays with --held-out")
-        found = read(source._replace(captions=held.captions)).pairs
+        found = read(source._replace(captions=captions)).pairs
         apart = Pairs(found.texts, data.pairs.images, found.of, data.pairs.ids)
-    elif held.pairs is not None:
-        apart = read(PairInput(held.pairs, [], data.space)).pairs
+    elif pairs is not None:
+        apart = read(PairInput(pairs, [], data.space)).pairs
     else:
         fair = min(MOST_SHARE, max(LEAST_SHARE, FEWEST_HELD_OUT / data.pairs.captioned_images))
-        share = fair if held.share is None else held.share
+        share = fair if share is None else share
         if not share:
             return TrainingData(data.pairs)
         return TrainingData(*data.pairs.split(share, MOST_HELD_OUT, seed), test=paired_gain)
@@ -254,22 +246,6 @@ def _material(data: Data, source: PairInput, held: HeldOut, seed: int) -> Traini
     if shared := len(data.pairs) - len(rest):
         note(f"{shared} pairs share an image or a text with those held out, and are not trained on")
     return TrainingData(rest, apart, test=paired_gain)
-
-
-def _with_semi_positives(
-    material: TrainingData, mined: Path | None, settings: TrainingSettings, out: Path
-) -> TrainingData:
-    """Those of a file, or mined now over all images, so that a file of all pairs fits; none is one held out."""
-    from eyespot.adapters.quari.mining import Mining, mine_into, read
-    from eyespot.cli.mine import searching
-
-    if not settings.semi_positives:
-        return material
-    if mined is None and not (out / MINED).is_file():
-        make_folder(out)
-        with progress_bar() as progress:
-            mine_into(out / MINED, material.pairs.images, material.pairs.ids, searching("exact", Mining()), progress)
-    return material.with_semi_positives(read(mined or out / MINED))
 
 
 def _print_plan(material: TrainingData, shape: Config, settings: TrainingSettings, json: bool) -> None:

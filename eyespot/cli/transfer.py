@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import note, print_json, print_summary, progress_bar
+from eyespot.cli import _exporting, judges
+from eyespot.cli._options import flag
+from eyespot.cli.console import (
+    exit_if_failed,
+    note,
+    note_all,
+    note_first,
+    print_json,
+    print_summary,
+    progress_bar,
+)
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.types import UsageError
+from eyespot.storage.digests import text_digest
+from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
+    from eyespot.formats.imports.photo_facts import PhotoFacts
     from eyespot.formats.imports.registered import ImportSource, VectorImport
 
 importing = typer.Typer(no_args_is_help=True, help="Bring vectors, facts and labels of other programs into a gallery.")
 exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in another format.")
+exporting.command("judgements")(judges.export)
+_exporting.add_commands(exporting)
 
 _INTO = "Where the gallery lies or shall lie."
 # No environment variable here: what stands there for indexing says nothing of who made these vectors.
 _MADE_BY = typer.Option(None, "-e", "--encoder", help="The encoder that made the vectors.")
-_COPY = typer.Option(
-    False, "--copy", help="Copy the vectors and scale them to unit length; otherwise they stay where they are."
-)
+_COPY = flag("--copy", "Copy the vectors and scale them to unit length; otherwise they stay where they are.")
 
 
 @importing.command("clip-retrieval")
@@ -36,7 +50,7 @@ def import_clip_retrieval(
     """Import the output folder of clip-retrieval inference, in place."""
     from eyespot.formats.imports import clip_retrieval
 
-    _import(clip_retrieval.source([folder]), gallery_here(gallery, writes=True), _checked(encoder), _way(copy), json)
+    _import(clip_retrieval.source([folder]), gallery, encoder, json, copy)
 
 
 @importing.command("npy")
@@ -50,7 +64,7 @@ def import_npy(
     """Import an array of vectors and its table, in place."""
     from eyespot.formats.imports import npy
 
-    _import(npy.source(places), gallery_here(gallery, writes=True), _checked(encoder), _way(copy), json)
+    _import(npy.source(places), gallery, encoder, json, copy)
 
 
 @importing.command("hdf5")
@@ -64,8 +78,7 @@ def import_hdf5(
     """Import HDF5 files of vectors in the form of ILIAS, in place if possible."""
     from eyespot.formats.imports import hdf5
 
-    way = _way(copy) if copy else hdf5.WhereItCan()
-    _import(hdf5.source(places), gallery_here(gallery, writes=True), _checked(encoder), way, json)
+    _import(hdf5.source(places), gallery, encoder, json, copy, hdf5.WhereItCan())
 
 
 @importing.command("inquire-cache")
@@ -126,10 +139,18 @@ def import_label_studio(
     print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {opened.path}")
 
 
-def _checked(encoder: str | None) -> str:
+def _import(
+    source: ImportSource,
+    gallery: Path | None,
+    encoder: str | None,
+    json: bool,
+    copy: bool,
+    in_place: VectorImport | None = None,
+) -> None:
     from eyespot import rooms
+    from eyespot.formats.imports.registered import Copied, InPlace, take_in
 
-    known = rooms.names("encoders")
+    place, known = gallery_here(gallery, writes=True), rooms.names("encoders")
     if encoder is None:
         raise UsageError(
             "say which encoder made the vectors, or words cannot be searched: -e open_clip:ViT-B-32/laion2b_s34b_b79k"
@@ -139,22 +160,94 @@ def _checked(encoder: str | None) -> str:
             f"{encoder} is no encoder eyespot knows (there are: {', '.join(known)}); for CLIP models write "
             "-e open_clip:MODEL/WEIGHTS"
         )
-    return encoder
+    way = Copied() if copy else in_place or InPlace()
+    with progress_bar() as progress:
+        done = take_in(place, source, encoder, way, progress)
+    note_all(done.notes)
+    if json:
+        print_json({"gallery": str(place), "rows": done.rows, "added": done.added, "shards": done.shards})
+    print_summary(f"{done.added} of {done.rows} rows imported now into {place}")
 
 
-def _way(copy: bool) -> VectorImport:
-    from eyespot.formats.imports.registered import Copied, InPlace
-
-    return Copied() if copy else InPlace()
+# -- facts: what detectors and camera-trap systems know of the photos of a gallery ----------------------------------
 
 
-def _import(source: ImportSource, gallery: Path, encoder: str, way: VectorImport, json: bool) -> None:
-    from eyespot.formats.imports.registered import take_in
+_PHOTOS = typer.Option(None, "--photos", help="Where its paths begin.", show_default="the file's folder")
+
+
+def import_detections(
+    file: Path = typer.Argument(..., help="The detector's JSON."),
+    photos: Path = _PHOTOS,
+    threshold: float = typer.Option(0.2, "--threshold", min=0, max=1, help="The confidence from which a box counts."),
+    gallery: Path = gallery_option("The gallery whose photos were looked at."),
+    json: bool = json_option(),
+) -> None:
+    """Import what a detector found in the photos of a gallery."""
+    from eyespot.formats.imports import detections
+
+    _import_facts(detections.read(file, threshold), file, photos or file.parent, gallery, json)
+
+
+def _system(name: str) -> Any:
+    """The command of a camera-trap system."""
+
+    def run(
+        place: Path = typer.Argument(..., help="The export as it was saved: a folder, a zip, or the CSV of Timelapse."),
+        photos: Path = _PHOTOS,
+        gallery: Path = gallery_option("The gallery with the photos."),
+        json: bool = json_option(),
+    ) -> None:
+        read = import_module(f"eyespot.formats.imports.{name.replace('-', '_')}").read
+        _import_facts(read(place), place, photos or (place if place.is_dir() else place.parent), gallery, json)
+
+    return run
+
+
+for name, about in {
+    "megadetector": "Import the boxes that MegaDetector found, as facts.",
+    "speciesnet": "Import the species and boxes that SpeciesNet predicted, as facts.",
+}.items():
+    importing.command(name, help=about)(import_detections)
+for name, about in {
+    "camtrap-dp": "Import what a Camtrap DP package says (Agouti, TRAPPER): observations, deployments, rights.",
+    "wildlife-insights": "Import what a download of Wildlife Insights says: species, deployments, rights.",
+    "timelapse": "Import the fields of a CSV that Timelapse exported.",
+}.items():
+    importing.command(name, help=about)(_system(name))
+
+
+def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, given: Path | None, json: bool) -> None:
+    """Take in facts and index them, in place of those of the same file; exit code 3 if some entries were refused."""
+    from eyespot.formats.imports.photo_facts import take_in
+
+    gallery, place = gallery_here(given, writes=True), source.absolute()
+    # Exports of two cameras have the same file name; a long one would be cut before its digest
+    done = take_in(gallery, photos, f"{place.stem[:40]}-{text_digest(str(place))[:8]}", folder)
+    if done.path is None:
+        example = (*done.unknown, *(file for file, _ in done.failed), "none")[0]
+        raise NothingFound(
+            f"no photo of {source} is in {gallery}, such as {example}; say where its paths begin with --photos, or "
+            "index the photos first"
+        )
+    done.failed += index_list(gallery, done.path)
+    if done.unknown:
+        note(f"{len(done.unknown)} photos are not in the gallery, such as {done.unknown[0]}")
+    refused = [f"not imported: {file} ({reason})" for file, reason in done.failed]
+    note_first(refused, lambda count: f"and {count} more; --json lists them all")
+    if json:
+        failed = [{"file": file, "reason": reason} for file, reason in done.failed]
+        counts = {"photos": done.photos, "known": done.known, "unknown": len(done.unknown), "failed": failed}
+        print_json({"gallery": str(gallery), **counts, "list": str(done.path)})
+    print_summary(f"facts of {done.known} of {done.photos} photos are in {gallery}")
+    exit_if_failed(done.failed)
+
+
+def index_list(gallery: Path, place: Path) -> list[tuple[str, str]]:
+    """Index a list of facts of the gallery's own photos; those that could not be read by now, and why."""
+    from eyespot.gallery.disk import read_header
+    from eyespot.gallery.indexing import Options, index
 
     with progress_bar() as progress:
-        done = take_in(gallery, source, encoder, way, progress)
-    for sentence in done.notes:
-        note(sentence)
-    if json:
-        print_json({"gallery": str(gallery), "rows": done.rows, "added": done.added, "shards": done.shards})
-    print_summary(f"{done.added} of {done.rows} rows imported now into {gallery}")
+        summary = index(gallery, [str(place)], [], Options(progress=progress))
+    own = {number for number, root in read_header(gallery).roots.items() if root.place == str(place)}
+    return [(failure.path, failure.reason) for failure in summary.failures if failure.root in own]

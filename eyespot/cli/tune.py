@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
+from eyespot.cli._options import flag
+from eyespot.cli.console import note, print_result, print_summary, progress_bar
 from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.rooms import needs
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.reports.tables import ReportTable
     from eyespot.search.collection import Collection
     from eyespot.search.index_choice import Measured
-    from eyespot.search.tuning import IndexCandidate, Tuned, TuningQueries
+    from eyespot.search.tuning import Tuned, TuningQueries
 
 
 def run(
@@ -37,7 +37,7 @@ def run(
     ),
     html: Path = typer.Option(None, metavar="FILE", help="Write a page with the plot and the table."),
     json: bool = json_option(),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only print what would be built, and its size."),
+    dry_run: bool = flag("--dry-run", "Only print what would be built, and its size."),
 ) -> None:
     """Build approximate indexes and store the fastest with enough recall; search it with --index."""
     import eyespot
@@ -56,12 +56,16 @@ def run(
     refuse_few(int(view.live.sum()))
     kinds = candidates(kind, int(view.starts[-1]), view.space.dim)
     if dry_run:
-        _print_plan(kinds, int(view.live.sum()), json)
+        rows = int(view.live.sum())
+        builds = [{"name": one.name, "index": one.index, **one.settings, "bytes": one.bytes} for one in kinds]
+        lines = (f"{one.name:<32} about {one.bytes / 1e6:,.1f} MB on the disk" for one in kinds)
+        print_result({"rows": rows, "builds": builds}, lines, json)
+        if not json:
+            print_summary(f"{rows} pictures would be searched; nothing was built")
         return
     with progress_bar("settings") as progress:
         tuned = Tuning(view, recall, _tuning_queries(collection, queries), progress).run(kinds)
-    if plot is not None or html is not None:
-        _draw(tuned, plot, html)
+    _draw(tuned, plot, html)
     _print(tuned, recall, json)
     measured, index = tuned.measured, tuned.chosen.candidate.index
     note(f"measured on {measured.queries} queries that chose nothing: {_shares(measured)}")
@@ -105,23 +109,11 @@ def _tuning_queries(collection: Collection, place: Path | None) -> list[TuningQu
 # -- output -------------------------------------------------------------------------------------------------
 
 
-def _print_plan(kinds: list[IndexCandidate], rows: int, json: bool) -> None:
-    if json:
-        builds = [{"name": kind.name, "index": kind.index, **kind.settings, "bytes": kind.bytes} for kind in kinds]
-        print_json({"rows": rows, "builds": builds})
-        return
-    for kind in kinds:
-        print_line(f"{kind.name:<32} about {kind.bytes / 1e6:,.1f} MB on the disk")
-    print_summary(f"{rows} pictures would be searched; nothing was built")
-
-
 def _print(tuned: Tuned, recall: float, json: bool) -> None:
-    if not json:
-        print_line(f"{'index':<32} {'probes':>6} {'depth':>6} {'recall@50':>9} {'ms':>9}")
-        for name, probes, depth, share, ms, mark in _rows(tuned):
-            print_line(f"{name:<32} {probes:>6} {depth:>6} {share:>9} {ms:>9}  {mark}".rstrip())
-        print_line(f"{'exact':<32} {'':>6} {'':>6} {1:>9.4f} {_ms(tuned.exact_seconds):>9.3f}")
-        return
+    lines = [f"{'index':<32} {'probes':>6} {'depth':>6} {'recall@50':>9} {'ms':>9}"]
+    for name, probes, depth, share, ms, mark in _rows(tuned):
+        lines.append(f"{name:<32} {probes:>6} {depth:>6} {share:>9} {ms:>9}  {mark}".rstrip())
+    lines.append(f"{'exact':<32} {'':>6} {'':>6} {1:>9.4f} {_ms(tuned.exact_seconds):>9.3f}")
     place, tries = tuned.beside
     tried = []
     for one in tries:
@@ -129,7 +121,8 @@ def _print(tuned: Tuned, recall: float, json: bool) -> None:
     measured = {**asdict(tuned.measured), "ms": _ms(tuned.seconds), "exact_ms": _ms(tuned.exact_seconds)}
     chosen = {"index": tuned.chosen.candidate.index, "settings": dict(tuned.chosen.settings)}
     size = sum(part.stat().st_size for part in place.rglob("*") if part.is_file())
-    print_json({**chosen, "wanted": recall, "measured": measured, "path": str(place), "bytes": size, "tried": tried})
+    fields = {**chosen, "wanted": recall, "measured": measured, "path": str(place), "bytes": size, "tried": tried}
+    print_result(fields, lines, json)
 
 
 def _ms(seconds: float) -> float:
@@ -156,8 +149,11 @@ def _shares(measured: Measured) -> str:
 
 
 def _draw(tuned: Tuned, plot: Path | None, html: Path | None) -> None:
+    if plot is None and html is None:
+        return
     from eyespot.reports.figures import MethodPoint, as_svg, save, time_accuracy
     from eyespot.reports.page import Pictured, page_of_table
+    from eyespot.reports.tables import ReportTable
     from eyespot.storage.atomic import write_whole
 
     points = []
@@ -170,18 +166,13 @@ def _draw(tuned: Tuned, plot: Path | None, html: Path | None) -> None:
         save(figure, plot.with_suffix(""))
     if html is not None:
         about = "A point is probes/depth; the line joins what nothing else beats in both."
-        page = page_of_table(_table(tuned), Pictured([(about, as_svg(figure))]), f"kept: {tuned.chosen.name}")
+        measured = tuned.measured
+        exact = ("exact", "", "", "1.0000", f"{_ms(tuned.exact_seconds):.3f}", "")
+        basis = (
+            f"Measured on {measured.queries} queries that chose nothing: {_shares(measured)}. "
+            "The numbers below are of the queries that chose it."
+        )
+        columns = ("index", "probes", "depth", "recall@50", "ms of CPU time", "")
+        table = ReportTable("Approximate indexes", columns, [*_rows(tuned), exact], basis)
+        page = page_of_table(table, Pictured([(about, as_svg(figure))]), f"kept: {tuned.chosen.name}")
         write_whole(html, lambda file: file.write(page.encode()))
-
-
-def _table(tuned: Tuned) -> ReportTable:
-    from eyespot.reports.tables import ReportTable
-
-    measured = tuned.measured
-    exact = ("exact", "", "", "1.0000", f"{_ms(tuned.exact_seconds):.3f}", "")
-    about = (
-        f"Measured on {measured.queries} queries that chose nothing: {_shares(measured)}. "
-        "The numbers below are of the queries that chose it."
-    )
-    columns = ("index", "probes", "depth", "recall@50", "ms of CPU time", "")
-    return ReportTable("Approximate indexes", columns, [*_rows(tuned), exact], about)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.cli._watching import keep_up
+from eyespot.cli.index import keep_up
 from eyespot.gallery import watching
 from eyespot.photos.sources import Root
 from tests.command import refuses, run_eyespot
