@@ -26,8 +26,8 @@ import numpy as np
 
 from bench.harness import ROOT, BenchmarkError, Command, Measurement, say, timed
 from bench.reference.inat import slow_groups, slow_turns
-from eyespot.curate.inat.drawing import lots_of
-from eyespot.curate.inat.synthetic import make
+from eyespot.curate.inat.sampling import lots_of
+from tests.worlds.inat_export import make
 
 MINUTES, GIB, WHOLE, INAT24 = 20.0, 8.0, 5_000_000, 33_000_000
 CAP, DAYS = 550, (18_700, 19_000, 19_300)

@@ -56,9 +56,9 @@ def inat(
     json: bool = json_option(),
 ) -> None:
     """Build a collection like iNat24 from millions of observations: balanced, licensed, clean and documented."""
-    from eyespot.curate.inat import curating, licences, settings
+    from eyespot.curate.inat import curating, settings
 
-    kinds = settings.ObservationFilter(settings.years_of(years), tuple(grade) or None, licences.checked(licence))
+    kinds = settings.ObservationFilter(settings.years_of(years), tuple(grade) or None, settings.checked(licence))
     collection = settings.CollectionSettings(
         kinds,
         settings.Species(targets, mapping, ranges),

@@ -120,7 +120,7 @@ BARE = {
         "search/index_choice.py",
     ],
     "spilled data": ["curate/inat/tables.py"],
-    "demonstration": ["cli/demo.py", "curate/inat/synthetic.py", "search/plan/growing.py"],
+    "demonstration": ["cli/demo.py", "search/plan/growing.py"],
 }
 
 

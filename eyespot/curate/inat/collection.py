@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import eyespot
-from eyespot.curate.inat.licences import Licence, licence_of
 from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, told_position
-from eyespot.curate.inat.settings import Positions
-from eyespot.curate.inat.source import RANKS
+from eyespot.curate.inat.settings import Licence, Positions, licence_of
+from eyespot.curate.inat.sources import RANKS
 from eyespot.gallery.exports.coco import write_coco
 from eyespot.storage.atomic import new_file
 from eyespot.storage.files import write_csv, write_whole

@@ -10,18 +10,26 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from eyespot.curate.inat import card, collection
+from eyespot.curate.inat.card import CollectionStanding, StandIns, covered, quality_checks, write_coverage
 from eyespot.curate.inat.collection import CollectionInputs, CollectionTally, Image
-from eyespot.curate.inat.coverage import covered, write_coverage
-from eyespot.curate.inat.leftovers import remove_leftovers, remove_old_tables
-from eyespot.curate.inat.naming import hidden_taxa, species_of, unmatched
-from eyespot.curate.inat.picture_step import PICTURES, TABLES, WORK, drawn_rows, picture_step, read_rows
-from eyespot.curate.inat.pictures import BAD, FLAGGED, NOT_THERE, REVIEW, flagged_photos
-from eyespot.curate.inat.quality import CollectionStanding, StandIns, quality_checks
+from eyespot.curate.inat.naming import hidden_taxa, remove_leftovers, remove_old_tables, species_of, unmatched
+from eyespot.curate.inat.pictures import (
+    BAD,
+    FLAGGED,
+    NOT_THERE,
+    PICTURES,
+    REVIEW,
+    TABLES,
+    WORK,
+    drawn_rows,
+    flagged_photos,
+    picture_step,
+    read_rows,
+)
 from eyespot.curate.inat.settings import CollectionSettings
 from eyespot.curate.inat.sources import source_of
 from eyespot.curate.inat.steps import ALIGNED, DRAWN, LISTED, PHOTOGRAPHED, READ, steps_of
-from eyespot.curate.inat.table_step import KEPT, TITLES, folder_of, most_first, notes_of
-from eyespot.curate.inat.tables import Tables, opened, parquet
+from eyespot.curate.inat.tables import KEPT_ROWS, TITLES, Tables, folder_of, most_first, notes_of, opened, parquet
 from eyespot.pipelines import RunOptions, StepResult, run
 from eyespot.pipelines.human_review import AWAITS, Queue
 from eyespot.pipelines.input_digests import digests_of
@@ -57,7 +65,7 @@ def curate(place: Path, out: Path, settings: CollectionSettings, tell: Progress)
         if not folder.is_dir():
             raise UsageError(f"there is no folder {folder}; give the one that the photos were fetched to")
         if "face" in settings.pictures.checks:
-            from eyespot.curate.inat.faces import model_file
+            from eyespot.curate.inat.detectors import model_file
 
             model_file()
     work = out / WORK
@@ -132,7 +140,7 @@ class _Collecting:
     @property
     def pictures(self) -> Path:
         """Number, width and height of each drawn row whose picture is part of the collection."""
-        return folder_of(self.done[PICTURES if PICTURES in self.done else LISTED].records) / KEPT
+        return folder_of(self.done[PICTURES if PICTURES in self.done else LISTED].records) / KEPT_ROWS
 
     def collect(self) -> Curated:
         steps, drawn = _steps(self.done), notes_of(self.done[DRAWN])
@@ -144,9 +152,9 @@ class _Collecting:
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.inputs, self._counts(tally), self.out)
         # The positions of all candidates, and those of the pictures that are in place
-        listed = parquet(self.done[LISTED].folder / KEPT)
+        listed = parquet(self.done[LISTED].folder / KEPT_ROWS)
         after = f"(SELECT * FROM {listed} WHERE number IN (SELECT number FROM {parquet(self.pictures)}))"
-        cells = covered(self.tables, parquet(self.done[PHOTOGRAPHED].folder / KEPT), after)
+        cells = covered(self.tables, parquet(self.done[PHOTOGRAPHED].folder / KEPT_ROWS), after)
         write_coverage(cells, self.out)
         unseen = PICTURES not in self.done
         lost = {} if unseen else steps[-1]["dropped"]
@@ -188,7 +196,7 @@ class _Collecting:
 
     def _counts(self, tally: CollectionTally) -> dict[int, dict[str, int]]:
         """Candidates, drawn and pictures by place in the list."""
-        from eyespot.curate.inat.sampling import BY_SPECIES
+        from eyespot.curate.inat.steps import BY_SPECIES
 
         pictures, facts = Counter(tally.species), parquet(self.done[DRAWN].folder / BY_SPECIES)
         rows = self.tables.rows(f"SELECT target, candidates, drawn FROM {facts}")

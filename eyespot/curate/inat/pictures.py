@@ -16,13 +16,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.curate.inat.faces import Faces
-from eyespot.curate.inat.listed import PHOTOS, listed
-from eyespot.curate.inat.looks import empty, spectrogram
-from eyespot.curate.inat.naming import find, places_of
-from eyespot.curate.inat.settings import PictureSettings
+from eyespot.curate.inat.detectors import Faces, empty, spectrogram
+from eyespot.curate.inat.naming import CollectionSpecies, file_name, find, places_of, species_of
+from eyespot.curate.inat.settings import PHOTOS, CollectionSettings, PictureSettings, listed
+from eyespot.curate.inat.steps import ALIGNED
+from eyespot.curate.inat.tables import DROPPED_ROWS, KEPT_ROWS, folder_of
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
+from eyespot.pipelines import Context, Records, SqlStep, Step
 from eyespot.pipelines.human_review import AWAITS, DROPPED, Case, Queue, write_queue
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
@@ -221,3 +222,58 @@ def _state(place: Path) -> str:
 
 def _place(work: Path, number: int) -> Path:
     return work / f"{number:06d}.parquet"
+
+
+PICTURES = "pictures"
+WORK, TABLES = ".work", "tables"
+ABOUT = "Pictures are decoded and checked; doubtful ones wait for a person. They are made small, without metadata."
+
+
+def picture_step(out: Path, settings: CollectionSettings) -> Step:
+    """The step that checks the pictures of the drawn rows; it runs every time, as photos and decisions change."""
+    how = settings.pictures
+
+    def look(records: Records, folder: Path, context: Context) -> int:
+        species = species_of(folder_of(context.earlier[ALIGNED]), settings.positions)
+        looks = Looks(how, out, digest_folder(out / WORK, how))
+        rows, total = drawn_rows(folder_of(records), species), len(records)
+        pictures = looks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
+        _write_outcomes(looks.judged(pictures), folder)
+        return 0
+
+    fields = {"checks": how.checks, "side": how.side, "face": how.face}
+    return Step(PICTURES, SqlStep(look, "number"), settings=fields, needs=(ALIGNED,), about=ABOUT, always=True)
+
+
+def drawn_rows(listed: Path, species: Sequence[CollectionSpecies]) -> Iterator[dict[str, Any]]:
+    """The drawn rows in order, each with its place in the collection."""
+    for row in read_rows(listed / KEPT_ROWS):
+        row["target_file"] = file_name(row["photo"], species[row["target"]].folder)
+        yield row
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a parquet file, a few thousand at a time in memory."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(1 << 13):
+            yield from batch.to_pylist()
+
+
+def _write_outcomes(outcomes: Iterable[Mapping[str, Any]], folder: Path) -> None:
+    """The sizes of pictures in place to one table, the reasons of the others to another."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds: dict[str, Any] = {"number": pa.int64(), "width": pa.int32(), "height": pa.int32(), "reason": pa.string()}
+    sizes = pa.schema([(name, kinds[name]) for name in ("number", "width", "height")])
+    reasons = pa.schema([(name, kinds[name]) for name in ("number", "reason")])
+    numbered = ({**outcome, "number": number} for number, outcome in enumerate(outcomes))
+    with (
+        pq.ParquetWriter(folder / KEPT_ROWS, sizes) as survivors,
+        pq.ParquetWriter(folder / DROPPED_ROWS, reasons) as dropped,
+    ):
+        while rows := list(islice(numbered, 1 << 13)):
+            survivors.write_table(pa.Table.from_pylist([row for row in rows if row["reason"] is None], sizes))
+            dropped.write_table(pa.Table.from_pylist([row for row in rows if row["reason"] is not None], reasons))

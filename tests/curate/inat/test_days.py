@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate.inat.days import BAD_DATE, LONG_DATE, NO_DATE, know_days, local_day
-from eyespot.curate.inat.tables import Tables, opened
+from eyespot.curate.inat.tables import BAD_DATE, LONG_DATE, NO_DATE, Tables, know_days, local_day, opened
 
 FIRST, SECOND = date(2022, 5, 1), date(2022, 5, 2)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.reference.inat import slow_turns
-from eyespot.curate.inat.drawing import DrawSettings, SpeciesObservations, draw, lots_of, round_robin
+from eyespot.curate.inat.sampling import DrawSettings, SpeciesObservations, draw, lots_of, round_robin
 from tests.examples import examples
 
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.reference.inat import slow_groups
-from eyespot.curate.inat.grouping import groups
-from eyespot.curate.inat.sphere import RADIUS, equal_cells, great_circle, spread
+from eyespot.curate.inat.sampling import RADIUS, equal_cells, great_circle, groups, spread
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises
