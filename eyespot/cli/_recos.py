@@ -33,8 +33,8 @@ def recos(
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
     from eyespot.curate.recos.card import notes
-    from eyespot.curate.recos.dry_run import plan_steps
     from eyespot.curate.recos.making import RecosJob, galleries_of, place_of, recipe_at
+    from eyespot.curate.recos.pipeline import plan_steps
     from eyespot.curate.set_folder import set_note
     from eyespot.gallery.positions import as_it_is, without_position
     from eyespot.pipelines import CostLimits

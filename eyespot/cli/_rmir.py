@@ -44,10 +44,9 @@ def rmir(
     from eyespot.curate.rmir import files
     from eyespot.curate.rmir.audit import Sizes
     from eyespot.curate.rmir.card import notes, summary
-    from eyespot.curate.rmir.dry_run import plan_steps
-    from eyespot.curate.rmir.finished import FinishedSteps
-    from eyespot.curate.rmir.forecast import forecast
+    from eyespot.curate.rmir.files import FinishedSteps
     from eyespot.curate.rmir.making import AUDIT, RmirJob, size_of, write_set
+    from eyespot.curate.rmir.pipeline import forecast, plan_steps
     from eyespot.curate.set_folder import set_folder, set_note
     from eyespot.pipelines import CostLimits, read_recipe
 

@@ -198,7 +198,7 @@ def settle(
 ) -> None:
     """Settle a photo on which annotators differ."""
     from eyespot.curate.annotate import agreement
-    from eyespot.curate.annotate.person_names import name_of
+    from eyespot.curate.annotate.team_store import name_of
 
     with open_store(gallery) as store:
         if image not in store.photos(id):
@@ -243,8 +243,7 @@ def status(
     json: bool = json_option(),
 ) -> None:
     """Show the progress of each query: labelled, stopped, remaining with its interval, time, cost, open problems."""
-    from eyespot.curate.annotate.datasheet import unseen
-    from eyespot.curate.annotate.export import labelled
+    from eyespot.curate.annotate.export import labelled, unseen
 
     with open_store(gallery) as store:
         queries = [labelled(store, query) for query in ([id] if id else store.queries())]
@@ -361,7 +360,7 @@ def export(
     from eyespot.curate import rerank_files
     from eyespot.curate.annotate.export import ANNOTATIONS, QUERIES, every, flawless, rerank_set, without_photos, write
     from eyespot.curate.rerank import Division, RerankLimits
-    from eyespot.curate.rerank_card import RerankInputs
+    from eyespot.curate.rerank_files import RerankInputs
 
     with open_store(gallery) as store:
         queries = flawless(every(store)) if clean else every(store)

@@ -15,7 +15,7 @@ from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.curate.rerank import Division, RerankSet
-    from eyespot.curate.rerank_card import RerankInputs
+    from eyespot.curate.rerank_files import RerankInputs
 
 app = typer.Typer(no_args_is_help=True, help="Build judged collections.")
 app.add_typer(_pairs.app, name="pairs")
@@ -113,7 +113,7 @@ app.command("captions")(_captions.captions)
 
 def _inputs(files: dict[str, Path], made: RerankSet, division: Division | None, column: str | None) -> RerankInputs:
     """What the card says of how the set was made."""
-    from eyespot.curate.rerank_card import RerankInputs
+    from eyespot.curate.rerank_files import RerankInputs
 
     split = {"split": "that of the queries"} if division is None else asdict(division)
     if split.get("val") is not None:
@@ -122,7 +122,7 @@ def _inputs(files: dict[str, Path], made: RerankSet, division: Division | None, 
 
 
 def _print(made: RerankSet, column: str | None, out: Path, json: bool) -> None:
-    from eyespot.curate.rerank_card import counted
+    from eyespot.curate.rerank_files import counted
 
     counts = counted(made, column)
     if json:

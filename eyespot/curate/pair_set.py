@@ -106,7 +106,7 @@ def make(source: PairSource, out: Path, tell: Progress) -> PairsResult:
             raise UsageError(f"there is no file {file}")
         if list(parts.values()).count(part) > 1:
             raise UsageError(f"two files are called {file.stem}; make them into folders of their own with --out")
-    begin_folder(out, {"of": type(source).__module__.rpartition(".")[2], **source.settings})
+    begin_folder(out, {"of": type(source).__name__.lower(), **source.settings})
     made = fill_parts(source, parts, tell)
     if not made.before and not made.rows:
         why = f"{source.files[0]} gives no pair: {next(iter(made.left_out), 'it is empty')}"

@@ -12,8 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from eyespot.curate.annotate.annotation_store import ADJUDICATION, AnnotationStore, mark_of, relevant
-from eyespot.curate.annotate.person_names import name_of
-from eyespot.curate.annotate.team_store import OWN_DISPUTES, DisputeNote
+from eyespot.curate.annotate.team_store import OWN_DISPUTES, DisputeNote, name_of
 from eyespot.runs.agreement import Agreement, Ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from eyespot.types import Judgement, UsageError
 

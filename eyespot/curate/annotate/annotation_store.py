@@ -14,11 +14,10 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
-from eyespot.curate.annotate.audit_shares import AuditShares
-from eyespot.curate.annotate.depth_bands import Band, DepthDesign
-from eyespot.curate.annotate.person_names import judge_of
+from eyespot.curate.annotate.audit_bounds import Band, DepthDesign
+from eyespot.curate.annotate.leases import AuditShares
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.curate.annotate.team_store import TeamStore
+from eyespot.curate.annotate.team_store import TeamStore, judge_of
 from eyespot.judges import person
 from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
 from eyespot.storage import sqlite

@@ -12,8 +12,25 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from eyespot.curate.annotate import flags, leases
+from eyespot.ledger.judgements import PERSON
 from eyespot.storage import sqlite
 from eyespot.types import Judgement, UsageError
+
+LONGEST_NAME = 60  # characters of a name
+
+
+def judge_of(who: str) -> str:
+    """How a person is called in the ledger; `UsageError` for a name that is empty, long, or unprintable."""
+    name = " ".join(who.split())
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise UsageError(f"an annotator's name has 1 to {LONGEST_NAME} printable characters; give one with --as NAME")
+    return f"{PERSON}{name}"
+
+
+def name_of(who: str) -> str:
+    """A name as the ledger has it, without needless spaces; `UsageError` as for `judge_of`."""
+    return judge_of(who).removeprefix(PERSON)
+
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS assignments(query TEXT NOT NULL, person TEXT NOT NULL, lead TEXT NOT NULL, at REAL NOT NULL,

@@ -12,12 +12,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from eyespot.curate.recos.captioning import DEMONSTRATION
+from eyespot.curate.recos.captions import DEMONSTRATION, Rewriting
 from eyespot.curate.recos.checking import CHANGED, CONFIRMED, SPARE, UNDECIDED, UNSEEN, is_seen
-from eyespot.curate.recos.choosing import choices, drawing
+from eyespot.curate.recos.discriminability import choices, histogram_drawing
 from eyespot.curate.recos.files import COLUMNS
 from eyespot.curate.recos.pipeline import RecosPipeline
-from eyespot.curate.recos.rewriting import Rewriting
 from eyespot.curate.recos.sources import DRAWN
 from eyespot.curate.recos.subtasks import names, subtask
 from eyespot.pipelines import Record, StepResult, drops
@@ -235,10 +234,10 @@ def _measurements(made: RecosSteps) -> tuple[list[CardTable], list[CardFigure]]:
             settings = f"k {how.k}, temperature {how.temperature:g}, η {how.eta:g}"
             title = f"dis(t) of captions as first written ({settings})"
             values = [record["first_dis"] for record in first]
-            figures.append(CardFigure(f"{declared.name}-first", title, drawing(values, how.measure)))
+            figures.append(CardFigure(f"{declared.name}-first", title, histogram_drawing(values, how.measure)))
             values = [record["dis"] for record in step.records]
             title = "dis(t) of those that were kept"
-            figures.append(CardFigure(f"{declared.name}-kept", title, drawing(values, how.measure)))
+            figures.append(CardFigure(f"{declared.name}-kept", title, histogram_drawing(values, how.measure)))
     return tables, figures
 
 

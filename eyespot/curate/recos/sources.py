@@ -6,6 +6,7 @@ sources are searched in the same space of vectors.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,14 +19,33 @@ import numpy as np
 from eyespot import rooms
 from eyespot.curate._attribution import attributions
 from eyespot.curate._world import PhotoWorld
-from eyespot.curate.recos.writing import writing_of
 from eyespot.gallery.formats.exported import names_owner
 from eyespot.gallery.photos.labels import MEASURED
+from eyespot.gallery.texts import BOXES, READ_BY
 from eyespot.gallery.texts import COLUMNS as TEXT_COLUMNS
 from eyespot.pipelines import Record
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
 from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors
+
+SURE = 0.9  # the confidence from which a line counts
+LETTERS = 3  # and digits, at least, of a line that a caption can quote
+
+
+def writing_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a picture's record: its legible lines, and what read them; "" where nothing is or was read."""
+    lines = [line for line in _boxes(row) if line[1] >= SURE and sum(map(str.isalnum, line[0])) >= LETTERS]
+    return {"writing": "\n".join(line[0] for line in lines), "read_by": str(row.get(READ_BY) or "")}
+
+
+def _boxes(row: Mapping[str, Any]) -> list[Any]:
+    """The lines with their confidences; none where a label of the same name is no such list."""
+    try:
+        lines = json.loads(row.get(BOXES) or "[]")
+        return [[str(text), float(confidence)] for text, confidence, *_ in lines]
+    except (TypeError, ValueError):
+        return []
+
 
 DRAWN = "drawn"
 STARTER = "starter"

@@ -13,7 +13,7 @@ from pathlib import Path
 from eyespot.curate._world import Clustering
 from eyespot.curate.rmir import audit, card, files
 from eyespot.curate.rmir.demonstration import NAME, teacher
-from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.curate.set_folder import SetSize, set_folder, settle
 from eyespot.kernels.kmeans import cluster

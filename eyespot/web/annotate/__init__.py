@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, Json
 from starlette.responses import RedirectResponse
 
 from eyespot.curate.annotate import auditing, shared_list
-from eyespot.curate.annotate.stopping import IN_A_ROW
+from eyespot.curate.annotate.progress import IN_A_ROW
 from eyespot.curate.annotate.team_store import OWN_DISPUTES
 from eyespot.types import Mask
 from eyespot.web._pages import Link, page

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse
 
 from eyespot.curate.annotate import flags
-from eyespot.curate.annotate.person_names import name_of
+from eyespot.curate.annotate.team_store import name_of
 from eyespot.types import NothingFound
 from eyespot.web._items import no_such_item, thumbnail_address
 from eyespot.web._pages import TEMPLATES, page

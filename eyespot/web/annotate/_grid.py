@@ -10,9 +10,8 @@ from pydantic import BaseModel, Field
 
 from eyespot.curate.annotate import agreement, auditing, shared_list
 from eyespot.curate.annotate.annotation_store import Candidate, mark_of
-from eyespot.curate.annotate.person_names import name_of
-from eyespot.curate.annotate.progress import standing, team_standing
-from eyespot.curate.annotate.stopping import IN_A_ROW
+from eyespot.curate.annotate.progress import IN_A_ROW, standing, team_standing
+from eyespot.curate.annotate.team_store import name_of
 from eyespot.web._items import thumbnail_address
 from eyespot.web._state import AppState, Served
 from eyespot.web.annotate._groups import units

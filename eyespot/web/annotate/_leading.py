@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse
 
 from eyespot.curate.annotate import agreement
-from eyespot.curate.annotate.person_names import name_of
-from eyespot.curate.annotate.team_store import OWN_DISPUTES
+from eyespot.curate.annotate.team_store import OWN_DISPUTES, name_of
 from eyespot.web._pages import page
 from eyespot.web._security import needs
 from eyespot.web._settings import Role

@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore
-from eyespot.curate.annotate.person_names import LONGEST
+from eyespot.curate.annotate.team_store import LONGEST_NAME
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
@@ -41,7 +41,7 @@ class AnnotationSession:
 
 def session_of(request: Request) -> AnnotationSession:
     """The session of whoever asks, as a dependency; refused without the role."""
-    who = annotator(request).name[:LONGEST].strip()
+    who = annotator(request).name[:LONGEST_NAME].strip()
     # Where the ledger cannot be written, anyone who only reads gets a store over a copy, and a write is refused
     state, reads = request.app.state, request.method == "GET"
     house: AppState = state.house

@@ -10,7 +10,7 @@ from statistics import median
 import pytest
 
 from eyespot.curate.rmir import files
-from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import write_set
 from tests.worlds.outside import loaded
 from tests.worlds.rmir import ran, recipe
