@@ -35,7 +35,6 @@ def recos(
     from eyespot.curate.recos.card import notes
     from eyespot.curate.recos.making import RecosJob, galleries_of, place_of, recipe_at
     from eyespot.curate.recos.pipeline import plan_steps
-    from eyespot.curate.set_folder import set_note
     from eyespot.gallery.positions import as_it_is, without_position
     from eyespot.pipelines import CostLimits
     from eyespot.storage.files import text_of
@@ -56,9 +55,9 @@ def recos(
         return
     making.check(how.limits)
     done = carry_out(making.steps, making.pipeline.work, how)
-    place = making.place(done)
-    made, counts = making.write(done)
-    for sentence in filter(None, [*notes(made), set_note(out, place)]):
+    made, counts, folder = making.write(done)
+    place = folder.place
+    for sentence in filter(None, [*notes(made), folder.note]):
         note(sentence)
     tell_lapsed(making.pipeline.queues())
     print_summary(f"the set is in {place}; look at {place / 'card.html'}")

@@ -41,13 +41,12 @@ def rmir(
 ) -> None:
     """Make an RMIR set: questions about your photos that need reasoning, and the photos that answer them."""
     from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
-    from eyespot.curate.rmir import files
     from eyespot.curate.rmir.audit import Sizes
     from eyespot.curate.rmir.card import notes, summary
     from eyespot.curate.rmir.files import FinishedSteps
-    from eyespot.curate.rmir.making import AUDIT, RmirJob, size_of, write_set
+    from eyespot.curate.rmir.making import AUDIT, RmirJob, set_of, write_set
     from eyespot.curate.rmir.pipeline import forecast, plan_steps
-    from eyespot.curate.set_folder import set_folder, set_note
+    from eyespot.gallery.positions import as_it_is, without_position
     from eyespot.pipelines import CostLimits, read_recipe
 
     clustering = context.with_resource(clustering_on(ray, workers))
@@ -63,10 +62,11 @@ def rmir(
         return
     making.check(how.limits)
     made = FinishedSteps(pipe, carry_out(pipe.steps, pipe.work, how))
-    show = (files.held_whole if positions else files.held) if pictures else files.unshown
-    place = set_folder(out, size_of(made), replace)
-    cases = write_set(made, out, show, Sizes(audit, audit * 3 // 4), place)
-    for sentence in filter(None, [*notes(made), set_note(out, place)]):
+    share = (as_it_is if positions else without_position) if pictures else None
+    target = set_of(made, out, replace=replace)
+    place = target.place
+    cases = write_set(made, out, share=share, sizes=Sizes(audit, audit * 3 // 4), target=target)
+    for sentence in filter(None, [*notes(made), target.note]):
         note(sentence)
     tell_lapsed(out / AUDIT / name for name in cases)
     more: dict[str, Any] = {}

@@ -38,7 +38,8 @@ class Overlap(NamedTuple):
         return (self.both_yes + self.both_no) / self.photos
 
 
-class Word(NamedTuple):
+@dataclass(frozen=True)
+class Word:
     """The mark that settles a dispute, whose it is, and when it was made, in seconds since 1970."""
 
     who: str

@@ -201,7 +201,8 @@ def allocated(first: Sequence[int], unseen: Sequence[int], size: int) -> list[in
     return np.minimum(np.diff(ends, prepend=0), np.asarray(unseen)).tolist()  # type: ignore[no-any-return]
 
 
-class Ranking(NamedTuple):
+@dataclass(frozen=True)
+class Ranking:
     """What is known of a ranking of `photos` photos: the ranks of those that are unseen, as far down as `end`.
 
     `rest` is how many of all photos are unseen, also below.

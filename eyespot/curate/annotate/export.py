@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import methodcaller
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 import eyespot
@@ -40,7 +40,8 @@ from eyespot.storage.files import whole_folder, write_csv, write_whole
 from eyespot.types import NothingFound, Qrels, Run
 
 
-class QuerySheet(NamedTuple):
+@dataclass(frozen=True)
+class QuerySheet:
     """One query as the datasheet tells it; the first of `stands` is that of the whole team, where there is one."""
 
     wanted: AnnotationQuery

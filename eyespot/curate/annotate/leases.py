@@ -12,33 +12,27 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
-from sqlite3 import Connection
-from threading import RLock
-from typing import NamedTuple
 
-from eyespot.storage import sqlite
+from eyespot.curate.annotate.annotation_tables import AnnotationTables
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS shared_lists(query TEXT PRIMARY KEY, seed TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS list_leases(query TEXT NOT NULL, image TEXT NOT NULL, person TEXT NOT NULL,
-    at REAL NOT NULL, number INTEGER PRIMARY KEY, UNIQUE(query, image, person));
-"""
 LAPSE = 900.0  # seconds for which a photo that was handed out waits for its label
 SKIPPED = 24  # looks at photos that were handed out to somebody after an open one: then they have skipped it
 PHOTOS = 240  # in groups: whoever was handed so many at once gets no further group, so that a page can show them all
 TWICE = 0.1  # of the photos of a shared list are labelled by two people
 
 
-class Unit(NamedTuple):
+@dataclass(frozen=True)
+class Unit:
     """Photos that one person labels at once, a group or a single photo, and by how many people."""
 
     images: tuple[str, ...]
     people: int = 1
 
 
-class Lease(NamedTuple):
+@dataclass(frozen=True)
+class Lease:
     """A photo that somebody holds, since when."""
 
     image: str
@@ -54,27 +48,23 @@ class Lease(NamedTuple):
 class Leases:
     """The leases of all shared lists of one ledger; any number of threads and processes may ask at once."""
 
-    def __init__(self, sql: Connection, lock: RLock) -> None:
-        self._sql, self._lock = sql, lock
+    def __init__(self, tables: AnnotationTables) -> None:
+        self._tables = tables
 
     def share(self, query: str) -> str:
         """Make a list shared; gives its seed, which stays the same."""
-        with self._lock:
-            self._sql.execute("INSERT OR IGNORE INTO shared_lists VALUES (?, ?)", (query, secrets.token_hex(8)))
-            (seed,) = self._sql.execute("SELECT seed FROM shared_lists WHERE query = ?", (query,)).fetchone()
-        return str(seed)
+        self._tables.change("INSERT OR IGNORE INTO shared_lists VALUES (?, ?)", [(query, secrets.token_hex(8))])
+        return str(self.seed(query))
 
     def seed(self, query: str) -> str | None:
         """The seed of a shared list; None for a list that nobody has shared."""
-        with self._lock:
-            row = self._sql.execute("SELECT seed FROM shared_lists WHERE query = ?", (query,)).fetchone()
-        return None if row is None else str(row[0])
+        seed: str | None = self._tables.first("SELECT seed FROM shared_lists WHERE query = ?", query)
+        return seed
 
     def leases(self, query: str) -> list[Lease]:
         """All leases of a list, the earliest first."""
         statement = "SELECT image, person, at FROM list_leases WHERE query = ? ORDER BY number"
-        with self._lock:
-            return [Lease(*row) for row in self._sql.execute(statement, (query,))]
+        return [Lease(*row) for row in self._tables.select(statement, query)]
 
     def renew(self, query: str, person: str, labelled: Collection[str], grouped: Collection[str] = ()) -> None:
         """Let the leases of somebody who is at work begin anew; those that have lapsed stay lapsed.
@@ -83,16 +73,16 @@ class Leases:
         group is one look. What they have skipped lapses.
         """
         now, later, skipped = time.time(), 0, list[tuple[str, str, str]]()
-        with self._lock, sqlite.transaction(self._sql):
+        with self._tables.transaction() as sql:
             for lease in reversed([one for one in self.leases(query) if one.person == person]):
                 later += lease.image in labelled and lease.image not in grouped
                 if later >= SKIPPED and lease.image not in labelled:
                     skipped.append((query, lease.image, person))
-            self._sql.execute(
+            sql.execute(
                 "UPDATE list_leases SET at = ? WHERE query = ? AND person = ? AND at > ?",
                 (now, query, person, now - LAPSE),
             )
-            self._sql.executemany("UPDATE list_leases SET at = 0 WHERE query = ? AND image = ? AND person = ?", skipped)
+            sql.executemany("UPDATE list_leases SET at = 0 WHERE query = ? AND image = ? AND person = ?", skipped)
 
     def hand_out(
         self, query: str, person: str, units: Sequence[Unit], labelled: Collection[tuple[str, str]], most: int
@@ -102,7 +92,7 @@ class Leases:
         `labelled` are the labels there are, as photo and person.
         """
         now, handed, looks = time.time(), list[str](), 0
-        with self._lock, sqlite.transaction(self._sql):
+        with self._tables.transaction() as sql:
             leases = self.leases(query)
             mine = {image for image, labeller in labelled if labeller == person}
             mine |= {lease.image for lease in leases if lease.person == person and not lease.lapsed}
@@ -114,7 +104,7 @@ class Leases:
                 free = [image for image in unit.images if image not in mine and taken[image] < unit.people]
                 handed += free
                 looks += bool(free)
-            self._sql.executemany(
+            sql.executemany(
                 "INSERT OR REPLACE INTO list_leases(query, image, person, at) VALUES (?, ?, ?, ?)",
                 [(query, image, person, now) for image in handed],
             )
@@ -127,82 +117,48 @@ def is_twice(seed: str, image: str, share: float = TWICE) -> bool:
     return int.from_bytes(digest) < share * 2**64
 
 
-AUDIT_SCHEMA = """
-CREATE TABLE IF NOT EXISTS audit_people(audit INTEGER NOT NULL, person TEXT NOT NULL, number INTEGER PRIMARY KEY,
-    UNIQUE(audit, person));
-CREATE TABLE IF NOT EXISTS audit_shares(audit INTEGER NOT NULL, image TEXT NOT NULL, person TEXT NOT NULL,
-    at REAL NOT NULL, number INTEGER PRIMARY KEY, UNIQUE(audit, image, person));
-CREATE TABLE IF NOT EXISTS audit_twice(audit INTEGER PRIMARY KEY, images TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS audit_lists(audit INTEGER PRIMARY KEY, listed INTEGER NOT NULL);
-"""
-
-
 class AuditShares:
     """The shares of all audits of one ledger; any number of threads and processes may ask at once."""
 
-    def __init__(self, path: Path) -> None:
-        self._sql = sqlite.connect(path, AUDIT_SCHEMA)
-        self._lock = RLock()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._sql.close()
-
-    # -- people ---------------------------------------------------------------------------------------------
+    def __init__(self, tables: AnnotationTables) -> None:
+        self._tables = tables
 
     def join(self, audit: int, people: Sequence[str]) -> None:
         """Let these people work at an audit, too."""
-        with self._lock, sqlite.transaction(self._sql):
-            self._sql.executemany(
-                "INSERT OR IGNORE INTO audit_people(audit, person) VALUES (?, ?)",
-                [(audit, person) for person in people],
-            )
+        statement = "INSERT OR IGNORE INTO audit_people(audit, person) VALUES (?, ?)"
+        self._tables.change(statement, [(audit, person) for person in people])
 
     def people(self, audit: int) -> list[str]:
         """Who joined, in the order in which they came."""
-        with self._lock:
-            rows = self._sql.execute("SELECT person FROM audit_people WHERE audit = ? ORDER BY number", (audit,))
-            return [person for (person,) in rows]
-
-    # -- the list -------------------------------------------------------------------------------------------
+        rows = self._tables.select("SELECT person FROM audit_people WHERE audit = ? ORDER BY number", audit)
+        return [person for (person,) in rows]
 
     def note_list(self, audit: int, listed: int) -> None:
         """Remember how many photos were on the list at the draw: what is listed later is no part of its rest."""
-        with self._lock, sqlite.transaction(self._sql):
-            self._sql.execute("INSERT INTO audit_lists VALUES (?, ?)", (audit, listed))
+        self._tables.change("INSERT INTO audit_lists VALUES (?, ?)", [(audit, listed)])
 
     def listed(self, audit: int) -> int:
         """How many photos were on the list at the draw, at least: 0 for an audit of earlier versions."""
-        with self._lock:
-            row = self._sql.execute("SELECT listed FROM audit_lists WHERE audit = ?", (audit,)).fetchone()
-        return 0 if row is None else int(row[0])
-
-    # -- photos ---------------------------------------------------------------------------------------------
+        return int(self._tables.first("SELECT listed FROM audit_lists WHERE audit = ?", audit) or 0)
 
     def label_twice(self, audit: int, images: Sequence[str]) -> None:
         """Ask for the labels of two people on these photos."""
-        with self._lock, sqlite.transaction(self._sql):
-            self._sql.execute("INSERT INTO audit_twice VALUES (?, ?)", (audit, json.dumps(list(images))))
+        self._tables.change("INSERT INTO audit_twice VALUES (?, ?)", [(audit, json.dumps(list(images)))])
 
     def twice(self, audit: int) -> set[str]:
         """The photos that two people label."""
-        with self._lock:
-            row = self._sql.execute("SELECT images FROM audit_twice WHERE audit = ?", (audit,)).fetchone()
-        return set() if row is None else set(json.loads(row[0]))
+        return set(json.loads(self._tables.first("SELECT images FROM audit_twice WHERE audit = ?", audit) or "[]"))
 
     def release(self, audit: int, images: Collection[str]) -> None:
         """Wait no longer for the labels of a second person on these photos."""
-        with self._lock, sqlite.transaction(self._sql):
-            left = [image for image in self.twice(audit) if image not in images]
-            self._sql.execute("UPDATE audit_twice SET images = ? WHERE audit = ?", (json.dumps(sorted(left)), audit))
+        with self._tables.transaction() as sql:
+            left = sorted(image for image in self.twice(audit) if image not in images)
+            sql.execute("UPDATE audit_twice SET images = ? WHERE audit = ?", (json.dumps(left), audit))
 
     def of(self, audit: int, person: str) -> list[str]:
         """The photos that were handed to somebody, in the order in which they got them."""
-        with self._lock:
-            rows = self._sql.execute(
-                "SELECT image FROM audit_shares WHERE audit = ? AND person = ? ORDER BY number", (audit, person)
-            )
-            return [image for (image,) in rows]
+        statement = "SELECT image FROM audit_shares WHERE audit = ? AND person = ? ORDER BY number"
+        return [image for (image,) in self._tables.select(statement, audit, person)]
 
     def hand_out(
         self, audit: int, person: str, photos: Sequence[str], labelled: Collection[tuple[str, str]], most: int
@@ -212,15 +168,15 @@ class AuditShares:
         `labelled` are the labels there are, as photo and person. What others hold unlabelled is theirs until it lapses.
         """
         twice, now = self.twice(audit), time.time()
-        with self._lock, sqlite.transaction(self._sql):
-            rows = self._sql.execute("SELECT image, person, at FROM audit_shares WHERE audit = ?", (audit,)).fetchall()
+        with self._tables.transaction() as sql:
+            rows = self._tables.select("SELECT image, person, at FROM audit_shares WHERE audit = ?", audit)
             mine = {image for image, holder, _ in rows if holder == person}
             mine |= {image for image, labeller in labelled if labeller == person}
             held = {(image, holder) for image, holder, at in rows if now - at < LAPSE}
             taken = Counter(image for image, _ in held.union(labelled))
             free = (image for image in photos if image not in mine and taken[image] < 1 + (image in twice))
             handed = [image for image, _ in zip(free, range(most), strict=False)]
-            self._sql.executemany(
+            sql.executemany(
                 "INSERT INTO audit_shares(audit, image, person, at) VALUES (?, ?, ?, ?)",
                 [(audit, image, person, now) for image in handed],
             )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.curate.inat.collection import ATTRIBUTIONS, FUNNEL, LABELS, TAXONOMY, CollectionInputs, CollectionTally
 from eyespot.curate.inat.settings import CollectionSettings
@@ -33,7 +34,8 @@ _STYLE = (
 )
 
 
-class Cell(NamedTuple):
+@dataclass(frozen=True)
+class Cell:
     """A cell by its numbers east of -180° and north of the South Pole, with its observations before and after."""
 
     east: int
@@ -98,104 +100,92 @@ def _panel(cells: Sequence[Cell], which: str, top: int) -> Iterator[str]:
             )
 
 
-class StandIns(NamedTuple):
-    """Photos that stand for their observation without being its first: by position, or the first one listed."""
-
-    later: int  # position 0 is not in the source
-    unknown: int  # the source gives no position
-
-    def note(self, pictures: int) -> str:
-        """How many of the pictures, and why."""
-        parts = []
-        if self.later:
-            parts.append(f"{self.later:,} have a later photo of their observation, as the source lacks the first")
-        if self.unknown:
-            parts.append(f"{self.unknown:,} have the photo listed first, as the source gives no order")
-        return f"of {pictures:,} pictures " + " and ".join(parts) if parts else ""
+def substitutes(later: int, unknown: int, pictures: int) -> str:
+    """How many of the pictures stand for their observation without being its first photo, and why; "" for none."""
+    parts = []
+    if later:
+        parts.append(f"{later:,} have a later photo of their observation, as the source lacks the first")
+    if unknown:
+        parts.append(f"{unknown:,} have the photo listed first, as the source gives no order")
+    return f"of {pictures:,} pictures " + " and ".join(parts) if parts else ""
 
 
-class CollectionStanding(NamedTuple):
-    """What the checks need to know of a finished collection."""
+def quality_checks(
+    tally: CollectionTally,
+    settings: CollectionSettings,
+    *,
+    listed: int,
+    drawn: Mapping[str, Any],
+    drawn_rows: int,
+    waiting: int,
+    checked: bool,
+    later: int,
+    unknown: int,
+    unmatched: int,
+) -> Iterator[QualityCheck]:
+    """The checks, in the order of the card.
 
-    tally: CollectionTally
-    listed: int  # species of the target list
-    drawn: Mapping[str, Any]
-    drawn_rows: int
-    waiting: int  # pictures that wait for a person
-    checked: bool  # whether the pictures were there
-    stand_ins: StandIns
-    unmatched: int  # entries of the list of taxa to coarsen that match no species
-
-
-def quality_checks(made: CollectionStanding, settings: CollectionSettings) -> Iterator[QualityCheck]:
-    """The checks, in the order of the card."""
-    pictures = len(made.tally.species)
-    yield _pictures_check(made, pictures)
-    if made.checked:
+    `listed` are the species of the target list, `waiting` pictures that wait for a person, `later` and `unknown`
+    pictures that are not known to be the first of their observation, `unmatched` entries of the list of taxa to coarsen
+    that match no species; `checked` says whether the pictures were there.
+    """
+    pictures = len(tally.species)
+    yield _pictures_check(pictures, drawn_rows, waiting, checked)
+    if checked:
         looked = "face" in settings.pictures.checks
         text = "A detector looked for faces; it misses small ones." if looked else "Nobody looked for faces."
         yield QualityCheck("People in the pictures", "green" if looked else "amber", text)
-    species = len(set(made.tally.species))
-    text = f"{species:,} of {made.listed:,} species of the list have pictures."
-    yield QualityCheck("Species", level_of(species / max(1, made.listed), 0.5, 0.9), text)
-    first = 1 - (made.stand_ins.later + made.stand_ins.unknown) / max(1, pictures)
-    note = made.stand_ins.note(pictures) or "all are the first photo of their observation"
+    species = len(set(tally.species))
+    text = f"{species:,} of {listed:,} species of the list have pictures."
+    yield QualityCheck("Species", level_of(species / max(1, listed), 0.5, 0.9), text)
+    first = 1 - (later + unknown) / max(1, pictures)
+    note = substitutes(later, unknown, pictures) or "all are the first photo of their observation"
     yield QualityCheck("The photo of an observation", level_of(first, 0.5, 0.99), f"{note[0].upper()}{note[1:]}.")
-    yield from _spread_check(made.drawn)
-    yield _positions_check(made, settings)
-    yield _licences_check(made.tally)
-
-
-def _pictures_check(made: CollectionStanding, pictures: int) -> QualityCheck:
-    what = "Pictures"
-    if not made.checked:
-        return QualityCheck(what, "red", "The pictures were missing, and nobody checked them.")
-    waiting = f"; {made.waiting:,} wait for a person" if made.waiting else ""
-    text = f"{pictures:,} of {made.drawn_rows:,} drawn photos passed the checks{waiting}."
-    share = pictures / max(1, made.drawn_rows)
-    return QualityCheck(what, "amber" if made.waiting and share >= 0.9 else level_of(share, 0.9, 0.98), text)
-
-
-def _spread_check(drawn: Mapping[str, Any]) -> Iterator[QualityCheck]:
-    """Whether the draw is spread at least as widely as one by lot; nothing where no species was cut."""
     ours, lot = drawn.get("spread_drawn"), drawn.get("spread_random")
-    if ours is not None and lot:
+    if ours is not None and lot:  # nothing where no species was cut
         text = f"{ours:.1f} effective cells in the mean over cut species; by lot {lot:.1f}."
         yield QualityCheck("How widely the draw is spread", level_of(ours / lot, 0.95, 1.0), text)
+    yield _positions_check(tally, settings, unmatched)
+    # Pictures without a licence are dropped; a licence without a version has no text to follow
+    bare = sum(count for licence, count in tally.licences.items() if not licence.url)
+    text = f"All {pictures:,} pictures have a licence"
+    rest = f"; of {bare:,} the source does not give the version." if bare else ", with the address of its text."
+    yield QualityCheck("Licences", "amber" if bare else "green", text + rest)
 
 
-def _positions_check(made: CollectionStanding, settings: CollectionSettings) -> QualityCheck:
-    what, hidden = "Positions of taxa at risk", f"{made.tally.coarse:,} positions are coarsened."
-    if made.unmatched:
-        text = f"{made.unmatched:,} taxa to coarsen match no species, and their positions may be exact."
+def _pictures_check(pictures: int, drawn_rows: int, waiting: int, checked: bool) -> QualityCheck:
+    what = "Pictures"
+    if not checked:
+        return QualityCheck(what, "red", "The pictures were missing, and nobody checked them.")
+    wait = f"; {waiting:,} wait for a person" if waiting else ""
+    text = f"{pictures:,} of {drawn_rows:,} drawn photos passed the checks{wait}."
+    share = pictures / max(1, drawn_rows)
+    return QualityCheck(what, "amber" if waiting and share >= 0.9 else level_of(share, 0.9, 0.98), text)
+
+
+def _positions_check(tally: CollectionTally, settings: CollectionSettings, unmatched: int) -> QualityCheck:
+    what, hidden = "Positions of taxa at risk", f"{tally.coarse:,} positions are coarsened."
+    if unmatched:
+        text = f"{unmatched:,} taxa to coarsen match no species, and their positions may be exact."
         return QualityCheck(what, "red", text)
     if settings.positions.taxa is None:
         return QualityCheck(what, "amber", f"No list of taxa to coarsen was given; {hidden}")
     return QualityCheck(what, "green", f"All taxa to coarsen match species of the list; {hidden}")
 
 
-def _licences_check(tally: CollectionTally) -> QualityCheck:
-    """Pictures without a licence are dropped; a licence without a version has no text to follow."""
-    bare = sum(count for licence, count in tally.licences.items() if not licence.url)
-    text = f"All {len(tally.species):,} pictures have a licence"
-    rest = f"; of {bare:,} the source does not give the version." if bare else ", with the address of its text."
-    return QualityCheck("Licences", "amber" if bare else "green", text + rest)
-
-
-class CollectionFacts(NamedTuple):
-    """The parts of the card of a finished collection."""
-
-    steps: Sequence[StepResult]
-    tally: CollectionTally
-    cells: Sequence[Cell]
-    drawn: Mapping[str, Any]
-    notes: Sequence[str]
-    checks: Sequence[QualityCheck]
-
-
-def write(out: Path, facts: CollectionFacts, inputs: CollectionInputs, settings: CollectionSettings) -> None:
+def write(
+    out: Path,
+    inputs: CollectionInputs,
+    settings: CollectionSettings,
+    *,
+    steps: Sequence[StepResult],
+    tally: CollectionTally,
+    cells: Sequence[Cell],
+    drawn: Mapping[str, Any],
+    notes: Sequence[str],
+    checks: Sequence[QualityCheck],
+) -> None:
     """Write `card.md` and `card.html` with their drawings, and `croissant.json`."""
-    tally = facts.tally
     rows = [(licence.name, licence.url, f"{count:,}") for licence, count in tally.licences.most_common()]
     licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
     content = CardContent(
@@ -203,15 +193,15 @@ def write(out: Path, facts: CollectionFacts, inputs: CollectionInputs, settings:
         f"{len(tally.species):,} pictures of {len(set(tally.species)):,} species, each of one observation; drawn so "
         "that there are as many places, days and observers as possible.",
         settings.sampling.seed,
-        answers=_answers(facts, settings),
-        tables=[licences, _evenness(facts.drawn)],
-        drawings=[CardFigure("coverage", "Where it was seen, before and after the draw", drawn_map(facts.cells))],
-        notes=facts.notes,
-        checks=facts.checks,
+        answers=_answers(tally, settings),
+        tables=[licences, _evenness(drawn)],
+        drawings=[CardFigure("coverage", "Where it was seen, before and after the draw", drawn_map(cells))],
+        notes=notes,
+        checks=checks,
         citation=inputs.citation,
         licence="each picture under its own licence; attributions.csv names it with the holder",
     )
-    made = card_of(facts.steps, content)
+    made = card_of(steps, content)
     write_card(made, out)
     tables = {"pictures": LABELS, "attributions": ATTRIBUTIONS, "taxonomy": TAXONOMY, "funnel": FUNNEL}
     write_croissant(made, {name: {"whole": place} for name, place in tables.items()}, out)
@@ -228,8 +218,7 @@ def _evenness(drawn: Mapping[str, Any]) -> CardTable:
     return CardTable("How widely the draw is spread", ("", "cells"), rows, note)
 
 
-def _answers(facts: CollectionFacts, settings: CollectionSettings) -> dict[str, dict[str, str]]:
-    tally = facts.tally
+def _answers(tally: CollectionTally, settings: CollectionSettings) -> dict[str, dict[str, str]]:
     sampling, positions = settings.sampling, settings.positions
     if settings.pictures.folder is None:
         people = "Nobody checked: the pictures were missing."

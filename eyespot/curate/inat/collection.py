@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import chain
@@ -16,8 +15,8 @@ import eyespot
 from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, told_position
 from eyespot.curate.inat.settings import Licence, Positions, licence_of
 from eyespot.curate.inat.sources import RANKS
+from eyespot.curate.set_folder import SHARE, TEXT, WHOLE, new_table, write_table
 from eyespot.gallery.exports.coco import write_coco
-from eyespot.storage.atomic import new_file
 from eyespot.storage.files import write_csv, write_whole
 
 COCO, LABELS, ATTRIBUTIONS, DOWNLOAD = "train.json", "metadata.parquet", "attributions.csv", "download.csv"
@@ -27,7 +26,8 @@ _SITE = "https://www.inaturalist.org/observations/"
 Row = Mapping[str, Any]
 
 
-class CollectionInputs(NamedTuple):
+@dataclass(frozen=True)
+class CollectionInputs:
     """The inputs of the files besides rows."""
 
     species: Sequence[CollectionSpecies]
@@ -92,18 +92,18 @@ def write_all(images: Iterable[Image], inputs: CollectionInputs, out: Path) -> C
     """Write COCO JSON, the labels that `eyespot index` reads, and attributions; `images` are iterated twice."""
     tally = CollectionTally()
 
-    def attributions(label: Callable[[Image], None]) -> Iterator[tuple[Any, ...]]:
+    def attributions(add_label: Callable[[Any], None]) -> Iterator[tuple[Any, ...]]:
         yield "file_name", "attribution", "rights_holder", "license", "license_url", "observation", "photo"
         for image in images:
             tally.add(image)
-            label(image)
+            add_label(_label(image))
             source = _SITE + image.observation if inputs.on_inaturalist else image.observation
             holder, licence = image.rights_holder or "unknown", image.licence
             credit = f"{holder}, {licence.name}"
             yield image.file_name, credit, holder, licence.name, licence.url, source, image.photo
 
-    with _labels(out / LABELS) as label:
-        write_csv(out / ATTRIBUTIONS, attributions(label))
+    with new_table(out / LABELS, _LABELS, _AT_ONCE) as add_label:
+        write_csv(out / ATTRIBUTIONS, attributions(add_label))
     write_whole(out / COCO, lambda file: _write_coco(file, images, inputs, tally))
     return tally
 
@@ -115,9 +115,9 @@ def write_labels_beside(images: Iterable[Image], out: Path) -> None:
     if first is None:
         (out / SPLIT / LABELS).unlink(missing_ok=True)
         return
-    with _labels(out / SPLIT / LABELS) as label:
-        for image in chain([first], there):
-            label(image._replace(file_name=image.file_name.removeprefix(f"{SPLIT}/")))
+    beside = (_label(image) for image in chain([first], there))
+    rows = ({**row, "file_name": row["file_name"].removeprefix(f"{SPLIT}/")} for row in beside)
+    write_table(out / SPLIT / LABELS, rows, _LABELS, _AT_ONCE)
 
 
 def write_download(rows: Iterable[Row], out: Path) -> None:
@@ -175,33 +175,13 @@ def _coco_image(image: Image, licence: int) -> dict[str, Any]:
 # -- labels -----------------------------------------------------------------------------------------------------
 
 _AT_ONCE = 1 << 14  # rows in memory
-_LABELS = (
-    *("file_name", "category", "category_id", "common_name", "supercategory", *RANKS, "specific_epithet"),
-    *("license", "rights_holder", "taken", "latitude", "longitude", "location_uncertainty"),
-    *("coarsened", "observation", "image_id"),
-)
-
-
-@contextmanager
-def _labels(path: Path) -> Iterator[Callable[[Image], None]]:
-    """Writes pictures to a parquet table, which is in place once it is whole."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds: dict[str, Any] = dict.fromkeys(("latitude", "longitude", "location_uncertainty"), pa.float64())
-    kinds |= dict.fromkeys(("category_id", "image_id"), pa.int64())
-    schema = pa.schema([pa.field(name, kinds.get(name, pa.string())) for name in _LABELS])
-    rows: list[dict[str, Any]] = []
-    with new_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
-
-        def label(image: Image) -> None:
-            rows.append(_label(image))
-            if len(rows) == _AT_ONCE:
-                writer.write_table(pa.Table.from_pylist(rows, schema))
-                rows.clear()
-
-        yield label
-        writer.write_table(pa.Table.from_pylist(rows, schema))
+_LABELS = {
+    **dict.fromkeys(("file_name", "category"), TEXT),
+    **{"category_id": WHOLE, "common_name": TEXT, "supercategory": TEXT},
+    **dict.fromkeys((*RANKS, "specific_epithet", "license", "rights_holder", "taken"), TEXT),
+    **dict.fromkeys(("latitude", "longitude", "location_uncertainty"), SHARE),
+    **{"coarsened": TEXT, "observation": TEXT, "image_id": WHOLE},
+}
 
 
 def _label(image: Image) -> dict[str, Any]:

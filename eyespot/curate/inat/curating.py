@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from eyespot.curate.inat import card, collection
-from eyespot.curate.inat.card import CollectionStanding, StandIns, covered, quality_checks, write_coverage
+from eyespot.curate.inat.card import covered, write_coverage
 from eyespot.curate.inat.collection import CollectionInputs, CollectionTally, Image
-from eyespot.curate.inat.naming import hidden_taxa, remove_leftovers, remove_old_tables, species_of, unmatched
+from eyespot.curate.inat.naming import hidden_taxa, remove_leftovers, species_of, unmatched
 from eyespot.curate.inat.pictures import (
     BAD,
     FLAGGED,
@@ -70,7 +70,6 @@ def curate(place: Path, out: Path, settings: CollectionSettings, tell: Progress)
             model_file()
     work = out / WORK
     with locked(work), opened(work / "spill", settings.memory, settings.threads) as tables:
-        remove_old_tables(work)
         inputs = digests_of(source.files, work / "inputs.json")
         lists = digests_of(settings.species.files(), work / "lists.json")
         steps = steps_of(source, settings, tables, inputs, lists)
@@ -159,27 +158,37 @@ class _Collecting:
         unseen = PICTURES not in self.done
         lost = {} if unseen else steps[-1]["dropped"]
         waiting = sum(count for reason, count in lost.items() if reason.startswith(AWAITS))
-        stand_ins = self._stand_ins(after)
-        fields = (len(self.inputs.species), drawn, self.tables.number(f"SELECT count(*) FROM {listed}"), waiting)
-        odd = len(unmatched(self.inputs.species, self.settings.positions))
-        standing = CollectionStanding(tally, *fields, not unseen, stand_ins, odd)
-        results = [result for name, result in self.done.items() if name != LISTED]
-        remarks = [*notes, UNSEEN] if unseen else notes
-        checks = list(quality_checks(standing, self.settings))
+        # Photos of the collection that are not the first of their observation
+        ((later, unknown),) = self.tables.rows(
+            "SELECT count(*) FILTER (position > 0), count(*) FILTER (position IS NULL) FROM " + after
+        )
+        checks = card.quality_checks(
+            tally,
+            self.settings,
+            listed=len(self.inputs.species),
+            drawn=drawn,
+            drawn_rows=self.tables.number(f"SELECT count(*) FROM {listed}"),
+            waiting=waiting,
+            checked=not unseen,
+            later=later,
+            unknown=unknown,
+            unmatched=len(unmatched(self.inputs.species, self.settings.positions)),
+        )
         card.write(
-            self.out, card.CollectionFacts(results, tally, cells, drawn, remarks, checks), self.inputs, self.settings
+            self.out,
+            self.inputs,
+            self.settings,
+            steps=[result for name, result in self.done.items() if name != LISTED],
+            tally=tally,
+            cells=cells,
+            drawn=drawn,
+            notes=[*notes, UNSEEN] if unseen else notes,
+            checks=list(checks),
         )
         failed = sum(lost.get(reason, 0) for reason in (NOT_THERE, BAD))
-        if note := stand_ins.note(len(tally.species)):
+        if note := card.substitutes(later, unknown, len(tally.species)):
             notes.append(note)
         return Curated(steps, drawn, len(tally.species), failed, waiting, notes)
-
-    def _stand_ins(self, pictures: str) -> StandIns:
-        """Photos of the collection that are not the first of their observation."""
-        ((later, unknown),) = self.tables.rows(
-            "SELECT count(*) FILTER (position > 0), count(*) FILTER (position IS NULL) FROM " + pictures
-        )
-        return StandIns(later, unknown)
 
     def _list_notes(self, steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         """Notes on lists and decisions without an effect: they name something else, or it has changed since."""

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import shutil
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -148,13 +147,6 @@ def remove_leftovers(out: Path, named: Iterable[str]) -> int:
         if not any(species.iterdir()):
             species.rmdir()
     return removed
-
-
-def remove_old_tables(work: Path) -> None:
-    """Remove the tables of earlier versions, such as `WORK/02-filtered`."""
-    for note in work.glob("[0-9][0-9]-*/stage.json"):
-        shutil.rmtree(note.parent)
-    (work / "looked.parquet").unlink(missing_ok=True)
 
 
 def _mark(file: str) -> int:

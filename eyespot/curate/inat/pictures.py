@@ -21,6 +21,7 @@ from eyespot.curate.inat.naming import CollectionSpecies, file_name, find, place
 from eyespot.curate.inat.settings import PHOTOS, CollectionSettings, PictureSettings, listed
 from eyespot.curate.inat.steps import ALIGNED
 from eyespot.curate.inat.tables import DROPPED_ROWS, KEPT_ROWS, folder_of
+from eyespot.curate.set_folder import TEXT, WHOLE, new_table
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.pipelines import Context, Records, SqlStep, Step
@@ -226,6 +227,8 @@ def _place(work: Path, number: int) -> Path:
 
 PICTURES = "pictures"
 WORK, TABLES = ".work", "tables"
+_SIZES = {"number": WHOLE, "width": "int32", "height": "int32"}
+_REASONS = {"number": WHOLE, "reason": TEXT}
 ABOUT = "Pictures are decoded and checked; doubtful ones wait for a person. They are made small, without metadata."
 
 
@@ -238,7 +241,10 @@ def picture_step(out: Path, settings: CollectionSettings) -> Step:
         looks = Looks(how, out, digest_folder(out / WORK, how))
         rows, total = drawn_rows(folder_of(records), species), len(records)
         pictures = looks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
-        _write_outcomes(looks.judged(pictures), folder)
+        with new_table(folder / KEPT_ROWS, _SIZES) as keep, new_table(folder / DROPPED_ROWS, _REASONS) as drop:
+            for number, outcome in enumerate(looks.judged(pictures)):
+                add, names = (keep, _SIZES) if outcome["reason"] is None else (drop, _REASONS)
+                add({**{name: outcome.get(name) for name in names}, "number": number})
         return 0
 
     fields = {"checks": how.checks, "side": how.side, "face": how.face}
@@ -259,21 +265,3 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(1 << 13):
             yield from batch.to_pylist()
-
-
-def _write_outcomes(outcomes: Iterable[Mapping[str, Any]], folder: Path) -> None:
-    """The sizes of pictures in place to one table, the reasons of the others to another."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds: dict[str, Any] = {"number": pa.int64(), "width": pa.int32(), "height": pa.int32(), "reason": pa.string()}
-    sizes = pa.schema([(name, kinds[name]) for name in ("number", "width", "height")])
-    reasons = pa.schema([(name, kinds[name]) for name in ("number", "reason")])
-    numbered = ({**outcome, "number": number} for number, outcome in enumerate(outcomes))
-    with (
-        pq.ParquetWriter(folder / KEPT_ROWS, sizes) as survivors,
-        pq.ParquetWriter(folder / DROPPED_ROWS, reasons) as dropped,
-    ):
-        while rows := list(islice(numbered, 1 << 13)):
-            survivors.write_table(pa.Table.from_pylist([row for row in rows if row["reason"] is None], sizes))
-            dropped.write_table(pa.Table.from_pylist([row for row in rows if row["reason"] is not None], reasons))

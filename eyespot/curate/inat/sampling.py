@@ -40,13 +40,6 @@ def chord(km: float) -> float:
     return 2 * math.sin(min(km / RADIUS, math.pi) / 2)
 
 
-def great_circle(one: tuple[float, float], other: tuple[float, float]) -> float:
-    """Kilometres between two (latitude, longitude) in degrees, by the haversine formula."""
-    (up, along), (up2, along2) = (tuple(math.radians(value) for value in place) for place in (one, other))
-    half = math.sin((up2 - up) / 2) ** 2 + math.cos(up) * math.cos(up2) * math.sin((along2 - along) / 2) ** 2
-    return 2 * RADIUS * math.asin(math.sqrt(min(1.0, half)))
-
-
 def equal_cells(latitude: Floats, longitude: Floats, degrees: float = 2.0) -> NDArray[np.int64]:
     """The number of the equal-area cell of each position, (n,): `degrees` wide at the equator, all of one area."""
     wide = round(360 / degrees)
@@ -80,16 +73,18 @@ def groups(segment: NDArray[np.int64], latitude: Floats, longitude: Floats, km: 
         raise UsageError(f"groups reach from {NEAREST} to {FARTHEST:g} km, not {km:g}")
     points = np.ascontiguousarray(on_sphere(latitude, longitude))  # (n, 3)
     limit = chord(km)
-    return _groups(np.ascontiguousarray(segment), points, limit * limit, limit / math.sqrt(3) * (1 - 1e-9))
+    x, y, z = ((points.T + 1.0) / (limit / math.sqrt(3) * (1 - 1e-9))).astype(np.int64)
+    cubes = np.ascontiguousarray((x << (2 * _BITS)) + (y << _BITS) + z)  # (n,), the number of each point's cube
+    return _groups(np.ascontiguousarray(segment), points, cubes, limit * limit)
 
 
 @compile_loops
-def _groups(segment, points, limit, side):
+def _groups(segment, points, keys, limit):
     parent = np.arange(len(segment))
     start = 0
     for end in range(1, len(segment) + 1):
         if end == len(segment) or segment[end] != segment[start]:
-            _link(points[start:end], parent[start:end], start, limit, side)
+            _link(points[start:end], parent[start:end], keys[start:end], start, limit)
             start = end
     for row in range(len(parent)):  # parents stand before their children: one pass is enough
         parent[row] = parent[parent[row]]
@@ -97,11 +92,8 @@ def _groups(segment, points, limit, side):
 
 
 @compile_loops
-def _link(points, parent, offset, limit, side):
+def _link(points, parent, keys, offset, limit):
     """Join the points of one segment; `parent` holds places counted from the whole's beginning."""
-    keys = np.empty(len(points), np.int64)
-    for row in range(len(points)):
-        keys[row] = _cube_key(points[row], side)
     order = np.argsort(keys, kind="mergesort")
     cubes, ends = _cubes(keys, order)
     first = 0
@@ -111,14 +103,6 @@ def _link(points, parent, offset, limit, side):
         first = ends[cube]
     for cube in range(len(cubes)):
         _link_near(points, parent, (offset, cube), (order, cubes, ends), limit)
-
-
-@compile_loops
-def _cube_key(point, side):
-    key = np.int64(0)
-    for axis in range(3):
-        key = (key << _BITS) + np.int64((point[axis] + 1.0) / side)
-    return key
 
 
 @compile_loops
@@ -203,7 +187,8 @@ class DrawSettings:
     seed: int = 0
 
 
-class SpeciesObservations(NamedTuple):
+@dataclass(frozen=True)
+class SpeciesObservations:
     """The observations of one species, in an order that depends only on their ids."""
 
     mark: Marks  # (n,), 64 bits of the digest of each id

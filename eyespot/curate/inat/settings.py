@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from eyespot.storage.files import refuse, rows_of, text_of
 from eyespot.types import UsageError
@@ -14,7 +13,8 @@ from eyespot.types import UsageError
 _ADDRESS = "https://creativecommons.org"
 
 
-class Licence(NamedTuple):
+@dataclass(frozen=True, order=True)
+class Licence:
     """A licence by the name its owner gives it."""
 
     kind: str  # as `KINDS` has it: "CC BY-NC"

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from eyespot.curate.inat.tables import parquet, quote_name, quoted, real, select, whole
@@ -44,7 +44,6 @@ class ObservationSource:
     citation: str = ""
     version: int = 3
     unique_names: bool = False  # no two photos have one file name
-    notes: Sequence[str] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True)
@@ -83,10 +82,6 @@ def sheet(path: Path) -> TableFile:
             columns = tuple(file.schema_arrow.names)
         casts = ", ".join(f"CAST({quote_name(column)} AS VARCHAR) AS {quote_name(column)}" for column in columns)
         return TableFile(path, columns, f"(SELECT {casts} FROM {parquet(path)})")
-    return _delimited(path)
-
-
-def _delimited(path: Path) -> TableFile:
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     try:
         with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
@@ -98,7 +93,8 @@ def _delimited(path: Path) -> TableFile:
     delimiter = max("\t,;", key=head.count)
     # a table with tabs is not quoted: names in it may hold single quotation marks
     quote = "" if delimiter == "\t" else '"'
-    columns = next(csv.reader([head], delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE), [])
+    header = csv.reader([head], delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE)
+    columns = tuple(next(header, list[str]()))
     if not columns or len(set(columns)) < len(columns):
         raise UsageError(f"{path} has no header of distinct column names; write one on its first line")
     kinds = ", ".join(f"{quoted(column)}: 'VARCHAR'" for column in columns)
@@ -106,7 +102,7 @@ def _delimited(path: Path) -> TableFile:
     reading = "header=true, auto_detect=false, nullstr='', ignore_errors=true, store_rejects=true"
     packed = "gzip" if path.name.lower().endswith(".gz") else "none"
     rest = f"compression='{packed}', max_line_size={MAX_LINE}, null_padding=false"
-    return TableFile(path, tuple(columns), f"read_csv({quoted(path)}, {options}, {reading}, {rest})")
+    return TableFile(path, columns, f"read_csv({quoted(path)}, {options}, {reading}, {rest})")
 
 
 def names_as_taxa(table: str, taxon: str, rank: str, ranks: Mapping[str, str]) -> str:
@@ -130,6 +126,14 @@ def names_as_taxa(table: str, taxon: str, rank: str, ranks: Mapping[str, str]) -
         "ancestry": "''",
     }
     return select(columns | names, f"{table} WHERE {taxon} IS NOT NULL GROUP BY ALL")
+
+
+# The columns of photos in their order, with what they hold where a source does not say it
+_PHOTO = {
+    **{"observation": "observation", "photo": "NULL", "position": "NULL", "licence": "NULL"},
+    **dict.fromkeys(("observer", "holder", "file", "url"), "NULL::VARCHAR"),
+    **{"width": "NULL::INTEGER", "height": "NULL::INTEGER", "fault": "NULL::VARCHAR"},
+}
 
 
 def file_and_url(place: str, name: str = "NULL") -> dict[str, str]:
@@ -196,19 +200,8 @@ def _table_photos(table: TableFile) -> str:
         "one": "trim(unnest(parts))",
         "position": "generate_subscripts(parts, 1) - 1",
     }
-    columns = {
-        "observation": "observation",
-        "photo": "one",
-        "position": "position",
-        "licence": "licence",
-        "observer": "NULL::VARCHAR",
-        "holder": "holder",
-        **file_and_url("one"),
-        "width": "NULL::INTEGER",
-        "height": "NULL::INTEGER",
-        "fault": "NULL::VARCHAR",
-    }
-    return select(columns, f"{select(files, select(rows, table.sql))} WHERE one <> ''")
+    columns = {"photo": "one", "position": "position", "licence": "licence", "holder": "holder", **file_and_url("one")}
+    return select(_PHOTO | columns, f"{select(files, select(rows, table.sql))} WHERE one <> ''")
 
 
 EXPORT_TABLES = ("observations", "photos", "taxa", "observers")
@@ -278,14 +271,13 @@ def _export_photos(table: TableFile) -> str:
         "position": whole(table.first("position")),
         "licence": table.require("license"),
         "observer": table.require("observer_id"),
-        "holder": "NULL::VARCHAR",
         "file": f"{photo} || '.' || {extension}",
         "url": f"'{SITE}/' || {photo} || '/{SIZE}.' || {extension}",
         "width": whole(table.first("width")),
         "height": whole(table.first("height")),
         "fault": f"CASE WHEN NOT {sound} THEN 'a photo whose name is none' END",
     }
-    return select(columns, table.sql)
+    return select(_PHOTO | columns, table.sql)
 
 
 def _export_taxa(table: TableFile) -> str:
@@ -358,18 +350,14 @@ def _camtrap_photos(seen: TableFile, media: TableFile, rights: tuple[str, str]) 
     """The pictures of an observation: the one it names, or those of its camera during its event, earliest first."""
     licence, holder = (f"NULLIF({quoted(text)}, '')" for text in rights)
     columns = {
-        "observation": "observation",
         "photo": "photo",
         "position": "CAST(row_number() OVER (PARTITION BY observation ORDER BY moment, photo) - 1 AS INTEGER)",
         "licence": licence,
-        "observer": "NULL::VARCHAR",
         "holder": holder,
         **file_and_url("place", "name"),
-        "width": "NULL::INTEGER",
-        "height": "NULL::INTEGER",
         "fault": "CASE WHEN NOT public THEN 'a file that is not public' END",
     }
-    return select(columns, _camtrap_pairs(seen, media))
+    return select(_PHOTO | columns, _camtrap_pairs(seen, media))
 
 
 def _camtrap_pairs(seen: TableFile, media: TableFile) -> str:

@@ -14,9 +14,9 @@ import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import date
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from eyespot.pipelines import Context, Records, SqlStep, StepResult
 from eyespot.storage.atomic import put_file
@@ -161,7 +161,8 @@ TITLES = {  # shown while a step runs
 }
 
 
-class StepTables(NamedTuple):
+@dataclass(frozen=True)
+class StepTables:
     """The database of a step, its folder, and the folders of the earlier steps that it reads."""
 
     tables: Tables
@@ -272,10 +273,3 @@ def know_days(tables: Tables) -> None:
     """Make `local_day(text, longitude)` and `date_fault(text, longitude)` known to SQL."""
     for macro in MACROS:
         tables.run(macro)
-
-
-def local_day(tables: Tables, text: str, longitude: float) -> date | str:
-    """The day of a date at a longitude, or why there is none."""
-    arguments = f"{quoted(text)}, CAST({longitude} AS DOUBLE)"
-    ((day, fault),) = tables.rows(f"SELECT local_day({arguments}), date_fault({arguments})")
-    return fault or day  # type: ignore[no-any-return]

@@ -39,7 +39,8 @@ class TargetSpecies(NamedTuple):
     folder: str | None = None
 
 
-class Taxon(NamedTuple):
+@dataclass(frozen=True)
+class Taxon:
     """A species of the export."""
 
     id: str
@@ -48,7 +49,8 @@ class Taxon(NamedTuple):
     kingdom: str | None = None
 
 
-class Change(NamedTuple):
+@dataclass(frozen=True)
+class Change:
     """One line of a mapping; old and new are ids of the export's taxa, or names."""
 
     old: str
@@ -56,7 +58,8 @@ class Change(NamedTuple):
     kind: str
 
 
-class Box(NamedTuple):
+@dataclass(frozen=True)
+class Box:
     """A part of a species' range, in degrees; west above east crosses the antimeridian."""
 
     species: str
@@ -66,7 +69,8 @@ class Box(NamedTuple):
     north: float
 
 
-class Route(NamedTuple):
+@dataclass(frozen=True)
+class Route:
     """What the observations of a taxon count as: one target, or several among which a range decides."""
 
     targets: tuple[int, ...]  # places in the list

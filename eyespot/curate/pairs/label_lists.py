@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -140,14 +140,11 @@ def _of_gallery(source: LabelSource) -> Iterator[LabelledPicture | Unlabelled]:
             names = (table[name].to_pylist() for name in ("id", "live", column))
             for name, live, label, own in zip(*names, hashes, strict=True):
                 if live:
-                    yield LabelledPicture(str(name), _text(label), True, _packed(own))
+                    yield LabelledPicture(
+                        str(name),
+                        None if label is None else str(label),
+                        there=True,
+                        hashes=np.ascontiguousarray(own, "<u8").tobytes(),
+                    )
     if column not in known:
         raise NothingFound(f"{source.place} has no column {column}; it has: {', '.join(sorted(known))}")
-
-
-def _text(label: Any) -> str | None:
-    return None if label is None else str(label)
-
-
-def _packed(hashes: Any) -> bytes:
-    return np.ascontiguousarray(hashes, "<u8").tobytes()

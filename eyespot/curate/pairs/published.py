@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, LeftOut, PairRow, digest
+from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, LeftOut, PairRow, StatelessSource, digest
 from eyespot.gallery.photos.found import Labels, Seen, Unreadable
 from eyespot.gallery.photos.json_lists import lists_of
 from eyespot.gallery.photos.names import stored_name
@@ -25,11 +25,11 @@ from eyespot.gallery.photos.sources import Root, scan
 from eyespot.runs import rmir
 from eyespot.storage.files import id_of, refuse
 from eyespot.storage.systems import relative_path
-from eyespot.types import Progress, UsageError
+from eyespot.types import UsageError
 
 
 @dataclass(frozen=True)
-class Coco:
+class Coco(StatelessSource):
     """Files of captions, and the folder where their pictures lie. `without`: ids of images that give no pair.
 
     train2017 is train2014 and val2014 less 5,000 images, so it holds most of the 5,000 images of val2014 that are the
@@ -50,9 +50,6 @@ class Coco:
     def settings(self) -> Mapping[str, Any]:
         """Where the pictures lie, and which are left out."""
         return {"images": str(self.images.absolute()), "without": digest(self.without)}
-
-    def begin(self, done: Sequence[Path], tell: Progress) -> None:
-        """Nothing has to be known."""
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """Each image in its order, with its captions in theirs."""
@@ -91,7 +88,7 @@ TEXTS = ("text", "caption")  # of KEY.txt, of KEY.json
 
 
 @dataclass(frozen=True)
-class Cc12m:
+class Cc12m(StatelessSource):
     """Shards. `without`: keys of samples that give no pair."""
 
     files: Sequence[Path]
@@ -106,9 +103,6 @@ class Cc12m:
     def settings(self) -> Mapping[str, Any]:
         """Which keys are left out."""
         return {"without": digest(self.without)}
-
-    def begin(self, done: Sequence[Path], tell: Progress) -> None:
-        """Nothing has to be known."""
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """Each picture with its caption, in the order of the shard; `UsageError` if the shard is cut short."""
@@ -134,7 +128,7 @@ class Cc12m:
 
 
 @dataclass(frozen=True)
-class Rmir:
+class Rmir(StatelessSource):
     """The folder of a set, and which split of it. `without`: ids of queries that give no pair."""
 
     folder: Path
@@ -157,9 +151,6 @@ class Rmir:
     def settings(self) -> Mapping[str, Any]:
         """Which set, which split, and what is left out."""
         return {"set": str(self.folder.absolute()), "split": self.split, "without": digest(self.without)}
-
-    def begin(self, done: Sequence[Path], tell: Progress) -> None:
-        """Nothing has to be known."""
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """Queries in the order of the set, the answers of each in theirs; `UsageError` for a split it does not have."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,7 +36,8 @@ class Captions(AnswerForm):
     unsuitable: str
 
 
-class CaptionWriter(NamedTuple):
+@dataclass(frozen=True)
+class CaptionWriter:
     """A model of the recipe, the template of its prompts, and the pictures."""
 
     model: Mapping[str, Any]
@@ -115,7 +116,8 @@ class Rewritten(AnswerForm):
     caption: str
 
 
-class Turn(NamedTuple):
+@dataclass(frozen=True)
+class Turn:
     """A wording that was tried: its dis(t), the verdict on it, and the cosines of the k nearest pictures."""
 
     text: str

@@ -14,20 +14,19 @@ before η is chosen.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.pipelines.data_card import CardTable
-from eyespot.types import UsageError, Vectors
+from eyespot.types import UsageError
 
 Reals = NDArray[np.float64]
 
 OVER_DETAILED, FINE, UNDER_DETAILED = "over-detailed", "fine", "under-detailed"
-_AT_ONCE = 1 << 24  # cosines
 
 
 @dataclass(frozen=True)
@@ -55,24 +54,13 @@ class Discriminability:
         return OVER_DETAILED if value < low else UNDER_DETAILED if value > high else FINE
 
 
-class DiscriminabilityBin(NamedTuple):
+@dataclass(frozen=True)
+class DiscriminabilityBin:
     """How many captions have a dis(t) of at least `low` and below `high`; the last bin holds log k as well."""
 
     low: float
     high: float
     captions: int
-
-
-def discriminability(texts: Vectors, images: Vectors, own: NDArray[np.integer[Any]], how: Discriminability) -> Reals:
-    """dis(t) of each caption in nats, from 0 to log k, (captions,).
-
-    `texts` (captions, dim) and `images` (n, dim) are unit vectors of one space, `own` (captions,) the row of the image
-    that a caption describes, -1 if it is not among them. `UsageError` if fewer than k images are left to compare.
-    """
-    if len(images) - bool(len(own) and own.max() >= 0) < how.k:
-        raise UsageError(f"dis(t) compares {how.k} other images, and there are {len(images)} in all; make k smaller")
-    parts = [entropies(nearest, how.temperature) for nearest in _nearest(texts, images, own, how.k)]
-    return np.concatenate([np.empty(0), *parts])
 
 
 def entropies(similarities: NDArray[np.floating[Any]], temperature: float) -> Reals:
@@ -94,17 +82,6 @@ def histogram(values: Reals, k: int, bins: int = 40) -> list[DiscriminabilityBin
     return [
         DiscriminabilityBin(*row) for row in zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
     ]
-
-
-def _nearest(texts: Vectors, images: Vectors, own: NDArray[np.integer[Any]], k: int) -> Iterator[Vectors]:
-    """For some captions after the other, the cosines of the k nearest images but their own, (some, k)."""
-    step = max(1, _AT_ONCE // len(images))
-    for start in range(0, len(texts), step):
-        cosines = texts[start : start + step] @ images.T  # (some, images)
-        theirs = own[start : start + step]
-        described = np.flatnonzero(theirs >= 0)
-        cosines[described, theirs[described]] = -np.inf
-        yield np.partition(cosines, -k, axis=1)[:, -k:]
 
 
 TEMPERATURES = (1.0, 0.1, 0.05, 0.02, 0.01, 0.005)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.curate.recos import captions, checking, confusing, grammar, pictures
 from eyespot.curate.recos.captions import CAPTIONS
@@ -85,7 +85,8 @@ class RecosPipeline:
         return sorted(path for path in (self.out / REVIEW).glob("*.jsonl") if not path.stem.endswith(".decisions"))
 
 
-class PlainStep(NamedTuple):
+@dataclass(frozen=True)
+class PlainStep:
     """A step that needs only its settings, and the galleries or, with a `prompt`, a model.
 
     `work` gets a record, or all of them without `workers`; the context; the galleries or the writer; the settings.

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.curate._world import PhotoWorld
+from eyespot.curate.set_folder import TEXT, WHOLE, write_table
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import KMeans, drawn_from_each
 from eyespot.parallel import batches
@@ -30,8 +31,8 @@ NOT_DRAWN, NO_VECTOR = "not drawn from its cluster", "no vector or no picture"
 TOLD = "clusters.json"
 ROWS_AT_ONCE = 8192
 SEED_COLUMNS = {
-    "kept": ("id", "path", "cluster", "description", "labels"),
-    "dropped": ("id", "reason", "detail", "path"),
+    "kept": {"id": TEXT, "path": TEXT, "cluster": WHOLE, "description": TEXT, "labels": TEXT},
+    "dropped": dict.fromkeys(("id", "reason", "detail", "path"), TEXT),
 }
 
 
@@ -62,19 +63,11 @@ def draw(world: PhotoWorld, settings: SeedSettings, folder: Path, context: Conte
     taken = drawn_from_each(labels, settings.each, context.seed) if settings.clusters else np.arange(len(rows))
     chosen = np.zeros(len(labels), bool)
     chosen[taken] = True
-    _write(folder / "kept.parquet", _drawn(view, rows[chosen], labels[chosen], settings))
     others = [(rows[~chosen], NOT_DRAWN), (np.flatnonzero(~view.live), NO_VECTOR)]
-    _write(folder / "dropped.parquet", _others(view, others))
+    tables = {"kept": _drawn(view, rows[chosen], labels[chosen], settings), "dropped": _others(view, others)}
+    for name, columns in SEED_COLUMNS.items():
+        write_table(folder / f"{name}.parquet", tables[name], columns, ROWS_AT_ONCE)
     return int(view.starts[-1])
-
-
-def seed_work(world: PhotoWorld, settings: SeedSettings) -> Any:
-    """The same as the work of a step."""
-
-    def fill(_records: Records, folder: Path, context: Context) -> int:
-        return draw(world, settings, folder, context)
-
-    return fill
 
 
 # -- clusters ---------------------------------------------------------------------------------------------------
@@ -140,18 +133,6 @@ def _others(view: View, parts: Iterable[tuple[NDArray[np.int64], str]]) -> Itera
                 yield {"id": its["id"], "reason": reason, "detail": "", "path": its["path"] or ""}
 
 
-def _write(path: Path, rows: Iterator[dict[str, Any]]) -> None:
-    """A parquet file of rows of text and whole numbers, some thousands in memory at a time."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    whole = {"cluster": pa.int64()}
-    schema = pa.schema([(name, whole.get(name, pa.string())) for name in SEED_COLUMNS[path.stem]])
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for some in batches(rows, ROWS_AT_ONCE):
-            writer.write_table(pa.Table.from_pylist(some, schema))
-
-
 NOTHING, COPY = "no candidates", "a candidate all but the same as the input"
 TEXTS = "descriptions"  # the space of texts, beside the spaces of pictures
 SPARE = 8  # hits beyond those wanted, for the input and its copies
@@ -187,15 +168,6 @@ def retrieve(world: PhotoWorld, settings: CandidateSettings, queries: Records, s
         for at, query in enumerate(some):
             lists = {name: (most, found[at]) for name, (most, found) in wanted.items()}
             yield from _of_query(query, lists, indexes)
-
-
-def candidate_work(world: PhotoWorld, settings: CandidateSettings) -> Any:
-    """The same as the work of a step that needs `seeds`."""
-
-    def find(records: Records, context: Context) -> Iterator[Outcome]:
-        return retrieve(world, settings, records, context.earlier["seeds"])
-
-    return find
 
 
 @dataclass(frozen=True)

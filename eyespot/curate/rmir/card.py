@@ -145,7 +145,15 @@ def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable
         rows.append([kind, *counts, f"{targets:.1f}"])
     note = f"The pool holds {len(made.pool):,} photos; {len(made.doubted):,} of {len(made.seeds):,} left the seed set."
     yield CardTable("Queries", ["kind", TEST, TRAIN, "targets of each"], rows, note)
-    yield _way(made)
+    stages = {
+        "asked": "questions",
+        "keeping the rules": "checked",
+        "with a sure target": "queries",
+        "in the set": "split",
+    }
+    left = {what: Counter(one["kind"] for one in made.records(name)) for what, name in stages.items()}
+    kinds = [[kind, *(left[what][kind] for what in stages)] for kind in KINDS]
+    yield CardTable("Queries from stage to stage", ["kind", *stages], kinds)
     yield _rules(made)
     yield _judges(made)
     if len(made.seats) > 1 and made.triplets:
@@ -161,19 +169,6 @@ def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable
     yield CardTable("Shortcuts: targets found by", ["asked with", *(f"R@{k}" for k in CUTOFFS)], shortcuts_rows, note)
     rows = [[one.what, one.found, one.among] for one in leaks(made)]
     yield CardTable("What is shared", ["what", "found", "among"], rows)
-
-
-def _way(made: FinishedSteps) -> CardTable:
-    """How many queries of each kind are left after each stage."""
-    stages = {
-        "asked": "questions",
-        "keeping the rules": "checked",
-        "with a sure target": "queries",
-        "in the set": "split",
-    }
-    found = {what: Counter(one["kind"] for one in made.records(name)) for what, name in stages.items()}
-    rows = [[kind, *(found[what][kind] for what in stages)] for kind in KINDS]
-    return CardTable("Queries from stage to stage", ["kind", *stages], rows)
 
 
 def _rules(made: FinishedSteps) -> CardTable:

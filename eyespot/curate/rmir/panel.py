@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from eyespot.curate.rmir.questions import Vote
 from eyespot.pipelines import Context, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, drops
@@ -59,7 +59,8 @@ UNANSWERED = "a judge gives no answer"
 DECLINES = "declines: "  # how the reason of a judge begins whose guard would not look
 
 
-class PanelJudge(NamedTuple):
+@dataclass(frozen=True)
+class PanelJudge:
     """A judge of the panel: who it is, whose votes these are, the model it asks, and which of its draws they are."""
 
     name: str
@@ -123,7 +124,8 @@ FURTHER, NEGATIVE, NO_TARGET = "a further target of its query", "a judged negati
 Doubt: TypeAlias = Literal["everywhere", "query"]
 
 
-class Settled(NamedTuple):
+@dataclass(frozen=True)
+class Settled:
     """What the panel says of a triplet; `answers` None where it is in doubt."""
 
     answers: bool | None

@@ -111,7 +111,9 @@ def _seeds(pipe: RmirPipeline, declared: Declared) -> Step:
     about = "Draws photos from clusters of alike ones."
     bare = replace(declared, inputs={})
     return bare.made(
-        SqlStep(candidates.seed_work(pipe.world, settings)), inputs={"gallery": pipe.world.digest}, about=about
+        SqlStep(lambda _records, folder, context: candidates.draw(pipe.world, settings, folder, context)),
+        inputs={"gallery": pipe.world.digest},
+        about=about,
     )
 
 
@@ -139,7 +141,9 @@ def _candidates(pipe: RmirPipeline, declared: Declared) -> Step:
     settings: candidates.CandidateSettings = declared.fitted(candidates.CandidateSettings)
     about = "Finds photos that may answer, by what they look like and by what is said of them; records become triplets."
     named = {**declared.settings, "spaces": settings.space_names(pipe.world)}
-    work = BatchStep(candidates.candidate_work(pipe.world, settings))
+    work = BatchStep(
+        lambda records, context: candidates.retrieve(pipe.world, settings, records, context.earlier["seeds"])
+    )
     return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, needs=("seeds",), about=about)
 
 

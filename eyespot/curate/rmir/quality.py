@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +109,8 @@ def _recalls(
 NEAR = Near()
 
 
-class Leak(NamedTuple):
+@dataclass(frozen=True)
+class Leak:
     """What is shared, by how many, of how many."""
 
     what: str
@@ -157,7 +157,8 @@ ALPHA = 0.4, 0.667  # Krippendorff's own limit for tentative conclusions is 0.66
 AGREED = 0.7  # of a person's cases; the paper's 81% of 200 has an interval from 75% to 86%
 
 
-class Estimate(NamedTuple):
+@dataclass(frozen=True)
+class Estimate:
     """A mean with its 95% interval over queries."""
 
     mean: float
@@ -196,7 +197,8 @@ def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
     found = {one.way: one.by_query[K] for one in shortcuts}
     if CHANCE not in found or len(found[CHANCE]) < 2:  # of one query no interval is known
         return QualityCheck("Shortcuts", "red", "There are too few queries to try them on.")
-    chance, both, level, parts = found.pop(CHANCE), found.pop("both"), "green", []
+    chance, both, parts = found.pop(CHANCE), found.pop("both"), list[str]()
+    level: Level = "green"
     for way, values in found.items():
         over = Estimate.of(np.subtract(values, chance).tolist())
         short = Estimate.of(np.subtract(both, values).tolist())
@@ -206,11 +208,7 @@ def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
     if np.mean(chance) > 0.5:
         level = "red"
     text = f"R@{K} beside that of a random order, {np.mean(chance):.1%}: {', '.join(parts)}."
-    return QualityCheck("Shortcuts", _as_level(level), text)
-
-
-def _as_level(name: str) -> Level:
-    return "red" if name == "red" else "amber" if name == "amber" else "green"
+    return QualityCheck("Shortcuts", level, text)
 
 
 # -- judges ---------------------------------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.reference.inat import slow_groups
-from eyespot.curate.inat.sampling import RADIUS, equal_cells, great_circle, groups, spread
+from eyespot.curate.inat.sampling import RADIUS, equal_cells, groups, spread
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises
+from tests.worlds.inat import great_circle
 
 DEGREE = math.radians(1) * RADIUS  # kilometres of a degree of latitude
 

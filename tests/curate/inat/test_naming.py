@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.curate.inat.naming import file_name, find, places_of, told_position
-from eyespot.curate.inat.sampling import great_circle
 from eyespot.curate.inat.settings import Positions
+from tests.worlds.inat import great_circle
 
 HOW = Positions()
 

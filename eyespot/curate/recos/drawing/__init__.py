@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from itertools import accumulate, chain, repeat
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -32,7 +33,8 @@ BLUE, BLACK, RED, GREEN, GREY = (28, 52, 148), (32, 30, 34), (178, 30, 38), (22,
 CHALKS: tuple[Colour, ...] = ((244, 244, 236), (246, 232, 150), (190, 222, 244))
 
 
-class Paper(NamedTuple):
+@dataclass(frozen=True)
+class Paper:
     """A kind of paper: its name in a caption, its colour, its ruling, and the pens that write on it."""
 
     name: str
@@ -109,7 +111,8 @@ FACES: Mapping[str, Sequence[str]] = {  # files by what they are for
 NUMBERS = {"NotoSerifCJK-Regular.ttc": 2, "NotoSansCJK-Bold.ttc": 2}  # of the face in a file where it is not the first
 
 
-class Face(NamedTuple):
+@dataclass(frozen=True)
+class Face:
     """A font's name, its file (None: Pillow's own) and the number of the face in the file."""
 
     name: str

@@ -6,10 +6,12 @@ moved a little by chance; the same chance writes the same line.
 
 from __future__ import annotations
 
+import ast
 import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -103,15 +105,13 @@ def _curve(points: Sequence[Point], step: float) -> Iterator[Point]:
             yield x, y
 
 
-_TOKEN = re.compile(r"\s*(\d+(?:\.\d+)?|[-+−×÷*/()])")
-_SAME = {"−": "-", "×": "*", "÷": "/"}
-_OPERATIONS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
+_SAME = str.maketrans({"−": "-", "×": "*", "÷": "/"})
+_OPERATIONS: Mapping[type, Callable[[Fraction, Fraction], Fraction]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
 }
-DEEPEST = 50  # brackets within brackets
 
 
 def evaluate(expression: str) -> Fraction:
@@ -119,21 +119,26 @@ def evaluate(expression: str) -> Fraction:
 
     `evaluate("(7 + 5) × 3 ÷ 4")` is 9.
     """
-    tokens, end = [], 0
-    while end < len(expression.rstrip()):
-        token = _TOKEN.match(expression, end)
-        if token is None:
-            raise UsageError(f"{expression!r} is not arithmetic from {expression[end:]!r} on; use numbers, + − × ÷ ( )")
-        tokens.append(_SAME.get(token[1], token[1]))
-        end = token.end()
-    reading = _Reading(tokens, expression)
     try:
-        value = reading.sum()
+        if re.search(r"[^\d\s.+−×÷*/()-]", expression):
+            raise SyntaxError
+        return _value(ast.parse(expression.strip().translate(_SAME), mode="eval").body)
     except ZeroDivisionError:
         raise UsageError(f"{expression!r} divides by zero; change the divisor") from None
-    if reading.next is not None:
-        raise reading.error()
-    return value
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise UsageError(f"{expression!r} is not arithmetic; write numbers, + − × ÷ and brackets in pairs") from None
+
+
+def _value(node: ast.expr) -> Fraction:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return Fraction(str(number))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand)
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATIONS:
+            return _OPERATIONS[type(operation)](_value(left), _value(right))
+        case _:
+            raise SyntaxError
 
 
 def plain(value: Fraction) -> str:
@@ -144,49 +149,8 @@ def plain(value: Fraction) -> str:
     return decimals if Fraction(decimals) == value else f"{value.numerator}/{value.denominator}"
 
 
-class _Reading:
-    """A sum is products between + and −, a product is values between × and ÷, a value is a number or in brackets."""
-
-    def __init__(self, tokens: list[str], written: str) -> None:
-        self.tokens, self.written = list(reversed(tokens)), written
-        self.depth = 0
-
-    @property
-    def next(self) -> str | None:
-        return self.tokens[-1] if self.tokens else None
-
-    def sum(self) -> Fraction:
-        return self._chain("+-", self.product)
-
-    def product(self) -> Fraction:
-        return self._chain("*/", self.value)
-
-    def _chain(self, signs: str, part: Callable[[], Fraction]) -> Fraction:
-        value = part()
-        while self.next is not None and self.next in signs:
-            value = _OPERATIONS[self.tokens.pop()](value, part())
-        return value
-
-    def value(self) -> Fraction:
-        token = self.tokens.pop() if self.tokens else ""
-        if token == "-":
-            return -self.value()
-        if token[:1].isdigit():
-            return Fraction(token)
-        if token != "(" or self.depth == DEEPEST:
-            raise self.error()
-        self.depth += 1
-        value = self.sum()
-        self.depth -= 1
-        if not self.tokens or self.tokens.pop() != ")":
-            raise self.error()
-        return value
-
-    def error(self) -> UsageError:
-        return UsageError(f"{self.written!r} is not arithmetic; write numbers, + − × ÷ and brackets in pairs")
-
-
-class Area(NamedTuple):
+@dataclass(frozen=True)
+class Area:
     """The formula of an area, and the places of corners and lengths, as shares of the drawing's room."""
 
     expression: Callable[..., str]

@@ -12,8 +12,9 @@ import keyword
 import operator
 import tokenize
 from collections.abc import Callable, Mapping, Sized
+from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eyespot.curate.recos.drawing import FINER, SIZE, Colour, Paper, face, faces, fitting, photographed, sheet, spacing
 from eyespot.types import UsageError
@@ -177,7 +178,8 @@ def _unknown(node: ast.AST) -> UsageError:
     return UsageError(f"the program uses {type(node).__name__}, which is not among what a small program may do")
 
 
-class Theme(NamedTuple):
+@dataclass(frozen=True)
+class Theme:
     """The colours of a listing, by what they are for."""
 
     page: Colour
