@@ -55,8 +55,9 @@ def recos(
         return
     making.check(how.limits)
     done = carry_out(making.steps, making.pipeline.work, how)
-    made, counts, folder = making.write(done)
+    folder = making.folder(done)
     place = folder.place
+    made, counts = making.write(done, folder)
     for sentence in filter(None, [*notes(made), folder.note]):
         note(sentence)
     tell_lapsed(making.pipeline.queues())

@@ -41,7 +41,7 @@ _PIECE = ("file", "photo", "named", "found", "state", "reason", "why", "seen", "
 
 
 @dataclass(frozen=True)
-class Looks:
+class PictureChecks:
     """Checks pictures and puts them in place; `out` is the collection."""
 
     how: PictureSettings
@@ -71,12 +71,12 @@ class Looks:
             known = []
         fresh = {row["file"]: row for row in known if not _is_stale(row)}
         if len(fresh) < len(rows):
-            checked = list(pool.map(lambda row: fresh.get(row["target_file"]) or self.look(row), rows))
+            checked = list(pool.map(lambda row: fresh.get(row["target_file"]) or self.check(row), rows))
             schema = pa.schema([(name, pa.int32() if name in ("width", "height") else pa.string()) for name in _PIECE])
             table = pa.Table.from_pylist(checked, schema)
             write_whole(path, lambda file: pq.write_table(table, file))
 
-    def look(self, row: Row) -> dict[str, Any]:
+    def check(self, row: Row) -> dict[str, Any]:
         """Check a picture: its size in the collection, or why it is not there yet."""
         result = dict.fromkeys(_PIECE) | {"file": row["target_file"], "photo": row["photo"], "named": row["file"]}
         assert self.how.folder is not None
@@ -236,19 +236,19 @@ def picture_step(out: Path, settings: CollectionSettings) -> Step:
     """The step that checks the pictures of the drawn rows; it runs every time, as photos and decisions change."""
     how = settings.pictures
 
-    def look(records: Records, folder: Path, context: Context) -> int:
+    def work(records: Records, folder: Path, context: Context) -> int:
         species = species_of(folder_of(context.earlier[ALIGNED]), settings.positions)
-        looks = Looks(how, out, digest_folder(out / WORK, how))
+        checks = PictureChecks(how, out, digest_folder(out / WORK, how))
         rows, total = drawn_rows(folder_of(records), species), len(records)
-        pictures = looks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
+        pictures = checks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
         with new_table(folder / KEPT_ROWS, _SIZES) as keep, new_table(folder / DROPPED_ROWS, _REASONS) as drop:
-            for number, outcome in enumerate(looks.judged(pictures)):
+            for number, outcome in enumerate(checks.judged(pictures)):
                 add, names = (keep, _SIZES) if outcome["reason"] is None else (drop, _REASONS)
                 add({**{name: outcome.get(name) for name in names}, "number": number})
         return 0
 
     fields = {"checks": how.checks, "side": how.side, "face": how.face}
-    return Step(PICTURES, SqlStep(look, "number"), settings=fields, needs=(ALIGNED,), about=ABOUT, always=True)
+    return Step(PICTURES, SqlStep(work, "number"), settings=fields, needs=(ALIGNED,), about=ABOUT, always=True)
 
 
 def drawn_rows(listed: Path, species: Sequence[CollectionSpecies]) -> Iterator[dict[str, Any]]:

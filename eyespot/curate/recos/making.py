@@ -73,19 +73,25 @@ class RecosJob:
         models = {name: model for step in self.recipe.steps for name, model in step.models.items()}
         Models({demonstration.NAME: demonstration.writer}).check(models, limits or self.recipe.limits)
 
-    def write(self, done: Sequence[StepResult]) -> tuple[RecosSteps, dict[str, dict[str, int]], SetFolder]:
-        """Write the set and its card under `out`; the finished steps, the size of each version, and the folder.
+    def folder(self, done: Sequence[StepResult]) -> SetFolder:
+        """The folder for the set that these steps made."""
+        captions = len(RecosSteps(self.pipeline, done).captions())
+        return SetFolder.of(self.out, "captions.parquet", captions, done, replace=self.replace)
+
+    def write(
+        self, done: Sequence[StepResult], folder: SetFolder | None = None
+    ) -> tuple[RecosSteps, dict[str, dict[str, int]]]:
+        """Write the set and its card under `out`; the finished steps, and the size of each version.
 
         `NothingFound` if there is no caption; the card, which says why, is written all the same.
         """
-        made = RecosSteps(self.pipeline, done)
-        folder = SetFolder.of(self.out, "captions.parquet", len(made.captions()), done, replace=self.replace)
+        made, folder = RecosSteps(self.pipeline, done), folder or self.folder(done)
         counts = write_set(made.records, self.pipeline.sources, folder.place, self.share)
         write_cards(card_of(done, made.card_content()), folder.place, TABLES)
         folder.settle()
         if not made.captions("v0"):
             raise NothingFound(f"no caption came through all steps; {folder.place / 'card.html'} says where they went")
-        return made, counts, folder
+        return made, counts
 
 
 def galleries_of(given: Sequence[str]) -> dict[str, Path]:
