@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import eyespot
 from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, told_position
@@ -37,7 +37,8 @@ class CollectionInputs:
     on_inaturalist: bool
 
 
-class Image(NamedTuple):
+@dataclass(frozen=True)
+class Image:
     """A picture of the collection with its fields."""
 
     id: int
@@ -65,9 +66,23 @@ def image_of(id: int, row: Row, inputs: CollectionInputs) -> Image:
     assert licence is not None  # rows without one were dropped
     day = row["day"].isoformat() if isinstance(row["day"], date) else str(row["day"])
     holder = " ".join((row["holder"] or "").split())
-    fields = (row["target_file"], row["width"], row["height"], licence, holder, day)
-    group = None if position.coarse else row["group"]
-    return Image(id, *fields, *position, group, row["id"], row["photo"], species)
+    return Image(
+        id=id,
+        file_name=row["target_file"],
+        width=row["width"],
+        height=row["height"],
+        licence=licence,
+        rights_holder=holder,
+        date=day,
+        latitude=position.latitude,
+        longitude=position.longitude,
+        location_uncertainty=position.uncertainty,
+        coarse=position.coarse,
+        group=None if position.coarse else row["group"],
+        observation=row["id"],
+        photo=row["photo"],
+        species=species,
+    )
 
 
 @dataclass
@@ -165,11 +180,10 @@ def _write_coco(file: IO[bytes], images: Iterable[Image], inputs: CollectionInpu
 
 
 def _coco_image(image: Image, licence: int) -> dict[str, Any]:
-    fields = image._asdict()
     names = ("id", "file_name", "width", "height", "rights_holder", "date", "latitude", "longitude")
     rest: dict[str, Any] = {"location_uncertainty": image.location_uncertainty, "coarsened": image.coarse}
     rest |= {"observation": image.observation, "group": image.group}
-    return {name: fields[name] for name in names} | {"license": licence} | rest
+    return {name: getattr(image, name) for name in names} | {"license": licence} | rest
 
 
 # -- labels -----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,8 @@ _FARTHEST = 1000 * math.pi * RADIUS  # metres from one end of the Earth to the o
 _KM_A_DEGREE = math.radians(1) * RADIUS
 
 
-class CollectionSpecies(NamedTuple):
+@dataclass(frozen=True)
+class CollectionSpecies:
     """A species of the list as the collection has it."""
 
     id: int
@@ -59,7 +61,7 @@ def species_of(aligned: Path, positions: Positions) -> list[CollectionSpecies]:
         species = CollectionSpecies(
             fields["id"], name, folder, ranks, fields["common"], fields["taxa"], fields["unmapped"]
         )
-        several.append(species._replace(hidden=bool(species.answers_to() & hidden)))
+        several.append(replace(species, hidden=bool(species.answers_to() & hidden)))
     return several
 
 

@@ -7,8 +7,8 @@ UnED (Ypsilantis et al., ICCV 2023, "Universal Embeddings"): `info_files/DATASET
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,8 @@ LABEL_COLUMNS = ("label", "class_id", "class", "species", "category")
 MANY = "has several labels"
 
 
-class LabelledPicture(NamedTuple):
+@dataclass(frozen=True)
+class LabelledPicture:
     """A picture, or one thing that is known of it: `label` or `there` may come apart from each other.
 
     `name` is its full path, or its id in a gallery; `hashes` its perceptual hashes, 64 bytes, where they are known.
@@ -38,14 +39,16 @@ class LabelledPicture(NamedTuple):
     hashes: bytes | None = None
 
 
-class Unlabelled(NamedTuple):
+@dataclass(frozen=True)
+class Unlabelled:
     """What gives no picture with a label, and why."""
 
     name: str
     reason: str
 
 
-class LabelSource(NamedTuple):
+@dataclass(frozen=True)
+class LabelSource:
     """Where labels come from: `column` of a table or gallery, `images` the folder that UnED's paths begin in."""
 
     place: Path

@@ -112,7 +112,7 @@ class LabelledSet(StatelessSource):
     @property
     def settings(self) -> Mapping[str, Any]:
         """The draw and where the labels come from."""
-        place = {name: None if value is None else str(value) for name, value in self.source._asdict().items()}
+        place = {name: None if value is None else str(value) for name, value in vars(self.source).items()}
         absolute = {name: str(Path(place[name] or "").absolute()) for name in ("place", "images") if place[name]}
         return {**asdict(self.draw), **place, **absolute, "without": digest(self.without)}
 
@@ -218,7 +218,7 @@ def partners_of(hashes: Sequence[Any], count: int) -> list[list[int]]:
 def _label_row(without: frozenset[str], one: LabelledPicture | Unlabelled) -> dict[str, Any]:
     if one.name in without or Path(one.name).name in without:
         return {"name": one.name, "there": False, "reason": LEFT_OUT}
-    return {"there": False, **one._asdict()}
+    return {"there": False, **vars(one)}
 
 
 def _draw(tables: Tables, source: LabelledSet) -> None:
