@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from eyespot.curate.inat import card, collection
-from eyespot.curate.inat.card import covered, write_coverage
+from eyespot.curate.inat.card import Cell, covered, write_coverage
 from eyespot.curate.inat.collection import CollectionInputs, CollectionTally, Image
 from eyespot.curate.inat.naming import hidden_taxa, remove_leftovers, species_of, unmatched
 from eyespot.curate.inat.pictures import (
@@ -162,18 +162,19 @@ class _Collecting:
         ((later, unknown),) = self.tables.rows(
             "SELECT count(*) FILTER (position > 0), count(*) FILTER (position IS NULL) FROM " + after
         )
-        checks = card.quality_checks(
-            tally,
-            self.settings,
-            listed=len(self.inputs.species),
-            drawn=drawn,
-            drawn_rows=self.tables.number(f"SELECT count(*) FROM {listed}"),
-            waiting=waiting,
-            checked=not unseen,
-            later=later,
-            unknown=unknown,
-            unmatched=len(unmatched(self.inputs.species, self.settings.positions)),
-        )
+        standing = {"drawn": drawn, "waiting": waiting, "checked": not unseen, "later": later, "unknown": unknown}
+        standing |= {"drawn_rows": self.tables.number(f"SELECT count(*) FROM {listed}")}
+        self._write_card(tally, cells, [*notes, UNSEEN] if unseen else notes, standing)
+        failed = sum(lost.get(reason, 0) for reason in (NOT_THERE, BAD))
+        if note := card.substitutes(later, unknown, len(tally.species)):
+            notes.append(note)
+        return Curated(steps, drawn, len(tally.species), failed, waiting, notes)
+
+    def _write_card(
+        self, tally: CollectionTally, cells: Sequence[Cell], notes: Sequence[str], standing: Mapping[str, Any]
+    ) -> None:
+        odd = len(unmatched(self.inputs.species, self.settings.positions))
+        checks = card.quality_checks(tally, self.settings, listed=len(self.inputs.species), unmatched=odd, **standing)
         card.write(
             self.out,
             self.inputs,
@@ -181,14 +182,10 @@ class _Collecting:
             steps=[result for name, result in self.done.items() if name != LISTED],
             tally=tally,
             cells=cells,
-            drawn=drawn,
-            notes=[*notes, UNSEEN] if unseen else notes,
+            drawn=standing["drawn"],
+            notes=notes,
             checks=list(checks),
         )
-        failed = sum(lost.get(reason, 0) for reason in (NOT_THERE, BAD))
-        if note := card.substitutes(later, unknown, len(tally.species)):
-            notes.append(note)
-        return Curated(steps, drawn, len(tally.species), failed, waiting, notes)
 
     def _list_notes(self, steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         """Notes on lists and decisions without an effect: they name something else, or it has changed since."""

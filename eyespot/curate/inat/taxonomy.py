@@ -334,9 +334,6 @@ def _named_taxa(tables: Tables, targets: Sequence[TargetSpecies], changes: Seque
     return [Taxon(*row) for row in rows]
 
 
-# -- routes -----------------------------------------------------------------------------------------------------
-
-
 def _write_routes(tables: Tables, alignment: Alignment, boxes: Sequence[Box], targets: Sequence[TargetSpecies]) -> None:
     """Tables `routes` (species, target, number of its targets) and `ranges` (target and its boxes)."""
     import pyarrow as pa
@@ -379,9 +376,6 @@ def _aligned(rows: str) -> str:
         f"SELECT o.* EXCLUDE (taxon), {target} AS target, {reason} AS reason FROM {rows} o "
         f"JOIN resolved e USING (taxon) LEFT JOIN ({single}) s USING (species) LEFT JOIN ({ranged}) n USING (row)"
     )
-
-
-# -- the list ---------------------------------------------------------------------------------------------------
 
 
 def _ranks_of_taxa(tables: Tables, alignment: Alignment) -> dict[int, dict[str, str]]:

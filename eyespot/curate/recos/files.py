@@ -10,7 +10,7 @@ captions  id, image, text, version, dis, rounds, attribute, edits, original (the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,11 @@ def write_set(
         )
         write_table(folder / SHOWN, pictures_inside, {"picture": IMAGE, **COLUMNS["images"]}, AT_ONCE)
         write_table(folder / "captions.parquet", captions, COLUMNS["captions"])
+    return _sizes(images, captions)
+
+
+def _sizes(images: Sequence[Mapping[str, Any]], captions: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """How many images and captions each version has."""
     counts = {}
     for number, version in enumerate(VERSIONS, 1):
         held = VERSIONS[:number]  # a version contains those before it

@@ -213,7 +213,7 @@ def write_mteb(made: FinishedSteps, folder: Path, share: SharePicture | None) ->
     Raises `UsageError` for a picture that cannot be read.
     """
 
-    def shown(row: dict[str, Any]) -> dict[str, Any]:
+    def with_picture(row: dict[str, Any]) -> dict[str, Any]:
         path = Path(row["image"])
         if share is None:
             return {**row, "file": path.name, "image": None}
@@ -237,7 +237,7 @@ def write_mteb(made: FinishedSteps, folder: Path, share: SharePicture | None) ->
         }
         for table, rows in tables.items():
             (folder / table).mkdir(parents=True, exist_ok=True)
-            rows_shown = map(shown, rows) if table in PICTURES else rows
+            rows_shown = map(with_picture, rows) if table in PICTURES else rows
             write_table(folder / table / f"{name}.parquet", rows_shown, _MTEB[table])
 
 
