@@ -26,11 +26,11 @@ import numpy as np
 
 from bench.harness import Command, Measurement, Race, race, say
 from eyespot import rooms, sample
-from eyespot.gallery.index_db import Ledger, ReadResult
 from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.photos.pictures import id_of, open_picture
-from eyespot.gallery.photos.sources import Root, Seen, scan
+from eyespot.gallery.picture_index import PictureIndex, ReadResult
+from eyespot.photos.pictures import id_of, open_picture
+from eyespot.photos.sources import Root, Seen, scan
 from eyespot.types import Encoder
 
 GOAL = round(1 / 0.85, 3)
@@ -81,7 +81,7 @@ def empty_files(folder: Path, count: int) -> Root:
     return Root(str(folder), "folder")
 
 
-def take_down(ledger: Ledger, root: Root) -> None:
+def take_down(ledger: PictureIndex, root: Root) -> None:
     """All files of a root as new pictures with facts, without reading any."""
     ledger.look(ledger.add_root(root), root)
     ledger.make_plan(None, False)
@@ -107,7 +107,7 @@ def ledger_measurements(folder: Path, count: int) -> Iterator[Measurement]:
     ours, plain = folder / "gallery", folder / "plain.sqlite"
     walk = seconds(lambda: sum(1 for _ in scan(root)))
     peer_time = seconds(lambda: plain_table(plain, root)) - walk
-    with closing(Ledger(ours)) as ledger:
+    with closing(PictureIndex(ours)) as ledger:
         own_time = seconds(lambda: take_down(ledger, root)) - walk
         ledger.counts()
     size, peer_size = (ours / INDEX).stat().st_size, plain.stat().st_size
@@ -120,12 +120,12 @@ def ledger_measurements(folder: Path, count: int) -> Iterator[Measurement]:
     ratios = []
     for _ in range(5):
         walk = seconds(lambda: sum(1 for _ in scan(root)))
-        with closing(Ledger(ours)) as ledger:
+        with closing(PictureIndex(ours)) as ledger:
             ratios.append(seconds(lambda: look_again(ledger, root)) / walk)
     yield Measurement.from_trials("index/look that finds nothing new", ratios, "the bare walk", 1.25)
 
 
-def look_again(ledger: Ledger, root: Root) -> None:
+def look_again(ledger: PictureIndex, root: Root) -> None:
     number = ledger.add_root(root)
     ledger.begin_looking()
     ledger.look(number, root)

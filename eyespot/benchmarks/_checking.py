@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed
 from eyespot.storage.digests import file_sha256
-from eyespot.storage.files import holds_something
+from eyespot.storage.text_files import holds_something
 from eyespot.types import Note
 
 

@@ -35,9 +35,9 @@ def recos(
     from eyespot.curate.recos.card import notes
     from eyespot.curate.recos.making import RecosJob, galleries_of, place_of, recipe_at
     from eyespot.curate.recos.pipeline import plan_steps
-    from eyespot.gallery.positions import as_it_is, without_position
+    from eyespot.formats.positions import as_it_is, without_position
     from eyespot.pipelines import CostLimits
-    from eyespot.storage.files import text_of
+    from eyespot.storage.text_files import text_of
     from eyespot.types import UsageError
 
     if show:

@@ -46,7 +46,7 @@ def rmir(
     from eyespot.curate.rmir.files import FinishedSteps
     from eyespot.curate.rmir.making import AUDIT, RmirJob, set_of, write_set
     from eyespot.curate.rmir.pipeline import forecast, plan_steps
-    from eyespot.gallery.positions import as_it_is, without_position
+    from eyespot.formats.positions import as_it_is, without_position
     from eyespot.pipelines import CostLimits, read_recipe
 
     clustering = context.with_resource(clustering_on(ray, workers))

@@ -22,8 +22,9 @@ from eyespot.runs import table as run_table
 from eyespot.runs.inquire import HUB_IMAGE, HUB_QUERY
 from eyespot.runs.judged import Columns
 from eyespot.runs.queries import ID, TEXT, groups
+from eyespot.storage.atomic import whole_folder, write_whole
 from eyespot.storage.digests import file_sha256
-from eyespot.storage.files import whole_folder, write_csv, write_whole
+from eyespot.storage.tables import write_csv
 from eyespot.types import Qrels, UsageError
 
 PRESET = "inquire-rerank"

@@ -16,13 +16,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.gallery.attribution import Attribution, attribution_of
-from eyespot.gallery.photos.pictures import BadPicture
-from eyespot.gallery.photos.sources import read_again
-from eyespot.gallery.positions import PictureBytes
+from eyespot.formats.positions import PictureBytes
+from eyespot.photos.attribution import Attribution, attribution_of
+from eyespot.photos.pictures import BadPicture
+from eyespot.photos.sources import read_again
 from eyespot.pipelines import StepResult
-from eyespot.storage.atomic import make_folder, new_file
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, new_file, write_whole
 
 if TYPE_CHECKING:
     from eyespot.curate._world import PhotoWorld

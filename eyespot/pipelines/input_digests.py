@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eyespot.pipelines.step import digest_of
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 
 
 def digests_of(files: Mapping[str, Path], memory: Path) -> dict[str, str]:

@@ -16,8 +16,7 @@ from eyespot.reports.page import Pictured, page_of
 from eyespot.reports.summary import FILE, summary_of
 from eyespot.reports.tables import Summary, as_latex, as_markdown, tables_of
 from eyespot.runs import write_run
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import EyespotError, UsageError
 
 

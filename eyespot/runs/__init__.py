@@ -11,7 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.storage import files
+from eyespot.storage.tables import opened_parquet
+from eyespot.storage.text_files import data_of
 from eyespot.types import Qrels, Run, UsageError
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _qrels_format(path: Path) -> str:
     name, by_ending = path.name.lower().removesuffix(".gz"), _by_ending(path)
     if by_ending == "json":
         # By the first characters: CIRCO's is a list; Karpathy's has images and a data set; FG's lists texts
-        head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").lstrip()
+        head = data_of(path)[:4096].decode("utf-8-sig", "replace").lstrip()
         if head.startswith("["):
             return "circo"
         key, _, value = head.removeprefix("{").strip().partition(":")
@@ -177,12 +178,12 @@ def _qrels_format(path: Path) -> str:
     if name.endswith(".csv"):
         return "inquire"
     tabled = name.endswith((".tsv", ".jsonl"))
-    head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0] if tabled else ""
+    head = data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0] if tabled else ""
     return "beir" if "query-id" in head or "query_id" in head else "trec"
 
 
 def _is_rerank(path: Path) -> bool:
-    with files.opened_parquet(path) as file:
+    with opened_parquet(path) as file:
         return {"query", "relevant"} < set(file.schema_arrow.names)
 
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eyespot.runs.judged import Columns
-from eyespot.storage.files import refuse, required, rows_of
+from eyespot.storage.ids import required
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 ID = ("query_id", "query-id", "id", "_id", "qid")

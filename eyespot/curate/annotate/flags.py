@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from eyespot.curate.annotate.annotation_tables import AnnotationTables
-from eyespot.storage.files import write_csv
+from eyespot.storage.tables import write_csv
 from eyespot.types import UsageError
 
 KINDS = {"face": "a face", "personal": "personal data", "not-photo": "not a photo", "other": "another reason"}

@@ -22,7 +22,7 @@ from eyespot.pipelines.data_card import (
     write_card,
     write_croissant,
 )
-from eyespot.storage.files import write_csv
+from eyespot.storage.tables import write_csv
 
 COVERAGE = "coverage.csv"
 DEGREES = 4.0  # of longitude that a cell is wide; at the equator 445 km, much more than coarsened positions hide

@@ -16,8 +16,9 @@ from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, told_position
 from eyespot.curate.inat.settings import Licence, Positions, licence_of
 from eyespot.curate.inat.sources import RANKS
 from eyespot.curate.set_folder import SHARE, TEXT, WHOLE, new_table, write_table
-from eyespot.gallery.exports.coco import write_coco
-from eyespot.storage.files import write_csv, write_whole
+from eyespot.formats.exports.coco import write_coco
+from eyespot.storage.atomic import write_whole
+from eyespot.storage.tables import write_csv
 
 COCO, LABELS, ATTRIBUTIONS, DOWNLOAD = "train.json", "metadata.parquet", "attributions.csv", "download.csv"
 TAXONOMY, FUNNEL = "taxonomy.csv", "funnel.csv"

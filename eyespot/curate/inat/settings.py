@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eyespot.storage.files import refuse, rows_of, text_of
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse, text_of
 from eyespot.types import UsageError
 
 _ADDRESS = "https://creativecommons.org"

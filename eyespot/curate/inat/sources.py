@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eyespot.curate.inat.tables import parquet, quote_name, quoted, real, select, whole
-from eyespot.gallery.formats.camtrap_dp import PACKAGE, media_rights
-from eyespot.storage.files import json_of, opened_parquet, refuse
+from eyespot.formats.imports.camtrap_dp import PACKAGE, media_rights
+from eyespot.storage.json_files import json_of
+from eyespot.storage.tables import opened_parquet
+from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 SPECIES = ("species", "subspecies", "variety", "form", "infraspecies")  # and what is below

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eyespot.pipelines import Context, Records, SqlStep, StepResult
-from eyespot.storage.atomic import put_file
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import put_file, write_whole
 from eyespot.types import EyespotError, NothingFound, UsageError
 
 GIB = 1 << 30

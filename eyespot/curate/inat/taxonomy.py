@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 from eyespot.curate.inat.settings import Species
 from eyespot.curate.inat.sources import RANKS, ObservationSource
 from eyespot.curate.inat.tables import StepTables, Tables, quote_name, quoted, rejects
-from eyespot.storage.files import refuse, rows_of, write_whole
+from eyespot.storage.atomic import write_whole
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 KINDS = ("rename", "split", "merge")

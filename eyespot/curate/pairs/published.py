@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, LeftOut, PairRow, StatelessSource, digest
-from eyespot.gallery.photos.found import Labels, Seen, Unreadable
-from eyespot.gallery.photos.json_lists import lists_of
-from eyespot.gallery.photos.names import stored_name
-from eyespot.gallery.photos.sources import Root, scan
+from eyespot.photos.found import Labels, Seen, Unreadable
+from eyespot.photos.json_lists import lists_of
+from eyespot.photos.names import stored_name
+from eyespot.photos.sources import Root, scan
 from eyespot.runs import rmir
-from eyespot.storage.files import id_of, refuse
+from eyespot.storage.ids import id_of
 from eyespot.storage.systems import relative_path
+from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 

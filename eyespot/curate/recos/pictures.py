@@ -17,7 +17,7 @@ import numpy as np
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import Generator, Subtask, names, subtask
 from eyespot.gallery import filters
-from eyespot.gallery.photos.pictures import id_of
+from eyespot.photos.pictures import id_of
 from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.types import NothingFound, UsageError
 

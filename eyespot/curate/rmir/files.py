@@ -36,7 +36,7 @@ from eyespot.pipelines import Record, Records, StepResult
 from eyespot.pipelines.data_card import Tables
 from eyespot.pipelines.outcomes import line_of
 from eyespot.runs.rmir import UNKNOWN
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.types import UsageError
 
 

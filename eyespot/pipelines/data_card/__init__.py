@@ -20,8 +20,7 @@ from eyespot.pipelines.data_card.page import as_page
 from eyespot.pipelines.data_card.sankey import sankey
 from eyespot.pipelines.data_card.wording import TextStatistics, wording
 from eyespot.search.sheets import thumbnail_of
-from eyespot.storage.atomic import make_folder, new_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, new_folder, write_whole
 
 __all__ = [
     "CROISSANT",

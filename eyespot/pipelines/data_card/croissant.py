@@ -16,8 +16,8 @@ from typing import Any
 from eyespot.pipelines.data_card.content import Card
 from eyespot.pipelines.data_card.datasheet import QUESTIONS
 from eyespot.pipelines.data_card.hub import Tables
+from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import file_sha256
-from eyespot.storage.files import write_whole
 
 CROISSANT = "croissant.json"
 WHOLE = "whole"  # the split of a table that is not divided

@@ -9,9 +9,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from eyespot.gallery.hub import configurations
+from eyespot.formats.hub import configurations
 from eyespot.pipelines.data_card.content import Card
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 
 Tables = Mapping[str, Mapping[str, str]]
 """Configurations: name → split → the table's file, relative to the set."""

@@ -8,8 +8,8 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from eyespot.gallery.photos.pictures import id_of
 from eyespot.html import photo_address, render
+from eyespot.photos.pictures import id_of
 from eyespot.pipelines.data_card.content import Card, CardTable
 from eyespot.pipelines.data_card.datasheet import parted
 from eyespot.pipelines.data_card.sankey import NARROW, WIDE, sankey

@@ -21,7 +21,7 @@ from eyespot.curate.recos.drawing import (
     sheet,
     spacing,
 )
-from eyespot.storage.files import rows_of
+from eyespot.storage.tables import rows_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
