@@ -28,11 +28,9 @@ import numpy as np
 from bench.harness import Command, Measurement, say
 from bench.remaining import LABELS, SYNTHETIC, Labels, Scenario, label_lists, of_lists
 from eyespot.curate.annotate.annotation_store import AuditSample, Candidate
+from eyespot.curate.annotate.audit_bounds import Audit, even_part, looks_needed, reach, remaining
 from eyespot.curate.annotate.auditing import Plan, audit_result, by_depth
-from eyespot.curate.annotate.depth_bands import even_part, looks_needed, reach
-from eyespot.curate.annotate.progress import SURE
-from eyespot.curate.annotate.remaining import Audit, remaining
-from eyespot.curate.annotate.stopping import descent
+from eyespot.curate.annotate.progress import SURE, descent
 
 PROMISED = 0.05
 SIZES = (300, 600)

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.harness import SHARED, Command, Measurement, say
-from eyespot.curate.annotate.remaining import Audit, Remaining, remaining
-from eyespot.curate.annotate.stopping import descent
+from eyespot.curate.annotate.audit_bounds import Audit, Remaining, remaining
+from eyespot.curate.annotate.progress import descent
 
 Labels: TypeAlias = NDArray[np.bool_]  # (photos,), best first
 Scenario: TypeAlias = Callable[[np.random.Generator], Labels]

@@ -23,7 +23,7 @@ PLACES = {
     "faiss": ("indexes/faiss.py", "kernels/kmeans.py", "adapters/quari/mining.py", "cli/mine.py"),
     "fast": ("kernels/",),
     "hdf5": ("gallery/hdf5.py",),
-    "inat": ("curate/inat/faces.py",),
+    "inat": ("curate/inat/detectors.py",),
     "ir": ("metrics/_outside.py",),
     "llm": ("llms/",),
     "local": ("descriptors/sift.py", "search/local/spatial.py"),

@@ -39,7 +39,7 @@ def assign(
     gallery: Path = GALLERY,
 ) -> None:
     """Give queries to somebody to label."""
-    from eyespot.curate.annotate.person_names import name_of
+    from eyespot.curate.annotate.team_store import name_of
 
     with open_store(gallery) as store:
         known = [store.query(id).id for id in ids]
@@ -58,7 +58,7 @@ def flag(
     gallery: Path = GALLERY,
 ) -> None:
     """Flag a photo that should not be part of a collection."""
-    from eyespot.curate.annotate.person_names import name_of
+    from eyespot.curate.annotate.team_store import name_of
 
     with open_store(gallery) as store:
         if not _paths(gallery, [image]):

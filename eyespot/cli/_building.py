@@ -51,14 +51,12 @@ def rmir(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Make an RMIR set: questions about your photos that need reasoning, and the photos that answer them."""
-    from eyespot.curate.rmir import files
     from eyespot.curate.rmir.audit import Sizes
     from eyespot.curate.rmir.card import notes, summary
-    from eyespot.curate.rmir.dry_run import plan_steps
-    from eyespot.curate.rmir.finished import FinishedSteps
-    from eyespot.curate.rmir.forecast import forecast
-    from eyespot.curate.rmir.making import AUDIT, RmirJob, size_of, write_set
-    from eyespot.curate.set_folder import set_folder, set_note
+    from eyespot.curate.rmir.files import FinishedSteps
+    from eyespot.curate.rmir.making import AUDIT, RmirJob, set_of, write_set
+    from eyespot.curate.rmir.pipeline import forecast, plan_steps
+    from eyespot.formats.positions import as_it_is, without_position
     from eyespot.pipelines import read_recipe
 
     making = RmirJob(read_recipe(recipe), out, gallery, limit)
@@ -70,10 +68,11 @@ def rmir(
         return
     making.check(how.limits)
     made = FinishedSteps(pipe, _carry_out(pipe.steps, pipe.work, how))
-    show = (files.held_whole if positions else files.held) if pictures else files.unshown
-    place = set_folder(out, size_of(made), replace)
-    cases = write_set(made, out, show, Sizes(audit, audit * 3 // 4), place)
-    note_all(filter(None, [*notes(made), set_note(out, place)]))
+    share = (as_it_is if positions else without_position) if pictures else None
+    target = set_of(made, out, replace=replace)
+    place = target.place
+    cases = write_set(made, out, share=share, sizes=Sizes(audit, audit * 3 // 4), target=target)
+    note_all(filter(None, [*notes(made), target.note]))
     tell_lapsed(out / AUDIT / name for name in cases)
     more: dict[str, Any] = {}
     if limit is not None:
@@ -129,9 +128,8 @@ def recos(
 ) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.curate.recos.card import notes
-    from eyespot.curate.recos.dry_run import plan_steps
     from eyespot.curate.recos.making import RecosJob, galleries_of, place_of, recipe_at
-    from eyespot.curate.set_folder import set_note
+    from eyespot.curate.recos.pipeline import plan_steps
     from eyespot.formats.positions import as_it_is, without_position
     from eyespot.storage.text_files import text_of
 
@@ -148,9 +146,10 @@ def recos(
         return
     making.check(how.limits)
     done = _carry_out(making.steps, making.pipeline.work, how)
-    place = making.place(done)
-    made, counts = making.write(done)
-    note_all(filter(None, [*notes(made), set_note(out, place)]))
+    folder = making.folder(done)
+    place = folder.place
+    made, counts = making.write(done, folder)
+    note_all(filter(None, [*notes(made), folder.note]))
     tell_lapsed(making.pipeline.queues())
     print_summary(f"the set is in {place}; look at {place / 'card.html'}")
     _tell_done(done, json, out=str(place), versions=counts)

@@ -35,7 +35,7 @@ def coco(
     json: bool = _JSON,
 ) -> None:
     """COCO captions: about five per picture."""
-    from eyespot.curate.pairs.coco import Coco
+    from eyespot.curate.pairs.published import Coco
 
     _make(Coco(files, images, out, _ids(without)), out, json)
 
@@ -48,7 +48,7 @@ def cc12m(
     json: bool = _JSON,
 ) -> None:
     """Conceptual 12M: the captions in its shards."""
-    from eyespot.curate.pairs.cc12m import Cc12m
+    from eyespot.curate.pairs.published import Cc12m
 
     _make(Cc12m(files, _ids(without)), out, json)
 
@@ -79,7 +79,7 @@ def rmir(
     json: bool = _JSON,
 ) -> None:
     """An RMIR set: questions with their own picture, and the pictures that answer them."""
-    from eyespot.curate.pairs.rmir import Rmir
+    from eyespot.curate.pairs.published import Rmir
 
     _make(Rmir(folder, split, _ids(without)), out, json)
 

@@ -185,7 +185,7 @@ def settle(
 ) -> None:
     """Settle a photo on which annotators differ."""
     from eyespot.curate.annotate import agreement
-    from eyespot.curate.annotate.person_names import name_of
+    from eyespot.curate.annotate.team_store import name_of
 
     with open_store(gallery) as store:
         if image not in store.photos(id):
@@ -232,7 +232,7 @@ def status(
 
 def _status_lines(query: Labelled, wage: float, counts: Mapping[tuple[str, str], dict[str, int]]) -> Iterator[str]:
     """The state of a query, a line for each person, for the team, and for open problems."""
-    from eyespot.curate.annotate.datasheet import unseen
+    from eyespot.curate.annotate.export import unseen
 
     yield f"{query.wanted.id}: {query.wanted.text} ({len(query.photos)} listed)"
     for stands in [*query.stands, *([query.team] if query.team else [])]:
@@ -328,7 +328,7 @@ def export(
     from eyespot.curate import rerank_files
     from eyespot.curate.annotate.export import ANNOTATIONS, QUERIES, every, flawless, rerank_set, without_photos, write
     from eyespot.curate.rerank import Division, RerankLimits
-    from eyespot.curate.rerank_card import RerankInputs
+    from eyespot.curate.rerank_files import RerankInputs
 
     with open_store(gallery) as store:
         queries = flawless(every(store)) if clean else every(store)

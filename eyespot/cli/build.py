@@ -53,8 +53,7 @@ def rerank(
     """Make a re-ranking set: queries with candidates, of which some but not most are relevant."""
     from eyespot.curate import rerank as rerank_set
     from eyespot.curate.rerank import Division, RerankLimits, divide, select
-    from eyespot.curate.rerank_card import RerankInputs, counted
-    from eyespot.curate.rerank_files import LAYOUTS, write
+    from eyespot.curate.rerank_files import LAYOUTS, RerankInputs, counted, write
     from eyespot.runs import read_judged, read_run
     from eyespot.runs.queries import read_queries
 
@@ -148,9 +147,9 @@ def inat(
     json: bool = json_option(),
 ) -> None:
     """Build a collection like iNat24 from millions of observations: balanced, licensed, clean and documented."""
-    from eyespot.curate.inat import curating, licences, settings
+    from eyespot.curate.inat import curating, settings
 
-    kinds = settings.ObservationFilter(settings.years_of(years), tuple(grade) or None, licences.checked(licence))
+    kinds = settings.ObservationFilter(settings.years_of(years), tuple(grade) or None, settings.checked(licence))
     collection = settings.CollectionSettings(
         kinds,
         settings.Species(targets, mapping, ranges),

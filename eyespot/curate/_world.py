@@ -112,13 +112,12 @@ class PhotoWorld:
 
 
 def _hashes(paths: Sequence[str]) -> NDArray[np.uint64]:
+    def hashes_of(path: str) -> NDArray[np.uint64]:
+        try:
+            return picture_hashes(picture_of(Path(path)))
+        except (OSError, BadPicture):
+            # Far from every other hash: a picture that cannot be read is not a copy of anything.
+            return np.frombuffer(hashlib.sha512(path.encode("utf-8", "replace")).digest(), np.uint64)
+
     with ThreadPoolExecutor() as pool:
-        return np.stack(list(pool.map(_hash, paths)))
-
-
-def _hash(path: str) -> NDArray[np.uint64]:
-    try:
-        return picture_hashes(picture_of(Path(path)))
-    except (OSError, BadPicture):
-        # Far from every other hash: a picture that cannot be read is not a copy of anything.
-        return np.frombuffer(hashlib.sha512(path.encode("utf-8", "replace")).digest(), np.uint64)
+        return np.stack(list(pool.map(hashes_of, paths)))

@@ -12,27 +12,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from eyespot.storage.atomic import make_folder, new_file, whole_folder, write_whole
+from eyespot.curate.set_folder import TEXT, new_table
+from eyespot.storage.atomic import make_folder, whole_folder, write_whole
 from eyespot.storage.digests import text_digest
 from eyespot.storage.json_files import json_of
 from eyespot.types import NothingFound, Progress, UsageError
 
-AT_ONCE = 4096  # rows that are written together
 NOTE = "pairs.json"
 PICTURES, CAPTIONS, TO_CAPTION = "pictures.parquet", "captions.parquet", "to_caption.parquet"
 LEFT_OUT = "is left out by --without"
 
 
-class PairRow(NamedTuple):
+@dataclass(frozen=True)
+class PairRow:
     """A row of one of a part's tables."""
 
     table: str
     values: Mapping[str, str | int | None]
 
 
-class LeftOut(NamedTuple):
+@dataclass(frozen=True)
+class LeftOut:
     """What gives no pair: where it stands in its file, and why."""
 
     place: str
@@ -65,11 +67,17 @@ class PairSource(Protocol):
 
     def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Look over what has to be known before the first part; `done` are the folders of parts made before."""
-        ...
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """A file's rows in their order; memory does not grow with it beyond what `begin` keeps."""
         ...
+
+
+class StatelessSource:
+    """A source whose parts can be read without a look over the whole."""
+
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
+        """Nothing has to be known."""
 
 
 @dataclass
@@ -106,7 +114,7 @@ def make(source: PairSource, out: Path, tell: Progress) -> PairsResult:
             raise UsageError(f"there is no file {file}")
         if list(parts.values()).count(part) > 1:
             raise UsageError(f"two files are called {file.stem}; make them into folders of their own with --out")
-    begin_folder(out, {"of": type(source).__module__.rpartition(".")[2], **source.settings})
+    begin_folder(out, {"of": type(source).__name__.lower(), **source.settings})
     made = fill_parts(source, parts, tell)
     if not made.before and not made.rows:
         why = f"{source.files[0]} gives no pair: {next(iter(made.left_out), 'it is empty')}"
@@ -149,47 +157,15 @@ def _make_part(source: PairSource, file: Path, part: Path) -> PairsResult:
     made = PairsResult()
     with whole_folder(part) as building, ExitStack() as stack:
         tables = {
-            name: stack.enter_context(_Table(building / name, columns)) for name, columns in source.columns.items()
+            name: stack.enter_context(new_table(building / name, dict.fromkeys(columns, TEXT)))
+            for name, columns in source.columns.items()
         }
         for one in source.read(file):
-            if isinstance(one, PairRow):
-                tables[one.table].add(one.values)
+            if isinstance(one, PairRow):  # numbers become text, as labels are read
+                texts = {name: None if value is None else str(value) for name, value in one.values.items()}
+                tables[one.table](texts)
                 made.rows[one.table] += 1
             else:
                 made.left_out[one.reason] += 1
                 made.examples.setdefault(one.reason, f"{file.name}: {one.place}")
     return made
-
-
-class _Table:
-    """A parquet table that grows by rows; its texts are text and its numbers text too, as labels are read."""
-
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        import pyarrow as pa
-
-        self.path, self.schema = path, pa.schema([(name, pa.string()) for name in columns])
-        self.waiting: list[Mapping[str, Any]] = []
-
-    def __enter__(self) -> _Table:
-        import pyarrow.parquet as pq
-
-        self._stack = ExitStack()
-        file = self._stack.enter_context(new_file(self.path))
-        self._writer = self._stack.enter_context(pq.ParquetWriter(file, self.schema, compression="zstd"))
-        return self
-
-    def add(self, values: Mapping[str, Any]) -> None:
-        self.waiting.append({name: None if value is None else str(value) for name, value in values.items()})
-        if len(self.waiting) == AT_ONCE:
-            self._write()
-
-    def _write(self) -> None:
-        import pyarrow as pa
-
-        self._writer.write_table(pa.Table.from_pylist(self.waiting, schema=self.schema))
-        self.waiting.clear()
-
-    def __exit__(self, *error: Any) -> None:
-        if error[0] is None:
-            self._write()
-        self._stack.__exit__(*error)

@@ -128,7 +128,7 @@ def select(run: Run, judged: JudgedQueries, limits: RerankLimits) -> RerankSet:
     others = sorted({*run, *judged.qrels} - set(wanted), key=natural)
     reason = NOT_LISTED if judged.queries else NOT_JUDGED
     dropped += [DroppedQuery(query, reason, 0, 0) for query in others]
-    return _assembled(fitting, judged, (run, dropped, limits))
+    return _assembled(fitting, judged, run=run, dropped=dropped, limits=limits)
 
 
 def divide(made: RerankSet, division: Division, by: str | None = None) -> RerankSet:
@@ -184,9 +184,13 @@ def _verdict(
 
 
 def _assembled(
-    ranked: dict[str, list[RankedImage]], judged: JudgedQueries, how: tuple[Run, list[DroppedQuery], RerankLimits]
+    ranked: dict[str, list[RankedImage]],
+    judged: JudgedQueries,
+    *,
+    run: Run,
+    dropped: list[DroppedQuery],
+    limits: RerankLimits,
 ) -> RerankSet:
-    run, dropped, limits = how
     theirs = {query: judged.qrels.grades[query] for query in ranked}
     grades = {q: {hit.image: max(theirs[q].get(hit.image, 0), 0) for hit in hits} for q, hits in ranked.items()}
     unjudged = frozenset(

@@ -1,25 +1,104 @@
-"""A re-ranking set on disk: as the folder that `eyespot.runs.reranking` reads, or as INQUIRE-Rerank lies on the hub."""
+"""A re-ranking set on disk with its card: our own folder, or as INQUIRE-Rerank lies on the hub."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import eyespot
 from eyespot.curate.rerank import VAL, RerankSet
-from eyespot.curate.rerank_card import RerankInputs, card
-from eyespot.runs import reranking, table
+from eyespot.pipelines.data_card.markdown_table import table
+from eyespot.runs import reranking
+from eyespot.runs import table as run_table
 from eyespot.runs.inquire import HUB_IMAGE, HUB_QUERY
 from eyespot.runs.judged import Columns
-from eyespot.runs.queries import ID, TEXT
+from eyespot.runs.queries import ID, TEXT, groups
 from eyespot.storage.atomic import whole_folder, write_whole
+from eyespot.storage.digests import file_sha256
 from eyespot.storage.tables import write_csv
 from eyespot.types import Qrels, UsageError
+
+PRESET = "inquire-rerank"
+COUNTS = ("queries", "candidates", "relevant", "unjudged")
+
+_UNJUDGED = {
+    True: "Images without a judgement are not among them.",
+    False: "A candidate without a judgement counts as not relevant; `unjudged` says how many there are.",
+}
+
+
+@dataclass(frozen=True)
+class RerankInputs:
+    """How a set was made: the files by their part in it, the settings, and the column of the breakdown."""
+
+    inputs: Mapping[str, Path]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    by: str | None = None
+
+
+def counted(made: RerankSet, by: str | None = None) -> dict[str, Any]:
+    """Queries, candidates, relevant and unjudged of each split; queries of each value of a column; what was dropped."""
+    parts = {name: made.split(name) for name in made.splits}
+    splits, columns = {}, {}
+    for name, part in parts.items():
+        unjudged = sum(query in part.queries for query, _ in made.unjudged)
+        counts = len(part.queries), len(part.qrels.grade), int((part.qrels.grade > 0).sum()), unjudged
+        splits[name] = dict(zip(COUNTS, counts, strict=True))
+    if by is not None:
+        columns[by] = {
+            value: {name: sum(query in part.queries for query in ids) for name, part in parts.items()}
+            for value, ids in groups(made.judged.queries, by).items()
+        }
+    dropped = dict(Counter(one.reason for one in made.dropped).most_common())
+    return {"queries": len(made.judged.queries), "splits": splits, "by": columns, "dropped": dropped}
+
+
+def card(name: str, made: RerankSet, making: RerankInputs) -> str:
+    """The set described in Markdown: counts, random floor, what was left out, how and from what it was made."""
+    counts, limits = counted(made, making.by), made.limits
+    few = f"{len(made.judged.queries)} queries, each with up to {limits.depth} candidates to put in a better order; "
+    text = f"{few}{limits.least} to {limits.most} of them are relevant. {_UNJUDGED[limits.judged_only]}"
+    splits = ([split, *numbers.values()] for split, numbers in counts["splits"].items())
+    values = ([value or "(none)", *its.values()] for value, its in counts["by"].get(making.by, {}).items())
+    settings = ((setting, value) for setting, value in making.settings.items() if value is not None)
+    inputs = ([part, path.name, digest(path)] for part, path in making.inputs.items())
+    sections = [
+        [f"# {name}", text, table(["split", *COUNTS], splits), table([making.by, *counts["splits"]], values)],
+        ["## The floor", f"What a random order of the same candidates scores (preset `{PRESET}`).", _floors(made)],
+        ["## Left out", table(["why", "queries"], counts["dropped"].items()) or "No query."],
+        ["## How it was made", f"By eyespot {eyespot.__version__}.", table(["setting", "value"], settings)],
+        [table(["input", "file", "sha256"], inputs), *(f"* {note}" for note in made.notes)],
+    ]
+    return "\n\n".join(part for section in sections for part in section if part) + "\n"
+
+
+def digest(place: Path) -> str:
+    """The SHA-256 of a file, or of the names and digests of all files in a folder."""
+    if place.is_dir():
+        files = sorted(path for path in place.rglob("*") if path.is_file())
+        lines = (f"{path.relative_to(place).as_posix()} {digest(path)}\n" for path in files)
+        return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+    return file_sha256(place)
+
+
+def _floors(made: RerankSet) -> str:
+    from eyespot.metrics import aligned, floor, preset
+
+    measures = preset(PRESET).measures
+    splits = {name: made.split(name) for name in made.splits}
+    rankings = {name: aligned(part.candidates, part.qrels) for name, part in splits.items() if part.candidates}
+    rows = ([name, *(f"{floor(measure, of).mean:.4f}" for measure in measures)] for name, of in rankings.items())
+    return table(["split", *(measure.name for measure in measures)], rows)
+
 
 CARD, DROPPED = "card.md", "dropped.csv"
 OWN = ("split", "relevant", "candidates")  # what the set itself says of a query
@@ -64,8 +143,8 @@ def _write_set(made: RerankSet, folder: Path) -> None:
     qrels = Qrels(made.judged.qrels, header)
     pairs = zip(qrels.query.tolist(), qrels.image.tolist(), strict=True)
     judged = np.array([pair not in made.unjudged for pair in pairs], dtype=np.bool_)  # (judged,)
-    table.write_qrels(qrels, folder / reranking.QRELS, {"judged": judged})
-    table.write_run(made.run, folder / reranking.CANDIDATES)
+    run_table.write_qrels(qrels, folder / reranking.QRELS, {"judged": judged})
+    run_table.write_run(made.run, folder / reranking.CANDIDATES)
 
 
 def _field(value: Any) -> Any:

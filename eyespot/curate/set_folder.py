@@ -1,83 +1,177 @@
-"""Where a finished set goes: to `OUT/set`, or beside it where a run lost what the set there has.
+"""What builders lay out alike: tables, pictures with their licences, cards, and the folder of a finished set.
 
-A server that fails in the middle of a run leaves records without an answer. The run still ends, with a smaller set, and
-must not cost the user the larger one that an earlier run made.
+A set goes to `OUT/set`, or beside it where a run lost what the set there has: a server that fails in the middle of a
+run leaves records without an answer. The run still ends, with a smaller set, and must not cost the user the larger one
+that an earlier run made.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from eyespot.formats.positions import PictureBytes
+from eyespot.photos.attribution import Attribution, attribution_of
+from eyespot.photos.pictures import BadPicture
+from eyespot.photos.sources import read_again
 from eyespot.pipelines import StepResult
-from eyespot.storage.atomic import make_folder, write_whole
+from eyespot.storage.atomic import make_folder, new_file, write_whole
+
+if TYPE_CHECKING:
+    from eyespot.curate._world import PhotoWorld
+    from eyespot.pipelines.data_card import Card, Tables
+
+# -- tables -----------------------------------------------------------------------------------------------------
+
+TEXT, WHOLE, SHARE, IMAGE = "string", "int64", "float64", "image"  # of columns; all but the last are Arrow's names
+RIGHTS = Attribution._fields  # the columns of a photo's licence
+AT_ONCE = 4096  # rows in memory
+
+
+def schema_of(columns: Mapping[str, str]) -> Any:
+    """Arrow's schema of columns; with an `IMAGE`, `datasets` reads in its metadata which columns hold pictures."""
+    import pyarrow as pa
+
+    picture = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    fields = [(name, picture if kind == IMAGE else getattr(pa, kind)()) for name, kind in columns.items()]
+    if IMAGE not in columns.values():
+        return pa.schema(fields)
+    kinds = {name: {"_type": "Value", "dtype": kind} for name, kind in columns.items()}
+    kinds |= {name: {"_type": "Image"} for name, kind in columns.items() if kind == IMAGE}
+    return pa.schema(fields, {"huggingface": json.dumps({"info": {"features": kinds}})})
+
+
+@contextmanager
+def new_table(path: Path, columns: Mapping[str, str], at_once: int = AT_ONCE) -> Iterator[Callable[[Any], None]]:
+    """A parquet table that takes rows one by one, whole or not at all; `at_once` of them are in memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema, waiting = schema_of(columns), list[Mapping[str, Any]]()
+    with new_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+
+        def add(row: Mapping[str, Any]) -> None:
+            waiting.append(row)
+            if len(waiting) == at_once:
+                writer.write_table(pa.Table.from_pylist(waiting, schema))
+                waiting.clear()
+
+        yield add
+        writer.write_table(pa.Table.from_pylist(waiting, schema))
+
+
+def write_table(
+    path: Path, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str], at_once: int = AT_ONCE
+) -> None:
+    """These rows as a parquet table, whole or not at all."""
+    with new_table(path, columns, at_once) as add:
+        for row in rows:
+            add(row)
+
+
+# -- pictures ---------------------------------------------------------------------------------------------------
+
+SharePicture: TypeAlias = Callable[[bytes, str], PictureBytes]
+"""What becomes of a picture's bytes: `without_position`, or `as_it_is`."""
+
+
+def shared_picture(
+    place: Path, suffix: str, share: SharePicture, failed: Callable[[str], Exception]
+) -> tuple[bytes, PictureBytes]:
+    """The bytes of a picture's file, and those that a set may hold; what `failed` makes of the reason is raised."""
+    try:
+        data = read_again(str(place))
+        return data, share(data, suffix)
+    except (OSError, BadPicture) as error:
+        why = error.reason if isinstance(error, BadPicture) else str(error.strerror)
+        raise failed(why) from None
+
+
+def attributions(world: PhotoWorld, images: Iterable[str], encoder: str | None) -> dict[str, dict[str, str | None]]:
+    """By image the columns `licence`, `author` and `url`; images that left the gallery are left out."""
+    rows = world.rows(encoder)
+    at_hand = [image for image in images if image in rows]
+    facts = world.view(encoder).facts([rows[image] for image in at_hand])
+    return {image: attribution_of(its)._asdict() for image, its in zip(at_hand, facts, strict=True)}
+
+
+# -- cards ------------------------------------------------------------------------------------------------------
+
+
+def write_cards(card: Card, folder: Path, tables: Tables, described: Tables | None = None) -> None:
+    """`card.md`, `card.html`, a README for `datasets` over `tables`, and `croissant.json` over these or `described`."""
+    from eyespot.pipelines.data_card import write_card, write_croissant, write_readme
+
+    write_card(card, folder)
+    write_readme(card, tables, folder)
+    write_croissant(card, described or tables, folder)
+
+
+# -- the folder -------------------------------------------------------------------------------------------------
 
 SET, INCOMPLETE = "set", "set-incomplete"
 STATE = Path("work") / "set.json"  # how many records had failed when the set was written
 
 
-class SetSize(NamedTuple):
-    """A set's main table with its rows, and how many records of its run failed."""
+@dataclass(frozen=True)
+class SetFolder:
+    """Where the set of a run goes: its main table with its rows, and how many records of the run failed.
 
+    With `replace` an earlier set that is the better one is overwritten all the same.
+    """
+
+    out: Path
     table: str
     rows: int
     failed: int
+    replace: bool = False
 
     @classmethod
-    def of(cls, table: str, rows: int, done: Sequence[StepResult]) -> SetSize:
-        """The set that these steps made."""
-        return cls(table, rows, sum(one.counts.failed for one in done))
+    def of(cls, out: Path, table: str, rows: int, done: Sequence[StepResult], *, replace: bool = False) -> SetFolder:
+        """The folder for the set that these steps made."""
+        return cls(out, table, rows, sum(one.counts.failed for one in done), replace)
 
+    @cached_property
+    def place(self) -> Path:
+        """`out/set`, or `out/set-incomplete` where the set in place is the better one when this is first asked.
 
-def set_folder(out: Path, size: SetSize, replace: bool = False) -> Path:
-    """The folder for a set: `out/set`, or `out/set-incomplete` where the set in place is the better one.
+        It is where the new one is empty, or where more records failed and the new one has fewer rows.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
-    It is where the new one is empty, or where more records failed and the new one has fewer rows. With `replace` it is
-    overwritten all the same.
-    """
-    there = _rows(out / SET / size.table)
-    if replace or not there:
-        return out / SET
-    lost = size.failed > _failed(out / STATE) and size.rows < there
-    return out / (INCOMPLETE if lost or not size.rows else SET)
+        try:
+            there: int = pq.read_metadata(self.out / SET / self.table).num_rows
+        except (OSError, pa.ArrowException):
+            there = 0
+        if self.replace or not there:
+            return self.out / SET
+        try:
+            failed_before = int(json.loads((self.out / STATE).read_text(encoding="utf-8"))["failed"])
+        except (OSError, ValueError, KeyError, TypeError):  # nobody noted it
+            failed_before = 0
+        lost = self.failed > failed_before and self.rows < there
+        return self.out / (INCOMPLETE if lost or not self.rows else SET)
 
+    def settle(self) -> None:
+        """Note the state of a set that was written in place, and remove an incomplete one beside it."""
+        if self.place == self.out / SET:
+            make_folder((self.out / STATE).parent)
+            write_whole(self.out / STATE, lambda file: file.write(json.dumps({"failed": self.failed}).encode()))
+            shutil.rmtree(self.out / INCOMPLETE, ignore_errors=True)
 
-def settle(out: Path, folder: Path, size: SetSize) -> None:
-    """Note the state of a set that was written in place, and remove an incomplete one beside it."""
-    if folder == out / SET:
-        make_folder((out / STATE).parent)
-        write_whole(out / STATE, lambda file: file.write(json.dumps({"failed": size.failed}).encode()))
-        shutil.rmtree(out / INCOMPLETE, ignore_errors=True)
-
-
-def set_note(out: Path, folder: Path) -> str:
-    """What a user should know of a set that was not put in place; empty for another."""
-    if folder == out / SET:
-        return ""
-    return (
-        f"the earlier set stays in {out / SET}, because this run lost records that it has; the new one is in {folder}; "
-        "retry what failed with --retry-failed, or overwrite the earlier set with --replace"
-    )
-
-
-def _rows(table: Path) -> int:
-    """The rows of a table; 0 without one."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        rows: int = pq.read_metadata(table).num_rows
-        return rows
-    except (OSError, pa.ArrowException):
-        return 0
-
-
-def _failed(state: Path) -> int:
-    """How many records had failed; 0 where nobody noted it."""
-    try:
-        return int(json.loads(state.read_text(encoding="utf-8"))["failed"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
+    @property
+    def note(self) -> str:
+        """What a user should know of a set that was not put in place; empty for another."""
+        if self.place == self.out / SET:
+            return ""
+        return (
+            f"the earlier set stays in {self.out / SET}, because this run lost records that it has; the new one is in "
+            f"{self.place}; retry what failed with --retry-failed, or overwrite the earlier set with --replace"
+        )

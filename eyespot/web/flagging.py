@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from eyespot.curate.annotate.flags import LONGEST_REASON, Flag
-from eyespot.curate.annotate.person_names import LONGEST
+from eyespot.curate.annotate.team_store import LONGEST_NAME
 from eyespot.ledger.judgements import PERSON
 from eyespot.web._items import existing_row
 from eyespot.web._judging import judge_of
@@ -28,7 +28,7 @@ class FlagKey(BaseModel):
 
     item: str = Field(max_length=500)
     kind: Literal["face", "personal", "not-photo", "other"]
-    by: str | None = Field(None, max_length=LONGEST, description="Who says so, where no token does.")
+    by: str | None = Field(None, max_length=LONGEST_NAME, description="Who says so, where no token does.")
 
     def person(self, person: User) -> str:
         """The name under which it is kept."""

@@ -73,7 +73,7 @@ def test_a_gallery_is_indexed_and_searched_alike(tmp_path: Path, blocked: dict[s
 
 @pytest.mark.long
 def test_observations_are_drawn_alike(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
-    subprocess.run([sys.executable, "-m", "eyespot.curate.inat.synthetic", tmp_path / "export", "2000"], check=True)
+    subprocess.run([sys.executable, "-m", "tests.worlds.inat_export", tmp_path / "export", "2000"], check=True)
     for name, env in blocked.items():
         words = ("inat", tmp_path / "export", "--targets", tmp_path / "export" / "targets.csv", "--cap", 5)
         done = run_process("build", *words, "--out", tmp_path / name, **env)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eyespot.curate._attribution import Attribution, attribution_of
+from eyespot.photos.attribution import Attribution, attribution_of
 
 
 @pytest.mark.parametrize(

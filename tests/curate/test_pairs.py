@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 
 from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, PairSource, PairsResult, make
 from eyespot.curate.pairs.biotrove import BioTrove, Draw, mixed
-from eyespot.curate.pairs.cc12m import Cc12m
-from eyespot.curate.pairs.coco import Coco
-from eyespot.curate.pairs.rmir import Rmir
+from eyespot.curate.pairs.published import Cc12m, Coco, Rmir
 from eyespot.photos.sources import root_of, scan
 from eyespot.types import NothingFound, UsageError
 from tests.examples import examples

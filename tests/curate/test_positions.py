@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,7 +15,7 @@ from PIL import ExifTags, Image
 
 from eyespot.curate.recos.files import write_set
 from eyespot.curate.recos.sources import Sources
-from eyespot.curate.rmir.files import held, held_whole
+from eyespot.curate.set_folder import SharePicture, shared_picture
 from eyespot.formats.positions import as_it_is, without_position
 from eyespot.photos.pictures import id_of
 from eyespot.runs import recos
@@ -109,19 +108,19 @@ def test_a_picture_without_a_position_stays_as_it_is() -> None:
     assert without_position(a_picture(), ".jpg").data == a_picture()
 
 
-@pytest.mark.parametrize("show", [held, held_whole])
-def test_pictures_of_an_rmir_set(tmp_path: Path, show: Callable[[str], Any]) -> None:
+@pytest.mark.parametrize("share", [without_position, as_it_is])
+def test_pictures_of_a_set(tmp_path: Path, share: SharePicture) -> None:
     """With its position its bytes are handed on as they are, so only a missing file is noticed."""
     photo = tmp_path / "photo.jpg"
     photo.write_bytes(placed(a_picture()))
-    assert tells(show(str(photo))["bytes"]) is (show is held_whole)
+    assert tells(shared_picture(photo, ".jpg", share, UsageError)[1].data) is (share is as_it_is)
 
-    if show is held:
+    if share is without_position:
         photo.write_bytes(a_picture()[:300])
     else:
         photo.unlink()
     with pytest.raises(UsageError):  # in the words of whoever reads pictures
-        show(str(photo))
+        shared_picture(photo, ".jpg", share, UsageError)
 
 
 def placed_gallery(photos: Callable[[Path], Path], folder: Path) -> Path:

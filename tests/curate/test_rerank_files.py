@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, keep_split, select
-from eyespot.curate.rerank_card import RerankInputs, digest
-from eyespot.curate.rerank_files import write
+from eyespot.curate.rerank_files import RerankInputs, digest, write
 from eyespot.runs import inquire, read_judged, read_qrels, read_run, reranking
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, Run, UsageError

@@ -119,7 +119,7 @@ BARE = {
         "search/index_choice.py",
     ],
     "spilled data": ["curate/inat/tables.py"],
-    "demonstration": ["cli/demo.py", "curate/inat/synthetic.py"],
+    "demonstration": ["cli/demo.py"],
 }
 
 

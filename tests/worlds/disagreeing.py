@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob, write_set
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt, RunOptions, read_recipe, run
 from eyespot.pipelines.prompts import Models

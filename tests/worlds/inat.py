@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from eyespot import sample
 from eyespot.curate.inat.curating import Curated, curate
+from eyespot.curate.inat.sampling import RADIUS
 from eyespot.curate.inat.settings import CollectionSettings
 
 SPARROW, TIT, GENUS = "10", "20", "5"
@@ -92,3 +94,10 @@ def collect(folder: Path, observations: list[dict[str, Any]], *more: Any, **sett
 
 def curated(place: Path, out: Path, **settings: Any) -> Curated:
     return curate(place, out, CollectionSettings(**settings), silent)
+
+
+def great_circle(one: tuple[float, float], other: tuple[float, float]) -> float:
+    """Kilometres between two (latitude, longitude) in degrees, by the haversine formula."""
+    (up, along), (up2, along2) = (tuple(math.radians(value) for value in place) for place in (one, other))
+    half = math.sin((up2 - up) / 2) ** 2 + math.cos(up) * math.cos(up2) * math.sin((along2 - along) / 2) ** 2
+    return 2 * RADIUS * math.asin(math.sqrt(min(1.0, half)))

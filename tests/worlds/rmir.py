@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot import sample
-from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob, write_set
 from eyespot.pipelines import CostLimits, read_recipe, run
 from tests.worlds import index_gallery

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.curate.inat.sphere import RADIUS, Floats
+from eyespot.curate.inat.sampling import RADIUS, Floats
 
 
 def slow_groups(latitude: Floats, longitude: Floats, km: float) -> NDArray[np.int64]:

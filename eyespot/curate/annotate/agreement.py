@@ -12,8 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from eyespot.curate.annotate.annotation_store import ADJUDICATION, AnnotationStore, mark_of, relevant
-from eyespot.curate.annotate.person_names import name_of
-from eyespot.curate.annotate.team_store import OWN_DISPUTES, DisputeNote
+from eyespot.curate.annotate.team_store import OWN_DISPUTES, DisputeNote, name_of
 from eyespot.runs.agreement import Agreement, Ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from eyespot.types import Judgement, UsageError
 
@@ -39,7 +38,8 @@ class Overlap(NamedTuple):
         return (self.both_yes + self.both_no) / self.photos
 
 
-class Word(NamedTuple):
+@dataclass(frozen=True)
+class Word:
     """The mark that settles a dispute, whose it is, and when it was made, in seconds since 1970."""
 
     who: str

@@ -10,33 +10,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from eyespot.curate.annotate.audit_shares import AuditShares
-from eyespot.curate.annotate.depth_bands import Band, DepthDesign
-from eyespot.curate.annotate.person_names import judge_of
+from eyespot.curate.annotate.annotation_tables import AnnotationTables
+from eyespot.curate.annotate.audit_bounds import Band, DepthDesign
+from eyespot.curate.annotate.leases import AuditShares
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.curate.annotate.team_store import TeamStore
+from eyespot.curate.annotate.team_store import TeamStore, judge_of
 from eyespot.judges import person
 from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
-from eyespot.storage import sqlite
 from eyespot.types import Judgement, UsageError
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS annotated(number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, query TEXT UNIQUE NOT NULL,
-    text TEXT NOT NULL, facts TEXT NOT NULL, grows INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE IF NOT EXISTS candidates(annotated INTEGER NOT NULL, place INTEGER NOT NULL, image TEXT NOT NULL,
-    path TEXT NOT NULL, PRIMARY KEY(annotated, place), UNIQUE(annotated, image)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS desk(only INTEGER PRIMARY KEY, name TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS audits(annotated INTEGER NOT NULL, person TEXT NOT NULL, rest INTEGER NOT NULL,
-    lot REAL NOT NULL, drawn TEXT NOT NULL, seen TEXT NOT NULL, at REAL NOT NULL, number INTEGER PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS audit_designs(audit INTEGER PRIMARY KEY, even TEXT NOT NULL, bands TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS openings(annotated INTEGER NOT NULL, person TEXT NOT NULL, at REAL NOT NULL,
-    PRIMARY KEY(annotated, person, at)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS narrowings(annotated INTEGER PRIMARY KEY, place INTEGER NOT NULL);
-"""
 MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
 ADJUDICATION = "adjudication"  # how the one who settles disputes is asked
 GOES_ON, ENDED = 1, 2  # how a list grows: as the beginning of a search, which had come to its end when last asked
@@ -63,7 +50,8 @@ class AuditSample(NamedTuple):
     design: DepthDesign | None = None
 
 
-class Stamp(NamedTuple):
+@dataclass(frozen=True)
+class Stamp:
     """What differs once anything that is kept of a query has changed."""
 
     judgement: int
@@ -82,15 +70,12 @@ class AnnotationStore:
 
     def __init__(self, path: Path) -> None:
         self.judgements = Judgements(path)
-        self.shares, self.team = AuditShares(path), TeamStore(path)
-        self._sql = sqlite.connect(path, SCHEMA)
-        self._lock = RLock()
+        self._tables, self._lock = AnnotationTables(path), RLock()
+        self.shares, self.team = AuditShares(self._tables), TeamStore(self._tables)
 
     def close(self) -> None:
         """Let go of the file."""
-        self._sql.close()
-        self.shares.close()
-        self.team.close()
+        self._tables.close()
         self.judgements.close()
 
     def __enter__(self) -> AnnotationStore:
@@ -101,14 +86,8 @@ class AnnotationStore:
 
     def name(self) -> str:
         """Sixteen hex digits that no other store has, whatever else is served at the same address."""
-        with self._lock:
-            self._sql.execute("INSERT OR IGNORE INTO desk VALUES (1, lower(hex(randomblob(8))))")
-            (name,) = self._sql.execute("SELECT name FROM desk").fetchone()
-        return str(name)
-
-    def _select(self, statement: str, *values: object) -> list[Any]:
-        with self._lock:
-            return self._sql.execute(statement, values).fetchall()
+        self._tables.change("INSERT OR IGNORE INTO desk VALUES (1, lower(hex(randomblob(8))))", [()])
+        return str(self._tables.first("SELECT name FROM desk"))
 
     # -- queries and their lists ----------------------------------------------------------------------------
 
@@ -126,17 +105,17 @@ class AnnotationStore:
                 raise UsageError(f"the query {one.text!r} holds a NUL, which no text has; leave it out")
         taken = [one for one in wanted if not one.failing]
         digests = self.judgements.enter([one.query for one in taken])
-        with self._lock, sqlite.transaction(self._sql):
+        with self._tables.transaction() as sql:
             for one in taken:
                 digest = digests[one.query]
-                same = self._select("SELECT id, text FROM annotated WHERE (id = ? OR query = ?)", one.id, digest)
+                same = self._tables.select("SELECT id, text FROM annotated WHERE (id = ? OR query = ?)", one.id, digest)
                 other = next((row for row in same if row != (one.id, one.text)), None)
                 if other is not None:
                     raise UsageError(
                         f"there is the query {other[0]!r} with the words {other[1]!r}; give {one.id!r}, {one.text!r}, "
                         "an id and words of its own"
                     )
-                self._sql.execute(
+                sql.execute(
                     "INSERT INTO annotated(id, query, text, facts) VALUES (?, ?, ?, ?)"
                     " ON CONFLICT(id) DO UPDATE SET facts = excluded.facts",
                     (one.id, digest, one.text, json.dumps(one.facts)),
@@ -145,32 +124,32 @@ class AnnotationStore:
 
     def describe(self, id: str, facts: Mapping[str, str]) -> None:
         """Replace some of what is known of a query, also with an intake that fails; `UsageError` if there is none."""
-        with self._lock, sqlite.transaction(self._sql):
+        with self._tables.transaction() as sql:
             known = {**self.query(id).facts, **facts}
-            self._sql.execute("UPDATE annotated SET facts = ? WHERE id = ?", (json.dumps(known), id))
+            sql.execute("UPDATE annotated SET facts = ? WHERE id = ?", (json.dumps(known), id))
 
     def remove(self, id: str) -> None:
         """Forget a query, its list and its audits; `UsageError` if somebody has marked a photo, for marks stay."""
         number = self._number(id)
-        with self._lock, sqlite.transaction(self._sql):
+        with self._tables.transaction() as sql:
             if marks := sum(map(len, self.said_by(id, self.annotators()).values())):
                 raise UsageError(f"photos that are marked for {id!r}: {marks}; marks stay, so take them back first")
             for table in ("audit_designs", "audit_lists", "audit_people", "audit_shares", "audit_twice"):
                 own = "audit IN (SELECT number FROM audits WHERE annotated = ?)"
-                self._sql.execute(f"DELETE FROM {table} WHERE {own}", (number,))
+                sql.execute(f"DELETE FROM {table} WHERE {own}", (number,))
             for table in ("candidates", "audits", "narrowings", "openings"):
-                self._sql.execute(f"DELETE FROM {table} WHERE annotated = ?", (number,))
-            self._sql.execute("DELETE FROM annotated WHERE number = ?", (number,))
+                sql.execute(f"DELETE FROM {table} WHERE annotated = ?", (number,))
+            sql.execute("DELETE FROM annotated WHERE number = ?", (number,))
         self.team.forget(id)
 
     def queries(self) -> dict[str, AnnotationQuery]:
         """The queries by id, in the order in which they came."""
-        rows = self._select("SELECT id, text, facts FROM annotated ORDER BY number")
+        rows = self._tables.select("SELECT id, text, facts FROM annotated ORDER BY number")
         return {id: AnnotationQuery(id, text, json.loads(facts)) for id, text, facts in rows}
 
     def query(self, id: str) -> AnnotationQuery:
         """A query by its id; `UsageError` if there is none."""
-        for text, facts in self._select("SELECT text, facts FROM annotated WHERE id = ?", id):
+        for text, facts in self._tables.select("SELECT text, facts FROM annotated WHERE id = ?", id):
             return AnnotationQuery(id, text, json.loads(facts))
         there = ", ".join(list(self.queries())[:20]) or "none yet; take some in with: eyespot annotate add FILE.csv"
         raise UsageError(f"no query {id!r} is being annotated; there are: {there}")
@@ -178,27 +157,24 @@ class AnnotationStore:
     def extend(self, id: str, photos: Iterable[Candidate]) -> int:
         """Put photos at the end of a query's list, those already on it left out; gives how many are new."""
         number = self._number(id)
-        with self._lock, sqlite.transaction(self._sql):
-            listed = self._select("SELECT image, place FROM candidates WHERE annotated = ?", number)
+        with self._tables.transaction() as sql:
+            listed = self._tables.select("SELECT image, place FROM candidates WHERE annotated = ?", number)
             known, last = {image for image, _ in listed}, max((place for _, place in listed), default=0)
             new = {photo.image: photo for photo in photos if photo.image not in known}
             rows = ((number, place, *photo) for place, photo in enumerate(new.values(), last + 1))
-            self._sql.executemany("INSERT INTO candidates VALUES (?, ?, ?, ?)", rows)
+            sql.executemany("INSERT INTO candidates VALUES (?, ?, ?, ?)", rows)
         return len(new)
 
     def narrow(self, id: str) -> None:
         """Remember that what is put on the list from here on is chosen by labels, not ranked out of all photos."""
         number = self._number(id)
-        with self._lock:
-            self._sql.execute(
-                "INSERT OR IGNORE INTO narrowings SELECT ?, count(*) FROM candidates WHERE annotated = ?",
-                (number, number),
-            )
+        statement = "INSERT OR IGNORE INTO narrowings SELECT ?, count(*) FROM candidates WHERE annotated = ?"
+        self._tables.change(statement, [(number, number)])
 
     def ranked_depth(self, id: str) -> int | None:
         """How many photos at the head of the list were ranked out of all photos; None where labels chose none."""
-        rows = self._select("SELECT place FROM narrowings WHERE annotated = ?", self._number(id))
-        return int(rows[0][0]) if rows else None
+        place: int | None = self._tables.first("SELECT place FROM narrowings WHERE annotated = ?", self._number(id))
+        return place
 
     def let_grow(self, id: str) -> None:
         """Remember that a query's list is the beginning of a search, which goes on as far as the gallery."""
@@ -217,17 +193,15 @@ class AnnotationStore:
         return self._growth(id) == GOES_ON
 
     def _set_growth(self, id: str, growth: int) -> None:
-        with self._lock:
-            self._sql.execute("UPDATE annotated SET grows = ? WHERE number = ?", (growth, self._number(id)))
+        self._tables.change("UPDATE annotated SET grows = ? WHERE number = ?", [(growth, self._number(id))])
 
     def _growth(self, id: str) -> int:
-        ((grows,),) = self._select("SELECT grows FROM annotated WHERE number = ?", self._number(id))
-        return int(grows)
+        return int(self._tables.first("SELECT grows FROM annotated WHERE number = ?", self._number(id)))
 
     def stamp(self, id: str) -> Stamp:
         """What tells whether anything was said or listed since; a fraction of the cost of looking at all of it."""
         last = self.judgements.last(self._digest(id))
-        (row,) = self._select(
+        (row,) = self._tables.select(
             "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = asked.number),"
             " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number),"
             " (SELECT count(*) FROM audit_people JOIN audits ON audits.number = audit WHERE annotated = asked.number)"
@@ -243,25 +217,26 @@ class AnnotationStore:
     def candidates(self, id: str) -> list[Candidate]:
         """A query's list, best first."""
         number = self._number(id)
-        photos = self._select("SELECT image, path FROM candidates WHERE annotated = ? ORDER BY place", number)
+        photos = self._tables.select("SELECT image, path FROM candidates WHERE annotated = ? ORDER BY place", number)
         return [Candidate(*row) for row in photos]
 
     def _number(self, id: str) -> int:
-        rows = self._select("SELECT number FROM annotated WHERE id = ?", id)
-        return int(rows[0][0]) if rows else self._number(self.query(id).id)
+        number = self._tables.first("SELECT number FROM annotated WHERE id = ?", id)
+        return self._number(self.query(id).id) if number is None else int(number)
 
     # -- marks ----------------------------------------------------------------------------------------------
 
     def open_page(self, id: str, who: str, seconds_ago: float) -> None:
         """Note that somebody opened the photos of a query so long ago: the time of their first marks begins there."""
         row = self._number(id), judge_of(who), time.time() - seconds_ago
-        with self._lock, sqlite.transaction(self._sql):
-            self._sql.execute("INSERT OR IGNORE INTO openings VALUES (?, ?, ?)", row)
+        self._tables.change("INSERT OR IGNORE INTO openings VALUES (?, ?, ?)", [row])
 
     def openings(self, id: str, who: str) -> list[float]:
         """When somebody opened the photos of a query, in seconds since 1970, from the first time on."""
         whose = self._number(id), judge_of(who)
-        return [at for (at,) in self._select("SELECT at FROM openings WHERE annotated = ? AND person = ?", *whose)]
+        return [
+            at for (at,) in self._tables.select("SELECT at FROM openings WHERE annotated = ? AND person = ?", *whose)
+        ]
 
     def mark(self, id: str, who: str, marks: Mapping[str, str | None], kind: str = "") -> int:
         """Keep what somebody says of photos: y, n, d for doubt, None to take it back; gives how many changed.
@@ -276,7 +251,9 @@ class AnnotationStore:
             before = {image: mark_of(judgement) for image, judgement in self._known(blank, marks).items()}
             changed = {image: mark for image, mark in marks.items() if before.get(image) != mark}
             where, number = "annotated = ? AND image IN (SELECT value FROM json_each(?))", self._number(id)
-            rows = self._select(f"SELECT image, place FROM candidates WHERE {where}", number, json.dumps(list(changed)))
+            rows = self._tables.select(
+                f"SELECT image, place FROM candidates WHERE {where}", number, json.dumps(list(changed))
+            )
             ranks, judgements = dict(rows), []
             for image, mark in changed.items():
                 verdict, failure = (None, WITHDRAWN) if mark is None else (MARKS[mark], "")
@@ -295,7 +272,7 @@ class AnnotationStore:
 
     def all_candidates(self, id: str) -> list[Candidate]:
         """All photos that somebody may be shown for a query: those of its list, then those of audits alone."""
-        drawn = self._select("SELECT drawn FROM audits WHERE annotated = ?", self._number(id))
+        drawn = self._tables.select("SELECT drawn FROM audits WHERE annotated = ?", self._number(id))
         audited = [Candidate(*photo) for (photos,) in drawn for photo in json.loads(photos)]
         return list({photo.image: photo for photo in [*self.candidates(id), *audited]}.values())
 
@@ -317,8 +294,7 @@ class AnnotationStore:
 
     def audits(self, id: str) -> int:
         """How many audits of a query were drawn, by whomever."""
-        ((count,),) = self._select("SELECT count(*) FROM audits WHERE annotated = ?", self._number(id))
-        return int(count)
+        return int(self._tables.first("SELECT count(*) FROM audits WHERE annotated = ?", self._number(id)))
 
     def keep_audit(self, id: str, who: str, drawn: AuditSample, before: int) -> int:
         """Keep what somebody drew to audit; a later draw takes the place of an earlier one. Gives its number.
@@ -327,16 +303,16 @@ class AnnotationStore:
         """
         lists = json.dumps(drawn.photos), json.dumps(drawn.seen)
         row = (self._number(id), judge_of(who), drawn.rest, drawn.lot, *lists, time.time())
-        with self._lock, sqlite.transaction(self._sql):
+        with self._tables.transaction() as sql:
             if self.audits(id) != before:
                 raise UsageError("an audit was drawn at the same moment; load the page again and finish that one")
-            cursor = self._sql.execute(
+            cursor = sql.execute(
                 "INSERT INTO audits(annotated, person, rest, lot, drawn, seen, at) VALUES (?, ?, ?, ?, ?, ?, ?)", row
             )
             number = int(cursor.lastrowid or 0)
             if drawn.design is not None:
                 design = [json.dumps(part) for part in drawn.design]
-                self._sql.execute("INSERT INTO audit_designs VALUES (?, ?, ?)", (number, *design))
+                sql.execute("INSERT INTO audit_designs VALUES (?, ?, ?)", (number, *design))
         return number
 
     def audit(self, id: str, who: str) -> AuditSample | None:
@@ -346,7 +322,7 @@ class AnnotationStore:
 
     def audit_by_number(self, number: int) -> AuditSample | None:
         """An audit as it was drawn."""
-        rows = self._select(
+        rows = self._tables.select(
             "SELECT rest, lot, drawn, seen, even, bands FROM audits LEFT JOIN audit_designs ON audit = number"
             " WHERE number = ?",
             number,
@@ -359,17 +335,17 @@ class AnnotationStore:
     def audit_number(self, id: str, who: str | None = None) -> int | None:
         """The number of that audit; of the last one of a query, whoever drew it, without a name."""
         judge = None if who is None else judge_of(who)
-        rows = self._select(
+        number: int | None = self._tables.first(
             "SELECT number FROM audits WHERE annotated = ? AND (? IS NULL OR person = ? OR EXISTS (SELECT 1"
             " FROM audit_people WHERE audit = audits.number AND audit_people.person = ?)) ORDER BY number DESC LIMIT 1",
             self._number(id),
             *(judge,) * 3,
         )
-        return int(rows[0][0]) if rows else None
+        return number
 
     def auditors(self, number: int) -> list[str]:
         """The names of those who work at an audit, the one who drew it first."""
-        drew = [person for (person,) in self._select("SELECT person FROM audits WHERE number = ?", number)]
+        drew = [person for (person,) in self._tables.select("SELECT person FROM audits WHERE number = ?", number)]
         return [person.removeprefix(PERSON) for person in dict.fromkeys([*drew, *self.shares.people(number)])]
 
 

@@ -16,18 +16,20 @@ from shlex import quote
 import numpy as np
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, relevant
-from eyespot.curate.annotate.candidates import draw_from_gallery, nearest
-from eyespot.curate.annotate.depth_bands import (
+from eyespot.curate.annotate.audit_bounds import (
+    Audit,
     DepthDesign,
     Ranking,
+    Remaining,
     draw_bands,
     even_part,
     hidden_at_most,
     reach,
+    remaining,
     too_deep,
 )
-from eyespot.curate.annotate.person_names import judge_of
-from eyespot.curate.annotate.remaining import Audit, Remaining, remaining
+from eyespot.curate.annotate.candidates import draw_from_gallery, nearest
+from eyespot.curate.annotate.team_store import judge_of
 from eyespot.search.collection import Collection
 from eyespot.types import NothingFound, UsageError
 

@@ -1,12 +1,13 @@
 """A labelled set in the forms of the field: INQUIRE's CSV files, qrels, candidates as a run, and Label Studio's JSON.
 
 INQUIRE's `annotations.csv` lists relevant pairs only, and its evaluation takes every row of it as a match. Photos that
-were judged and found not relevant are in `labels.csv` and in the qrels.
+were judged and found not relevant are in `labels.csv` and in the qrels. The datasheet says what was asked, who looked,
+how far, how sure it is to be complete, and what it cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import methodcaller
@@ -14,20 +15,99 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
+import eyespot
 from eyespot.curate.annotate import queries
-from eyespot.curate.annotate.agreement import MarksByPerson, everybody, labels, overlaps
+from eyespot.curate.annotate.agreement import MarksByPerson, Overlap, everybody, labels, overlaps
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, mark_of
-from eyespot.curate.annotate.datasheet import QuerySheet, datasheet
-from eyespot.curate.annotate.progress import LabellingProgress, faults, standing_of, team_standing
+from eyespot.curate.annotate.progress import (
+    IN_A_ROW,
+    TEAM,
+    WAGE,
+    LabellingProgress,
+    faults,
+    percent,
+    standing_of,
+    team_standing,
+)
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, select
 from eyespot.formats.exporting import LabelTask
 from eyespot.formats.exports import label_studio
+from eyespot.pipelines.data_card.markdown_table import table
 from eyespot.runs import write_qrels, write_run
 from eyespot.runs.judged import JudgedQueries
 from eyespot.storage.atomic import whole_folder, write_whole
 from eyespot.storage.tables import write_csv
 from eyespot.types import NothingFound, Qrels, Run
+
+
+@dataclass(frozen=True)
+class QuerySheet:
+    """One query as the datasheet tells it; the first of `stands` is that of the whole team, where there is one."""
+
+    wanted: AnnotationQuery
+    stands: Sequence[LabellingProgress]
+    relevant: int
+    labelled: int
+    overlaps: Sequence[Overlap]
+    faults: Sequence[str]
+
+
+def datasheet(sheets: Sequence[QuerySheet]) -> str:
+    """The whole set in Markdown."""
+    stands = [one for sheet in sheets for one in sheet.stands if one.who != TEAM]
+    people, hours = sorted({one.who for one in stands}), sum(one.seconds for one in stands) / 3600
+    labelled, relevant = sum(sheet.labelled for sheet in sheets), sum(sheet.relevant for sheet in sheets)
+    overlaps = [overlap for sheet in sheets for overlap in sheet.overlaps]
+    shared = sum(one.photos for one in overlaps)
+    agreed = sum(one.both_yes + one.both_no for one in overlaps) / max(shared, 1)
+    facts = [
+        ("queries", str(len(sheets))),
+        ("labelled pairs", f"{labelled}, of which {relevant} relevant"),
+        ("annotators", f"{len(people)} ({', '.join(people)})"),
+        ("time", f"{hours:.1f} hours, pauses left out; ${hours * WAGE:.2f} at ${WAGE:.2f} an hour"),
+        ("labelled twice", f"{shared} pairs, agreement {agreed:.1%}" if shared else "none"),
+    ]
+    parts = ["# Datasheet", table(["", ""], facts), _HOW, "## Queries", table(_HEAD, map(_row, sheets))]
+    return "\n\n".join([*parts, f"Made with eyespot {eyespot.__version__}."]) + "\n"
+
+
+CONDITION = "each doubling of the depth hides no more than the one before"
+_HOW = (
+    "Every photo was marked relevant, not relevant, or doubtful, and doubt counts as not relevant. An annotator goes "
+    f"down the list until {IN_A_ROW} photos in a row are not relevant, then audits a random draw of the rest; the "
+    "interval says how many relevant photos nobody has seen (95 %). A share found holds whatever the ranking is like, "
+    f"but for one that holds only if {CONDITION}: photos hidden far down were not looked for there. Where annotators "
+    "differ the one who settles it has the last word, else the majority, and a tie counts as not relevant."
+)
+_HEAD = ["query", "text", "category", "lingo", "relevant", "labelled", "stopped at", "still unseen", "to fix"]
+
+
+def _row(sheet: QuerySheet) -> list[str]:
+    wanted, known = sheet.wanted, max(sheet.stands, key=lambda one: one.labelled, default=None)
+    stop = None if known is None else known.descent.stopped_at
+    return [
+        wanted.id,
+        wanted.text,
+        str(wanted.facts.get("category", "")),
+        str(wanted.facts.get("lingo") or "not available"),
+        str(sheet.relevant),
+        str(sheet.labelled),
+        "the end" if known is not None and known.exhausted else str(stop or "not yet"),
+        unseen(known),
+        "; ".join(sheet.faults),
+    ]
+
+
+def unseen(known: LabellingProgress | None) -> str:
+    """How many relevant photos nobody has seen, and the share that is found at least, in words."""
+    if known is None or known.audit is None or known.audit.left is None:
+        return "none" if known is not None and known.exhausted else "not audited"
+    left, by_rank = known.audit.left, known.found_by_rank
+    share = f"at least {percent(known.found_at_least or 0.0)} found"
+    condition = "" if by_rank is None else f"; at least {percent(by_rank)} if {CONDITION}"
+    return f"{left.expected:.0f} ({left.low} to {left.high}); {share}{condition}"
+
 
 QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"
 QRELS, RUN = "qrels.json", "candidates.json"

@@ -7,21 +7,14 @@ Annotators of INQUIRE found such photos while they labelled (appendix H.1). The 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
-from sqlite3 import Connection
-from threading import RLock
 from typing import NamedTuple
 
-from eyespot.storage import sqlite
+from eyespot.curate.annotate.annotation_tables import AnnotationTables
 from eyespot.storage.tables import write_csv
 from eyespot.types import UsageError
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS photo_flags(number INTEGER PRIMARY KEY, image TEXT NOT NULL, kind TEXT NOT NULL,
-    reason TEXT NOT NULL, person TEXT NOT NULL, at REAL NOT NULL, raised INTEGER NOT NULL);
-CREATE INDEX IF NOT EXISTS photo_flags_image ON photo_flags(image);
-"""
 KINDS = {"face": "a face", "personal": "personal data", "not-photo": "not a photo", "other": "another reason"}
 LONGEST_REASON = 300  # characters
 COLUMNS = ("photo", "file_name", "flag", "reason", "person", "time", "image_id")
@@ -45,8 +38,8 @@ class Flag(NamedTuple):
 class Flags:
     """The flags of one ledger. Nothing is deleted: a flag that is taken down stays as history."""
 
-    def __init__(self, sql: Connection, lock: RLock) -> None:
-        self._sql, self._lock = sql, lock
+    def __init__(self, tables: AnnotationTables) -> None:
+        self._tables = tables
 
     def put(self, image: str, kind: str, person: str, reason: str = "") -> bool:
         """Flag a photo; whether that is new. `UsageError` for an unknown kind, and another reason without words."""
@@ -64,12 +57,12 @@ class Flags:
         return self._put(Flag(image, kind, "", person, time.time()), raised=False)
 
     def _put(self, flag: Flag, *, raised: bool) -> bool:
-        with self._lock, sqlite.transaction(self._sql):
+        with self._tables.transaction() as sql:
             same = [one for one in self.of([flag.image]) if one[:4] == flag[:4]]
             mine = [one for one in self.of([flag.image]) if (one.kind, one.person) == (flag.kind, flag.person)]
             if same if raised else not mine:
                 return False
-            self._sql.execute(
+            sql.execute(
                 "INSERT INTO photo_flags(image, kind, reason, person, at, raised) VALUES (?, ?, ?, ?, ?, ?)",
                 (*flag, int(raised)),
             )
@@ -90,10 +83,8 @@ class Flags:
 
     def _standing(self, where: str, *values: str) -> list[Flag]:
         statement = f"SELECT image, kind, reason, person, at, raised FROM photo_flags {where} ORDER BY number"
-        with self._lock:
-            rows = self._sql.execute(statement, values).fetchall()
         last: dict[tuple[str, str, str], Flag] = {}
-        for image, kind, reason, person, at, raised in rows:
+        for image, kind, reason, person, at, raised in self._tables.select(statement, *values):
             last.pop((image, kind, person), None)
             if raised:
                 last[image, kind, person] = Flag(image, kind, reason, person, at)
@@ -105,13 +96,10 @@ def write_flags(file: Path, flags: Iterable[Flag], path_of: Callable[[str], str]
 
     The column photo is the name of the photo's file without its ending, which in iNaturalist's export is its id.
     """
-    rows = list(_rows(flags, path_of))
-    write_csv(file, [COLUMNS, *rows])
-    return len(rows)
-
-
-def _rows(flags: Iterable[Flag], path_of: Callable[[str], str]) -> Iterator[tuple[str, ...]]:
+    rows = []
     for flag in flags:
         name = PurePosixPath(path_of(flag.image) or flag.image)
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(flag.at))
-        yield name.stem, name.name, flag.kind, flag.reason, flag.person, when, flag.image
+        rows.append((name.stem, name.name, flag.kind, flag.reason, flag.person, when, flag.image))
+    write_csv(file, [COLUMNS, *rows])
+    return len(rows)

@@ -1,4 +1,7 @@
-"""How the labelling of a query stands: how far down, whether the rule has fired, what is left, and what it cost."""
+"""How the labelling of a query stands: how far down, whether the rule has fired, what is left, and what it cost.
+
+The stopping rule: go down the list until some photos in a row are not relevant (INQUIRE, section 3.2: 100).
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,45 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
-from typing import Any
+from itertools import pairwise, repeat
+from typing import Any, NamedTuple
 
 from eyespot.curate.annotate import auditing
 from eyespot.curate.annotate.agreement import MarksByPerson
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, relevant
 from eyespot.curate.annotate.auditing import Audited
-from eyespot.curate.annotate.person_names import name_of
 from eyespot.curate.annotate.queries import CRITERIA, AnnotationQuery
-from eyespot.curate.annotate.stopping import IN_A_ROW, Descent, descent
+from eyespot.curate.annotate.team_store import name_of
 from eyespot.types import Judgement
+
+IN_A_ROW = 100
+
+
+class Descent(NamedTuple):
+    """How far down a list somebody is: ranks judged without a gap, and how many of the last were not relevant."""
+
+    depth: int
+    in_a_row: int
+    stopped_at: int | None  # the rank, from 1, at which the rule fired first
+
+
+def descent(labels: Iterable[bool | None], in_a_row: int = IN_A_ROW, looks: Iterable[bool] | None = None) -> Descent:
+    """How far the labels of a list go, best first; the first None (unjudged) ends it, whatever comes behind.
+
+    `looks` says which photos somebody looked at by themselves: those of a group that was marked at once are not counted
+    in a row, or a burst of a hundred frames would end a labelling after one look.
+    """
+    depth = barren = 0
+    stopped: int | None = None
+    for label, look in zip(labels, repeat(True) if looks is None else looks, strict=False):
+        if label is None:
+            break
+        depth += 1
+        barren = 0 if label else barren + look
+        if stopped is None and barren >= in_a_row:
+            stopped = depth
+    return Descent(depth, barren, stopped)
+
 
 PAUSE, A_PHOTO = 60.0, 5.0  # seconds before marks, and for each further photo marked with the first; more is a pause
 WAGE = 15.50  # US dollars an hour, as INQUIRE paid (appendix H.5)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from eyespot.curate.annotate.agreement import MarksByPerson, coefficients, everybody, labels
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
 from eyespot.curate.annotate.leases import Unit, is_twice
-from eyespot.curate.annotate.person_names import name_of
 from eyespot.curate.annotate.progress import team_standing
+from eyespot.curate.annotate.team_store import name_of
 from eyespot.runs.agreement import Agreement
 from eyespot.types import Judgement
 

@@ -1,14 +1,16 @@
-"""The data card of a curated collection: the funnel, the map, the licences, the settings, and a datasheet."""
+"""The data card of a curated collection: checks, funnel, map, licences, settings, and a datasheet."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.curate.inat.collection import ATTRIBUTIONS, FUNNEL, LABELS, TAXONOMY, CollectionInputs, CollectionTally
-from eyespot.curate.inat.coverage import Cell, drawn_map
 from eyespot.curate.inat.settings import CollectionSettings
+from eyespot.curate.inat.tables import Tables
 from eyespot.pipelines import StepResult
 from eyespot.pipelines.data_card import (
     CardContent,
@@ -16,25 +18,174 @@ from eyespot.pipelines.data_card import (
     CardTable,
     QualityCheck,
     card_of,
+    level_of,
     write_card,
     write_croissant,
 )
+from eyespot.storage.tables import write_csv
+
+COVERAGE = "coverage.csv"
+DEGREES = 4.0  # of longitude that a cell is wide; at the equator 445 km, much more than coarsened positions hide
+_WIDE, _HIGH, _GAP = 720, 230, 46
+_STYLE = (
+    '.map text { font: 14px system-ui, "Noto Sans", Arial, sans-serif; fill: #1d1c1a } .map .sea { fill: #8882 } '
+    ".map .cell { fill: #0b6b57 } @media (prefers-color-scheme: dark) { .map text { fill: #eeece6 } "
+    ".map .cell { fill: #63cfb2 } }"
+)
 
 
-class CollectionFacts(NamedTuple):
-    """The parts of the card of a finished collection."""
+@dataclass(frozen=True)
+class Cell:
+    """A cell by its numbers east of -180° and north of the South Pole, with its observations before and after."""
 
-    steps: Sequence[StepResult]
-    tally: CollectionTally
-    cells: Sequence[Cell]
-    drawn: Mapping[str, Any]
-    notes: Sequence[str]
-    checks: Sequence[QualityCheck]
+    east: int
+    north: int
+    before: int
+    after: int
+
+    def sides(self) -> tuple[float, float, float, float]:
+        """West, south, east, north in degrees."""
+        west = self.east * DEGREES - 180
+        sines = (north * math.radians(DEGREES) - 1 for north in (self.north, self.north + 1))
+        south, north = (math.degrees(math.asin(min(1.0, max(-1.0, sine)))) for sine in sines)
+        return west, south, west + DEGREES, north
 
 
-def write(out: Path, facts: CollectionFacts, inputs: CollectionInputs, settings: CollectionSettings) -> None:
+def covered(tables: Tables, before: str, after: str) -> list[Cell]:
+    """The cells with observations; both tables have columns latitude and longitude."""
+    wide, high = round(360 / DEGREES), math.radians(DEGREES)
+    cell = (
+        f"SELECT CAST(floor((longitude + 180) / {DEGREES}) AS INTEGER) % {wide} AS east, "
+        f"CAST(floor((sin(radians(latitude)) + 1) / {high!r}) AS INTEGER) AS north, count(*) AS times"
+    )
+    rows = tables.rows(
+        f"SELECT b.east, b.north, b.times, COALESCE(a.times, 0) FROM ({cell} FROM {before} GROUP BY ALL) b "
+        f"LEFT JOIN ({cell} FROM {after} GROUP BY ALL) a USING (east, north) ORDER BY 2, 1"
+    )
+    return [Cell(*row) for row in rows]
+
+
+def write_coverage(cells: Sequence[Cell], out: Path) -> None:
+    """Write the cells as a table: their sides in degrees, and the observations before and after the draw."""
+    rows = ([*(round(side, 4) for side in cell.sides()), cell.before, cell.after] for cell in cells)
+    write_csv(out / COVERAGE, [("west", "south", "east", "north", "before", "after"), *rows])
+
+
+def drawn_map(cells: Sequence[Cell]) -> str:
+    """Both counts as SVG maps, one above the other, each on its own scale; equal-area, darker where there are more."""
+    height = 2 * (_HIGH + _GAP)
+    parts = [*_panel(cells, "before", 0), *_panel(cells, "after", _HIGH + _GAP)]
+    return (
+        f'<svg class="map" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDE} {height}" width="{_WIDE}" '
+        f'height="{height}" role="img"><title>Observations before and after the draw</title><style>{_STYLE}</style>\n'
+        + "\n".join(parts)
+        + "\n</svg>"
+    )
+
+
+def _panel(cells: Sequence[Cell], which: str, top: int) -> Iterator[str]:
+    counts = [getattr(cell, which) for cell in cells]
+    most = max(counts, default=1)
+    title = f"{which.capitalize()} the draw: {sum(counts):,} observations in {sum(map(bool, counts)):,} cells"
+    yield f'<text x="0" y="{top + 20}">{title}, up to {most:,} in one</text>'
+    yield f'<rect class="sea" x="0" y="{top + 30}" width="{_WIDE}" height="{_HIGH}"/>'
+    step, high = _WIDE * DEGREES / 360, _HIGH * math.radians(DEGREES) / 2
+    for cell, count in zip(cells, counts, strict=True):
+        if count:
+            shade = 0.12 + 0.88 * math.log1p(count) / math.log1p(most)
+            y = max(float(top + 30), top + 30 + _HIGH - (cell.north + 1) * high)
+            yield (
+                f'<rect class="cell" x="{cell.east * step:.2f}" y="{y:.2f}" width="{step:.2f}" height="{high:.2f}" '
+                f'opacity="{shade:.2f}"/>'
+            )
+
+
+def substitutes(later: int, unknown: int, pictures: int) -> str:
+    """How many of the pictures stand for their observation without being its first photo, and why; "" for none."""
+    parts = []
+    if later:
+        parts.append(f"{later:,} have a later photo of their observation, as the source lacks the first")
+    if unknown:
+        parts.append(f"{unknown:,} have the photo listed first, as the source gives no order")
+    return f"of {pictures:,} pictures " + " and ".join(parts) if parts else ""
+
+
+def quality_checks(
+    tally: CollectionTally,
+    settings: CollectionSettings,
+    *,
+    listed: int,
+    drawn: Mapping[str, Any],
+    drawn_rows: int,
+    waiting: int,
+    checked: bool,
+    later: int,
+    unknown: int,
+    unmatched: int,
+) -> Iterator[QualityCheck]:
+    """The checks, in the order of the card.
+
+    `listed` are the species of the target list, `waiting` pictures that wait for a person, `later` and `unknown`
+    pictures that are not known to be the first of their observation, `unmatched` entries of the list of taxa to coarsen
+    that match no species; `checked` says whether the pictures were there.
+    """
+    pictures = len(tally.species)
+    yield _pictures_check(pictures, drawn_rows, waiting, checked)
+    if checked:
+        looked = "face" in settings.pictures.checks
+        text = "A detector looked for faces; it misses small ones." if looked else "Nobody looked for faces."
+        yield QualityCheck("People in the pictures", "green" if looked else "amber", text)
+    species = len(set(tally.species))
+    text = f"{species:,} of {listed:,} species of the list have pictures."
+    yield QualityCheck("Species", level_of(species / max(1, listed), 0.5, 0.9), text)
+    first = 1 - (later + unknown) / max(1, pictures)
+    note = substitutes(later, unknown, pictures) or "all are the first photo of their observation"
+    yield QualityCheck("The photo of an observation", level_of(first, 0.5, 0.99), f"{note[0].upper()}{note[1:]}.")
+    ours, lot = drawn.get("spread_drawn"), drawn.get("spread_random")
+    if ours is not None and lot:  # nothing where no species was cut
+        text = f"{ours:.1f} effective cells in the mean over cut species; by lot {lot:.1f}."
+        yield QualityCheck("How widely the draw is spread", level_of(ours / lot, 0.95, 1.0), text)
+    yield _positions_check(tally, settings, unmatched)
+    # Pictures without a licence are dropped; a licence without a version has no text to follow
+    bare = sum(count for licence, count in tally.licences.items() if not licence.url)
+    text = f"All {pictures:,} pictures have a licence"
+    rest = f"; of {bare:,} the source does not give the version." if bare else ", with the address of its text."
+    yield QualityCheck("Licences", "amber" if bare else "green", text + rest)
+
+
+def _pictures_check(pictures: int, drawn_rows: int, waiting: int, checked: bool) -> QualityCheck:
+    what = "Pictures"
+    if not checked:
+        return QualityCheck(what, "red", "The pictures were missing, and nobody checked them.")
+    wait = f"; {waiting:,} wait for a person" if waiting else ""
+    text = f"{pictures:,} of {drawn_rows:,} drawn photos passed the checks{wait}."
+    share = pictures / max(1, drawn_rows)
+    return QualityCheck(what, "amber" if waiting and share >= 0.9 else level_of(share, 0.9, 0.98), text)
+
+
+def _positions_check(tally: CollectionTally, settings: CollectionSettings, unmatched: int) -> QualityCheck:
+    what, hidden = "Positions of taxa at risk", f"{tally.coarse:,} positions are coarsened."
+    if unmatched:
+        text = f"{unmatched:,} taxa to coarsen match no species, and their positions may be exact."
+        return QualityCheck(what, "red", text)
+    if settings.positions.taxa is None:
+        return QualityCheck(what, "amber", f"No list of taxa to coarsen was given; {hidden}")
+    return QualityCheck(what, "green", f"All taxa to coarsen match species of the list; {hidden}")
+
+
+def write(
+    out: Path,
+    inputs: CollectionInputs,
+    settings: CollectionSettings,
+    *,
+    steps: Sequence[StepResult],
+    tally: CollectionTally,
+    cells: Sequence[Cell],
+    drawn: Mapping[str, Any],
+    notes: Sequence[str],
+    checks: Sequence[QualityCheck],
+) -> None:
     """Write `card.md` and `card.html` with their drawings, and `croissant.json`."""
-    tally = facts.tally
     rows = [(licence.name, licence.url, f"{count:,}") for licence, count in tally.licences.most_common()]
     licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
     content = CardContent(
@@ -42,15 +193,15 @@ def write(out: Path, facts: CollectionFacts, inputs: CollectionInputs, settings:
         f"{len(tally.species):,} pictures of {len(set(tally.species)):,} species, each of one observation; drawn so "
         "that there are as many places, days and observers as possible.",
         settings.sampling.seed,
-        answers=_answers(facts, settings),
-        tables=[licences, _evenness(facts.drawn)],
-        drawings=[CardFigure("coverage", "Where it was seen, before and after the draw", drawn_map(facts.cells))],
-        notes=facts.notes,
-        checks=facts.checks,
+        answers=_answers(tally, settings),
+        tables=[licences, _evenness(drawn)],
+        drawings=[CardFigure("coverage", "Where it was seen, before and after the draw", drawn_map(cells))],
+        notes=notes,
+        checks=checks,
         citation=inputs.citation,
         licence="each picture under its own licence; attributions.csv names it with the holder",
     )
-    made = card_of(facts.steps, content)
+    made = card_of(steps, content)
     write_card(made, out)
     tables = {"pictures": LABELS, "attributions": ATTRIBUTIONS, "taxonomy": TAXONOMY, "funnel": FUNNEL}
     write_croissant(made, {name: {"whole": place} for name, place in tables.items()}, out)
@@ -67,8 +218,7 @@ def _evenness(drawn: Mapping[str, Any]) -> CardTable:
     return CardTable("How widely the draw is spread", ("", "cells"), rows, note)
 
 
-def _answers(facts: CollectionFacts, settings: CollectionSettings) -> dict[str, dict[str, str]]:
-    tally = facts.tally
+def _answers(tally: CollectionTally, settings: CollectionSettings) -> dict[str, dict[str, str]]:
     sampling, positions = settings.sampling, settings.positions
     if settings.pictures.folder is None:
         people = "Nobody checked: the pictures were missing."

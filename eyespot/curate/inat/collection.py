@@ -5,20 +5,19 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import eyespot
-from eyespot.curate.inat.licences import Licence, licence_of
 from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, told_position
-from eyespot.curate.inat.settings import Positions
-from eyespot.curate.inat.source import RANKS
+from eyespot.curate.inat.settings import Licence, Positions, licence_of
+from eyespot.curate.inat.sources import RANKS
+from eyespot.curate.set_folder import SHARE, TEXT, WHOLE, new_table, write_table
 from eyespot.formats.exports.coco import write_coco
-from eyespot.storage.atomic import new_file, write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import write_csv
 
 COCO, LABELS, ATTRIBUTIONS, DOWNLOAD = "train.json", "metadata.parquet", "attributions.csv", "download.csv"
@@ -28,7 +27,8 @@ _SITE = "https://www.inaturalist.org/observations/"
 Row = Mapping[str, Any]
 
 
-class CollectionInputs(NamedTuple):
+@dataclass(frozen=True)
+class CollectionInputs:
     """The inputs of the files besides rows."""
 
     species: Sequence[CollectionSpecies]
@@ -38,7 +38,8 @@ class CollectionInputs(NamedTuple):
     on_inaturalist: bool
 
 
-class Image(NamedTuple):
+@dataclass(frozen=True)
+class Image:
     """A picture of the collection with its fields."""
 
     id: int
@@ -66,9 +67,23 @@ def image_of(id: int, row: Row, inputs: CollectionInputs) -> Image:
     assert licence is not None  # rows without one were dropped
     day = row["day"].isoformat() if isinstance(row["day"], date) else str(row["day"])
     holder = " ".join((row["holder"] or "").split())
-    fields = (row["target_file"], row["width"], row["height"], licence, holder, day)
-    group = None if position.coarse else row["group"]
-    return Image(id, *fields, *position, group, row["id"], row["photo"], species)
+    return Image(
+        id=id,
+        file_name=row["target_file"],
+        width=row["width"],
+        height=row["height"],
+        licence=licence,
+        rights_holder=holder,
+        date=day,
+        latitude=position.latitude,
+        longitude=position.longitude,
+        location_uncertainty=position.uncertainty,
+        coarse=position.coarse,
+        group=None if position.coarse else row["group"],
+        observation=row["id"],
+        photo=row["photo"],
+        species=species,
+    )
 
 
 @dataclass
@@ -93,18 +108,18 @@ def write_all(images: Iterable[Image], inputs: CollectionInputs, out: Path) -> C
     """Write COCO JSON, the labels that `eyespot index` reads, and attributions; `images` are iterated twice."""
     tally = CollectionTally()
 
-    def attributions(label: Callable[[Image], None]) -> Iterator[tuple[Any, ...]]:
+    def attributions(add_label: Callable[[Any], None]) -> Iterator[tuple[Any, ...]]:
         yield "file_name", "attribution", "rights_holder", "license", "license_url", "observation", "photo"
         for image in images:
             tally.add(image)
-            label(image)
+            add_label(_label(image))
             source = _SITE + image.observation if inputs.on_inaturalist else image.observation
             holder, licence = image.rights_holder or "unknown", image.licence
             credit = f"{holder}, {licence.name}"
             yield image.file_name, credit, holder, licence.name, licence.url, source, image.photo
 
-    with _labels(out / LABELS) as label:
-        write_csv(out / ATTRIBUTIONS, attributions(label))
+    with new_table(out / LABELS, _LABELS, _AT_ONCE) as add_label:
+        write_csv(out / ATTRIBUTIONS, attributions(add_label))
     write_whole(out / COCO, lambda file: _write_coco(file, images, inputs, tally))
     return tally
 
@@ -116,9 +131,9 @@ def write_labels_beside(images: Iterable[Image], out: Path) -> None:
     if first is None:
         (out / SPLIT / LABELS).unlink(missing_ok=True)
         return
-    with _labels(out / SPLIT / LABELS) as label:
-        for image in chain([first], there):
-            label(image._replace(file_name=image.file_name.removeprefix(f"{SPLIT}/")))
+    beside = (_label(image) for image in chain([first], there))
+    rows = ({**row, "file_name": row["file_name"].removeprefix(f"{SPLIT}/")} for row in beside)
+    write_table(out / SPLIT / LABELS, rows, _LABELS, _AT_ONCE)
 
 
 def write_download(rows: Iterable[Row], out: Path) -> None:
@@ -166,43 +181,22 @@ def _write_coco(file: IO[bytes], images: Iterable[Image], inputs: CollectionInpu
 
 
 def _coco_image(image: Image, licence: int) -> dict[str, Any]:
-    fields = image._asdict()
     names = ("id", "file_name", "width", "height", "rights_holder", "date", "latitude", "longitude")
     rest: dict[str, Any] = {"location_uncertainty": image.location_uncertainty, "coarsened": image.coarse}
     rest |= {"observation": image.observation, "group": image.group}
-    return {name: fields[name] for name in names} | {"license": licence} | rest
+    return {name: getattr(image, name) for name in names} | {"license": licence} | rest
 
 
 # -- labels -----------------------------------------------------------------------------------------------------
 
 _AT_ONCE = 1 << 14  # rows in memory
-_LABELS = (
-    *("file_name", "category", "category_id", "common_name", "supercategory", *RANKS, "specific_epithet"),
-    *("license", "rights_holder", "taken", "latitude", "longitude", "location_uncertainty"),
-    *("coarsened", "observation", "image_id"),
-)
-
-
-@contextmanager
-def _labels(path: Path) -> Iterator[Callable[[Image], None]]:
-    """Writes pictures to a parquet table, which is in place once it is whole."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds: dict[str, Any] = dict.fromkeys(("latitude", "longitude", "location_uncertainty"), pa.float64())
-    kinds |= dict.fromkeys(("category_id", "image_id"), pa.int64())
-    schema = pa.schema([pa.field(name, kinds.get(name, pa.string())) for name in _LABELS])
-    rows: list[dict[str, Any]] = []
-    with new_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
-
-        def label(image: Image) -> None:
-            rows.append(_label(image))
-            if len(rows) == _AT_ONCE:
-                writer.write_table(pa.Table.from_pylist(rows, schema))
-                rows.clear()
-
-        yield label
-        writer.write_table(pa.Table.from_pylist(rows, schema))
+_LABELS = {
+    **dict.fromkeys(("file_name", "category"), TEXT),
+    **{"category_id": WHOLE, "common_name": TEXT, "supercategory": TEXT},
+    **dict.fromkeys((*RANKS, "specific_epithet", "license", "rights_holder", "taken"), TEXT),
+    **dict.fromkeys(("latitude", "longitude", "location_uncertainty"), SHARE),
+    **{"coarsened": TEXT, "observation": TEXT, "image_id": WHOLE},
+}
 
 
 def _label(image: Image) -> dict[str, Any]:

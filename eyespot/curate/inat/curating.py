@@ -10,18 +10,26 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from eyespot.curate.inat import card, collection
+from eyespot.curate.inat.card import Cell, covered, write_coverage
 from eyespot.curate.inat.collection import CollectionInputs, CollectionTally, Image
-from eyespot.curate.inat.coverage import covered, write_coverage
-from eyespot.curate.inat.leftovers import remove_leftovers, remove_old_tables
-from eyespot.curate.inat.naming import hidden_taxa, species_of, unmatched
-from eyespot.curate.inat.picture_step import PICTURES, TABLES, WORK, drawn_rows, picture_step, read_rows
-from eyespot.curate.inat.pictures import BAD, FLAGGED, NOT_THERE, REVIEW, flagged_photos
-from eyespot.curate.inat.quality import CollectionStanding, StandIns, quality_checks
+from eyespot.curate.inat.naming import hidden_taxa, remove_leftovers, species_of, unmatched
+from eyespot.curate.inat.pictures import (
+    BAD,
+    FLAGGED,
+    NOT_THERE,
+    PICTURES,
+    REVIEW,
+    TABLES,
+    WORK,
+    drawn_rows,
+    flagged_photos,
+    picture_step,
+    read_rows,
+)
 from eyespot.curate.inat.settings import CollectionSettings
 from eyespot.curate.inat.sources import source_of
 from eyespot.curate.inat.steps import ALIGNED, DRAWN, LISTED, PHOTOGRAPHED, READ, steps_of
-from eyespot.curate.inat.table_step import KEPT, TITLES, folder_of, most_first, notes_of
-from eyespot.curate.inat.tables import Tables, opened, parquet
+from eyespot.curate.inat.tables import KEPT_ROWS, TITLES, Tables, folder_of, most_first, notes_of, opened, parquet
 from eyespot.pipelines import RunOptions, StepResult, run
 from eyespot.pipelines.human_review import AWAITS, Queue
 from eyespot.pipelines.input_digests import digests_of
@@ -57,12 +65,11 @@ def curate(place: Path, out: Path, settings: CollectionSettings, tell: Progress)
         if not folder.is_dir():
             raise UsageError(f"there is no folder {folder}; give the one that the photos were fetched to")
         if "face" in settings.pictures.checks:
-            from eyespot.curate.inat.faces import model_file
+            from eyespot.curate.inat.detectors import model_file
 
             model_file()
     work = out / WORK
     with locked(work), opened(work / "spill", settings.memory, settings.threads) as tables:
-        remove_old_tables(work)
         inputs = digests_of(source.files, work / "inputs.json")
         lists = digests_of(settings.species.files(), work / "lists.json")
         steps = steps_of(source, settings, tables, inputs, lists)
@@ -132,7 +139,7 @@ class _Collecting:
     @property
     def pictures(self) -> Path:
         """Number, width and height of each drawn row whose picture is part of the collection."""
-        return folder_of(self.done[PICTURES if PICTURES in self.done else LISTED].records) / KEPT
+        return folder_of(self.done[PICTURES if PICTURES in self.done else LISTED].records) / KEPT_ROWS
 
     def collect(self) -> Curated:
         steps, drawn = _steps(self.done), notes_of(self.done[DRAWN])
@@ -144,34 +151,41 @@ class _Collecting:
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.inputs, self._counts(tally), self.out)
         # The positions of all candidates, and those of the pictures that are in place
-        listed = parquet(self.done[LISTED].folder / KEPT)
+        listed = parquet(self.done[LISTED].folder / KEPT_ROWS)
         after = f"(SELECT * FROM {listed} WHERE number IN (SELECT number FROM {parquet(self.pictures)}))"
-        cells = covered(self.tables, parquet(self.done[PHOTOGRAPHED].folder / KEPT), after)
+        cells = covered(self.tables, parquet(self.done[PHOTOGRAPHED].folder / KEPT_ROWS), after)
         write_coverage(cells, self.out)
         unseen = PICTURES not in self.done
         lost = {} if unseen else steps[-1]["dropped"]
         waiting = sum(count for reason, count in lost.items() if reason.startswith(AWAITS))
-        stand_ins = self._stand_ins(after)
-        fields = (len(self.inputs.species), drawn, self.tables.number(f"SELECT count(*) FROM {listed}"), waiting)
-        odd = len(unmatched(self.inputs.species, self.settings.positions))
-        standing = CollectionStanding(tally, *fields, not unseen, stand_ins, odd)
-        results = [result for name, result in self.done.items() if name != LISTED]
-        remarks = [*notes, UNSEEN] if unseen else notes
-        checks = list(quality_checks(standing, self.settings))
-        card.write(
-            self.out, card.CollectionFacts(results, tally, cells, drawn, remarks, checks), self.inputs, self.settings
+        # Photos of the collection that are not the first of their observation
+        ((later, unknown),) = self.tables.rows(
+            "SELECT count(*) FILTER (position > 0), count(*) FILTER (position IS NULL) FROM " + after
         )
+        standing = {"drawn": drawn, "waiting": waiting, "checked": not unseen, "later": later, "unknown": unknown}
+        standing |= {"drawn_rows": self.tables.number(f"SELECT count(*) FROM {listed}")}
+        self._write_card(tally, cells, [*notes, UNSEEN] if unseen else notes, standing)
         failed = sum(lost.get(reason, 0) for reason in (NOT_THERE, BAD))
-        if note := stand_ins.note(len(tally.species)):
+        if note := card.substitutes(later, unknown, len(tally.species)):
             notes.append(note)
         return Curated(steps, drawn, len(tally.species), failed, waiting, notes)
 
-    def _stand_ins(self, pictures: str) -> StandIns:
-        """Photos of the collection that are not the first of their observation."""
-        ((later, unknown),) = self.tables.rows(
-            "SELECT count(*) FILTER (position > 0), count(*) FILTER (position IS NULL) FROM " + pictures
+    def _write_card(
+        self, tally: CollectionTally, cells: Sequence[Cell], notes: Sequence[str], standing: Mapping[str, Any]
+    ) -> None:
+        odd = len(unmatched(self.inputs.species, self.settings.positions))
+        checks = card.quality_checks(tally, self.settings, listed=len(self.inputs.species), unmatched=odd, **standing)
+        card.write(
+            self.out,
+            self.inputs,
+            self.settings,
+            steps=[result for name, result in self.done.items() if name != LISTED],
+            tally=tally,
+            cells=cells,
+            drawn=standing["drawn"],
+            notes=notes,
+            checks=list(checks),
         )
-        return StandIns(later, unknown)
 
     def _list_notes(self, steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         """Notes on lists and decisions without an effect: they name something else, or it has changed since."""
@@ -188,7 +202,7 @@ class _Collecting:
 
     def _counts(self, tally: CollectionTally) -> dict[int, dict[str, int]]:
         """Candidates, drawn and pictures by place in the list."""
-        from eyespot.curate.inat.sampling import BY_SPECIES
+        from eyespot.curate.inat.steps import BY_SPECIES
 
         pictures, facts = Counter(tally.species), parquet(self.done[DRAWN].folder / BY_SPECIES)
         rows = self.tables.rows(f"SELECT target, candidates, drawn FROM {facts}")

@@ -1,27 +1,31 @@
-"""The list of species, the names of files, and the positions that may be published."""
+"""The list of species, the names of files, the positions that may be published, and what earlier runs left."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import os
 import re
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.curate.inat.aligning import TARGETS
-from eyespot.curate.inat.listed import TAXA, listed
-from eyespot.curate.inat.settings import Positions
-from eyespot.curate.inat.source import RANKS
-from eyespot.curate.inat.sphere import RADIUS
+from eyespot.curate.inat.sampling import RADIUS
+from eyespot.curate.inat.settings import TAXA, Positions, listed
+from eyespot.curate.inat.sources import RANKS
+from eyespot.curate.inat.taxonomy import TARGETS
 
 SPLIT = "train"
 _FARTHEST = 1000 * math.pi * RADIUS  # metres from one end of the Earth to the other
 _KM_A_DEGREE = math.radians(1) * RADIUS
 
 
-class CollectionSpecies(NamedTuple):
+@dataclass(frozen=True)
+class CollectionSpecies:
     """A species of the list as the collection has it."""
 
     id: int
@@ -57,7 +61,7 @@ def species_of(aligned: Path, positions: Positions) -> list[CollectionSpecies]:
         species = CollectionSpecies(
             fields["id"], name, folder, ranks, fields["common"], fields["taxa"], fields["unmapped"]
         )
-        several.append(species._replace(hidden=bool(species.answers_to() & hidden)))
+        several.append(replace(species, hidden=bool(species.answers_to() & hidden)))
     return several
 
 
@@ -119,3 +123,33 @@ def places_of(file: str, photo: str, ambiguous: bool = False) -> list[str]:
     last = [] if ambiguous and "/" in file else [file.rpartition("/")[2]]
     sizes = [f"{stem}/{size}.{extension}" for size in ("original", "large", "medium")] if stem else []
     return [file, *last, *sizes, f"{photo}.{extension}" if stem and "/" not in photo else file]
+
+
+def remove_leftovers(out: Path, named: Iterable[str]) -> int:
+    """Remove pictures below `train/` that are not among these, and folders left empty; the number of pictures.
+
+    Only files that a run puts there are removed, `SPECIES/PHOTO.jpg`; links are not followed.
+    """
+    train = out / SPLIT
+    there = sorted(train.iterdir()) if train.is_dir() else []
+    folders = [folder for folder in there if folder.is_dir() and not folder.is_symlink()]
+    if not folders:
+        return 0
+    marks = array("Q", sorted(array("Q", map(_mark, named))))  # eight bytes each: there may be millions
+    removed = 0
+    for species in folders:
+        for name in sorted(os.listdir(species)):
+            picture, mark = species / name, _mark(f"{SPLIT}/{species.name}/{name}")
+            place = bisect_left(marks, mark)
+            is_named = place < len(marks) and marks[place] == mark
+            # A picture, or what a kill left of one that was being written
+            if name.endswith((".jpg", ".jpg.part")) and not picture.is_symlink() and not is_named:
+                picture.unlink()
+                removed += name.endswith(".jpg")
+        if not any(species.iterdir()):
+            species.rmdir()
+    return removed
+
+
+def _mark(file: str) -> int:
+    return int.from_bytes(hashlib.blake2b(file.encode("utf-8", "surrogateescape"), digest_size=8).digest())

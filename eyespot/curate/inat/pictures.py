@@ -16,13 +16,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.curate.inat.faces import Faces
-from eyespot.curate.inat.listed import PHOTOS, listed
-from eyespot.curate.inat.looks import empty, spectrogram
-from eyespot.curate.inat.naming import find, places_of
-from eyespot.curate.inat.settings import PictureSettings
+from eyespot.curate.inat.detectors import Faces, empty, spectrogram
+from eyespot.curate.inat.naming import CollectionSpecies, file_name, find, places_of, species_of
+from eyespot.curate.inat.settings import PHOTOS, CollectionSettings, PictureSettings, listed
+from eyespot.curate.inat.steps import ALIGNED
+from eyespot.curate.inat.tables import DROPPED_ROWS, KEPT_ROWS, folder_of
+from eyespot.curate.set_folder import TEXT, WHOLE, new_table
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.sources import read_again
+from eyespot.pipelines import Context, Records, SqlStep, Step
 from eyespot.pipelines.human_review import AWAITS, DROPPED, Case, Queue, write_queue
 from eyespot.storage.atomic import make_folder, write_whole
 
@@ -38,7 +40,7 @@ _PIECE = ("file", "photo", "named", "found", "state", "reason", "why", "seen", "
 
 
 @dataclass(frozen=True)
-class Looks:
+class PictureChecks:
     """Checks pictures and puts them in place; `out` is the collection."""
 
     how: PictureSettings
@@ -68,12 +70,12 @@ class Looks:
             known = []
         fresh = {row["file"]: row for row in known if not _is_stale(row)}
         if len(fresh) < len(rows):
-            checked = list(pool.map(lambda row: fresh.get(row["target_file"]) or self.look(row), rows))
+            checked = list(pool.map(lambda row: fresh.get(row["target_file"]) or self.check(row), rows))
             schema = pa.schema([(name, pa.int32() if name in ("width", "height") else pa.string()) for name in _PIECE])
             table = pa.Table.from_pylist(checked, schema)
             write_whole(path, lambda file: pq.write_table(table, file))
 
-    def look(self, row: Row) -> dict[str, Any]:
+    def check(self, row: Row) -> dict[str, Any]:
         """Check a picture: its size in the collection, or why it is not there yet."""
         result = dict.fromkeys(_PIECE) | {"file": row["target_file"], "photo": row["photo"], "named": row["file"]}
         assert self.how.folder is not None
@@ -220,3 +222,45 @@ def _state(place: Path) -> str:
 
 def _place(work: Path, number: int) -> Path:
     return work / f"{number:06d}.parquet"
+
+
+PICTURES = "pictures"
+WORK, TABLES = ".work", "tables"
+_SIZES = {"number": WHOLE, "width": "int32", "height": "int32"}
+_REASONS = {"number": WHOLE, "reason": TEXT}
+ABOUT = "Pictures are decoded and checked; doubtful ones wait for a person. They are made small, without metadata."
+
+
+def picture_step(out: Path, settings: CollectionSettings) -> Step:
+    """The step that checks the pictures of the drawn rows; it runs every time, as photos and decisions change."""
+    how = settings.pictures
+
+    def work(records: Records, folder: Path, context: Context) -> int:
+        species = species_of(folder_of(context.earlier[ALIGNED]), settings.positions)
+        checks = PictureChecks(how, out, digest_folder(out / WORK, how))
+        rows, total = drawn_rows(folder_of(records), species), len(records)
+        pictures = checks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
+        with new_table(folder / KEPT_ROWS, _SIZES) as keep, new_table(folder / DROPPED_ROWS, _REASONS) as drop:
+            for number, outcome in enumerate(checks.judged(pictures)):
+                add, names = (keep, _SIZES) if outcome["reason"] is None else (drop, _REASONS)
+                add({**{name: outcome.get(name) for name in names}, "number": number})
+        return 0
+
+    fields = {"checks": how.checks, "side": how.side, "face": how.face}
+    return Step(PICTURES, SqlStep(work, "number"), settings=fields, needs=(ALIGNED,), about=ABOUT, always=True)
+
+
+def drawn_rows(listed: Path, species: Sequence[CollectionSpecies]) -> Iterator[dict[str, Any]]:
+    """The drawn rows in order, each with its place in the collection."""
+    for row in read_rows(listed / KEPT_ROWS):
+        row["target_file"] = file_name(row["photo"], species[row["target"]].folder)
+        yield row
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a parquet file, a few thousand at a time in memory."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(1 << 13):
+            yield from batch.to_pylist()

@@ -1,131 +1,316 @@
-"""The steps that group observations and draw each species' share, a few million rows in memory at a time."""
+"""Observation groups, and the draw of a species' share from them.
+
+A group is what was seen on one day within a distance, directly or by way of others (single linkage). Positions are
+sorted into cubes so small that all in one belong together; only pairs of near cubes are compared, and those until the
+first pair that is near enough. So a city's thousand observations of a day cost no million distances.
+
+A species' groups lie in spatio-temporal clusters, each of which gives one observation in turn: one of a group and an
+observer not drawn before, where there is one; a new group counts for more than a new observer, and what is left is
+settled by lot. The lot depends only on the seed and the observation's id.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="call-arg, call-overload, no-any-return, assignment"
+# (numba's own types tell nothing about what a kernel takes; the signatures here do)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from eyespot.curate.inat.drawing import DrawResult, DrawSettings, SpeciesObservations, draw, lots_of
-from eyespot.curate.inat.grouping import groups
-from eyespot.curate.inat.settings import SPECIES, Sampling
-from eyespot.curate.inat.sphere import equal_cells, spread
-from eyespot.curate.inat.table_step import DROPPED, KEPT, StepTables
-from eyespot.storage.atomic import new_file
+from eyespot.kernels import compile_loops
+from eyespot.types import UsageError
 
-Columns = dict[str, NDArray[Any]]
-OVER = "over the cap of its species"
-BY_SPECIES = "species.parquet"
-_AT_ONCE = 1 << 20  # rows
+RADIUS = 6371.0088  # km, mean radius of the IUGG
+Floats: TypeAlias = NDArray[np.float64]
 
 
-# -- groups -----------------------------------------------------------------------------------------------------
+def on_sphere(latitude: Floats, longitude: Floats) -> Floats:
+    """Degrees as points of the unit sphere, (n,) and (n,) to (n, 3)."""
+    up, along = np.radians(latitude), np.radians(longitude)
+    flat = np.cos(up)
+    return np.stack([flat * np.cos(along), flat * np.sin(along), np.sin(up)], axis=1)
 
 
-def group_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
-    """Write every observation with its group; the number of groups."""
-    days = "epoch_ms(day) // 86400000"
-    segment = f"target::BIGINT * 1000000 + {days} + 500000" if how.within == SPECIES else days
-    sql = (
-        f"SELECT row, mark, who, target, latitude, longitude, CAST({days} AS BIGINT) AS day, "
-        f"CAST({segment} AS BIGINT) AS segment FROM {step.rows('photographed')} ORDER BY segment, mark, row"
-    )
-    before = count = 0
-    with _writing(step.folder) as write:
-        for rows in together(step.tables.batches(sql), "segment"):
-            group = groups(rows.pop("segment"), rows["latitude"], rows["longitude"], how.km)  # (n,)
-            write(rows | {"group": group + before}, np.zeros(len(group), np.bool_))
-            before += len(group)
-            count += int((group == np.arange(len(group))).sum())
-    return {"groups": count}
+def chord(km: float) -> float:
+    """A great-circle distance as the straight line between two points of the unit sphere."""
+    return 2 * math.sin(min(km / RADIUS, math.pi) / 2)
 
 
-# -- draws ------------------------------------------------------------------------------------------------------
+def equal_cells(latitude: Floats, longitude: Floats, degrees: float = 2.0) -> NDArray[np.int64]:
+    """The number of the equal-area cell of each position, (n,): `degrees` wide at the equator, all of one area."""
+    wide = round(360 / degrees)
+    east = np.floor((longitude % 360.0) / degrees).astype(np.int64) % wide
+    high = math.radians(degrees)
+    north = np.floor((np.sin(np.radians(latitude)) + 1) / high).astype(np.int64)
+    return north * wide + east
 
 
-def draw_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
-    """Write every observation with its cluster and turn; the spread of the species over the Earth."""
-    drawing = DrawSettings(how.cap, how.clusters, how.space_km, how.time_days, how.seed)
-    sql = f"SELECT * FROM {step.rows('grouped')} ORDER BY target, mark, row"
-    facts: list[dict[str, Any]] = []
-    with _writing(step.folder) as write:
-        for rows in together(step.tables.batches(sql), "target"):
-            ends = np.flatnonzero(np.diff(rows["target"])) + 1
-            drawn: list[DrawResult] = []
-            for begin, end in zip([0, *ends], [*ends, len(rows["target"])], strict=True):
-                result, result_facts = _drawn({name: values[begin:end] for name, values in rows.items()}, drawing)
-                drawn.append(result)
-                facts.append(result_facts)
-            columns = {name: rows[name] for name in ("row", "target", "group", "latitude", "longitude")}
-            columns |= {name: np.concatenate([getattr(it, name) for it in drawn]) for name in DrawResult._fields}
-            write(columns, columns["turn"] < 0)
-    schema = pa.schema([(name, pa.float64() if name.startswith("spread") else pa.int64()) for name in _FACTS])
-    pq.write_table(pa.Table.from_pylist(facts, schema), step.folder / BY_SPECIES, compression="zstd")
-    # The mean spread over species of which some was not drawn, and that of random draws of the same size
-    cut = [species for species in facts if species["drawn"] < species["candidates"]]
-    means = {name: float(np.mean([species[name] for species in cut])) if cut else None for name in _FACTS[-3:]}
-    return {"species": len(facts), "over_cap": len(cut), **means}
+def spread(cells: NDArray[Any]) -> float:
+    """How many cells a set of positions fills evenly: the exponential of the Shannon entropy of its cells."""
+    if not len(cells):
+        return 0.0
+    counts = np.unique(cells, return_counts=True)[1]
+    share = counts / counts.sum()
+    return float(np.exp(-(share * np.log(share)).sum()))
 
 
-_FACTS = ("target", "candidates", "groups", "clusters", "drawn", "spread_before", "spread_drawn", "spread_random")
+NEAREST, FARTHEST = 0.05, 2000.0  # km: cubes are numbered with 21 bits on each axis
+_BITS = 21
+_REACH = 2  # cubes that two points within the distance may lie apart on each axis
 
 
-def _drawn(rows: Columns, how: DrawSettings) -> tuple[DrawResult, dict[str, Any]]:
-    """The draw of a species, and the facts of it: counts, and the spread of all, of the drawn, of as many at random."""
-    names = ("mark", "who", "group", "latitude", "longitude", "day")
-    of, species = SpeciesObservations(*(rows[name] for name in names)), int(rows["target"][0])
-    drawn = draw(species, of, how)
-    cells, taken = equal_cells(of.latitude, of.longitude), drawn.turn >= 0
-    lots = lots_of(of.mark, how.seed + 1).argsort(kind="stable")[: taken.sum()]
-    spreads = (spread(cells), spread(cells[taken]), spread(cells[lots]))
-    counts = (len(cells), len(np.unique(of.group)), int(drawn.cluster.max()) + 1, int(taken.sum()))
-    return drawn, dict(zip(_FACTS, (species, *counts, *spreads), strict=True))
+def groups(segment: NDArray[np.int64], latitude: Floats, longitude: Floats, km: float = 10.0) -> NDArray[np.int64]:
+    """The group of each observation, (n,): the place of the group's first one.
+
+    `segment` (n,) is what only may share a group (the day, or species and day), sorted; positions are in degrees.
+    Raises `UsageError` for a distance that is too small or large.
+    """
+    if not NEAREST <= km <= FARTHEST:
+        raise UsageError(f"groups reach from {NEAREST} to {FARTHEST:g} km, not {km:g}")
+    points = np.ascontiguousarray(on_sphere(latitude, longitude))  # (n, 3)
+    limit = chord(km)
+    x, y, z = ((points.T + 1.0) / (limit / math.sqrt(3) * (1 - 1e-9))).astype(np.int64)
+    cubes = np.ascontiguousarray((x << (2 * _BITS)) + (y << _BITS) + z)  # (n,), the number of each point's cube
+    return _groups(np.ascontiguousarray(segment), points, cubes, limit * limit)
 
 
-# -- rows -------------------------------------------------------------------------------------------------------
+@compile_loops
+def _groups(segment, points, keys, limit):
+    parent = np.arange(len(segment))
+    start = 0
+    for end in range(1, len(segment) + 1):
+        if end == len(segment) or segment[end] != segment[start]:
+            _link(points[start:end], parent[start:end], keys[start:end], start, limit)
+            start = end
+    for row in range(len(parent)):  # parents stand before their children: one pass is enough
+        parent[row] = parent[parent[row]]
+    return parent
 
 
-def together(batches: Iterable[Any], column: str) -> Iterator[Columns]:
-    """Rows that are sorted by a column, in pieces of about a million; rows of one value are never in two pieces."""
-    waiting: list[Any] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(map(len, waiting)) >= _AT_ONCE:
-            table = pa.Table.from_batches(waiting)
-            values = table.column(column).to_numpy()
-            cut = int(np.searchsorted(values, values[-1]))  # the next batch may continue the last value
-            if cut:
-                yield _arrays(table.slice(0, cut))
-                waiting = table.slice(cut).combine_chunks().to_batches()
-    if waiting:
-        yield _arrays(pa.Table.from_batches(waiting))
+@compile_loops
+def _link(points, parent, keys, offset, limit):
+    """Join the points of one segment; `parent` holds places counted from the whole's beginning."""
+    order = np.argsort(keys, kind="mergesort")
+    cubes, ends = _cubes(keys, order)
+    first = 0
+    for cube in range(len(cubes)):
+        for at in range(first + 1, ends[cube]):
+            _join(parent, offset, order[first], order[at])
+        first = ends[cube]
+    for cube in range(len(cubes)):
+        _link_near(points, parent, (offset, cube), (order, cubes, ends), limit)
 
 
-def _arrays(table: Any) -> Columns:
-    return {name: np.ascontiguousarray(table.column(name).to_numpy()) for name in table.column_names}
+@compile_loops
+def _cubes(keys, order):
+    """Numbers of the cubes that hold something, ascending, and where each ends in the order."""
+    cubes, ends = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    count = 0
+    for at in range(len(order)):
+        if count == 0 or cubes[count - 1] != keys[order[at]]:
+            cubes[count] = keys[order[at]]
+            count += 1
+        ends[count - 1] = at + 1
+    return cubes[:count], ends[:count]
 
 
-@contextmanager
-def _writing(folder: Path) -> Iterator[Callable[[Columns, NDArray[np.bool_]], None]]:
-    """Writes columns, split by which rows are over the cap; both tables are in place once they are whole."""
-    with new_file(folder / KEPT) as kept_file, new_file(folder / DROPPED) as dropped_file, ExitStack() as stack:
-        writers: list[Any] = []
+@compile_loops
+def _link_near(points, parent, where, sorted_, limit):
+    """Join a cube with those after it that points within the limit may lie in."""
+    offset, cube = where
+    order, cubes, ends = sorted_
+    one, two = np.int64(1) << _BITS, np.int64(1) << (2 * _BITS)
+    for x in range(0, _REACH + 1):
+        for y in range(-_REACH, _REACH + 1):
+            row = cubes[cube] + x * two + y * one
+            if row < cubes[cube]:
+                continue
+            low = row - _REACH if row > cubes[cube] else row + 1
+            near = np.searchsorted(cubes, low)
+            while near < len(cubes) and cubes[near] <= row + _REACH:
+                if near > cube:
+                    _link_cubes(points, parent, (offset, cube, near), (order, ends), limit)
+                near += 1
 
-        def write(columns: Columns, over: NDArray[np.bool_]) -> None:
-            survivors = pa.table({name: pa.array(values[~over]) for name, values in columns.items()})
-            rows = pa.array(columns["row"][over])
-            dropped = pa.table({"row": rows, "reason": pa.array([OVER] * len(rows), pa.string())})
-            if not writers:
-                for file, table in ((kept_file, survivors), (dropped_file, dropped)):
-                    writer = pq.ParquetWriter(file, table.schema, compression="zstd")
-                    writers.append(stack.enter_context(writer))
-            for writer, table in zip(writers, (survivors, dropped), strict=True):
-                writer.write_table(table)
 
-        yield write
+@compile_loops
+def _link_cubes(points, parent, which, sorted_, limit):
+    offset, cube, near = which
+    order, ends = sorted_
+    begin = 0 if cube == 0 else ends[cube - 1]
+    if _root(parent, offset, order[begin]) == _root(parent, offset, order[ends[near - 1]]):
+        return
+    for one in range(begin, ends[cube]):
+        a = points[order[one]]
+        for other in range(ends[near - 1], ends[near]):
+            b = points[order[other]]
+            if (a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2 <= limit:
+                _join(parent, offset, order[one], order[other])
+                return
+
+
+@compile_loops
+def _root(parent, offset, row):
+    while parent[row] != row + offset:
+        above = parent[row] - offset
+        parent[row] = parent[above]
+        row = above
+    return row
+
+
+@compile_loops
+def _join(parent, offset, one, other):
+    """The earlier root stays, so that a group is called by its first observation."""
+    one, other = _root(parent, offset, one), _root(parent, offset, other)
+    if one < other:
+        parent[other] = one + offset
+    elif other < one:
+        parent[one] = other + offset
+
+
+Marks = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class DrawSettings:
+    """How to draw. One unit of distance is `space_km` or `time_days`: clusters wider than that are divided further,
+    up to `clusters` for a species."""
+
+    cap: int = 550
+    clusters: int = 200
+    space_km: float = 100.0
+    time_days: float = 90.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class SpeciesObservations:
+    """The observations of one species, in an order that depends only on their ids."""
+
+    mark: Marks  # (n,), 64 bits of the digest of each id
+    observer: Marks  # (n,)
+    group: NDArray[np.int64]  # (n,)
+    latitude: Floats  # (n,), degrees
+    longitude: Floats
+    day: NDArray[np.int64]  # (n,), days since 1970
+
+
+class DrawResult(NamedTuple):
+    """The cluster of each candidate, and its turn from 0; -1: not drawn."""
+
+    cluster: NDArray[np.int64]  # (n,)
+    turn: NDArray[np.int64]  # (n,)
+
+
+def draw(species: int, of: SpeciesObservations, how: DrawSettings) -> DrawResult:
+    """Up to `how.cap` of a species' candidates."""
+    group = np.unique(of.group, return_inverse=True)[1].astype(np.int64)
+    cluster = clusters(group, of, how)[group]  # (n,)
+    observer = np.unique(of.observer, return_inverse=True)[1].astype(np.int64)
+    if len(group) <= how.cap:
+        lots = np.argsort(lots_of(of.mark, how.seed), kind="stable")
+        turn = np.empty(len(group), np.int64)
+        turn[lots] = np.arange(len(group))
+        return DrawResult(cluster, turn)
+    count = int(cluster.max()) + 1
+    names = np.arange(count, dtype=np.uint64) + np.uint64(species) * np.uint64(1_000_003)
+    first = np.argsort(lots_of(names, how.seed), kind="stable")
+    return DrawResult(cluster, round_robin((cluster, group, observer), lots_of(of.mark, how.seed), first, how.cap))
+
+
+def lots_of(marks: Marks, seed: int) -> Marks:
+    """A lot for each mark, (n,): the mixer of SplitMix64 over mark and seed, the same on every machine."""
+    lots: Marks = _mixed(marks ^ _mixed(np.full(1, seed % 2**64, np.uint64)))
+    return lots
+
+
+def _mixed(values: Marks) -> Marks:
+    with np.errstate(over="ignore"):
+        mixed = values + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return mixed ^ (mixed >> np.uint64(31))
+
+
+def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: DrawSettings) -> NDArray[np.int64]:
+    """The cluster of each of a species' groups, (groups,).
+
+    A group stands at the middle of the species' observations in it, in units of `how`. The centres are its most central
+    group and then, over and over, the group that is farthest from all centres (Gonzalez 1985).
+    """
+    counts = np.bincount(group)[:, None]
+    points = np.stack([np.bincount(group, axis) for axis in on_sphere(of.latitude, of.longitude).T], axis=1) / counts
+    points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
+    days = np.bincount(group, of.day - of.day.min()) / counts[:, 0]
+    placed = np.concatenate([points * (RADIUS / how.space_km), days[:, None] / how.time_days], axis=1)  # (groups, 4)
+    first = int(((placed - placed.mean(axis=0)) ** 2).sum(axis=1).argmin())
+    return _farthest_first(np.ascontiguousarray(placed), first, how.clusters)
+
+
+@compile_loops
+def _farthest_first(points, first, most):
+    nearest = np.full(len(points), np.inf)  # squared distance of each point to its centre
+    cluster = np.zeros(len(points), np.int64)
+    centre = first
+    for number in range(most):
+        farthest, distance = 0, -1.0
+        for at in range(len(points)):
+            away = 0.0
+            for axis in range(4):
+                away += (points[at, axis] - points[centre, axis]) ** 2
+            if away < nearest[at]:
+                nearest[at], cluster[at] = away, number
+            if nearest[at] > distance:
+                farthest, distance = at, nearest[at]
+        if distance <= 1.0:
+            break
+        centre = farthest
+    return cluster
+
+
+def round_robin(of: tuple[Any, Any, Any], lots: Marks, first: NDArray[np.int64], cap: int) -> NDArray[np.int64]:
+    """The turn of each observation, -1 for those not drawn, (n,).
+
+    `of` are cluster, group and observer of each as numbers from 0, `first` the clusters in the order of their turns.
+    """
+    cluster, group, observer = (np.ascontiguousarray(numbers, np.int64) for numbers in of)
+    order = np.argsort(cluster, kind="stable")
+    ends = np.cumsum(np.bincount(cluster, minlength=len(first)))
+    return _round_robin((order, ends, first), (group, observer), lots, cap)
+
+
+@compile_loops
+def _round_robin(clusters, of, lots, cap):
+    order, ends, first = clusters
+    group, observer = of
+    turn = np.full(len(order), -1, np.int64)
+    known_group = np.zeros(group.max() + 1, np.bool_)
+    known_observer = np.zeros(observer.max() + 1, np.bool_)
+    drawn, before = 0, -1
+    while drawn < cap and drawn != before:
+        before = drawn
+        for number in first:
+            begin = 0 if number == 0 else ends[number - 1]
+            best = _best(order[begin : ends[number]], turn, (group, observer), (known_group, known_observer), lots)
+            if best >= 0 and drawn < cap:
+                turn[best] = drawn
+                known_group[group[best]] = known_observer[observer[best]] = True
+                drawn += 1
+    return turn
+
+
+@compile_loops
+def _best(members, turn, of, known, lots):
+    """The member not drawn that is newest, by lot among the equally new; -1 for none."""
+    best, least = -1, 4
+    for row in members:
+        if turn[row] >= 0:
+            continue
+        old = 2 * known[0][of[0][row]] + known[1][of[1][row]]
+        if old < least or (old == least and lots[row] < lots[best]):
+            best, least = row, old
+    return best

@@ -1,16 +1,26 @@
-"""Set work over tens of millions of rows: one DuckDB with bounded memory, tables that go to the disk whole."""
+"""Set work over tens of millions of rows: one DuckDB with bounded memory, steps over its tables, and dates.
+
+A step makes `kept.parquet` and `dropped.parquet`, by the number of the row:
+
+    WORK/steps/02-filtered/kept.parquet       the rows that go on
+                           dropped.parquet    number and reason of those that do not
+                           notes.json         other results of the step
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from eyespot.storage.atomic import put_file
-from eyespot.types import EyespotError, UsageError
+from eyespot.pipelines import Context, Records, SqlStep, StepResult
+from eyespot.storage.atomic import put_file, write_whole
+from eyespot.types import EyespotError, NothingFound, UsageError
 
 GIB = 1 << 30
 _ROW_GROUP = 122_880  # DuckDB's own; a tail of millions of rows still sorts within the limit
@@ -136,3 +146,129 @@ def real(text: str) -> str:
 def whole(text: str) -> str:
     """An SQL text as a whole number; NULL for other texts."""
     return f"TRY_CAST({text} AS INTEGER)"
+
+
+KEPT_ROWS, DROPPED_ROWS, NOTES = "kept.parquet", "dropped.parquet", "notes.json"
+TITLES = {  # shown while a step runs
+    "read": "reading observations",
+    "filtered": "date, place and grade",
+    "aligned": "taxonomy",
+    "photographed": "photos and licences",
+    "grouped": "observation groups",
+    "drawn": "drawing",
+    "listed": "listing",
+}
+
+
+@dataclass(frozen=True)
+class StepTables:
+    """The database of a step, its folder, and the folders of the earlier steps that it reads."""
+
+    tables: Tables
+    folder: Path
+    earlier: Mapping[str, Path]
+
+    def rows(self, step: str) -> str:
+        """The rows that an earlier step kept, as an SQL table."""
+        return parquet(self.earlier[step] / KEPT_ROWS)
+
+    def write(self, sql: str) -> None:
+        """Keep every row of a query."""
+        self.tables.write(sql, self.folder / KEPT_ROWS)
+        self.tables.write("SELECT 0::BIGINT AS row, '' AS reason LIMIT 0", self.folder / DROPPED_ROWS)
+
+    def split(self, sql: str) -> None:
+        """Keep the rows of a query without a `reason`, and drop the others."""
+        every = self.folder / "every.parquet"
+        self.tables.write(sql, every)
+        rows = parquet(every)
+        self.tables.write(f"SELECT * EXCLUDE (reason) FROM {rows} WHERE reason IS NULL", self.folder / KEPT_ROWS)
+        self.tables.write(f"SELECT row, reason FROM {rows} WHERE reason IS NOT NULL", self.folder / DROPPED_ROWS)
+        every.unlink()
+
+
+Work: TypeAlias = Callable[[StepTables], Mapping[str, Any]]
+"""Leaves `kept.parquet` and `dropped.parquet` and returns the notes of the step."""
+
+
+def table_work(work: Work, tables: Tables) -> SqlStep:
+    """`work` as that of a step; the runner counts the rows of its tables.
+
+    Raises `NothingFound` if the step before it kept nothing.
+    """
+
+    def run(records: Records, folder: Path, context: Context) -> int:
+        earlier = {name: folder_of(output) for name, output in context.earlier.items()}
+        if records.path is not None:
+            before = folder_of(records)
+            earlier[step_name(before)] = before
+            if not len(records):
+                dropped = tables.rows(f"SELECT reason, count(*) FROM {parquet(before / DROPPED_ROWS)} GROUP BY reason")
+                reasons = [f"{reason} ({count:,})" for reason, count in most_first(dict(dropped)).items()]
+                listed = ", ".join(reasons[:4]) or "none came"
+                title = TITLES[step_name(before)]
+                raise NothingFound(f"no observation is left after {title}: {listed}; ask for less")
+        context.tell(TITLES[context.step], list(TITLES).index(context.step) + 1, len(TITLES))
+        notes = json.dumps(work(StepTables(tables, folder, earlier)), ensure_ascii=False)
+        write_whole(folder / NOTES, lambda file: file.write(notes.encode()))
+        return 0 if records.path else tables.number(f"SELECT count(*) FROM {parquet(folder / KEPT_ROWS)}")
+
+    return SqlStep(run, key="row")
+
+
+def folder_of(records: Records) -> Path:
+    """The folder of the step that kept these records."""
+    assert records.path is not None
+    return records.path.parent
+
+
+def step_name(folder: Path) -> str:
+    """The name of the step whose folder this is: `filtered` of `02-filtered`."""
+    return folder.name.partition("-")[2]
+
+
+def notes_of(step: StepResult) -> dict[str, Any]:
+    """The notes of a finished step."""
+    notes: dict[str, Any] = json.loads((step.folder / NOTES).read_text(encoding="utf-8"))
+    return notes
+
+
+def most_first(reasons: Mapping[str, int]) -> dict[str, int]:
+    """Reasons and counts, the most frequent first."""
+    return dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
+
+
+NO_DATE, BAD_DATE, LONG_DATE = "no date", "a date that cannot be read", "a date of more than one day"
+
+_STAMP = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?"
+_ZONE = r"([+-]\d{2}:?\d{2}|[+-]\d{2}|[Zz]|UTC|GMT)$"
+# both ends of a span: a year, month, day or moment, and then any of them or what it does not share with the first
+_SPAN = r"\d{4}(-\d{2}(-\d{2}([T ].*)?)?)?/(\d{4}|\d{2}(-\d{2}|:.*|T.*)?|\d{4}-.*)"
+
+MACROS = (
+    rf"CREATE OR REPLACE TEMP MACRO clock_of(t) AS TRY_CAST(regexp_extract(t, '{_STAMP}') AS TIMESTAMP)",
+    rf"CREATE OR REPLACE TEMP MACRO zone_of(t) AS regexp_extract(substr(t, 12), '{_ZONE}')",
+    # minutes east of UTC; 0 for Z, UTC and no zone
+    """CREATE OR REPLACE TEMP MACRO minutes_of(z) AS CASE WHEN length(z) < 3 OR z[1] NOT IN ('+', '-') THEN 0 ELSE
+        (CASE WHEN z[1] = '-' THEN -1 ELSE 1 END) * (60 * CAST(z[2:3] AS INTEGER)
+        + COALESCE(TRY_CAST(right(z, 2) AS INTEGER) * CAST(length(z) > 3 AS INTEGER), 0)) END""",
+    "CREATE OR REPLACE TEMP MACRO utc_of(t) AS clock_of(t) - to_minutes(minutes_of(zone_of(t)))",
+    """CREATE OR REPLACE TEMP MACRO day_of(t, longitude) AS CASE
+        WHEN regexp_full_match(t, '\\d{4}-\\d{2}-\\d{2}') THEN TRY_CAST(t AS DATE)
+        WHEN zone_of(t) = '' OR minutes_of(zone_of(t)) <> 0 THEN CAST(clock_of(t) AS DATE)
+        ELSE CAST(clock_of(t) + to_seconds(CAST(round(COALESCE(longitude, 0) * 240) AS BIGINT)) AS DATE) END""",
+    # an end may leave out what it shares with the beginning: 2022-05-01T10:00Z/11:00Z; it then is of the same day
+    """CREATE OR REPLACE TEMP MACRO local_day(t, longitude) AS CASE WHEN NOT contains(t, '/') THEN day_of(t, longitude)
+        WHEN split_part(t, '/', 2) ~ '^\\d{2}:' OR day_of(split_part(t, '/', 2), longitude)
+            = day_of(split_part(t, '/', 1), longitude) THEN day_of(split_part(t, '/', 1), longitude) END""",
+    f"""CREATE OR REPLACE TEMP MACRO date_fault(t, longitude) AS CASE WHEN t IS NULL OR trim(t) = '' THEN '{NO_DATE}'
+        WHEN local_day(t, longitude) IS NOT NULL THEN NULL
+        WHEN regexp_full_match(t, '{_SPAN}') OR regexp_full_match(t, '\\d{{4}}(-\\d{{2}})?') THEN '{LONG_DATE}'
+        ELSE '{BAD_DATE}' END""",
+)
+
+
+def know_days(tables: Tables) -> None:
+    """Make `local_day(text, longitude)` and `date_fault(text, longitude)` known to SQL."""
+    for macro in MACROS:
+        tables.run(macro)

@@ -7,8 +7,8 @@ UnED (Ypsilantis et al., ICCV 2023, "Universal Embeddings"): `info_files/DATASET
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,8 @@ LABEL_COLUMNS = ("label", "class_id", "class", "species", "category")
 MANY = "has several labels"
 
 
-class LabelledPicture(NamedTuple):
+@dataclass(frozen=True)
+class LabelledPicture:
     """A picture, or one thing that is known of it: `label` or `there` may come apart from each other.
 
     `name` is its full path, or its id in a gallery; `hashes` its perceptual hashes, 64 bytes, where they are known.
@@ -39,14 +40,16 @@ class LabelledPicture(NamedTuple):
     hashes: bytes | None = None
 
 
-class Unlabelled(NamedTuple):
+@dataclass(frozen=True)
+class Unlabelled:
     """What gives no picture with a label, and why."""
 
     name: str
     reason: str
 
 
-class LabelSource(NamedTuple):
+@dataclass(frozen=True)
+class LabelSource:
     """Where labels come from: `column` of a table or gallery, `images` the folder that UnED's paths begin in."""
 
     place: Path
@@ -141,14 +144,11 @@ def _of_gallery(source: LabelSource) -> Iterator[LabelledPicture | Unlabelled]:
             names = (table[name].to_pylist() for name in ("id", "live", column))
             for name, live, label, own in zip(*names, hashes, strict=True):
                 if live:
-                    yield LabelledPicture(str(name), _text(label), True, _packed(own))
+                    yield LabelledPicture(
+                        str(name),
+                        None if label is None else str(label),
+                        there=True,
+                        hashes=np.ascontiguousarray(own, "<u8").tobytes(),
+                    )
     if column not in known:
         raise NothingFound(f"{source.place} has no column {column}; it has: {', '.join(sorted(known))}")
-
-
-def _text(label: Any) -> str | None:
-    return None if label is None else str(label)
-
-
-def _packed(hashes: Any) -> bytes:
-    return np.ascontiguousarray(hashes, "<u8").tobytes()

@@ -19,12 +19,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,18 +34,19 @@ from eyespot.curate.pair_set import (
     LeftOut,
     PairRow,
     PairsResult,
+    StatelessSource,
     begin_folder,
     digest,
     fill_parts,
 )
 from eyespot.curate.pairs.label_lists import MANY, LabelledPicture, LabelSource, Unlabelled
+from eyespot.curate.set_folder import TEXT, new_table
 from eyespot.gallery.groups.near_duplicates import Near, near_duplicates
-from eyespot.parallel import batches, ordered_map
+from eyespot.parallel import ordered_map
 from eyespot.photos.hashes import Hashes, picture_hashes
 from eyespot.photos.names import real_name
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.sources import read_again
-from eyespot.storage.atomic import new_file
 from eyespot.storage.systems import relative_path
 from eyespot.types import NothingFound, Progress, UsageError
 
@@ -56,6 +55,7 @@ WITHOUT_PAIR, LOST_COLUMNS = "without_pair.parquet", ("name", "label", "reason")
 SIDE = 64  # pixels of a picture that its hash needs at least
 SMALL = 256  # pictures of a class
 ROWS = 8_192  # of labels that are written together
+_LABELS = {**dict.fromkeys(("name", "label", "reason"), TEXT), "there": "bool_", "hashes": "binary"}
 ALONE, TWICE, FULL, BEYOND = (
     "is the one picture of its class",
     MANY,
@@ -81,7 +81,8 @@ class ClassDraw:
             raise UsageError("a draw needs two pictures or more, of a class too, a partner, and a share below 1")
 
 
-class _Hashed(NamedTuple):
+@dataclass(frozen=True)
+class _Hashed:
     """A drawn picture with its hashes (8,), or why it has none."""
 
     name: str
@@ -91,7 +92,7 @@ class _Hashed(NamedTuple):
 
 
 @dataclass
-class LabelledSet:
+class LabelledSet(StatelessSource):
     """A `PairSource` whose parts are drawn; `workers` threads read pictures. `without`: paths or ids to leave out."""
 
     source: LabelSource
@@ -112,12 +113,9 @@ class LabelledSet:
     @property
     def settings(self) -> Mapping[str, Any]:
         """The draw and where the labels come from."""
-        place = {name: None if value is None else str(value) for name, value in self.source._asdict().items()}
+        place = {name: None if value is None else str(value) for name, value in vars(self.source).items()}
         absolute = {name: str(Path(place[name] or "").absolute()) for name in ("place", "images") if place[name]}
         return {**asdict(self.draw), **place, **absolute, "without": digest(self.without)}
-
-    def begin(self, done: Sequence[Path], tell: Progress) -> None:
-        """Nothing: the draw is on the disk."""
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """The pairs of one part, class by class."""
@@ -157,7 +155,11 @@ def make(source: LabelledSet, tell: Progress) -> PairsResult:
     begin_folder(source.out, {"of": "labelled", **source.settings})
     with opened(source.out / ".drawing", 1.0) as tables:
         if not (source.out / "labels.parquet").is_file():
-            _write_labels(source.out / "labels.parquet", read(), source.without, tell)
+            with new_table(source.out / "labels.parquet", _LABELS, ROWS) as add:
+                for number, one in enumerate(read()):
+                    if number % ROWS == 0:
+                        tell("labels", number, 0)
+                    add(_label_row(source.without, one))
         if not (source.out / "drawn.parquet").is_file():
             _draw(tables, source)
         sides = tables.rows(f"SELECT DISTINCT side, part FROM {parquet(source.out / 'drawn.parquet')} ORDER BY ALL")
@@ -214,27 +216,10 @@ def partners_of(hashes: Sequence[Any], count: int) -> list[list[int]]:
 # -- the draw -------------------------------------------------------------------------------------------------
 
 
-def _write_labels(
-    path: Path, found: Iterable[LabelledPicture | Unlabelled], without: frozenset[str], tell: Progress
-) -> None:
-    """Every picture that is met, whole or not at all: its name, its label, and why it gives nothing."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    texts: list[tuple[str, Any]] = [(name, pa.string()) for name in ("name", "label", "reason")]
-    schema = pa.schema([*texts, ("there", pa.bool_()), ("hashes", pa.binary())])
-    with ExitStack() as stack:
-        file = stack.enter_context(new_file(path))
-        writer = stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd"))
-        for number, batch in enumerate(batches(map(partial(_label_row, without), found), ROWS)):
-            tell("labels", number * ROWS, 0)
-            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
-
-
 def _label_row(without: frozenset[str], one: LabelledPicture | Unlabelled) -> dict[str, Any]:
     if one.name in without or Path(one.name).name in without:
         return {"name": one.name, "there": False, "reason": LEFT_OUT}
-    return {"there": False, **one._asdict()}
+    return {"there": False, **vars(one)}
 
 
 def _draw(tables: Tables, source: LabelledSet) -> None:

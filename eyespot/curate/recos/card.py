@@ -12,12 +12,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from eyespot.curate.recos.captioning import DEMONSTRATION
+from eyespot.curate.recos.captions import DEMONSTRATION, Rewriting
 from eyespot.curate.recos.checking import CHANGED, CONFIRMED, SPARE, UNDECIDED, UNSEEN, is_seen
-from eyespot.curate.recos.choosing import choices, drawing
+from eyespot.curate.recos.discriminability import choices, histogram_drawing
 from eyespot.curate.recos.files import COLUMNS
 from eyespot.curate.recos.pipeline import RecosPipeline
-from eyespot.curate.recos.rewriting import Rewriting
 from eyespot.curate.recos.sources import DRAWN
 from eyespot.curate.recos.subtasks import names, subtask
 from eyespot.pipelines import Record, StepResult, drops
@@ -105,21 +104,16 @@ def notes(made: RecosSteps) -> Iterator[str]:
         if collected[name] < count:
             yield f"Sub-task {name}: {collected[name]} of {count} pictures were found."
     yield from _short(made, collected)
-    # Pictures whose captions were all dropped: the steps count captions only
+    # Pictures whose captions were all dropped: the steps count captions only; but those of a full sub-task have enough
+    complete = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == "complete"]
+    spare = {drop.record["image"] for step in complete for drop in drops(step.folder) if drop.reason == SPARE}
     for version, kind in (("v0", "collect"), ("v1", "pair")):
         steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
         records = [record for step in steps for record in step.records if record.get("version", "v0") == version]
-        came = {record["image"] for record in records} - _spare(made)
+        came = {record["image"] for record in records} - spare
         lost = len(came - {record["image"] for record in made.captions(version)})
         if lost:
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
-
-
-def _spare(made: RecosSteps) -> set[str]:
-    """The pictures that have enough captions, but whose sub-task is full."""
-    steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == "complete"]
-    every = chain.from_iterable(drops(step.folder) for step in steps)
-    return {str(drop.record["image"]) for drop in every if drop.reason == SPARE}
 
 
 def _short(made: RecosSteps, collected: Mapping[str, int]) -> Iterator[str]:
@@ -164,9 +158,11 @@ def _subtasks(made: RecosSteps) -> CardTable:
 
 def _reviews(made: RecosSteps) -> CardTable:
     rows = []
+    steps = [made.result(step.name) for step in made.pipe.recipe.steps if step.step == "review"]
+    dropped = [drop.record for step in steps for drop in drops(step.folder) if drop.reason == DROPPED]
     for version in VERSIONS[:2]:
         counts = Counter(record.get("review") or UNSEEN for record in made.captions(version))
-        lost = _dropped_in_review(made, version)
+        lost = sum(record.get("version") == version for record in dropped)
         decided = counts[CONFIRMED] + counts[CHANGED] + lost
         low, high = wilson(counts[CONFIRMED], decided)
         share = f"{counts[CONFIRMED] / decided:.0%} ({low:.0%} to {high:.0%})" if decided else "–"
@@ -178,13 +174,6 @@ def _reviews(made: RecosSteps) -> CardTable:
     ]
     note = "Column review of the captions, in which the undecided are unseen as well. Wilson's interval, 95%."
     return CardTable("Who looked at the captions", columns, rows, note)
-
-
-def _dropped_in_review(made: RecosSteps, version: str) -> int:
-    """Captions of a version that a person dropped."""
-    steps = [step for step in made.pipe.recipe.steps if step.step == "review"]
-    every = (drop for step in steps for drop in drops(made.result(step.name).folder))
-    return sum(drop.reason == DROPPED and drop.record.get("version") == version for drop in every)
 
 
 # -- checks -----------------------------------------------------------------------------------------------------
@@ -235,10 +224,10 @@ def _measurements(made: RecosSteps) -> tuple[list[CardTable], list[CardFigure]]:
             settings = f"k {how.k}, temperature {how.temperature:g}, η {how.eta:g}"
             title = f"dis(t) of captions as first written ({settings})"
             values = [record["first_dis"] for record in first]
-            figures.append(CardFigure(f"{declared.name}-first", title, drawing(values, how.measure)))
+            figures.append(CardFigure(f"{declared.name}-first", title, histogram_drawing(values, how.measure)))
             values = [record["dis"] for record in step.records]
             title = "dis(t) of those that were kept"
-            figures.append(CardFigure(f"{declared.name}-kept", title, drawing(values, how.measure)))
+            figures.append(CardFigure(f"{declared.name}-kept", title, histogram_drawing(values, how.measure)))
     return tables, figures
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from eyespot.curate.recos.captioning import CAPTIONS, REPEATED
+from eyespot.curate.recos.captions import CAPTIONS, REPEATED
 from eyespot.curate.recos.confusing import changed
-from eyespot.curate.recos.drawn import AMBIGUOUS, same_words, wordings
+from eyespot.curate.recos.pictures import AMBIGUOUS, same_words, wordings
 from eyespot.curate.recos.sources import Sources
 from eyespot.pipelines import Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.pipelines.human_review import AWAITS, Case, reviewed

@@ -1,7 +1,9 @@
-"""The steps of v1: `pair` finds for each picture the most similar one of its source, `confuse` writes its captions.
+"""The steps of v1, `pair` and `confuse`, and of v2, `expand` and `distinct`.
 
-They are the first picture's captions with the fewest words changed: an important attribute is swapped for that of the
-new picture. Each caption has the number of changed words and the swapped attribute.
+`pair` finds for each picture the most similar one of its source, and `confuse` writes its captions: the first picture's
+with the fewest words changed, an important attribute swapped for that of the new picture. Each has the number of
+changed words and the swapped attribute. `expand` adds pictures like those of v1, without captions; `distinct` removes
+near-duplicates.
 """
 
 from __future__ import annotations
@@ -12,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.curate.recos.captioning import DECLINED, EMPTY, UNSUITABLE, CaptionWriter
-from eyespot.curate.recos.drawn import generator_of
+from eyespot.curate.recos.captions import DECLINED, EMPTY, UNSUITABLE, CaptionWriter
+from eyespot.curate.recos.pictures import generator_of
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import subtask
-from eyespot.gallery.groups.near_duplicates import Near
+from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.photos.hashes import Hashes, picture_hashes
 from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.sources import read_again
-from eyespot.pipelines import Added, Context, Drop, Keep, Outcome, Record, Records
+from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.pipelines.data_card.wording import words
 from eyespot.pipelines.prompts import AnswerForm, ask_model
 from eyespot.types import Mask
@@ -212,3 +214,80 @@ def token_edits(first: Sequence[str], second: Sequence[str]) -> int:
         for place, other in enumerate(second, 1):
             before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (word != other))
     return row[-1]
+
+
+COPY, UNREADABLE = "near-duplicate", "cannot be read"
+
+
+@dataclass(frozen=True)
+class Expanding:
+    """How many similar pictures each picture of v1 adds; a picture that several would add comes once."""
+
+    similar: int = 20
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Which pictures are near-duplicates: at most `bits` of their hashes differ, and their cosine is at least this."""
+
+    bits: int = 8
+    cosine: float = 0.97
+
+
+def expanded(records: Records, context: Context, sources: Sources, how: Expanding) -> Iterator[Outcome]:
+    """All records, and the pictures most like each of v1 that the set does not have yet."""
+    captioned: dict[str, Record] = {}
+    for record in records:
+        captioned.setdefault(record["image"], record)
+        yield Keep(record)
+    search, taken = LookalikeSearch(sources, Near(), drawn_by_image(context)), set(captioned)
+    for first in captioned.values():
+        mask = search.of_kind(first, but=[first["image"]])
+        for row, cosine in sources.nearest(first, how.similar, mask):
+            picture = search.picture(first["source"], row)
+            if picture["image"] not in taken:
+                taken.add(picture["image"])
+                fields = {"subtask": first["subtask"], "stand_in": first["stand_in"], "version": "v2"}
+                fields |= {"of": first["image"], "cosine": round(cosine, 6)}
+                yield Added({"id": f"more/{picture['image']}", **picture, **fields})
+
+
+def hashed(record: Record, sources: Sources) -> Outcome:
+    """A picture without captions with its perceptual hashes; captions as they are."""
+    if "text" in record:
+        return Keep(record)
+    hashes = hashes_of(sources, record)
+    if hashes is NOTHING:
+        return Failed(record, UNREADABLE, str(sources.place(record)))
+    return Keep({**record, "hashes": [f"{hash:016x}" for hash in hashes.tolist()]})
+
+
+def distinct(records: Records, sources: Sources, how: Distinct) -> Iterator[Outcome]:
+    """All but the pictures of v2 that are copies of an earlier one; captions are never dropped here."""
+    pictures: dict[str, Record] = {}
+    for record in sorted(records, key=lambda record: "text" not in record):
+        pictures.setdefault(record["image"], record)
+    copies = _copies(list(pictures.values()), sources, Near(how.bits, how.cosine))
+    for record in records:
+        if "text" not in record and record["image"] in copies:
+            yield Drop(record, COPY, f"of {copies[record['image']]}")
+        else:
+            yield Keep({key: value for key, value in record.items() if key != "hashes"})
+
+
+def _copies(pictures: list[Record], sources: Sources, near: Near) -> dict[str, str]:
+    """The original of each copy, as images. Drawn pictures are no copies: boards and sheets look alike and differ."""
+    photos = [picture for picture in pictures if picture["source"] != DRAWN]
+    if len(photos) < 2:
+        return {}
+    hashes = [
+        [int(digits, 16) for digits in photo["hashes"]] if "hashes" in photo else hashes_of(sources, photo)
+        for photo in photos
+    ]
+    pairs = near_duplicates(np.array(hashes, np.uint64), sources.vectors(photos), near)
+    originals = [photos[row] for row in first_of_family(pairs, len(photos)).tolist()]
+    return {
+        photo["image"]: original["image"]
+        for photo, original in zip(photos, originals, strict=True)
+        if original is not photo
+    }

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.recos.captioning import DEMONSTRATION
+from eyespot.curate.recos.captions import DEMONSTRATION
 from eyespot.curate.recos.confusing import changed
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt
 from eyespot.pipelines.data_card.wording import words

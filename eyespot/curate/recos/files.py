@@ -10,24 +10,22 @@ captions  id, image, text, version, dis, rounds, attribute, edits, original (the
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate._attribution import Attribution
 from eyespot.curate.recos.checking import UNSEEN, is_seen
 from eyespot.curate.recos.sources import Sources
-from eyespot.formats.positions import PictureBytes, without_position
-from eyespot.photos.pictures import BadPicture, id_of
-from eyespot.photos.sources import read_again
+from eyespot.curate.set_folder import IMAGE, RIGHTS, SHARE, TEXT, WHOLE, SharePicture, shared_picture, write_table
+from eyespot.formats.positions import without_position
+from eyespot.photos.pictures import id_of
 from eyespot.pipelines import Record
 from eyespot.runs.recos import VERSIONS
-from eyespot.storage.atomic import new_folder, write_whole
+from eyespot.storage.atomic import new_folder
 from eyespot.types import EyespotError
 
-TEXT, WHOLE, SHARE = "string", "int64", "float64"  # arrow's names
-IMAGES = ("image", "subtask", "version", "path", "source", "stand_in", "of", *Attribution._fields)
+IMAGES = ("image", "subtask", "version", "path", "source", "stand_in", "of", *RIGHTS)
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "images": dict.fromkeys(IMAGES, TEXT),
     "captions": {
@@ -41,12 +39,8 @@ TABLES = {"captions": {"whole": "captions.parquet"}, "images": {"whole": SHOWN}}
 AT_ONCE = 64  # pictures in memory
 
 
-Share = Callable[[bytes, str], PictureBytes]
-"""What becomes of a picture's bytes: `without_position`, or `as_it_is`."""
-
-
 def write_set(
-    records: Iterable[Record], sources: Sources, out: Path, share: Share = without_position
+    records: Iterable[Record], sources: Sources, out: Path, share: SharePicture = without_position
 ) -> dict[str, dict[str, int]]:
     """Write the set to the folder `out`, in place of an earlier one; how many images and captions a version has.
 
@@ -66,14 +60,29 @@ def write_set(
         ids: dict[str, str] = {}
         by_id: dict[str, dict[str, Any]] = {}
         for image, record in pictures.items():
-            ids[image], path = _copy_picture(record, sources.place(record), folder, share)
-            by_id.setdefault(ids[image], {**record, "path": path, **rights.get(image, {})})
+            place = sources.place(record)
+            data, shared = shared_picture(place, place.suffix.lower(), share, partial(_is_gone, place))
+            ids[image] = record["image"] if shared.data == data else id_of(shared.data)
+            path: Path = Path("images") / record["subtask"] / f"{ids[image]}{shared.suffix}"
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(shared.data)
+            by_id.setdefault(ids[image], {**record, "path": path.as_posix(), **rights.get(image, {})})
         images = list(by_id.values())
         for row in (*images, *captions):
             row.update({name: ids.get(row[name], row[name]) for name in ("image", "of") if row.get(name)})
-        _write(folder / "images.parquet", images, COLUMNS["images"])
-        _write_hub_images(folder, images)
-        _write(folder / "captions.parquet", captions, COLUMNS["captions"])
+        write_table(folder / "images.parquet", images, COLUMNS["images"])
+        (folder / SHOWN).parent.mkdir()
+        pictures_inside = (
+            {**row, "picture": {"bytes": (folder / row["path"]).read_bytes(), "path": Path(row["path"]).name}}
+            for row in images
+        )
+        write_table(folder / SHOWN, pictures_inside, {"picture": IMAGE, **COLUMNS["images"]}, AT_ONCE)
+        write_table(folder / "captions.parquet", captions, COLUMNS["captions"])
+    return _sizes(images, captions)
+
+
+def _sizes(images: Sequence[Mapping[str, Any]], captions: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """How many images and captions each version has."""
     counts = {}
     for number, version in enumerate(VERSIONS, 1):
         held = VERSIONS[:number]  # a version contains those before it
@@ -82,44 +91,5 @@ def write_set(
     return counts
 
 
-def _copy_picture(record: Record, place: Path, folder: Path, share: Share) -> tuple[str, str]:
-    """Copy a picture; its id, which is that of its bytes, and its path in the folder."""
-    try:
-        data = read_again(str(place))
-        shared = share(data, place.suffix.lower())
-    except (OSError, BadPicture) as error:
-        why = error.reason if isinstance(error, BadPicture) else error.strerror
-        raise EyespotError(f"{place} cannot be read any more ({why}); restore it and run again") from None
-    image = record["image"] if shared.data == data else id_of(shared.data)
-    path: Path = Path("images") / record["subtask"] / f"{image}{shared.suffix}"
-    (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    (folder / path).write_bytes(shared.data)
-    return image, path.as_posix()
-
-
-def _write_hub_images(folder: Path, images: Sequence[Mapping[str, Any]]) -> None:
-    """The table of images with a column `picture` for `datasets`; a few pictures in memory at a time."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    features = {"picture": {"_type": "Image"}} | {name: {"_type": "Value", "dtype": TEXT} for name in IMAGES}
-    picture = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    metadata: dict[bytes | str, bytes | str] = {"huggingface": json.dumps({"info": {"features": features}})}
-    schema = pa.schema([("picture", picture), *((name, pa.string()) for name in IMAGES)], metadata)
-    (folder / SHOWN).parent.mkdir()
-    with pq.ParquetWriter(folder / SHOWN, schema) as writer:
-        for start in range(0, len(images), AT_ONCE):
-            rows = []
-            for image in images[start : start + AT_ONCE]:
-                path = folder / image["path"]
-                rows.append({**image, "picture": {"bytes": path.read_bytes(), "path": path.name}})
-            writer.write_table(pa.Table.from_pylist(rows, schema))
-
-
-def _write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in columns.items()])
-    table = pa.Table.from_pylist(rows, schema)
-    write_whole(path, lambda file: pq.write_table(table, file, compression="zstd"))
+def _is_gone(place: Path, why: str) -> EyespotError:
+    return EyespotError(f"{place} cannot be read any more ({why}); restore it and run again")

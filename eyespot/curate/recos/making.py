@@ -15,12 +15,12 @@ from pathlib import Path
 
 from eyespot.curate.recos import demonstration
 from eyespot.curate.recos.card import RecosSteps
-from eyespot.curate.recos.files import TABLES, Share, write_set
+from eyespot.curate.recos.files import TABLES, write_set
 from eyespot.curate.recos.pipeline import RecosPipeline
-from eyespot.curate.set_folder import SetSize, set_folder, settle
+from eyespot.curate.set_folder import SetFolder, SharePicture, write_cards
 from eyespot.formats.positions import without_position
 from eyespot.pipelines import CostLimits, Recipe, RunOptions, Step, StepResult, read_recipe
-from eyespot.pipelines.data_card import card_of, write_card, write_croissant, write_readme
+from eyespot.pipelines.data_card import card_of
 from eyespot.pipelines.prompts import Models
 from eyespot.types import NothingFound, UsageError
 
@@ -48,7 +48,7 @@ class RecosJob:
     out: Path
     galleries: Mapping[str, Path] = field(default_factory=dict)
     limit: int | None = None
-    share: Share = without_position
+    share: SharePicture = without_position
     replace: bool = False
 
     @cached_property
@@ -73,29 +73,24 @@ class RecosJob:
         models = {name: model for step in self.recipe.steps for name, model in step.models.items()}
         Models({demonstration.NAME: demonstration.writer}).check(models, limits or self.recipe.limits)
 
-    def place(self, done: Sequence[StepResult]) -> Path:
+    def folder(self, done: Sequence[StepResult]) -> SetFolder:
         """The folder for the set that these steps made."""
-        return set_folder(self.out, self._size(done), self.replace)
+        captions = len(RecosSteps(self.pipeline, done).captions())
+        return SetFolder.of(self.out, "captions.parquet", captions, done, replace=self.replace)
 
-    def _size(self, done: Sequence[StepResult]) -> SetSize:
-        return SetSize.of("captions.parquet", len(RecosSteps(self.pipeline, done).captions()), done)
-
-    def write(self, done: Sequence[StepResult]) -> tuple[RecosSteps, dict[str, dict[str, int]]]:
+    def write(
+        self, done: Sequence[StepResult], folder: SetFolder | None = None
+    ) -> tuple[RecosSteps, dict[str, dict[str, int]]]:
         """Write the set and its card under `out`; the finished steps, and the size of each version.
 
         `NothingFound` if there is no caption; the card, which says why, is written all the same.
         """
-        made, folder = RecosSteps(self.pipeline, done), self.place(done)
-        counts, card = (
-            write_set(made.records, self.pipeline.sources, folder, self.share),
-            card_of(done, made.card_content()),
-        )
-        write_card(card, folder)
-        write_readme(card, TABLES, folder)
-        write_croissant(card, TABLES, folder)
-        settle(self.out, folder, self._size(done))
+        made, folder = RecosSteps(self.pipeline, done), folder or self.folder(done)
+        counts = write_set(made.records, self.pipeline.sources, folder.place, self.share)
+        write_cards(card_of(done, made.card_content()), folder.place, TABLES)
+        folder.settle()
         if not made.captions("v0"):
-            raise NothingFound(f"no caption came through all steps; {folder / 'card.html'} says where they went")
+            raise NothingFound(f"no caption came through all steps; {folder.place / 'card.html'} says where they went")
         return made, counts
 
 

@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from eyespot.curate.recos import captioning, checking, collecting, confusing, drawn, expanding, grammar, rewriting
+from eyespot.curate.recos import captions, checking, confusing, grammar, pictures
+from eyespot.curate.recos.captions import CAPTIONS
+from eyespot.curate.recos.confusing import Expanding
+from eyespot.curate.recos.pictures import DrawnCounts
 from eyespot.curate.recos.sources import Sources
-from eyespot.pipelines import BatchStep, Context, Declared, MapStep, Recipe, Spent, Step
+from eyespot.pipelines import BatchStep, Context, Declared, MapStep, PlannedStep, Recipe, RunOptions, Spent, Step, plan
 from eyespot.pipelines.human_review import decisions_digest
 from eyespot.pipelines.prompts import PROMPT, expected, template
 from eyespot.types import UsageError
@@ -65,10 +68,10 @@ class RecosPipeline:
         return steps
 
     @cached_property
-    def collecting(self) -> collecting.Collecting:
+    def collecting(self) -> pictures.Collecting:
         """Which pictures are collected."""
         declared = next((step for step in self.recipe.steps if step.step == "collect"), None)
-        how: collecting.Collecting = declared.fitted(collecting.Collecting) if declared else collecting.Collecting()
+        how: pictures.Collecting = declared.fitted(pictures.Collecting) if declared else pictures.Collecting()
         return how.shared(self.limit) if self.limit is not None else how
 
     @cached_property
@@ -82,7 +85,8 @@ class RecosPipeline:
         return sorted(path for path in (self.out / REVIEW).glob("*.jsonl") if not path.stem.endswith(".decisions"))
 
 
-class PlainStep(NamedTuple):
+@dataclass(frozen=True)
+class PlainStep:
     """A step that needs only its settings, and the galleries or, with a `prompt`, a model.
 
     `work` gets a record, or all of them without `workers`; the context; the galleries or the writer; the settings.
@@ -101,13 +105,13 @@ class PlainStep(NamedTuple):
 PLAIN = {
     "render": PlainStep(
         RecosStepSettings,
-        lambda record, context, sources, _how: drawn.rendered(record, context, sources),
+        lambda record, context, sources, _how: pictures.rendered(record, context, sources),
         "Computes each answer again from what is written, and paints the picture.",
         workers=2,
     ),
     "caption": PlainStep(
         RecosWorkers,
-        lambda record, context, writer, _how: captioning.captioned(record, context, writer),
+        lambda record, context, writer, _how: captions.captioned(record, context, writer),
         "Writes five captions of each picture.",
         prompt="caption",
     ),
@@ -127,8 +131,8 @@ PLAIN = {
         prompt="confuse",
     ),
     "expand": PlainStep(
-        expanding.Expanding,
-        expanding.expanded,
+        confusing.Expanding,
+        confusing.expanded,
         "Adds the {how.similar} pictures most like each, without captions.",
         version=2,
         needs=("render",),
@@ -136,13 +140,13 @@ PLAIN = {
     ),
     "hash": PlainStep(
         RecosStepSettings,
-        lambda record, _context, sources, _how: expanding.hashed(record, sources),
+        lambda record, _context, sources, _how: confusing.hashed(record, sources),
         "Computes perceptual hashes of the pictures without captions.",
         workers=2,
     ),
     "distinct": PlainStep(
-        expanding.Distinct,
-        lambda records, _context, sources, how: expanding.distinct(records, sources, how),
+        confusing.Distinct,
+        lambda records, _context, sources, how: confusing.distinct(records, sources, how),
         "Removes near-duplicates from the pictures without captions.",
         version=2,
     ),
@@ -165,17 +169,17 @@ def _plain(pipe: RecosPipeline, declared: Declared) -> Step:
 
 
 def _draw(_pipe: RecosPipeline, declared: Declared) -> Step:
-    how = declared.fitted(drawn.DrawnCounts)
+    how = declared.fitted(pictures.DrawnCounts)
     for name in how.subtasks:
-        drawn.generator_of(name)
-    work = BatchStep(lambda _records, context: drawn.invented(context, how))
+        pictures.generator_of(name)
+    work = BatchStep(lambda _records, context: pictures.invented(context, how))
     return declared.made(work, about="Invents sums, programs and signs with answers that differ.")
 
 
 def _collect(pipe: RecosPipeline, declared: Declared) -> Step:
     how = pipe.collecting
     how.wanted()
-    work = BatchStep(lambda records, context: collecting.collected(records, context, pipe.sources, how))
+    work = BatchStep(lambda records, context: pictures.collected(records, context, pipe.sources, how))
     settings = {key: value for key, value in declared.settings.items() if key != "galleries"}
     if pipe.limit is not None:
         settings["trial"] = pipe.limit
@@ -193,12 +197,12 @@ def _complete(pipe: RecosPipeline, declared: Declared) -> Step:
 
 
 def _discriminate(pipe: RecosPipeline, declared: Declared) -> Step:
-    how: rewriting.Rewriting = declared.fitted(rewriting.Rewriting)
+    how: captions.Rewriting = declared.fitted(captions.Rewriting)
     writer, fields = _writer(pipe, declared, "rewrite")
     fields["expects"] = fields["expects"].times(how.rounds)
-    pool = rewriting.CaptionPool(pipe.sources, how)
+    pool = captions.CaptionPool(pipe.sources, how)
     assert how.measure  # raises for settings without a meaning
-    work = MapStep(lambda record, context: rewriting.discriminated(record, context, pool, writer), how.workers)
+    work = MapStep(lambda record, context: captions.discriminated(record, context, pool, writer), how.workers)
     fields["inputs"] = {"space": pipe.sources.digests["space"]}
     about = "Measures dis(t) of each caption, and rewrites those that say too much or too little."
     return declared.made(work, 2, needs=("render", "collect"), about=about, **fields)
@@ -232,14 +236,47 @@ MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {
 }
 
 
-def _writer(pipe: RecosPipeline, declared: Declared, prompt: str) -> tuple[captioning.CaptionWriter, dict[str, Any]]:
+def _writer(pipe: RecosPipeline, declared: Declared, prompt: str) -> tuple[captions.CaptionWriter, dict[str, Any]]:
     """The model that writes in a step, and the fields of the step that depend on it."""
     if len(declared.models) != 1:
         raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
     (model,) = declared.models.values()
-    text = template(declared, captioning.template(prompt))
+    text = template(declared, captions.template(prompt))
     price: Spent = expected(model, 1, text)
     # The number of requests at the same time changes no result
     settings = {key: value for key, value in declared.settings.items() if key != "workers"}
     fields = {"prompts": {PROMPT: text}, "settings": settings, "expects": price}
-    return captioning.CaptionWriter(model, text, pipe.sources), fields
+    return captions.CaptionWriter(model, text, pipe.sources), fields
+
+
+REQUESTS = {"caption": 1, "discriminate": CAPTIONS, "confuse": 1}  # for each photo of v0
+
+
+def plan_steps(pipe: RecosPipeline, how: RunOptions) -> list[PlannedStep]:
+    """What a run would do; each step that is not finished with the most records that can reach it."""
+    declared = {step.step: step for step in pipe.recipe.steps}
+    kinds = {step.name: step.step for step in pipe.recipe.steps}
+    drawing: DrawnCounts = declared["draw"].fitted(DrawnCounts)
+    drawn = {name: count for name, count in drawing.subtasks.items() if count}
+    spare = {name: it.spare for name, it in pipe.collecting.wanted().items()}
+    wanted = {name: count + spare[name] for name, count in pipe.collecting.counts().items()}
+    pictures, photos = sum(wanted.values()), sum(count for name, count in wanted.items() if name not in drawn)
+    similar = declared["expand"].fitted(Expanding).similar if "expand" in declared else 0
+    added = {
+        "draw": sum(drawn.values()),
+        "pair": pictures,
+        "confuse": pictures * (CAPTIONS - 1),
+        "expand": 2 * pictures * similar,  # for the pictures of v0 and of v1
+    }
+    planned, records = list[PlannedStep](), 0
+    for step, known in zip(pipe.steps, plan(pipe.steps, pipe.work, how), strict=True):
+        kind = kinds.get(step.name, "")
+        requests = max(0, min(REQUESTS.get(kind, 0) * photos, records - known.known))
+        most = known._replace(records=records, spent=step.expects.times(requests))
+        planned.append(known if known.finished else most)
+        if known.finished and known.records is not None:
+            records = known.records
+        else:
+            records = pictures if kind == "collect" else records * (CAPTIONS if kind == "caption" else 1)
+            records += added.get(kind, 0)
+    return planned

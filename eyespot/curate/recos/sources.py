@@ -6,6 +6,7 @@ sources are searched in the same space of vectors.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,15 +17,29 @@ from typing import Any
 import numpy as np
 
 from eyespot import rooms
-from eyespot.curate._attribution import attributions
 from eyespot.curate._world import PhotoWorld
-from eyespot.curate.recos.writing import writing_of
+from eyespot.curate.set_folder import attributions
 from eyespot.formats.exported import names_owner
+from eyespot.gallery.texts import BOXES, READ_BY
 from eyespot.gallery.texts import COLUMNS as TEXT_COLUMNS
 from eyespot.photos.labels import MEASURED
 from eyespot.pipelines import Record
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors
+
+SURE = 0.9  # the confidence from which a line counts
+LETTERS = 3  # and digits, at least, of a line that a caption can quote
+
+
+def writing_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a picture's record: its legible lines, and what read them; "" where nothing is or was read."""
+    try:
+        lines = [(str(text), float(confidence)) for text, confidence, *_ in json.loads(row.get(BOXES) or "[]")]
+    except (TypeError, ValueError):  # a label of the same name that is no such list
+        lines = []
+    legible = [text for text, sure in lines if sure >= SURE and sum(map(str.isalnum, text)) >= LETTERS]
+    return {"writing": "\n".join(legible), "read_by": str(row.get(READ_BY) or "")}
+
 
 DRAWN = "drawn"
 STARTER = "starter"
@@ -67,18 +82,17 @@ class Sources:
         """A source, ready to be searched; the drawn one is indexed first."""
         with self._lock:
             if name not in self._worlds:
-                self._worlds[name] = self._drawn_world() if name == DRAWN else self._photo_world(name)
+                self._worlds[name] = self._opened(name)
             return self._worlds[name]
 
-    def _drawn_world(self) -> PhotoWorld:
-        from eyespot.gallery.indexing import Options, index
+    def _opened(self, name: str) -> PhotoWorld:
+        if name == DRAWN:
+            from eyespot.gallery.indexing import Options, index
 
-        folder = self.work / DRAWN
-        make_folder(folder / "pictures")
-        index(folder / "gallery", [str(folder / "pictures")], [self.encoder], Options(workers=2))
-        return PhotoWorld(folder / "gallery", self.work)
-
-    def _photo_world(self, name: str) -> PhotoWorld:
+            folder = self.work / DRAWN
+            make_folder(folder / "pictures")
+            index(folder / "gallery", [str(folder / "pictures")], [self.encoder], Options(workers=2))
+            return PhotoWorld(folder / "gallery", self.work)
         if name not in self.galleries:
             raise UsageError(f"the recipe names no gallery {name!r}; it has: {', '.join(self.galleries) or 'none'}")
         world, space = PhotoWorld(self.galleries[name], self.work), self.encoder.space
@@ -105,13 +119,12 @@ class Sources:
         vectors = []
         for record in records:
             name, image = record["source"], record["image"]
-            rows, view = self.rows(name), self.world(name).view(self.named)
+            rows, world = self.rows(name), self.world(name)
             if image not in rows:
                 raise EyespotError(
                     f"the picture {image} is no longer in {name}; run `eyespot index` on it, or start in a new folder"
                 )
-            shard = int(np.searchsorted(view.starts, rows[image], side="right")) - 1
-            vectors.append(view.blocks[shard][rows[image] - int(view.starts[shard])])
+            vectors.append(world.vectors([rows[image]], self.named)[0])
         return np.array(vectors, np.float32).reshape(len(vectors), self.encoder.space.dim)
 
     def nearest(self, record: Record, count: int, mask: Mask) -> list[tuple[int, float]]:
@@ -126,7 +139,12 @@ class Sources:
         """The fields of these rows' pictures: image, source, path, facts (labels of what they show), and writing."""
         pictures = []
         for row in self.world(name).view(self.named).facts(rows):
-            facts = {key: value for key, value in row.items() if value is not None and _of_the_picture(key)}
+            # What a label may say of the picture. The photographer "G-Man" is not a man in it.
+            facts = {
+                key: value
+                for key, value in row.items()
+                if value is not None and key not in _NO_LABELS and not names_owner(key)
+            }
             fields = {"image": row["id"], "source": name, "path": str(row["path"]), "facts": facts}
             pictures.append(fields | writing_of(row))
         return pictures
@@ -154,8 +172,3 @@ class Sources:
             make_folder(place.parent)
             write_whole(place, lambda file: file.write(data))
         return str(path.as_posix())
-
-
-def _of_the_picture(column: str) -> bool:
-    """Whether a label may describe the picture. The photographer "G-Man" is not a man in it."""
-    return column not in _NO_LABELS and not names_owner(column)

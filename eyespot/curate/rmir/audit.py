@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eyespot.curate.rmir.confident import settle_votes
-from eyespot.curate.rmir.finished import FinishedSteps
-from eyespot.curate.rmir.forms import KINDS
-from eyespot.curate.rmir.split import TEST, Lists, tail_reliability
+from eyespot.curate.rmir.files import FinishedSteps
+from eyespot.curate.rmir.panel import TEST, Lists, settle_votes, tail_reliability
+from eyespot.curate.rmir.questions import KINDS
 from eyespot.pipelines import Record
 from eyespot.pipelines.data_card import wilson
 from eyespot.pipelines.human_review import Case, Queue, write_queue

@@ -1,13 +1,17 @@
-"""Stage 3: photos of the seed set that may be answers, by what they look like and by what is said of them.
+"""Stage 0, the seed set, and stage 3, the photos of it that may be answers.
 
-The target's description finds the 16 nearest photos in each space of pictures, and the 4 whose own descriptions are
-nearest to it. The input itself is never a candidate, nor is a photo that is all but the same.
+The seed set takes a few photos of each cluster of alike ones, so that no scene prevails (RMIR, section 3.1: 2,018,175
+photos in 50,000 clusters, ten from each). A target's description then finds the 16 nearest photos in each space of
+pictures, and the 4 whose own descriptions are nearest to it. The input itself is never a candidate, nor is a photo
+that is all but the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +19,117 @@ from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.curate._world import PhotoWorld
+from eyespot.curate.set_folder import TEXT, WHOLE, write_table
+from eyespot.gallery.view import View
+from eyespot.kernels.kmeans import KMeans, cluster, drawn_from_each
 from eyespot.parallel import batches
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
-from eyespot.types import Index, Mask, NearestRows
+from eyespot.storage.atomic import write_whole
+from eyespot.types import Index, Mask, NearestRows, NothingFound
+
+NOT_DRAWN, NO_VECTOR = "not drawn from its cluster", "no vector or no picture"
+TOLD = "clusters.json"
+ROWS_AT_ONCE = 8192
+SEED_COLUMNS = {
+    "kept": {"id": TEXT, "path": TEXT, "cluster": WHOLE, "description": TEXT, "labels": TEXT},
+    "dropped": dict.fromkeys(("id", "reason", "detail", "path"), TEXT),
+}
+
+
+@dataclass(frozen=True)
+class SeedSettings:
+    """`clusters` None makes no clusters and takes every photo; else `each` photos are drawn from a cluster.
+
+    Centroids are learned from `sample` photos where that is fewer than all. A photo's description is the first of the
+    columns `descriptions` that is filled; `labels` are columns that a demonstration may read as well.
+    """
+
+    clusters: int | None = None
+    each: int = 10
+    iterations: int = 10
+    sample: int | None = None
+    space: str | None = None
+    descriptions: tuple[str, ...] = ("description", "caption", "caption_1", "text", "title")
+    labels: tuple[str, ...] = ()
+
+
+def draw(world: PhotoWorld, settings: SeedSettings, folder: Path, context: Context) -> int:
+    """Fill a step's folder with the drawn and the other photos; how many there are in all."""
+    view = world.view(settings.space)
+    rows = np.flatnonzero(view.live)  # (photos,)
+    if not len(rows):
+        raise NothingFound(f"{world.gallery} has no photos yet; add some with: eyespot index PHOTOS -g {world.gallery}")
+    labels = _labels(world, rows, settings, folder, context)
+    taken = drawn_from_each(labels, settings.each, context.seed) if settings.clusters else np.arange(len(rows))
+    chosen = np.zeros(len(labels), bool)
+    chosen[taken] = True
+    others = [(rows[~chosen], NOT_DRAWN), (np.flatnonzero(~view.live), NO_VECTOR)]
+    tables = {"kept": _drawn(view, rows[chosen], labels[chosen], settings), "dropped": _others(view, others)}
+    for name, columns in SEED_COLUMNS.items():
+        write_table(folder / f"{name}.parquet", tables[name], columns, ROWS_AT_ONCE)
+    return int(view.starts[-1])
+
+
+# -- clusters ---------------------------------------------------------------------------------------------------
+
+
+def _labels(
+    world: PhotoWorld, rows: NDArray[np.int64], settings: SeedSettings, folder: Path, context: Context
+) -> NDArray[np.int32]:
+    """The cluster of each photo, (photos,); what clustering came to is told in the step's folder."""
+    if settings.clusters is None:
+        return np.arange(len(rows), dtype=np.int32)
+    how = KMeans(min(settings.clusters, len(rows)), settings.iterations, context.seed, settings.sample)
+    view, scratch = world.view(settings.space), folder / "vectors.npy"
+    found = cluster(_gathered(view, rows, scratch), how, context.tell)
+    scratch.unlink(missing_ok=True)
+    note = {"photos": len(rows), "clusters": how.clusters, "inertia": float(found.inertia), "space": view.space.encoder}
+    write_whole(folder / TOLD, lambda file: file.write(json.dumps(note).encode()))
+    return found.labels
+
+
+def _gathered(view: View, rows: NDArray[np.int64], scratch: Path) -> NDArray[Any]:
+    """The rows' vectors as one array on the disk, (rows, dim), so that millions need no memory."""
+    if len(view.blocks) == 1 and len(rows) == len(view.blocks[0]):
+        return view.blocks[0]
+    shape = len(rows), view.space.dim
+    whole = np.lib.format.open_memmap(scratch, "w+", view.blocks[0].dtype, shape)
+    at = 0
+    for start, block in zip(view.starts.tolist(), view.blocks, strict=False):
+        mine = rows[(rows >= start) & (rows < start + len(block))] - start
+        for part in range(0, len(mine), ROWS_AT_ONCE):
+            some = mine[part : part + ROWS_AT_ONCE]
+            whole[at : at + len(some)] = block[some]
+            at += len(some)
+    return np.asarray(whole)
+
+
+# -- tables -----------------------------------------------------------------------------------------------------
+
+
+def _drawn(
+    view: View, rows: NDArray[np.int64], labels: NDArray[np.int32], settings: SeedSettings
+) -> Iterator[dict[str, Any]]:
+    for some in batches(zip(rows.tolist(), labels.tolist(), strict=True), ROWS_AT_ONCE):
+        facts = view.facts([row for row, _ in some])
+        for (_, label), its in zip(some, facts, strict=True):
+            description = next(iter(_column_texts(its, settings.descriptions)), "")
+            labelled = "; ".join(_column_texts(its, settings.labels))
+            place = {"id": its["id"], "path": its["path"] or "", "cluster": label}
+            yield {**place, "description": description, "labels": labelled}
+
+
+def _column_texts(facts: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
+    """What these columns say of a photo, as far as they are filled."""
+    return [text for name in columns if (text := str(facts.get(name) or "").strip())]
+
+
+def _others(view: View, parts: Iterable[tuple[NDArray[np.int64], str]]) -> Iterator[dict[str, Any]]:
+    for rows, reason in parts:
+        for some in batches(rows.tolist(), ROWS_AT_ONCE):
+            for its in view.facts(some):
+                yield {"id": its["id"], "reason": reason, "detail": "", "path": its["path"] or ""}
+
 
 NOTHING, COPY = "no candidates", "a candidate all but the same as the input"
 TEXTS = "descriptions"  # the space of texts, beside the spaces of pictures
@@ -54,15 +166,6 @@ def retrieve(world: PhotoWorld, settings: CandidateSettings, queries: Records, s
         for at, query in enumerate(some):
             lists = {name: (most, found[at]) for name, (most, found) in wanted.items()}
             yield from _of_query(query, lists, indexes)
-
-
-def work(world: PhotoWorld, settings: CandidateSettings) -> Any:
-    """The same as the work of a step that needs `seeds`."""
-
-    def find(records: Records, context: Context) -> Iterator[Outcome]:
-        return retrieve(world, settings, records, context.earlier["seeds"])
-
-    return find
 
 
 @dataclass(frozen=True)

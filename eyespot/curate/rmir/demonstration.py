@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from eyespot.curate.rmir.forms import CONSTRAINTS, KINDS
+from eyespot.curate.rmir.questions import CONSTRAINTS, KINDS
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt, Record
 from eyespot.types import UsageError
 

@@ -11,27 +11,127 @@ Queries and qrels stand in `hub/` once more, a file for each split, for `dataset
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate._attribution import Attribution
-from eyespot.curate.rmir.finished import FinishedSteps
-from eyespot.curate.rmir.split import TEST, TRAIN
-from eyespot.formats.positions import PictureBytes, as_it_is, without_position
-from eyespot.photos.pictures import BadPicture
-from eyespot.photos.sources import read_again
+from eyespot.curate.rmir import panel
+from eyespot.curate.rmir.panel import TEST, TRAIN, voted_on
+from eyespot.curate.rmir.pipeline import RmirPipeline
+from eyespot.curate.set_folder import (
+    IMAGE,
+    RIGHTS,
+    SHARE,
+    TEXT,
+    WHOLE,
+    SharePicture,
+    attributions,
+    shared_picture,
+    write_table,
+)
+from eyespot.pipelines import Record, Records, StepResult
 from eyespot.pipelines.data_card import Tables
 from eyespot.pipelines.outcomes import line_of
 from eyespot.runs.rmir import UNKNOWN
 from eyespot.storage.atomic import write_whole
 from eyespot.types import UsageError
 
-RIGHTS = Attribution._fields
-TEXT, WHOLE, SHARE = "string", "int64", "float64"
+
+@dataclass(frozen=True)
+class FinishedSteps:
+    """The finished steps of a pipeline."""
+
+    pipe: RmirPipeline
+    done: Sequence[StepResult]
+
+    def of(self, name: str) -> StepResult:
+        """A finished step."""
+        return next(one for one in self.done if one.step.name == name)
+
+    def records(self, name: str) -> Records:
+        """What it kept."""
+        return self.of(name).records
+
+    @cached_property
+    def queries(self) -> list[Record]:
+        """The queries of both splits."""
+        return list(self.records("split"))
+
+    @cached_property
+    def triplets(self) -> list[Record]:
+        """Every triplet that was voted on, those on which a judge was silent among them."""
+        return list(voted_on(self.records("judged")))
+
+    @cached_property
+    def hits(self) -> dict[str, list[Record]]:
+        """The judged hits of the first image index for each query, in their order."""
+        return panel.ranked(self.triplets, self.pipe.lists.space)
+
+    @cached_property
+    def counted(self) -> set[str]:
+        """The triplets whose votes tell reliability, by their ids."""
+        records = {name: self.records(name) for name in ("judged", "confident")}
+        return {one["id"] for one in panel.counted(records, self.pipe.settings("split"))}
+
+    @cached_property
+    def seats(self) -> list[str]:
+        """The names of the judges."""
+        return [seat.name for seat in self.pipe.seats]
+
+    @cached_property
+    def seeds(self) -> dict[str, Record]:
+        """The seed set, by photo; also what left it."""
+        return {one["id"]: one for one in self.records("seeds")}
+
+    @cached_property
+    def attributions(self) -> dict[str, dict[str, str | None]]:
+        """By photo of the pool and of the queries, as far as they are in the gallery: licence, author and url."""
+        images = {**dict.fromkeys(self.pool), **dict.fromkeys(query["image"] for query in self.queries)}
+        return attributions(self.pipe.world, images, self.pipe.settings("seeds").space)
+
+    @cached_property
+    def doubted(self) -> set[str]:
+        """Photos that left the seed set; none where doubt concerns a query only."""
+        settings: panel.ConfidentSettings = self.pipe.settings("confident")
+        return {one["candidate"] for one in self._in_doubt} if settings.doubt == "everywhere" else set()
+
+    @cached_property
+    def unknown(self) -> dict[str, list[str]]:
+        """By query the photos of the pool of which nobody can say whether they answer it."""
+        pool, queries = set(self.pool), {query["id"] for query in self.queries}
+        found: dict[str, list[str]] = {}
+        for one in self._in_doubt:
+            if one["query"] in queries and one["candidate"] in pool:
+                found.setdefault(one["query"], []).append(one["candidate"])
+        return found
+
+    @cached_property
+    def _in_doubt(self) -> list[Record]:
+        least, found = self.pipe.settings("confident").least, self.records("candidates")
+        return list(panel.doubtful(self.records("judged"), found, len(self.seats), least))
+
+    @cached_property
+    def pool(self) -> list[str]:
+        """The photos that are ranked, in the order of the seed set."""
+        settings: panel.SplitSettings = self.pipe.settings("split")
+        targets = {target for query in self.queries for target in query["targets"]}
+        wanted = targets if settings.pool == "targets" else set(self.seeds) - self.doubted
+        return [id for id in self.seeds if id in wanted]
+
+    def votes(self) -> Iterator[Mapping[str, Any]]:
+        """Every vote, a row each."""
+        for one in self.triplets:
+            for vote in one["votes"]:
+                yield {"query": one["query"], "image": one["candidate"], "triplet": one["id"], **vote}
+
+    def in_split(self, name: str) -> list[Record]:
+        """The queries of a split."""
+        return [query for query in self.queries if query["split"] == name]
+
+
 COLUMNS: dict[str, dict[str, str]] = {
     "queries": {
         **dict.fromkeys(("id", "split", "kind", "image", "question", "target_description", "reasoning"), TEXT),
@@ -73,14 +173,14 @@ def write_tables(made: FinishedSteps, folder: Path) -> None:
         "losses": lambda: _losses(made),
     }
     for name, columns in COLUMNS.items():
-        _write_parquet(folder / f"{name}.parquet", rows[name](), columns)
+        write_table(folder / f"{name}.parquet", rows[name](), columns)
         write_whole(folder / f"{name}.jsonl", methodcaller("writelines", map(line_of, rows[name]())))
     (folder / HUB).mkdir()
     for split in _splits(made):
         ids = {query["id"] for query in made.in_split(split)}
         for name, key in zip(BY_SPLIT, ("id", "query"), strict=True):
             mine = (row for row in rows[name]() if row[key] in ids)
-            _write_parquet(folder / HUB / f"{name}-{split}.parquet", mine, COLUMNS[name])
+            write_table(folder / HUB / f"{name}-{split}.parquet", mine, COLUMNS[name])
 
 
 def _splits(made: FinishedSteps) -> list[str]:
@@ -107,12 +207,19 @@ def _losses(made: FinishedSteps) -> Iterator[dict[str, Any]]:
 # -- MTEB ---------------------------------------------------------------------------------------------------------
 
 
-Show = Callable[[str], dict[str, Any] | None]
-"""What stands for a picture, by where it lies: `unshown` or `held`."""
+def write_mteb(made: FinishedSteps, folder: Path, share: SharePicture | None) -> None:
+    """The tables corpus, queries and qrels for each split that has queries; without `share` no pictures in them.
 
+    Raises `UsageError` for a picture that cannot be read.
+    """
 
-def write_mteb(made: FinishedSteps, folder: Path, show: Show) -> None:
-    """The tables corpus, queries and qrels for each split that has queries."""
+    def with_picture(row: dict[str, Any]) -> dict[str, Any]:
+        path = Path(row["image"])
+        if share is None:
+            return {**row, "file": path.name, "image": None}
+        _, picture = shared_picture(path, path.suffix, share, partial(_cannot_be_read, path))
+        return {**row, "file": path.name, "image": {"bytes": picture.data, "path": f"{path.stem}{picture.suffix}"}}
+
     for name in _splits(made):
         queries = made.in_split(name)
         ids = {query["id"] for query in queries}
@@ -130,61 +237,15 @@ def write_mteb(made: FinishedSteps, folder: Path, show: Show) -> None:
         }
         for table, rows in tables.items():
             (folder / table).mkdir(parents=True, exist_ok=True)
-            shown = rows
-            if table in PICTURES:
-                shown = ({**row, "file": Path(row["image"]).name, "image": show(row["image"])} for row in rows)
-            _write_parquet(folder / table / f"{name}.parquet", shown, _MTEB[table])
+            rows_shown = map(with_picture, rows) if table in PICTURES else rows
+            write_table(folder / table / f"{name}.parquet", rows_shown, _MTEB[table])
 
 
-def unshown(_place: str) -> None:
-    """No picture: the name of its file alone stands in the table."""
-
-
-def held(place: str) -> dict[str, Any]:
-    """A picture with its bytes but without its position; `UsageError` if it cannot be read."""
-    return _held(place, without_position)
-
-
-def held_whole(place: str) -> dict[str, Any]:
-    """The same with its position."""
-    return _held(place, as_it_is)
-
-
-def _held(place: str, share: Callable[[bytes, str], PictureBytes]) -> dict[str, Any]:
-    path = Path(place)
-    try:
-        shared = share(read_again(place), path.suffix)
-    except (OSError, BadPicture) as error:
-        why = error.reason if isinstance(error, BadPicture) else error.strerror
-        raise UsageError(f"the picture {place} cannot be read ({why}); leave out --pictures") from None
-    return {"bytes": shared.data, "path": f"{path.stem}{shared.suffix}"}
-
-
-IMAGE = "image"
 _MTEB = {
     "corpus": {"id": TEXT, "modality": TEXT, "image": IMAGE, "file": TEXT},
     "queries": {"id": TEXT, "modality": TEXT, "text": TEXT, "image": IMAGE, "file": TEXT},
     "qrels": {"query-id": TEXT, "corpus-id": TEXT, "score": WHOLE},
 }
-
-
-# -- parquet --------------------------------------------------------------------------------------------------------
-
-
-def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds: dict[str, Any] = {TEXT: pa.string(), WHOLE: pa.int64(), SHARE: pa.float64()}
-    kinds[IMAGE] = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    table = pa.Table.from_pylist(list(rows), pa.schema([(name, kinds[kind]) for name, kind in columns.items()]))
-    if IMAGE in columns.values():  # `datasets` reads here which columns hold pictures
-        features = {
-            name: {"_type": "Image"} if kind == IMAGE else {"_type": "Value", "dtype": kind}
-            for name, kind in columns.items()
-        }
-        table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
-    write_whole(path, partial(pq.write_table, table, compression="zstd"))
 
 
 # -- for `datasets` -----------------------------------------------------------------------------------------------
@@ -211,3 +272,7 @@ def mteb_tables(made: FinishedSteps) -> Tables:
     """Those of the folder `mteb`, by the names that MTEB's own loader knows; queries are the usual one."""
     splits = _splits(made)
     return {table: {name: f"{table}/{name}.parquet" for name in splits} for table in ("queries", "corpus", "qrels")}
+
+
+def _cannot_be_read(path: Path, why: str) -> UsageError:
+    return UsageError(f"the picture {path} cannot be read ({why}); leave out --pictures")

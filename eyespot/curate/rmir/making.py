@@ -12,11 +12,11 @@ from pathlib import Path
 
 from eyespot.curate.rmir import audit, card, files
 from eyespot.curate.rmir.demonstration import NAME, teacher
-from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
-from eyespot.curate.set_folder import SetSize, set_folder, settle
+from eyespot.curate.set_folder import SetFolder, SharePicture, write_cards
 from eyespot.pipelines import CostLimits, Recipe, RunOptions, plan, run
-from eyespot.pipelines.data_card import card_of, write_card, write_croissant, write_head, write_readme
+from eyespot.pipelines.data_card import card_of, write_head
 from eyespot.pipelines.prompts import Models
 from eyespot.storage.atomic import make_folder, new_folder
 from eyespot.types import UsageError
@@ -59,30 +59,29 @@ class RmirJob:
         return FinishedSteps(pipe, run(pipe.steps, pipe.work, self.running()))
 
 
-def size_of(made: FinishedSteps) -> SetSize:
-    """The size of a set, in queries."""
-    return SetSize.of("queries.parquet", len(made.queries), made.done)
+def set_of(made: FinishedSteps, out: Path, *, replace: bool = False) -> SetFolder:
+    """The folder of the set that these steps made."""
+    return SetFolder.of(out, "queries.parquet", len(made.queries), made.done, replace=replace)
 
 
 def write_set(
     made: FinishedSteps,
     out: Path,
-    show: files.Show = files.unshown,
+    *,
+    share: SharePicture | None = None,
     sizes: audit.Sizes = audit.Sizes(),
-    place: Path | None = None,
+    target: SetFolder | None = None,
 ) -> dict[str, int]:
-    """The set, and the audit's queues; how many cases these have. `place` is the folder of the set (`set_folder`)."""
+    """The set, and the audit's queues; how many cases these have. With `share` the set holds the photos."""
     make_folder(out)
-    place = place or set_folder(out, size_of(made))
+    target = target or set_of(made, out)
     cases = audit.write_queues(made, out / AUDIT, sizes)  # first, for the card counts what of them is decided
     data_card = card_of(made.done, card.card_content(made, out / AUDIT))
-    with new_folder(place) as folder:
+    with new_folder(target.place) as folder:
         files.write_tables(made, folder)
-        files.write_mteb(made, folder / files.MTEB, show)
+        files.write_mteb(made, folder / files.MTEB, share)
         if made.queries:
             write_head(data_card, files.mteb_tables(made), folder / files.MTEB, FOR_MTEB)
-        write_card(data_card, folder)
-        write_readme(data_card, files.tables_of(made), folder)
-        write_croissant(data_card, files.whole_tables(), folder)
-    settle(out, place, size_of(made))
+        write_cards(data_card, folder, files.tables_of(made), files.whole_tables())
+    target.settle()
     return cases

@@ -1,18 +1,27 @@
-"""The steps of RMIR's pipeline as a recipe declares them, in their order."""
+"""The steps of RMIR's pipeline as a recipe declares them, what they cost at most, and what a set is likely to come to.
+
+Doubt decides on the size of a set. Each photo is a candidate in queries × candidates / photos triplets. Under the
+paper's rule one of them in doubt removes the photo, so its chance to stay falls exponentially with that number; per
+query only its own counts. Rates are those of the votes that lie in the folder, from a trial for instance, or assumed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from eyespot.curate._world import PhotoWorld
-from eyespot.curate.rmir import candidates, confident, panel, questions, seeds, split
-from eyespot.curate.rmir.forms import wording
-from eyespot.pipelines import BatchStep, Declared, MapStep, Recipe, SqlStep, Step
+from eyespot.curate.rmir import candidates, panel, questions
+from eyespot.curate.rmir.panel import ConfidentSettings, Doubt, settle_votes, voted_on
+from eyespot.curate.rmir.questions import KINDS, prompt_text
+from eyespot.pipelines import BatchStep, Declared, MapStep, PlannedStep, Recipe, RunOptions, SqlStep, Step, plan
 from eyespot.pipelines.prompts import PROMPT, expected
+from eyespot.pipelines.step_folder import CachedResult, cached_result, place_of
 from eyespot.types import UsageError
 
 ORDER = ("seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split")
@@ -70,10 +79,10 @@ class RmirPipeline:
         return panel.seats(self._of["judged"].models, self.settings("judged").votes)
 
     @cached_property
-    def lists(self) -> split.Lists:
+    def lists(self) -> panel.Lists:
         """What reliability is told by."""
         found: candidates.CandidateSettings = self.settings("candidates")
-        return split.Lists(found.space_names(self.world)[0], found.images, len(self.seats))
+        return panel.Lists(found.space_names(self.world)[0], found.images, len(self.seats))
 
     @property
     def models(self) -> dict[str, Any]:
@@ -96,10 +105,14 @@ class RmirPipeline:
 
 
 def _seeds(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: seeds.SeedSettings = declared.fitted(seeds.SeedSettings)
+    settings: candidates.SeedSettings = declared.fitted(candidates.SeedSettings)
     about = "Draws photos from clusters of alike ones."
     bare = replace(declared, inputs={})
-    return bare.made(SqlStep(seeds.work(pipe.world, settings)), inputs={"gallery": pipe.world.digest}, about=about)
+    return bare.made(
+        SqlStep(lambda _records, folder, context: candidates.draw(pipe.world, settings, folder, context)),
+        inputs={"gallery": pipe.world.digest},
+        about=about,
+    )
 
 
 def _inputs(pipe: RmirPipeline, declared: Declared) -> Step:
@@ -115,7 +128,7 @@ def _asking(work: Callable[..., Any], prompt: str, about: str, _pipe: RmirPipeli
     if len(declared.models) != 1:
         raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
     ((name, model),) = declared.models.items()
-    text = wording(declared, prompt)
+    text = prompt_text(declared, prompt)
     each = MapStep(partial(work, model=model, template=text), settings.workers)
     price, texts = expected(model, 1, text), {PROMPT: text}
     # Settings are left out: how many are asked at once changes nothing.
@@ -126,13 +139,15 @@ def _candidates(pipe: RmirPipeline, declared: Declared) -> Step:
     settings: candidates.CandidateSettings = declared.fitted(candidates.CandidateSettings)
     about = "Finds photos that may answer, by what they look like and by what is said of them; records become triplets."
     named = {**declared.settings, "spaces": settings.space_names(pipe.world)}
-    work = BatchStep(candidates.work(pipe.world, settings))
+    work = BatchStep(
+        lambda records, context: candidates.retrieve(pipe.world, settings, records, context.earlier["seeds"])
+    )
     return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, needs=("seeds",), about=about)
 
 
 def _judged(pipe: RmirPipeline, declared: Declared) -> Step:
     settings: PanelSettings = declared.fitted(PanelSettings)
-    text = wording(declared, "judge")
+    text = prompt_text(declared, "judge")
     each = MapStep(partial(panel.vote, panel=pipe.seats, template=text), settings.workers)
     price = expected({}, 0, "")
     for seat in pipe.seats:
@@ -142,9 +157,9 @@ def _judged(pipe: RmirPipeline, declared: Declared) -> Step:
 
 
 def _confident(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: confident.ConfidentSettings = declared.fitted(confident.ConfidentSettings)
+    settings: panel.ConfidentSettings = declared.fitted(panel.ConfidentSettings)
     judges = len(pipe.seats)
-    work = BatchStep(lambda records, context: confident.confident(records, context, judges, settings))
+    work = BatchStep(lambda records, context: panel.confident(records, context, judges, settings))
     rest = ", and none whose photo is in doubt anywhere." if settings.doubt == "everywhere" else "."
     about = f"Keeps triplets on which the panel is of one mind{rest}"
     return declared.made(work, settings={**declared.settings, "judges": judges}, needs=("candidates",), about=about)
@@ -153,12 +168,12 @@ def _confident(pipe: RmirPipeline, declared: Declared) -> Step:
 def _queries(pipe: RmirPipeline, declared: Declared) -> Step:
     declared.fitted(RmirStepSettings)
     about = "Gathers triplets into queries; those without a target go."
-    return declared.made(BatchStep(confident.gathered), needs=("checked",), about=about)
+    return declared.made(BatchStep(panel.gathered), needs=("checked",), about=about)
 
 
 def _split(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: split.SplitSettings = declared.fitted(split.SplitSettings)
-    work = BatchStep(lambda records, context: split.split(records, context, settings, pipe.lists))
+    settings: panel.SplitSettings = declared.fitted(panel.SplitSettings)
+    work = BatchStep(lambda records, context: panel.split(records, context, settings, pipe.lists))
     lists = {**declared.settings, "space": pipe.lists.space, "depth": pipe.lists.depth, "judges": pipe.lists.judges}
     about = "Tells by the reliability of its judged list which query tests; the others train."
     needs = {"needs": ("judged", "confident"), "needs_drops": ("judged",)}
@@ -184,13 +199,156 @@ _MAKERS: dict[str, Callable[[RmirPipeline, Declared], Step]] = {
     "split": _split,
 }
 _FORMS: dict[str, Any] = {
-    "seeds": seeds.SeedSettings,
+    "seeds": candidates.SeedSettings,
     "inputs": questions.Inputs,
     "questions": RmirWorkers,
     "checked": RmirWorkers,
     "candidates": candidates.CandidateSettings,
     "judged": PanelSettings,
-    "confident": confident.ConfidentSettings,
+    "confident": panel.ConfidentSettings,
     "queries": RmirStepSettings,
-    "split": split.SplitSettings,
+    "split": panel.SplitSettings,
 }
+
+
+def plan_steps(pipe: RmirPipeline, how: RunOptions) -> list[PlannedStep]:
+    """What running would do; each step that is not finished with the most records that can come to it."""
+    planned = plan(pipe.steps, pipe.work, how)
+    most = most_records(pipe, {one.name: one.records for one in planned if one.finished})
+    return [
+        one
+        if one.finished
+        else one._replace(records=most[one.name], spent=step.expects.times(max(0, most[one.name] - one.known)))
+        for one, step in zip(planned, pipe.steps, strict=True)
+    ]
+
+
+def most_records(pipe: RmirPipeline, counts: dict[str, int | None]) -> dict[str, int]:
+    """How many records come to each step at most; `counts` of those that are finished is what comes to the next."""
+    candidates, seeds = pipe.settings("candidates"), pipe.settings("seeds")
+    photos = int(pipe.world.view(seeds.space).live.sum())
+    drawn = photos if seeds.clusters is None else seeds.clusters * seeds.each
+    limits = [count for count in (pipe.settings("inputs").count, pipe.limit) if count is not None]
+    by_text = candidates.texts if candidates.text_encoder is not None else 0
+    each = candidates.images * len(candidates.space_names(pipe.world)) + by_text
+    grows: dict[str, Callable[[int], int]] = {
+        "seeds": lambda coming: min(coming, drawn),
+        "inputs": lambda coming: min((coming, *limits)),
+        "questions": lambda coming: coming * len(KINDS),
+        "candidates": lambda coming: coming * each,
+    }
+    came, most = photos, {}
+    for name in ORDER:
+        most[name], known = came, counts.get(name)
+        came = grows.get(name, int)(came) if known is None else known
+    return most
+
+
+K = 20  # the first places that Recall@20 looks at
+LARGE = 10  # a pool of this many times K leaves a random order a Recall@K of a tenth
+LEAST = 30 * len(KINDS)  # queries, of which no kind should have fewer than thirty
+VOTES = 40  # triplets from which rates are taken
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Questions of an input that pass the check, the share of triplets in doubt, and the targets of each query."""
+
+    questions: float = 1.8  # the paper loses about 40% of three
+    doubt: float = 0.15
+    targets: Sequence[int] = (1, 2)
+    measured: bool = False
+
+
+@dataclass(frozen=True)
+class RmirSizes:
+    """Photos of the seed set, those that are asked about, candidates of a query, and what doubt does."""
+
+    seeds: int
+    inputs: int
+    candidates: int
+    doubt: Doubt
+    whole_pool: bool = False  # every photo that stays is ranked, not targets alone
+
+
+@dataclass(frozen=True)
+class RmirForecast:
+    """What a set is likely to hold; `share` of the queries that have a target at all."""
+
+    sizes: RmirSizes
+    rates: Rates
+    share: float
+    queries: int
+    pool: int
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can tell retrievers apart."""
+        return self.queries >= LEAST and self.pool >= LARGE * K
+
+    def fields(self) -> dict[str, Any]:
+        """As JSON."""
+        counts = {"queries": self.queries, "share": self.share, "pool": self.pool, "pool_over_k": self.pool / K}
+        return {**counts, "k": K, "doubt": self.rates.doubt, "measured": self.rates.measured, "usable": self.usable}
+
+    def sentences(self) -> Iterator[str]:
+        """What it says, and the way out where the set cannot be used."""
+        basis = "as judged so far" if self.rates.measured else "assumed; a run with --limit measures it"
+        yield (
+            f"likely {self.queries:,} queries ({self.share:.0%} of those with a target) and a pool of {self.pool:,}, "
+            f"{self.pool / K:.1f} times K = {K}; {self.rates.doubt:.0%} of triplets in doubt ({basis})"
+        )
+        if not self.usable:
+            least = f"at least {LEAST} queries, a pool of {LARGE * K}"
+            yield f"that is too small to compare retrievers ({least}); {self._way_out()}"
+
+    def _way_out(self) -> str:
+        per_query = expected_size(RmirSizes(**{**vars(self.sizes), "doubt": "query"}), self.rates)
+        if self.sizes.doubt == "everywhere" and per_query.share > self.share + 0.1:
+            rest = f"likely {per_query.queries:,} queries and a pool of {per_query.pool:,}"
+            return f'write doubt = "query" in the step confident ({rest})'
+        return "index more photos, or raise the number of inputs"
+
+
+def forecast(pipe: RmirPipeline) -> RmirForecast:
+    """What the steps of a recipe are likely to make."""
+    most, split = most_records(pipe, {}), pipe.settings("split")
+    each = most["judged"] // max(1, most["candidates"])
+    settings: ConfidentSettings = pipe.settings("confident")
+    sizes = RmirSizes(most["inputs"], most["questions"], each, settings.doubt, split.pool == "seeds")
+    return expected_size(sizes, measured(pipe) or Rates())
+
+
+def expected_size(sizes: RmirSizes, rates: Rates) -> RmirForecast:
+    """The same from its sizes and rates."""
+    questions = sizes.inputs * rates.questions
+    each = min(sizes.candidates, max(0, sizes.seeds - 1))
+    everywhere = sizes.doubt == "everywhere"
+    stays = math.exp(-rates.doubt * questions * each / max(1, sizes.seeds)) if everywhere else 1.0
+    stands = (1 - rates.doubt) * stays  # a target
+    answered = [count for count in rates.targets if count]
+    share = sum(1 - (1 - stands) ** count for count in answered) / max(1, len(answered))
+    queries = questions * len(answered) / max(1, len(rates.targets)) * share
+    left = sizes.seeds * stays
+    placed = questions * sum(rates.targets) / max(1, len(rates.targets)) * stands
+    pool = left if sizes.whole_pool else left * -math.expm1(-placed / left) if left else 0.0
+    return RmirForecast(sizes, rates, share, round(queries), round(pool))
+
+
+def measured(pipe: RmirPipeline) -> Rates | None:
+    """The rates of the votes that lie in the folder, of these settings or of others; None where there are too few."""
+    found: dict[str, CachedResult | None] = {
+        name: cached_result(place_of(pipe.work, number, step))
+        for number, (name, step) in enumerate(zip(ORDER, pipe.steps, strict=True), 1)
+    }
+    inputs, checked, judged = found["inputs"], found["checked"], found["judged"]
+    if inputs is None or checked is None or judged is None or judged.counts.came < VOTES:
+        return None
+    doubts, triplets, targets = 0, 0, Counter[str]()
+    settings: ConfidentSettings = pipe.settings("confident")
+    for one in voted_on(judged.records):
+        verdict = settle_votes(one, len(pipe.seats))
+        triplets += 1
+        doubts += verdict.answers is None or verdict.confidence < settings.least
+        targets[one["query"]] += verdict.answers is True
+    return Rates(checked.counts.kept / max(1, inputs.counts.kept), doubts / triplets, list(targets.values()), True)

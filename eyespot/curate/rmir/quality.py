@@ -1,4 +1,8 @@
-"""Checks that open the card of an RMIR set: its size, its shortcuts, its judges, and what a person found.
+"""Checks that open the card of an RMIR set: its size, shortcuts, leaks, its judges, and what a person found.
+
+Whether a set can be answered without reasoning over both, by the question alone or the picture alone, the paper leaves
+open. An encoder that knows words and pictures ranks the pool by each; where one half alone finds the targets about as
+well as both together, nothing has to be reasoned.
 
 Judges that agree at random, with each other or alone, give verdicts that have nothing to do with what was searched for;
 so the verdicts are compared with the order of the hits as well as with one another.
@@ -8,22 +12,144 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from eyespot.curate._world import PhotoWorld
 from eyespot.curate.rmir.audit import LAST, VERDICTS, agreements, last_hits, read_queue
-from eyespot.curate.rmir.confident import settle_votes
-from eyespot.curate.rmir.finished import FinishedSteps
-from eyespot.curate.rmir.forecast import LARGE, K
-from eyespot.curate.rmir.forms import KINDS
-from eyespot.curate.rmir.shortcuts import CHANCE, Shortcut
-from eyespot.curate.rmir.split import TEST
-from eyespot.curate.rmir.votes import ABSTAIN
+from eyespot.curate.rmir.files import FinishedSteps
+from eyespot.curate.rmir.panel import ABSTAIN, TEST, TRAIN, settle_votes
+from eyespot.curate.rmir.pipeline import LARGE, K
+from eyespot.curate.rmir.questions import KINDS
+from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.pipelines import Record
 from eyespot.pipelines.data_card import CardTable, Level, QualityCheck, level_of, licence_check
 from eyespot.runs.agreement import Ratings, krippendorff_alpha
+from eyespot.search.embedding import embed
+from eyespot.types import Composer, Mask, Query, Vectors
+
+CUTOFFS = (1, 10, 20, 50)
+CHANCE = "a random order"
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """What of the targets one way of asking finds: Recall@k of each query, by k."""
+
+    way: str
+    by_query: dict[int, list[float]]
+
+    @property
+    def recall(self) -> dict[int, float]:
+        """Its mean."""
+        return {k: float(np.mean(shares)) for k, shares in self.by_query.items()}
+
+
+def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
+    """Each way of asking, and a random order, over the pool; the input and what is in doubt are never ranked."""
+    world, space = made.pipe.world, made.pipe.lists.space
+    rows = world.rows(space)
+    mask_rows = [rows[id] for id in made.pool if id in rows]
+    count = int(world.view(space).starts[-1])
+    pool: Mask = np.zeros(count, bool)
+    pool[list(mask_rows)] = True
+    subset = [one for one in queries if one["image"] in rows]
+    if not subset or not pool.any():
+        return []
+    found = []
+    left = {
+        one["id"]: {rows[id] for id in (one["image"], *made.unknown.get(one["id"], [])) if id in rows} for one in subset
+    }
+    depth = min(max(CUTOFFS) + max(map(len, left.values())), int(pool.sum()))
+    for way, vectors in _ways(world, space, subset, rows).items():
+        hits = world.index(space).search(vectors, depth, pool).rows  # (queries, depth)
+        found.append(Shortcut(way, _recalls(hits, subset, rows, left)))
+    chances = {}
+    for k in CUTOFFS:
+        # In a random order each photo is among the first k of n with probability k / n
+        chance_count = int(pool.sum())
+        inside = [int(pool[list(left[one["id"]])].sum()) for one in subset]
+        chances[k] = [min(1.0, k / max(1, chance_count - count)) for count in inside]
+    return [*found, Shortcut(CHANCE, chances)]
+
+
+def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mapping[str, int]) -> dict[str, Vectors]:
+    """The queries' vectors, (queries, dim), by what is asked with; both as in a search by both."""
+    words = world.texts([one["question"] for one in queries], space)
+    pictures = world.vectors([rows[one["image"]] for one in queries], space)
+    encoder = world.collection(space).encoder
+    if isinstance(encoder, Composer):
+        # Picture and question as one input, by an encoder that reads them so
+        facts = world.view(space).facts([rows[one["image"]] for one in queries])
+        pairs = zip(facts, queries, strict=True)
+        composed = [Query.composed(Path(str(its["path"])), one["question"]) for its, one in pairs]
+        both = embed(composed, world.collection(space).encoder)
+    else:
+        sums_both = words + pictures
+        unit: Vectors = sums_both / np.maximum(np.linalg.norm(sums_both, axis=1, keepdims=True), 1e-6)
+        both = unit
+    return {"question alone": words, "picture alone": pictures, "both": both}
+
+
+def _recalls(
+    hits: NDArray[np.int64], queries: Sequence[Record], rows: Mapping[str, int], left: Mapping[str, set[int]]
+) -> dict[int, list[float]]:
+    shares: dict[int, list[float]] = {k: [] for k in CUTOFFS}
+    for one, ranked in zip(queries, hits.tolist(), strict=True):
+        others = [row for row in ranked if row not in left[one["id"]]]
+        targets = {rows[id] for id in one["targets"] if id in rows}
+        for k in CUTOFFS:
+            shares[k].append(len(targets.intersection(others[:k])) / max(1, len(targets)))
+    return shares
+
+
+NEAR = Near()
+
+
+@dataclass(frozen=True)
+class Leak:
+    """What is shared, by how many, of how many."""
+
+    what: str
+    found: int
+    among: int
+
+
+def leaks(made: FinishedSteps) -> list[Leak]:
+    """All that was looked for, also where nothing was found."""
+    every, test, train = made.queries, made.in_split(TEST), made.in_split(TRAIN)
+    family, pool = families(made), set(made.pool)
+    inputs = {family[one["image"]] for one in train}
+    targets = {id for one in train for id in one["targets"]}
+    questions = {one["question"].casefold() for one in train}
+    in_pool = sum(one["image"] in pool for one in every)
+    copies = sum(any(family[id] == family[one["image"]] for id in one["targets"]) for one in every)
+    repeated = len(made.pool) - len({family[id] for id in made.pool})
+    same_input = sum(family[one["image"]] in inputs for one in test)
+    same_target = sum(not targets.isdisjoint(one["targets"]) for one in test)
+    same_question = sum(one["question"].casefold() in questions for one in test)
+    return [
+        Leak("queries whose own input is in the pool (left out when they are scored)", in_pool, len(every)),
+        Leak("queries of which a target is a near-duplicate of the input", copies, len(every)),
+        Leak("photos of the pool that are near-duplicates of an earlier one", repeated, len(made.pool)),
+        Leak("test queries whose input, or a near-duplicate, asks in training", same_input, len(test)),
+        Leak("test queries of which a target is one in training", same_target, len(test)),
+        Leak("test queries whose question is one in training", same_question, len(test)),
+    ]
+
+
+def families(made: FinishedSteps) -> dict[str, int]:
+    """A number for each photo of the set, the same for near-duplicates by perceptual hash or by cosine."""
+    ids = sorted({*made.pool, *(one["image"] for one in made.queries)})
+    world, space = made.pipe.world, made.pipe.lists.space
+    hashes = world.hashes([(id, made.seeds[id]["path"]) for id in ids])
+    rows = world.rows(space)
+    pairs = near_duplicates(hashes, world.vectors([rows[id] for id in ids], space), NEAR)
+    return dict(zip(ids, np.asarray(first_of_family(pairs, len(ids))).tolist(), strict=True))
+
 
 Z = 1.959964  # of a 95% interval
 JUDGES = 2.0, 3.0  # from how many of them that differ a panel is amber, and green
@@ -31,7 +157,8 @@ ALPHA = 0.4, 0.667  # Krippendorff's own limit for tentative conclusions is 0.66
 AGREED = 0.7  # of a person's cases; the paper's 81% of 200 has an interval from 75% to 86%
 
 
-class Estimate(NamedTuple):
+@dataclass(frozen=True)
+class Estimate:
     """A mean with its 95% interval over queries."""
 
     mean: float
@@ -70,7 +197,8 @@ def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
     found = {one.way: one.by_query[K] for one in shortcuts}
     if CHANCE not in found or len(found[CHANCE]) < 2:  # of one query no interval is known
         return QualityCheck("Shortcuts", "red", "There are too few queries to try them on.")
-    chance, both, level, parts = found.pop(CHANCE), found.pop("both"), "green", []
+    chance, both, parts = found.pop(CHANCE), found.pop("both"), list[str]()
+    level: Level = "green"
     for way, values in found.items():
         over = Estimate.of(np.subtract(values, chance).tolist())
         short = Estimate.of(np.subtract(both, values).tolist())
@@ -80,11 +208,7 @@ def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
     if np.mean(chance) > 0.5:
         level = "red"
     text = f"R@{K} beside that of a random order, {np.mean(chance):.1%}: {', '.join(parts)}."
-    return QualityCheck("Shortcuts", _as_level(level), text)
-
-
-def _as_level(name: str) -> Level:
-    return "red" if name == "red" else "amber" if name == "amber" else "green"
+    return QualityCheck("Shortcuts", level, text)
 
 
 # -- judges ---------------------------------------------------------------------------------------------------------

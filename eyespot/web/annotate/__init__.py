@@ -16,9 +16,8 @@ from starlette.responses import RedirectResponse
 from eyespot.curate.annotate import agreement, auditing, shared_list
 from eyespot.curate.annotate.annotation_store import AnnotationStore as AnnotationStore
 from eyespot.curate.annotate.export import every, without_photos, write
-from eyespot.curate.annotate.person_names import name_of
-from eyespot.curate.annotate.stopping import IN_A_ROW
-from eyespot.curate.annotate.team_store import OWN_DISPUTES
+from eyespot.curate.annotate.progress import IN_A_ROW
+from eyespot.curate.annotate.team_store import OWN_DISPUTES, name_of
 from eyespot.types import Mask
 from eyespot.web._pages import Link, page
 from eyespot.web._security import needs

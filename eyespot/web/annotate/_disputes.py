@@ -14,8 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse
 
 from eyespot.curate.annotate import agreement, flags, shared_list
-from eyespot.curate.annotate.person_names import name_of
-from eyespot.curate.annotate.team_store import LONGEST_NOTE, OWN_DISPUTES
+from eyespot.curate.annotate.team_store import LONGEST_NOTE, OWN_DISPUTES, name_of
 from eyespot.types import NothingFound
 from eyespot.web._items import existing_row, thumbnail_address
 from eyespot.web._pages import TEMPLATES, page

@@ -14,10 +14,9 @@ from eyespot.curate.annotate import agreement, auditing, candidates, shared_list
 from eyespot.curate.annotate.active import likely_first, telling_first
 from eyespot.curate.annotate.annotation_store import Candidate, mark_of, relevant
 from eyespot.curate.annotate.auditing import share_of
-from eyespot.curate.annotate.person_names import name_of
-from eyespot.curate.annotate.progress import standing, team_standing
+from eyespot.curate.annotate.progress import IN_A_ROW, standing, team_standing
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.curate.annotate.stopping import IN_A_ROW
+from eyespot.curate.annotate.team_store import name_of
 from eyespot.gallery import filters
 from eyespot.settings.search import RankingSettings
 from eyespot.types import Mask, NothingFound, UsageError

@@ -12,9 +12,8 @@ from pydantic import BaseModel, Field
 from eyespot.curate.annotate.agreement import differences
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Stamp
 from eyespot.curate.annotate.export import labelled
-from eyespot.curate.annotate.progress import LabellingProgress
+from eyespot.curate.annotate.progress import IN_A_ROW, LabellingProgress
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.curate.annotate.stopping import IN_A_ROW
 
 TOLD = ("supercategory", "category", "iconic_group", "lingo", "visible", "feasible", "of_interest")
 GROUPINGS = ("supercategory", "category", "iconic_group")

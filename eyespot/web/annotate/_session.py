@@ -12,7 +12,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
-from eyespot.curate.annotate.person_names import LONGEST
+from eyespot.curate.annotate.team_store import LONGEST_NAME
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
@@ -42,7 +42,7 @@ class AnnotationSession:
 
 def session_of(request: Request) -> AnnotationSession:
     """The session of whoever asks, as a dependency; refused without the role."""
-    who = annotator(request).name[:LONGEST].strip()
+    who = annotator(request).name[:LONGEST_NAME].strip()
     # Where the ledger cannot be written, anyone who only reads gets a store over a copy, and a write is refused
     served = app_state(request).ledger
     ledger = (served.readable if request.method == "GET" else served.writable).judgements.path

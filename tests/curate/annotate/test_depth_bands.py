@@ -16,9 +16,7 @@ from bench import certificate
 from bench.remaining import Scenario, bursts, no_order, normal_scores, upside_down
 from eyespot.curate.annotate import auditing, candidates, export
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
-from eyespot.curate.annotate.auditing import Plan, by_depth, draw
-from eyespot.curate.annotate.datasheet import unseen
-from eyespot.curate.annotate.depth_bands import (
+from eyespot.curate.annotate.audit_bounds import (
     Band,
     Ranking,
     allocated,
@@ -32,6 +30,8 @@ from eyespot.curate.annotate.depth_bands import (
     reach,
     too_deep,
 )
+from eyespot.curate.annotate.auditing import Plan, by_depth, draw
+from eyespot.curate.annotate.export import unseen
 from eyespot.curate.annotate.progress import percent, standing
 from eyespot.search import collection
 from eyespot.storage import sqlite

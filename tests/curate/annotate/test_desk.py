@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, mark_of, relevant
+from eyespot.curate.annotate.progress import descent
 from eyespot.curate.annotate.queries import AnnotationQuery, read, write
-from eyespot.curate.annotate.stopping import descent
 from eyespot.types import UsageError
 from tests.wording import raises
 from tests.worlds.annotation import WORDS, desk

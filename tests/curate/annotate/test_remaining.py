@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench import remaining as bench
-from eyespot.curate.annotate.remaining import Audit, Remaining, remaining
+from eyespot.curate.annotate.audit_bounds import Audit, Remaining, remaining
 from eyespot.types import UsageError
 from tests.wording import raises
 

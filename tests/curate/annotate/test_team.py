@@ -18,10 +18,9 @@ from eyespot.curate.annotate import agreement, auditing, export, shared_list
 from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.flags import write_flags
 from eyespot.curate.annotate.leases import Unit, is_twice
-from eyespot.curate.annotate.progress import TEAM, standing
-from eyespot.curate.annotate.stopping import descent
+from eyespot.curate.annotate.progress import TEAM, descent, standing
 from eyespot.curate.annotate.team_store import OWN_DISPUTES
-from eyespot.curate.inat.listed import PHOTOS, listed
+from eyespot.curate.inat.settings import PHOTOS, listed
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises

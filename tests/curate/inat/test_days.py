@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate.inat.days import BAD_DATE, LONG_DATE, NO_DATE, know_days, local_day
-from eyespot.curate.inat.tables import Tables, opened
+from eyespot.curate.inat.tables import BAD_DATE, LONG_DATE, NO_DATE, Tables, know_days, opened, quoted
 
 FIRST, SECOND = date(2022, 5, 1), date(2022, 5, 2)
+
+
+def local_day(tables: Tables, text: str, longitude: float) -> date | str:
+    """The day of a date at a longitude, or why there is none."""
+    arguments = f"{quoted(text)}, CAST({longitude} AS DOUBLE)"
+    ((day, fault),) = tables.rows(f"SELECT local_day({arguments}), date_fault({arguments})")
+    return fault or day  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")

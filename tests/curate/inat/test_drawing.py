@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.curate.inat.drawing import DrawSettings, SpeciesObservations, draw, lots_of, round_robin
+from eyespot.curate.inat.sampling import DrawSettings, SpeciesObservations, draw, lots_of, round_robin
 from tests.examples import examples
 from tests.worlds.slow_inat import slow_turns
 
@@ -36,7 +36,7 @@ def test_never_more_than_the_cap_and_never_fewer_than_there_are_and_no_more_clus
 def test_the_same_seed_draws_the_same_in_any_order_of_rows() -> None:
     of = candidates(300)
     order = np.argsort(of.mark)
-    of = SpeciesObservations(*(column[order] for column in of))
+    of = SpeciesObservations(**{name: column[order] for name, column in vars(of).items()})
     first, again = (draw(1, of, DrawSettings(cap=50, seed=7)).turn for _ in range(2))
     other = draw(1, of, DrawSettings(cap=50, seed=8)).turn
     assert (first == again).all() and (first != other).any()

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.curate.inat.grouping import groups
-from eyespot.curate.inat.sphere import RADIUS, equal_cells, great_circle, spread
+from eyespot.curate.inat.sampling import RADIUS, equal_cells, groups, spread
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises
+from tests.worlds.inat import great_circle
 from tests.worlds.slow_inat import slow_groups
 
 DEGREE = math.radians(1) * RADIUS  # kilometres of a degree of latitude

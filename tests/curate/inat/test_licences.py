@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eyespot.curate.inat.licences import COPYABLE, KINDS, Licence, checked, licence_of, why_not
+from eyespot.curate.inat.settings import COPYABLE, KINDS, Licence, checked, licence_of, why_not
 from eyespot.types import UsageError
 from tests.wording import raises
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate.inat.listed import PHOTOS, TAXA, listed
+from eyespot.curate.inat.settings import PHOTOS, TAXA, listed
 from eyespot.types import UsageError
 from tests.wording import raises
 

@@ -10,8 +10,7 @@ import pytest
 from PIL import Image
 
 from eyespot import sample
-from eyespot.curate.inat.faces import Faces, model_file, views
-from eyespot.curate.inat.looks import empty, spectrogram
+from eyespot.curate.inat.detectors import Faces, empty, model_file, spectrogram, views
 from tests.worlds.inat import pictures
 
 

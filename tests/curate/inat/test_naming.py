@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eyespot.curate.inat.naming import file_name, find, places_of, told_position
 from eyespot.curate.inat.settings import Positions
-from eyespot.curate.inat.sphere import great_circle
+from tests.worlds.inat import great_circle
 
 HOW = Positions()
 

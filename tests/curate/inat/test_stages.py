@@ -15,8 +15,8 @@ import pytest
 
 from eyespot.curate.inat.curating import curate
 from eyespot.curate.inat.settings import CollectionSettings, Sampling, Species
-from eyespot.curate.inat.synthetic import make
 from tests.worlds.inat import export, seen, silent
+from tests.worlds.inat_export import make
 
 FILES = ("train.json", "attributions.csv", "download.csv", "taxonomy.csv", "coverage.csv", "funnel.csv")
 

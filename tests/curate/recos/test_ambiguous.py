@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eyespot.curate.recos import checking
 from eyespot.curate.recos.card import RecosSteps
-from eyespot.curate.recos.drawn import AMBIGUOUS, DrawnCounts, generator_of, invented
+from eyespot.curate.recos.pictures import AMBIGUOUS, DrawnCounts, generator_of, invented
 from eyespot.curate.recos.sources import DRAWN
 from eyespot.pipelines import Keep, Record, drops
 from eyespot.pipelines.step import Context

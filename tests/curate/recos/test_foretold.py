@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eyespot.curate.recos.dry_run import plan_steps
 from eyespot.curate.recos.making import RecosJob
+from eyespot.curate.recos.pipeline import plan_steps
 from eyespot.pipelines import read_recipe, run
 from tests.command import run_eyespot
 from tests.worlds.recos import recipe

@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from eyespot.curate._discriminability import Discriminability
-from eyespot.curate.recos import checking, choosing, confusing, grammar
-from eyespot.curate.recos.captioning import Captions, CaptionWriter, template
-from eyespot.curate.recos.collecting import Collecting, SubtaskPictures, labels_of
+from eyespot.curate.recos import checking, confusing, discriminability, grammar
+from eyespot.curate.recos.captions import Captions, CaptionWriter, Rewriting, template
 from eyespot.curate.recos.confusing import token_edits
-from eyespot.curate.recos.rewriting import Rewriting
+from eyespot.curate.recos.discriminability import Discriminability
+from eyespot.curate.recos.pictures import Collecting, SubtaskPictures, labels_of
 from eyespot.curate.recos.sources import Sources
 from eyespot.pipelines import BatchStep, Context, Drop, Keep, Outcome, Record, Records, RunOptions, Step, drops, run
 from eyespot.pipelines.outcomes import Added
@@ -47,7 +46,7 @@ def through(records: Iterable[Record], step: Step, out: Path) -> list[tuple[str,
 
 def test_what_would_be_accepted_is_counted_by_temperature_and_band() -> None:
     """Two captions: four equal cosines (always log 4, in no band), and one far above three (0 when it is cold)."""
-    table = choosing.choices([[0.3, 0.3, 0.3, 0.3], [0.9, 0.1, 0.1, 0.1]], 4)
+    table = discriminability.choices([[0.3, 0.3, 0.3, 0.3], [0.9, 0.1, 0.1, 0.1]], 4)
     rows = {row[0]: row[1:] for row in table.rows}
 
     assert rows["1"][1:] == ["0%", "0%", "0%", "0%", "50%"]  # 1.312 of the second; η = 0.9 accepts up to 1.317
@@ -59,7 +58,7 @@ def test_what_would_be_accepted_is_counted_by_temperature_and_band() -> None:
 
 
 def test_the_histogram_marks_the_band() -> None:
-    svg = choosing.drawing([0.1, 1.0, 1.0, 2.3], Discriminability(10, 0.01, 0.5))
+    svg = discriminability.histogram_drawing([0.1, 1.0, 1.0, 2.3], Discriminability(10, 0.01, 0.5))
     assert svg.count('class="in"') == 1 and svg.count('class="out"') == 2
     assert "0.58" in svg and "1.73" in svg and "log 10" in svg
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.files import FinishedSteps
 from tests.worlds.rmir import made, photos, recipe
 
 

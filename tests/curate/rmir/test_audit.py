@@ -18,8 +18,8 @@ from eyespot.curate.rmir.audit import (
     said_in,
     welch,
 )
-from eyespot.curate.rmir.confident import settle_votes
-from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.files import FinishedSteps
+from eyespot.curate.rmir.panel import settle_votes
 from eyespot.pipelines.data_card import wilson
 from eyespot.pipelines.human_review import Queue
 from eyespot.types import UsageError

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.rmir import card
-from eyespot.curate.rmir.dry_run import plan_steps
-from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob
-from eyespot.curate.rmir.shortcuts import shortcuts
+from eyespot.curate.rmir.pipeline import plan_steps
+from eyespot.curate.rmir.quality import shortcuts
 from eyespot.pipelines import read_recipe
 from tests.command import refuses, run_eyespot
 from tests.worlds import rmir as worlds

@@ -11,9 +11,9 @@ import pytest
 from eyespot.benchmarks import BenchmarkRequest
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks.rmir import tasks
-from eyespot.curate.rmir.finished import FinishedSteps
-from eyespot.curate.rmir.forecast import Rates, RmirSizes, expected
-from eyespot.curate.rmir.shortcuts import shortcuts
+from eyespot.curate.rmir.files import FinishedSteps
+from eyespot.curate.rmir.pipeline import Rates, RmirSizes, expected_size
+from eyespot.curate.rmir.quality import shortcuts
 from eyespot.runs import rmir
 from eyespot.types import RankedImage, Run
 from tests.command import run_eyespot
@@ -24,7 +24,7 @@ from tests.worlds import rmir as worlds
 @pytest.mark.parametrize("photos", [1_000, 50_000])
 def test_the_forecast_says_what_the_simulation_says(photos: int) -> None:
     shares = {
-        (doubt, share): expected(RmirSizes(photos, round(photos * share), 20, doubt), Rates()).share
+        (doubt, share): expected_size(RmirSizes(photos, round(photos * share), 20, doubt), Rates()).share
         for doubt in ("everywhere", "query")
         for share in (1.0, 0.2, 0.05)
     }
@@ -35,9 +35,9 @@ def test_the_forecast_says_what_the_simulation_says(photos: int) -> None:
 
 
 def test_a_forecast_names_the_way_out() -> None:
-    everywhere = expected(RmirSizes(1_000, 1_000, 20, "everywhere"), Rates())
-    tiny = expected(RmirSizes(30, 30, 20, "query"), Rates())
-    good = expected(RmirSizes(1_000, 1_000, 20, "query"), Rates())
+    everywhere = expected_size(RmirSizes(1_000, 1_000, 20, "everywhere"), Rates())
+    tiny = expected_size(RmirSizes(30, 30, 20, "query"), Rates())
+    good = expected_size(RmirSizes(1_000, 1_000, 20, "query"), Rates())
 
     assert not everywhere.usable and 'doubt = "query"' in list(everywhere.sentences())[1]
     assert not tiny.usable and len(list(tiny.sentences())) == 2

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.rmir import panel, questions
-from eyespot.curate.rmir.finished import FinishedSteps
-from eyespot.curate.rmir.forms import CONSTRAINTS
+from eyespot.curate.rmir.files import FinishedSteps
+from eyespot.curate.rmir.questions import CONSTRAINTS
 from eyespot.pipelines import drops
 from tests.worlds.rmir import Rates, Scripted, behind, ran, recipe
 from tests.worlds.servers import Double

@@ -9,9 +9,9 @@ from statistics import median
 
 import pytest
 
-from eyespot.curate.rmir import files
-from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import write_set
+from eyespot.formats.positions import without_position
 from tests.worlds.outside import loaded
 from tests.worlds.rmir import ran, recipe
 
@@ -30,7 +30,7 @@ def parted(tmp_path_factory: pytest.TempPathFactory, gallery: Path, demonstrated
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, parted: FinishedSteps) -> Path:
     """Where it lies."""
     out = tmp_path_factory.mktemp("outside")
-    write_set(parted, out, files.held if request.param == "with pictures" else files.unshown)
+    write_set(parted, out, share=without_position if request.param == "with pictures" else None)
     return Path(shutil.move(out / "set", out / request.param))
 
 

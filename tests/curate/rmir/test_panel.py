@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.rmir import candidates
-from eyespot.curate.rmir.dry_run import plan_steps
 from eyespot.curate.rmir.making import RmirJob
+from eyespot.curate.rmir.pipeline import plan_steps
 from eyespot.pipelines import BatchStep, RunOptions, Step, drops, read_recipe, run
 from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError

@@ -12,7 +12,7 @@ import pytest
 from eyespot import sample
 from eyespot.benchmarks import rmir as benchmark
 from eyespot.curate.rmir import card
-from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob
 from eyespot.pipelines import drops, plan, read_recipe, run
 from eyespot.runs import beir, rmir

@@ -9,11 +9,10 @@ import pytest
 
 from eyespot.curate.rmir.audit import LAST, VERDICTS
 from eyespot.curate.rmir.card import card_content
-from eyespot.curate.rmir.confident import settle_votes
-from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.making import write_set
-from eyespot.curate.rmir.quality import effective_judges, order_check, panel_checks, shortcut_check
-from eyespot.curate.rmir.shortcuts import shortcuts
+from eyespot.curate.rmir.panel import settle_votes
+from eyespot.curate.rmir.quality import effective_judges, order_check, panel_checks, shortcut_check, shortcuts
 from eyespot.pipelines import Record
 from eyespot.pipelines.data_card import QualityCheck, worst
 from eyespot.pipelines.human_review import Queue

@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.curate.rmir import split
+from eyespot.curate.rmir import panel
 from eyespot.curate.rmir.audit import before_last
 from eyespot.pipelines import BatchStep, Drop, Failed, Keep, MapStep, Outcome, Record, RunOptions, Step, run
 from eyespot.pipelines.outcomes import Added
 
-LISTS = split.Lists("starter", 4, 3)
+LISTS = panel.Lists("starter", 4, 3)
 VOTES = st.lists(st.sampled_from(["true", "false", "abstain"]), max_size=LISTS.judges)  # who has no vote has failed
 TABLES = st.lists(st.lists(VOTES, max_size=LISTS.depth), min_size=1, max_size=12)
 
@@ -39,7 +39,7 @@ def of_the_split(tables: list[list[list[str]]], work: Path, how: RunOptions = Ru
         ),
         Step(
             "split",
-            BatchStep(lambda records, context: split.split(records, context, split.SplitSettings(), LISTS)),
+            BatchStep(lambda records, context: panel.split(records, context, panel.SplitSettings(), LISTS)),
             needs=("judged", "confident"),
             needs_drops=("judged",),
         ),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.curate.rmir.votes import confidence, negativeness, reliability
+from eyespot.curate.rmir.panel import confidence, negativeness, reliability
 
 VOTES = st.lists(st.sampled_from(["true", "false", "abstain"]), max_size=5)
 

@@ -1,1 +1,189 @@
-"""Drawn pictures: sums by hand, programs, signs; each painted from what is written in its record and nothing else."""
+"""Drawn pictures: surfaces to write on, printed letters, and how a camera sees them.
+
+Each is painted from what is written in its record and nothing else. Two small Chinese fonts come with the package, a
+Latin one with Pillow, others with matplotlib and the system.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from itertools import accumulate, chain, repeat
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageDraw import ImageDraw
+
+Colour: TypeAlias = tuple[int, int, int]
+SIZE = (640, 480)
+FINER = 2  # times as many pixels are painted as remain
+
+BLUE, BLACK, RED, GREEN, GREY = (28, 52, 148), (32, 30, 34), (178, 30, 38), (22, 98, 60), (86, 84, 92)
+CHALKS: tuple[Colour, ...] = ((244, 244, 236), (246, 232, 150), (190, 222, 244))
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A kind of paper: its name in a caption, its colour, its ruling, and the pens that write on it."""
+
+    name: str
+    colour: Colour
+    ruling: str = ""  # lines or squares
+    pens: tuple[Colour, ...] = (BLUE, BLACK, GREY)
+    line: Colour = (172, 190, 216)
+
+
+PAPERS: Mapping[str, Paper] = {
+    paper.name: paper
+    for paper in (
+        Paper("white paper", (250, 249, 245)),
+        Paper("lined paper", (252, 250, 240), "lines"),
+        Paper("squared paper", (249, 251, 250), "squares"),
+        Paper("a yellow sticky note", (252, 236, 134), pens=(BLACK, BLUE, RED)),
+        Paper("brown wrapping paper", (196, 160, 116), pens=(BLACK, RED), line=(170, 136, 96)),
+        Paper("a blackboard", (38, 58, 50), pens=CHALKS),
+        Paper("a whiteboard", (244, 247, 250), pens=(BLUE, RED, GREEN, BLACK)),
+    )
+}
+
+
+def sheet(paper: Paper, chance: Random, size: tuple[int, int] = SIZE) -> Image:
+    """An empty sheet, `FINER` times as large as the picture will be."""
+    from PIL import Image, ImageDraw
+
+    made = Image.new("RGB", (size[0] * FINER, size[1] * FINER), paper.colour)
+    if paper.ruling:
+        draw, (width, height) = ImageDraw.Draw(made), made.size
+        gap = FINER * chance.uniform(26, 40) * (0.7 if paper.ruling == "squares" else 1)
+        for y in accumulate(repeat(gap, int(height / gap))):
+            draw.line((0, y, width, y), fill=paper.line, width=FINER)
+        for x in accumulate(repeat(gap, int(width / gap) if paper.ruling == "squares" else 0)):
+            draw.line((x, 0, x, height), fill=paper.line, width=FINER)
+    return made
+
+
+def photographed(painted: Image, chance: Random) -> Image:
+    """As a camera sees it: turned a little, brighter on one side, grainy, not quite sharp; at its final size."""
+    from PIL import Image, ImageFilter
+
+    edge = painted.getpixel((2, 2))
+    small = painted.resize((painted.width // FINER, painted.height // FINER), Image.Resampling.BOX)
+    turned = small.rotate(chance.uniform(-3.5, 3.5), Image.Resampling.BICUBIC, fillcolor=edge)
+    soft = turned.filter(ImageFilter.GaussianBlur(chance.uniform(0, 0.7)))
+    pixels = np.asarray(soft, np.float32)
+    height, width, _ = pixels.shape
+    x, y = np.linspace(-1, 1, width)[None], np.linspace(-1, 1, height)[:, None]
+    light = 1 + chance.uniform(-0.1, 0.1) * x + chance.uniform(-0.1, 0.1) * y  # (height, width)
+    light -= chance.uniform(0, 0.08)
+    grain = np.random.default_rng(chance.getrandbits(32)).normal(0, chance.uniform(1.5, 6), pixels.shape)
+    lit = np.clip(pixels * light[..., None] + grain, 0, 255).astype(np.uint8)
+    return Image.fromarray(lit)
+
+
+SHIPPED = Path(__file__).parents[1] / "fonts"
+PILLOW = "Pillow's own"  # a face without a file
+FACES: Mapping[str, Sequence[str]] = {  # files by what they are for
+    "text": (
+        *(PILLOW, "DejaVuSans.ttf", "DejaVuSerif.ttf", "DejaVuSans-Bold.ttf", "LiberationSans-Regular.ttf"),
+        *("LiberationSerif-Regular.ttf", "LiberationSerif-Italic.ttf", "Humor-Sans.ttf"),
+        *("Arial.ttf", "Georgia.ttf", "Verdana.ttf"),
+    ),
+    "code": (
+        *("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf", "LiberationMono-Regular.ttf", "Menlo.ttc", "consola.ttf"),
+        "cmtt10.ttf",
+    ),
+    "chinese": (
+        *("EyespotSigns.otf", "EyespotBrush.ttf", "NotoSerifCJK-Regular.ttc", "NotoSansCJK-Bold.ttc"),
+        *("wqy-microhei.ttc", "wqy-zenhei.ttc", "ukai.ttc", "simhei.ttf", "PingFang.ttc"),
+    ),
+}
+NUMBERS = {"NotoSerifCJK-Regular.ttc": 2, "NotoSansCJK-Bold.ttc": 2}  # of the face in a file where it is not the first
+
+
+@dataclass(frozen=True)
+class Face:
+    """A font's name, its file (None: Pillow's own) and the number of the face in the file."""
+
+    name: str
+    path: Path | None
+    number: int
+
+    def at(self, size: float) -> Any:
+        """The font at this size, in pixels."""
+        from PIL import ImageFont
+
+        if self.path is None:
+            return ImageFont.load_default(size)
+        return ImageFont.truetype(str(self.path), size, index=self.number)
+
+
+@cache
+def faces(kind: str) -> tuple[Face, ...]:
+    """The installed fonts for "text", "code" or "chinese"; Pillow's own if there is none."""
+    files = _font_files()
+    known = [name for name in FACES[kind] if name == PILLOW or name.lower() in files]
+    installed = [Face(Path(name).stem, files.get(name.lower()), NUMBERS.get(name, 0)) for name in known]
+    return tuple(installed) or (Face(PILLOW, None, 0),)
+
+
+def face(kind: str, name: str) -> Face:
+    """One of them by its name; `UsageError` if this machine does not have it."""
+    for known in faces(kind):
+        if known.name == name:
+            return known
+    names = ", ".join(known.name for known in faces(kind))
+    raise UsageError(f"the font {name} is not on this machine; install it, or draw anew with one of: {names}")
+
+
+def _font_files() -> dict[str, Path]:
+    """Font files by their name in lower case; those that come with the package before the system's."""
+    folders = [SHIPPED]
+    matplotlib = find_spec("matplotlib")
+    if matplotlib is not None and matplotlib.origin:
+        folders.append(Path(matplotlib.origin).parent / "mpl-data" / "fonts")
+    if sys.platform == "win32":
+        folders.append(Path(os.environ.get("WINDIR", "C:/Windows")) / "Fonts")
+    folders += map(Path, ("/usr/share/fonts", "/usr/local/share/fonts", "/Library/Fonts", "/System/Library/Fonts"))
+    folders += (Path.home() / name for name in (".fonts", ".local/share/fonts", "Library/Fonts"))
+    wanted = {name.lower() for names in FACES.values() for name in names}
+    files: dict[str, Path] = {}
+    for place, _, names in chain.from_iterable(map(os.walk, folders)):
+        for name in sorted(names):
+            if name.lower() in wanted:
+                files.setdefault(name.lower(), Path(place) / name)
+    return files
+
+
+# -- lines ------------------------------------------------------------------------------------------------------
+
+
+def fitting(face: Face, lines: Sequence[str], room: tuple[float, float], most: float) -> Any:
+    """The font as large as these lines may be in a room (width, height), in pixels, and no larger than `most`."""
+    size = most
+    while size > 8:
+        font = face.at(size)
+        if max(font.getlength(line) for line in lines) <= room[0] and len(lines) * spacing(font) <= room[1]:
+            return font
+        size *= 0.92
+    return face.at(8)
+
+
+def spacing(font: Any) -> float:
+    """From one line to the next, in pixels."""
+    return float(font.size) * 1.35
+
+
+def centred(draw: ImageDraw, line: str, font: Any, middle: tuple[float, float], colour: tuple[int, int, int]) -> None:
+    """A line with its middle there."""
+    draw.text(middle, line, fill=colour, font=font, anchor="mm")

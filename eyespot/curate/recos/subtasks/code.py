@@ -5,10 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from eyespot.curate.recos.drawing import listings
-from eyespot.curate.recos.drawing.generator import CaptionWordings, Facts, fill_captions
+from eyespot.curate.recos.drawing import programs
 from eyespot.curate.recos.drawing.programs import printed
-from eyespot.curate.recos.subtasks import COGNITIVE, Subtask
+from eyespot.curate.recos.subtasks import COGNITIVE, CaptionWordings, Facts, Subtask, fill_captions
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -27,13 +26,13 @@ class Programs:
     def invent(self, chance: Random) -> dict[str, Any]:
         kind = chance.choice(KINDS)
         shown = write_program(kind, chance)
-        return {"shown": shown, "answer": printed(shown), "kind": kind, "painted": listings.invent(chance)}
+        return {"shown": shown, "answer": printed(shown), "kind": kind, "painted": programs.invent(chance)}
 
     def answer(self, facts: Facts) -> str:
         return printed(facts["shown"])
 
     def paint(self, facts: Facts, chance: Random) -> Image:
-        return listings.paint(facts["shown"], facts["painted"], chance)
+        return programs.paint(facts["shown"], facts["painted"], chance)
 
     def wording(self, facts: Facts) -> CaptionWordings:
         fields = {"kind": facts["kind"], "answer": facts["answer"], "theme": facts["painted"]["theme"]}

@@ -5,11 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from eyespot.curate.recos.drawing import figures
-from eyespot.curate.recos.drawing.arithmetic import evaluate, plain
-from eyespot.curate.recos.drawing.generator import CaptionWordings, Facts, fill_captions, kind_fields
-from eyespot.curate.recos.drawing.papers import PAPERS
-from eyespot.curate.recos.subtasks import COGNITIVE, Subtask
+from eyespot.curate.recos.drawing import PAPERS, handwriting
+from eyespot.curate.recos.drawing.handwriting import evaluate, plain
+from eyespot.curate.recos.subtasks import COGNITIVE, CaptionWordings, Facts, Subtask, fill_captions, kind_fields
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -27,9 +25,9 @@ class Sums:
     def invent(self, chance: Random) -> dict[str, Any]:
         paper = chance.choice(list(PAPERS))
         if chance.random() < SHARE_OF_FIGURES:
-            figure = chance.choice(list(figures.AREAS))
-            sides = figures.sides(figure, chance)
-            shown = figures.AREAS[figure].expression(*sides)
+            figure = chance.choice(list(handwriting.AREAS))
+            sides = handwriting.sides(figure, chance)
+            shown = handwriting.AREAS[figure].expression(*sides)
             return {"shown": shown, "answer": plain(evaluate(shown)), "figure": figure, "sides": sides, "paper": paper}
         kind = chance.choice(KINDS)
         shown = write_sum(kind, chance)
@@ -37,14 +35,14 @@ class Sums:
 
     def answer(self, facts: Facts) -> str:
         if "figure" in facts:  # the paper shows the figure and its sides, not the sum
-            return plain(evaluate(figures.AREAS[facts["figure"]].expression(*facts["sides"])))
+            return plain(evaluate(handwriting.AREAS[facts["figure"]].expression(*facts["sides"])))
         return plain(evaluate(facts["shown"]))
 
     def paint(self, facts: Facts, chance: Random) -> Image:
         paper = PAPERS[facts["paper"]]
         if "figure" in facts:
-            return figures.paint(facts["figure"], facts["sides"], paper, chance)
-        return figures.written(f"{facts['shown']}=?", paper, chance)
+            return handwriting.paint(facts["figure"], facts["sides"], paper, chance)
+        return handwriting.written(f"{facts['shown']}=?", paper, chance)
 
     def wording(self, facts: Facts) -> CaptionWordings:
         fields = {"answer": facts["answer"], "paper": facts["paper"]}

@@ -6,9 +6,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from eyespot.curate.recos.drawing import boards
-from eyespot.curate.recos.drawing.generator import CaptionWordings, Facts, fill_captions
-from eyespot.curate.recos.drawing.signs import PHRASES
-from eyespot.curate.recos.subtasks import FINE, Subtask
+from eyespot.curate.recos.drawing.boards import PHRASES
+from eyespot.curate.recos.subtasks import FINE, CaptionWordings, Facts, Subtask, fill_captions
 
 if TYPE_CHECKING:
     from PIL.Image import Image

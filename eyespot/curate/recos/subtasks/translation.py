@@ -6,9 +6,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from eyespot.curate.recos.drawing import boards
-from eyespot.curate.recos.drawing.generator import CaptionWordings, Facts, fill_captions
-from eyespot.curate.recos.drawing.signs import invent, translated
-from eyespot.curate.recos.subtasks import COGNITIVE, Subtask
+from eyespot.curate.recos.drawing.boards import invent_phrase, translated
+from eyespot.curate.recos.subtasks import COGNITIVE, CaptionWordings, Facts, Subtask, fill_captions
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -20,7 +19,7 @@ class BilingualSigns:
     """Signs from a list of short texts that mean the same in both languages."""
 
     def invent(self, chance: Random) -> dict[str, Any]:
-        phrase, english = invent(chance), chance.random() < SHARE_OF_ENGLISH
+        phrase, english = invent_phrase(chance), chance.random() < SHARE_OF_ENGLISH
         shown, answer = (phrase.english, phrase.chinese) if english else (phrase.chinese, phrase.english)
         painted = boards.invent("text" if english else "chinese", chance)
         return {"shown": shown, "answer": answer, "kind": phrase.kind, "painted": painted}

@@ -1,23 +1,91 @@
-"""The step `discriminate`: rewrites a caption that says too much or too little by dis(t), for some rounds."""
+"""The steps `caption` and `discriminate`: five captions of each picture, rewritten where dis(t) says so.
+
+A model writes them or, for drawn pictures, their generator. A caption that says too much or too little is written again
+for some rounds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
-from eyespot.curate._discriminability import FINE, OVER_DETAILED, Discriminability, entropies
-from eyespot.curate.recos.captioning import CaptionWriter
-from eyespot.curate.recos.drawing.generator import DETAILED, VAGUE
-from eyespot.curate.recos.drawn import AMBIGUOUS, generator_of, same_words, wordings
+from eyespot.curate.recos.discriminability import FINE, OVER_DETAILED, Discriminability, entropies
+from eyespot.curate.recos.pictures import AMBIGUOUS, generator_of, same_words, wordings
 from eyespot.curate.recos.sources import DRAWN, Sources
-from eyespot.pipelines import Context, Drop, Keep, Outcome, Record
-from eyespot.pipelines.prompts import AnswerForm, ask_model
+from eyespot.curate.recos.subtasks import DETAILED, USUAL, VAGUE, subtask
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Prompt, Record
+from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, filled, prompt_of
 from eyespot.types import UsageError, Vectors
+
+CAPTIONS = 5
+UNSUITABLE, DECLINED, EMPTY, REPEATED = "unsuitable", "declined", "empty caption", "repeated caption"
+DEMONSTRATION = "demonstration"
+PROMPTS = Path(__file__).parent / "prompts"
+
+
+class Captions(AnswerForm):
+    """Captions of a picture, or why it cannot serve."""
+
+    captions: list[str]
+    unsuitable: str
+
+
+@dataclass(frozen=True)
+class CaptionWriter:
+    """A model of the recipe, the template of its prompts, and the pictures."""
+
+    model: Mapping[str, Any]
+    template: str
+    sources: Sources
+
+    def prompt(self, task: str, record: Record, form: type[AnswerForm], **fields: Any) -> Prompt:
+        """The prompt about a record's picture; `fields` fill the template."""
+        about = subtask(record["subtask"])
+        words = {"subtask": about.name, "about": about.about, "attributes": ", ".join(about.attributes), **fields}
+        picture = PromptPicture(record["image"], str(self.sources.place(record)))
+        known = {}
+        # Only rules that work from labels get them: to a model that sees the picture they would give the answer away
+        if str(self.model.get("use")).partition(":")[0] == DEMONSTRATION:
+            writing = record.get("writing", "") if about.of_writing else ""
+            known["known"] = {"task": task, "facts": record["facts"], "attributes": about.attributes, **fields}
+            known["known"]["writing"] = writing
+        return prompt_of(self.model, filled(self.template, **words), form, [picture], **known)
+
+
+def template(name: str) -> str:
+    """A prompt of the package."""
+    return (PROMPTS / f"{name}.md").read_text(encoding="utf-8")
+
+
+def captioned(record: Record, context: Context, writer: CaptionWriter) -> Iterator[Outcome]:
+    """A record for each caption, made from the picture's record."""
+    if record["source"] == DRAWN:
+        texts = generator_of(record["subtask"]).wording(record["facts"]).usual
+        yield from _caption_outcomes({**record, "level": USUAL}, list(texts))
+        return
+    reply = ask_model(context, writer.prompt("caption", record, Captions, count=CAPTIONS), Captions)
+    if reply.answer is None:
+        yield Drop(record, DECLINED, reply.declined)
+    elif reply.answer.unsuitable or not reply.answer.captions:
+        yield Drop(record, UNSUITABLE, reply.answer.unsuitable)
+    else:
+        yield from _caption_outcomes(record, reply.answer.captions[:CAPTIONS])
+
+
+def _caption_outcomes(record: Record, texts: list[str]) -> Iterator[Outcome]:
+    seen: set[str] = set()
+    for number, text in enumerate(texts, 1):
+        made = {**record, "id": f"{record['id']}/{number}", "number": number, "text": " ".join(text.split())}
+        reason = EMPTY if not text.strip() else REPEATED if text.casefold() in seen else ""
+        seen.add(text.casefold())
+        yield Drop(made, reason, of=record["id"]) if reason else Keep(made, of=record["id"])
+
 
 DIGITS = 6  # of a cosine that is written down
 
@@ -48,7 +116,8 @@ class Rewritten(AnswerForm):
     caption: str
 
 
-class Turn(NamedTuple):
+@dataclass(frozen=True)
+class Turn:
     """A wording that was tried: its dis(t), the verdict on it, and the cosines of the k nearest pictures."""
 
     text: str

@@ -1,6 +1,6 @@
 """A made-up export of any size, with planted changes of names, gaps and crowds: to try the pipeline and to time it.
 
-    python -m eyespot.curate.inat.synthetic EXPORT 200000
+    python -m tests.worlds.inat_export EXPORT 200000
 
 writes observations, photos, taxa and observers as iNaturalist's export has them, and beside them `targets.csv` and
 `mapping.csv`.

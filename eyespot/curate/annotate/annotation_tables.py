@@ -1,0 +1,82 @@
+"""All tables of annotation in a ledger, and the one connection that the parts of an annotation store share."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from eyespot.storage import sqlite
+
+SCHEMA = """
+-- queries, their lists of candidates, and who opened them
+CREATE TABLE IF NOT EXISTS annotated(number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, query TEXT UNIQUE NOT NULL,
+    text TEXT NOT NULL, facts TEXT NOT NULL, grows INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS candidates(annotated INTEGER NOT NULL, place INTEGER NOT NULL, image TEXT NOT NULL,
+    path TEXT NOT NULL, PRIMARY KEY(annotated, place), UNIQUE(annotated, image)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS desk(only INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS openings(annotated INTEGER NOT NULL, person TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY(annotated, person, at)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS narrowings(annotated INTEGER PRIMARY KEY, place INTEGER NOT NULL);
+-- audits: how each was drawn, who works at it, and which of its photos went to whom
+CREATE TABLE IF NOT EXISTS audits(annotated INTEGER NOT NULL, person TEXT NOT NULL, rest INTEGER NOT NULL,
+    lot REAL NOT NULL, drawn TEXT NOT NULL, seen TEXT NOT NULL, at REAL NOT NULL, number INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS audit_designs(audit INTEGER PRIMARY KEY, even TEXT NOT NULL, bands TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS audit_people(audit INTEGER NOT NULL, person TEXT NOT NULL, number INTEGER PRIMARY KEY,
+    UNIQUE(audit, person));
+CREATE TABLE IF NOT EXISTS audit_shares(audit INTEGER NOT NULL, image TEXT NOT NULL, person TEXT NOT NULL,
+    at REAL NOT NULL, number INTEGER PRIMARY KEY, UNIQUE(audit, image, person));
+CREATE TABLE IF NOT EXISTS audit_twice(audit INTEGER PRIMARY KEY, images TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS audit_lists(audit INTEGER PRIMARY KEY, listed INTEGER NOT NULL);
+-- the team: lists that several people go down, assignments, disputes, marks of whole groups, flags
+CREATE TABLE IF NOT EXISTS shared_lists(query TEXT PRIMARY KEY, seed TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS list_leases(query TEXT NOT NULL, image TEXT NOT NULL, person TEXT NOT NULL,
+    at REAL NOT NULL, number INTEGER PRIMARY KEY, UNIQUE(query, image, person));
+CREATE TABLE IF NOT EXISTS assignments(query TEXT NOT NULL, person TEXT NOT NULL, lead TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY(query, person)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dispute_notes(number INTEGER PRIMARY KEY, query TEXT NOT NULL, image TEXT NOT NULL,
+    person TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS group_marks(query TEXT NOT NULL, person TEXT NOT NULL, image TEXT NOT NULL,
+    at REAL NOT NULL, PRIMARY KEY(query, person, image)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS team_rules(rule TEXT PRIMARY KEY, value TEXT NOT NULL, lead TEXT NOT NULL,
+    at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS photo_flags(number INTEGER PRIMARY KEY, image TEXT NOT NULL, kind TEXT NOT NULL,
+    reason TEXT NOT NULL, person TEXT NOT NULL, at REAL NOT NULL, raised INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS photo_flags_image ON photo_flags(image);
+"""
+
+
+class AnnotationTables:
+    """The connection to these tables; any number of threads and processes may work at them at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._sql = sqlite.connect(path, SCHEMA)
+        self._lock = RLock()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._sql.close()
+
+    def select(self, statement: str, *values: object) -> list[Any]:
+        """The rows of a query."""
+        with self._lock:
+            return self._sql.execute(statement, values).fetchall()
+
+    def first(self, statement: str, *values: object) -> Any:
+        """The first column of the first row of a query; None without a row."""
+        rows = self.select(statement, *values)
+        return rows[0][0] if rows else None
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """A block whose changes come whole or not at all, with the connection to make them; not to be nested."""
+        with self._lock, sqlite.transaction(self._sql):
+            yield self._sql
+
+    def change(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run a statement for each of these rows of values, all or none."""
+        with self.transaction() as sql:
+            sql.executemany(statement, rows)
