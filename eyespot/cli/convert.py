@@ -72,8 +72,7 @@ def _run(source: Path, out: Path, formats: tuple[str | None, str | None]) -> dic
 
 def _qrels(source: Path, out: Path, formats: tuple[str | None, str | None], queries: Path | None) -> dict[str, Any]:
     from eyespot.runs import beir, read_judged, write_qrels
-    from eyespot.runs.judged import JudgedQueries
-    from eyespot.runs.queries import read_queries
+    from eyespot.runs.judged import JudgedQueries, read_queries
     from eyespot.storage.files import whole_folder
 
     judged, notes = read_judged(source, formats[0]), []

@@ -34,7 +34,7 @@ def run(
 ) -> None:
     """Count queries, pairs, images and matches per query in judgements."""
     from eyespot.runs import read_run
-    from eyespot.runs.queries import groups
+    from eyespot.runs.judged import groups
 
     judged = _read(qrels, queries, format)
     scores = None if run is None else _coverage(read_run(run, run_format), judged)
@@ -61,7 +61,7 @@ def run(
 def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQueries:
     """The judgements with the queries that count: those of `--queries`, else those that the same files list."""
     from eyespot.runs import read_judged
-    from eyespot.runs.queries import read_queries
+    from eyespot.runs.judged import read_queries
 
     judged = read_judged(qrels, format)
     if queries is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import eyespot
 from eyespot.curate.rerank import RerankSet
 from eyespot.pipelines.data_card.markdown_table import table
-from eyespot.runs.queries import groups
+from eyespot.runs.judged import groups
 from eyespot.storage.digests import file_sha256
 
 PRESET = "inquire-rerank"

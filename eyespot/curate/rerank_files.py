@@ -15,8 +15,7 @@ from eyespot.curate.rerank import VAL, RerankSet
 from eyespot.curate.rerank_card import RerankInputs, card
 from eyespot.runs import reranking, table
 from eyespot.runs.inquire import HUB_IMAGE, HUB_QUERY
-from eyespot.runs.judged import Columns
-from eyespot.runs.queries import ID, TEXT
+from eyespot.runs.judged import ID, TEXT, Columns
 from eyespot.storage.files import whole_folder, write_csv, write_whole
 from eyespot.types import Qrels, UsageError
 
