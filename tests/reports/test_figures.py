@@ -37,8 +37,8 @@ from eyespot.reports.figures import (
     time_accuracy,
     two_way_bars,
 )
-from eyespot.reports.figures._labels import places
-from eyespot.reports.figures._looks import DISTINCT, PALETTE, look
+from eyespot.reports.figures._sheet import DISTINCT, PALETTE, look
+from eyespot.reports.figures.time_accuracy import places
 from eyespot.types import UsageError
 from tests.lazy_import import lazy_import, requires
 from tests.wording import raises
