@@ -157,7 +157,7 @@ def _shares(measured: Measured) -> str:
 
 def _draw(tuned: Tuned, plot: Path | None, html: Path | None) -> None:
     from eyespot.reports.figures import MethodPoint, as_svg, save, time_accuracy
-    from eyespot.reports.page import Pictured, page_of_table
+    from eyespot.reports.folder import Pictured, page_of_table
     from eyespot.storage.files import write_whole
 
     points = []
