@@ -11,7 +11,7 @@ from typing import Any
 
 import eyespot
 from eyespot.curate.rerank import RerankSet
-from eyespot.pipelines.data_card.markdown_table import table
+from eyespot.pipelines.data_card.markdown import table
 from eyespot.runs.judged import groups
 from eyespot.storage.digests import file_sha256
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from eyespot.llms.budget import Budget, ItemMeter
-from eyespot.pipelines.budget_limits import CostLimits, Exchange, LargestCost, Provenance, Spent
-from eyespot.pipelines.work_db import StepKey, WorkDB
+from eyespot.llms.budget import Budget, CostLimits, ItemMeter, LargestCost
+from eyespot.pipelines.work_db import Provenance, StepKey, WorkDB
+from eyespot.types import Exchange, Spent
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
-from eyespot.pipelines.budget_limits import Adjustment, Exchange, LargestCost, Provenance, Spent
+from eyespot.llms.budget import LargestCost
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
 from eyespot.storage import exchange_log, sqlite
 from eyespot.storage.atomic import is_forbidden
-from eyespot.types import EyespotError
+from eyespot.types import Adjustment, Exchange, EyespotError, Spent
 
 FILE = "work.sqlite"
 GROUP, PAUSE = 8192, 0.25  # outcomes, seconds: whichever is reached first makes a group durable
@@ -60,6 +60,13 @@ _SEEN = """INSERT INTO dearest(name, model, requests, tokens_in, tokens_out, mon
     ON CONFLICT DO UPDATE SET requests = requests + 1, tokens_in = max(tokens_in, excluded.tokens_in),
     tokens_out = max(tokens_out, excluded.tokens_out), money = max(money, excluded.money)"""
 _DEAREST = "SELECT requests, tokens_in, tokens_out, money FROM dearest WHERE name = ? AND model = ?"
+
+
+class Provenance(NamedTuple):
+    """How a model came to its answer: its name as the server gives it, and what of the request was not accepted."""
+
+    served: str = ""
+    changes: Sequence[Adjustment] = ()
 
 
 class AnswerHistory(Protocol):

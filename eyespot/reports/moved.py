@@ -176,13 +176,20 @@ def write_html(
     pictures: Mapping[str, Picture] | None = None,
     intro: Sequence[str] = (),
 ) -> None:
+    """The page of `as_html` on disk, whole or not at all."""
+    html = as_html(title, chosen, pictures, intro).encode()
+    write_whole(place, lambda file: file.write(html))
+
+
+def as_html(
+    title: str, chosen: Sequence[Section], pictures: Mapping[str, Picture] | None = None, intro: Sequence[str] = ()
+) -> str:
     """One self-contained page with a section for each query; an image without a picture is shown by its id.
 
     `pictures` come from `from_gallery` or `from_folder`; `intro` are sentences above the sections.
     """
     content = {"title": title, "intro": intro, "sections": chosen, "looks": looks_of(pictures or {}), "footer": ""}
-    html = render("moved.html", alike=ALIKE, **content, **KIT).encode()
-    write_whole(place, lambda file: file.write(html))
+    return render("moved.html", alike=ALIKE, **content, **KIT)
 
 
 @dataclass(frozen=True)

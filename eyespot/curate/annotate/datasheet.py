@@ -10,7 +10,7 @@ from eyespot.curate.annotate.agreement import Overlap
 from eyespot.curate.annotate.progress import TEAM, WAGE, LabellingProgress, percent
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.annotate.stopping import IN_A_ROW
-from eyespot.pipelines.data_card.markdown_table import table
+from eyespot.pipelines.data_card.markdown import table
 
 
 class QuerySheet(NamedTuple):

@@ -24,7 +24,7 @@ from eyespot.curate.inat.table_step import KEPT, TITLES, folder_of, most_first, 
 from eyespot.curate.inat.tables import Tables, opened, parquet
 from eyespot.pipelines import RunOptions, StepResult, run
 from eyespot.pipelines.human_review import AWAITS, Queue
-from eyespot.pipelines.input_digests import digests_of
+from eyespot.pipelines.step import digests_of
 from eyespot.storage.locks import locked
 from eyespot.types import Progress, UsageError
 
