@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from eyespot.llms.budget import CostLimits
 from eyespot.llms.unsupported_fields import left_out
@@ -96,8 +96,7 @@ def run(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> li
         return done
 
 
-@dataclass(frozen=True)
-class PlannedStep:
+class PlannedStep(NamedTuple):
     """A step to come: at most `records` would be worked on (None: unknown yet), of which `known` are done already.
 
     `spent` is the most calls of the step, and what these are likely to cost: a model that thinks costs more. Answers
@@ -322,5 +321,5 @@ class _Asking:
             except EyespotError:  # an answer that cannot be used is on the disk, too
                 self.memory.keep_exchanges(key, meter.exchanges)
                 raise
-        self.memory.keep_answer(key, sent, answer, meter)
+        self.memory.keep_answer(key, sent, answer, provenance=meter.provenance, exchanges=meter.exchanges)
         return answer

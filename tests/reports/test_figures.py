@@ -194,7 +194,8 @@ def test_colours_stand_out_from_white(colour: str) -> None:
 def test_methods_differ_in_hatch_and_marker_as_well_as_in_colour() -> None:
     looks = [look(at) for at in range(DISTINCT)]
 
-    assert all(len({each[part] for each in looks}) == DISTINCT for part in range(4))
+    parts = ("colour", "hatch", "outlined", "marker")
+    assert all(len({getattr(each, part) for each in looks}) == DISTINCT for part in parts)
 
 
 def test_categories_stand_under_their_supercategories_largest_first() -> None:
