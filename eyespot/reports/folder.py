@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,19 +111,11 @@ def write(
     if out.is_dir() and any(out.iterdir()) and not (out / FILE).exists() and not (out / "tables.md").exists():
         raise UsageError(f"{out} holds other things; name a new folder with --out")
     make_folder(out)
-    files = []
-    ranked = {
-        id(result.run): result for result in reversed(evaluation.results)
-    }  # one that serves twice is written once
-    for result in (one for one in evaluation.results if ranked[id(one.run)] is one):
-        name = f"run-{result.task.name}.parquet" if len(evaluation.results) > 1 else "run.parquet"
-        write_run(result.run, out / name)
-        files.append(out / name)
-    files.append(_values(evaluation, out))
+    files = [*_rankings(evaluation, out), _values(evaluation, out)]
     tables = tables_of(evaluation, others)
     files += [_text(out / "tables.md", as_markdown(tables)), _text(out / "tables.tex", as_latex(tables))]
     drawn: list[tuple[str, str]] = []
-    refusals: list[EyespotError] = []
+    refusals: dict[bool, EyespotError] = {}  # by whether it is of `more`
     for draw in (lambda: figures_of(evaluation, [summary_of(evaluation), *others]), more):
         try:
             figures = list(draw())
@@ -132,12 +124,12 @@ def write(
             files += [path for one in figures for path in save(one.figure, out / "figures" / one.name)]
             drawn += [(one.caption, as_svg(one.figure)) for one in figures]
         except EyespotError as error:  # without matplotlib none are drawn
-            refusals.append(error)
-    why_not = f"Figures were not drawn: {'; '.join(dict.fromkeys(map(str, refusals)))}" if refusals else ""
+            refusals[draw is more] = error
+    why_not = f"Figures were not drawn: {'; '.join(dict.fromkeys(map(str, refusals.values())))}" if refusals else ""
     files.append(_text(out / "report.html", page_of(evaluation, Pictured(drawn, why_not), others, examples)))
     summary = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
     files.append(_text(out / FILE, summary))
-    if refused := next((error for error in refusals if isinstance(error, UsageError)), None):
+    if isinstance(refused := refusals.get(True), UsageError):
         raise UsageError(f"{refused}; all else is in {out}")
     return files
 
@@ -153,6 +145,15 @@ def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summar
         taken.append(summary["system"])
         found.append({**summary, "system": f"{summary['system']} ({turn + 1})"} if turn else summary)
     return found
+
+
+def _rankings(evaluation: Evaluation, folder: Path) -> Iterator[Path]:
+    """A run for each task; what one ranking serves twice is written once."""
+    ranked = {id(result.run): result for result in reversed(evaluation.results)}
+    for result in (one for one in evaluation.results if ranked[id(one.run)] is one):
+        path = folder / (f"run-{result.task.name}.parquet" if len(evaluation.results) > 1 else "run.parquet")
+        write_run(result.run, path)
+        yield path
 
 
 def _values(evaluation: Evaluation, folder: Path) -> Path:
