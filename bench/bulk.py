@@ -28,8 +28,8 @@ MINUTES, GIB = 2.0, 2.0
 CHILD = """
 import json, sys, threading, time
 from pathlib import Path
-from eyespot.gallery.formats import clip_retrieval
-from eyespot.gallery.formats.registered import InPlace, take_in
+from eyespot.formats.imports import clip_retrieval
+from eyespot.formats.imports.registered import InPlace, take_in
 most, over = [0], threading.Event()
 def anonymous():
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -33,9 +33,9 @@ import pyarrow.parquet as pq
 from bench.harness import ROOT, Command, Measurement, clusters, say
 from eyespot import rooms
 from eyespot.gallery import disk, filters, row_store
-from eyespot.gallery.photos.places import Root
 from eyespot.gallery.view import Gallery, View
 from eyespot.kernels.codes import code_files, write_codes
+from eyespot.photos.places import Root
 from eyespot.storage.atomic import new_folder
 from eyespot.storage.digests import DIGESTS, add_digests
 from eyespot.types import Mask, Space

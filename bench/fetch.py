@@ -33,9 +33,9 @@ from bench.harness import Command, Measurement, Race, clusters, say
 from bench.serve import facts
 from eyespot import rooms
 from eyespot.gallery import disk
-from eyespot.gallery.photos.places import Root
 from eyespot.gallery.remote import EVERYTHING, FACTS, fetch, publish
 from eyespot.kernels.codes import write_codes
+from eyespot.photos.places import Root
 from eyespot.search.collection import Collection
 from eyespot.storage.atomic import new_folder
 from eyespot.types import Space

@@ -29,11 +29,12 @@ from PIL import ExifTags, Image, ImageEnhance, ImageOps
 
 from bench.harness import Command, Measurement, metadata, say, shared
 from eyespot import rooms
-from eyespot.gallery.groups.near_duplicates import Hashes, hash_pairs, likely_pairs
+from eyespot.gallery.groups.near_duplicates import hash_pairs, likely_pairs
 from eyespot.gallery.groups.rule import CLOSE_BITS, FAR_BITS, links_of
 from eyespot.gallery.groups.stored import Groups, frames_of
 from eyespot.gallery.indexing import index
 from eyespot.gallery.view import Gallery
+from eyespot.photos.hashes import Hashes
 
 PHOTOS, COPIES, BURST = 10_000, 2_000, 10  # of all photos a fifth are copies, and a tenth frames of made-up bursts
 SIDE = 480  # pixels

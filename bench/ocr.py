@@ -94,7 +94,7 @@ def photos(reader: TextReader, quick: bool) -> Iterator[Measurement]:
 
 
 def opened(place: Path) -> Image.Image:
-    from eyespot.gallery.photos.pictures import open_picture
+    from eyespot.photos.pictures import open_picture
 
     return open_picture(place.read_bytes()).image
 
@@ -119,7 +119,7 @@ def seconds(reader: TextReader, trials: int) -> Measurement:
 
 
 def measure(options: Namespace) -> Iterator[Measurement]:
-    reader = rooms.load("gallery.ocr", "rapidocr", threads=1)
+    reader = rooms.load("photos.ocr", "rapidocr", threads=1)
     say(f"read by {reader.name}")
     share = 10 if options.quick else 1
     yield from signs(reader, BOARDS // share)

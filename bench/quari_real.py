@@ -36,7 +36,7 @@ from eyespot.adapters import linear
 from eyespot.adapters.quari import Config
 from eyespot.adapters.quari.mining import Mining, mine
 from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings, preset
-from eyespot.gallery.photos.pictures import open_picture
+from eyespot.photos.pictures import open_picture
 from eyespot.search import paired_gain
 from eyespot.types import Encoder, Qrels
 

@@ -47,7 +47,7 @@ from bench.harness import ROOT, BenchmarkError, Command, Measurement, Race, clus
 from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.gallery.facts import FIXED
-from eyespot.gallery.photos.places import Root
+from eyespot.photos.places import Root
 from eyespot.storage.atomic import new_folder
 from eyespot.storage.systems import usable_cores
 from eyespot.types import Space

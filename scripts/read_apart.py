@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from eyespot import rooms
-from eyespot.gallery.decode_processes import ProcessReader
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.view import Gallery
+from eyespot.photos.decode_processes import ProcessReader
 
 
 def vectors(gallery: Path) -> dict[str, bytes]:

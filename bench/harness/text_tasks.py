@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bench.harness.command import say
 from bench.harness.data import Floats, metadata
 from eyespot import sample
-from eyespot.gallery.photos.pictures import open_picture
+from eyespot.photos.pictures import open_picture
 from eyespot.types import Encoder
 
 Row = dict[str, str]

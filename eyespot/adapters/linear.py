@@ -121,7 +121,7 @@ def save(folder: Path, adapter: Linear) -> None:
     """Into a folder, whole or not at all."""
     from safetensors.numpy import save as packed
 
-    from eyespot.storage.files import write_whole
+    from eyespot.storage.atomic import write_whole
 
     metadata = {} if adapter.space is None else {"space": adapter.space}
     data = packed({"weight": adapter.weight, "bias": adapter.bias}, metadata)

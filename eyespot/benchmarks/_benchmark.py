@@ -14,7 +14,7 @@ from eyespot.metrics import Measure, Preset, Rules, Scores
 from eyespot.runs.judged import JudgedQueries
 from eyespot.search.matching import ListedRows, listed_rows, stems_of
 from eyespot.storage.digests import file_sha256
-from eyespot.storage.files import holds_something
+from eyespot.storage.text_files import holds_something
 from eyespot.types import Note, Run, UsageError
 
 

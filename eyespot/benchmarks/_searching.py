@@ -26,8 +26,8 @@ from eyespot.benchmarks._asking import (
 )
 from eyespot.benchmarks._benchmark import Task
 from eyespot.benchmarks._judging import reranked, unfit
-from eyespot.gallery.photos.pictures import id_of
 from eyespot.gallery.view import View
+from eyespot.photos.pictures import id_of
 from eyespot.runs.matrix import ranked_matrix
 from eyespot.search.adapted import AnyAdapter, cautions, index_under, refuse_other_space, seen_through
 from eyespot.search.chain import StageOptions, chain_of

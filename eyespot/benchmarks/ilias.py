@@ -17,7 +17,8 @@ from eyespot.benchmarks._evaluating import group_of
 from eyespot.benchmarks._papers import Column, table
 from eyespot.metrics import Scores, aligned, evaluate, preset
 from eyespot.runs import ilias
-from eyespot.storage.files import json_of, refuse
+from eyespot.storage.json_files import json_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import Qrels, Run
 
 HOME = "https://vrg.fel.cvut.cz/ilias/"

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 
 from eyespot import rooms
-from eyespot.gallery.photos.found import Seen
-from eyespot.gallery.photos.pictures import upright_rgb
-from eyespot.gallery.photos.sources import full_path, read_again, root_of, scan
 from eyespot.gallery.view import Gallery
+from eyespot.photos.found import Seen
+from eyespot.photos.pictures import upright_rgb
+from eyespot.photos.sources import full_path, read_again, root_of, scan
 from eyespot.rooms import needs
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.search.matching import matched

@@ -48,7 +48,7 @@ def captions(
     """Write a caption for each picture that has only labels, like a query that a person would type."""
     from eyespot.curate.captions import captioned, columns, count, write, writer_of
     from eyespot.curate.templates import Templates, parsed
-    from eyespot.storage.files import text_of
+    from eyespot.storage.text_files import text_of
 
     writer_of(out)
     place = gallery_here(gallery)

@@ -186,6 +186,6 @@ def _write_tables(out: Path, summaries: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    from eyespot.storage.files import write_whole
+    from eyespot.storage.atomic import write_whole
 
     write_whole(path, lambda file: file.write(text.encode()))

@@ -1,4 +1,4 @@
-"""`eyespot export FORMAT`: a command for each file in `gallery/exports/`, with the options that it follows."""
+"""`eyespot export FORMAT`: a command for each file in `formats/exports/`, with the options that it follows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.types import Qrels, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.exporting import ExportReport, LabelTask
+    from eyespot.formats.exporting import ExportReport, LabelTask
     from eyespot.gallery.view import View
     from eyespot.runs.judged import JudgedQueries
 
-ROOM = "gallery.exports"
+ROOM = "formats.exports"
 SOME_FAILED = 3
 SHOWN = 20  # failures that are named on stderr; --json has all
 
@@ -118,7 +118,7 @@ def _options(module: Any) -> list[str]:
 
 
 def _run(module: Any, own: dict[str, Any], out: Path, gallery: Path | None, encoder: str | None, **rest: Any) -> None:
-    from eyespot.gallery.exporting import ExportOptions, export
+    from eyespot.formats.exporting import ExportOptions, export
 
     json, all_columns = rest.pop("json"), rest.pop("all_columns")
     view = open_view(gallery, encoder)

@@ -103,7 +103,7 @@ class Selection(NamedTuple):
 
 
 def _ids(path: Path) -> list[str]:
-    from eyespot.storage.files import text_of
+    from eyespot.storage.text_files import text_of
 
     text = sys.stdin.read() if str(path) == "-" else text_of(path)
     ids = list(dict.fromkeys(filter(None, map(str.strip, text.split("\n")))))

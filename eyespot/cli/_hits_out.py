@@ -15,7 +15,7 @@ from eyespot.cli.console import escaped, note
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.albums import AlbumReport
+    from eyespot.formats.albums import AlbumReport
     from eyespot.types import Run
 
 SOME_FAILED = 3
@@ -73,8 +73,8 @@ class HitsOut:
 
     def write(self, hits: Sequence[dict[str, Any]], sheet: Run) -> int:
         """Do all that is wanted; the number of hits for which something failed."""
-        from eyespot.gallery.albums import copy_hits, link_hits, write_table
-        from eyespot.gallery.sidecars import add_keyword
+        from eyespot.formats.albums import copy_hits, link_hits, write_table
+        from eyespot.formats.sidecars import add_keyword
 
         failed = 0
         if self.copy is not None:
@@ -96,7 +96,7 @@ class HitsOut:
 
 def _name_times(hits: Sequence[dict[str, Any]]) -> None:
     """A video stands for all its frames: at which times the hits are."""
-    from eyespot.gallery.videos.addresses import clock, frame_of
+    from eyespot.photos.videos.addresses import clock, frame_of
 
     times: dict[str, list[str]] = {}
     for frame in filter(None, (frame_of(hit["path"] or "") for hit in hits)):

@@ -15,7 +15,7 @@ from eyespot.storage.digests import text_digest
 from eyespot.types import NothingFound
 
 if TYPE_CHECKING:
-    from eyespot.gallery.formats.photo_facts import ImportedFacts, PhotoFacts
+    from eyespot.formats.imports.photo_facts import ImportedFacts, PhotoFacts
 
 DETECTORS = {
     "megadetector": "Import the boxes that MegaDetector found, as facts.",
@@ -48,7 +48,7 @@ def import_detections(
     json: bool = json_option(),
 ) -> None:
     """Import what a detector found in the photos of a gallery."""
-    from eyespot.gallery.formats import detections
+    from eyespot.formats.imports import detections
 
     _import(detections.read(file, threshold), file, photos or file.parent, gallery_here(gallery, writes=True), json)
 
@@ -62,7 +62,7 @@ def _system(name: str) -> Any:
     ) -> None:
         from importlib import import_module
 
-        read = import_module(f"eyespot.gallery.formats.{name.replace('-', '_')}").read
+        read = import_module(f"eyespot.formats.imports.{name.replace('-', '_')}").read
         folder = photos or (place if place.is_dir() else place.parent)
         _import(read(place), place, folder, gallery_here(gallery, writes=True), json)
 
@@ -71,7 +71,7 @@ def _system(name: str) -> Any:
 
 def _import(photos: Iterable[PhotoFacts], source: Path, folder: Path, gallery: Path, json: bool) -> None:
     """Take in facts and index them, in place of those of the same file; exit code 3 if some entries were refused."""
-    from eyespot.gallery.formats.photo_facts import take_in
+    from eyespot.formats.imports.photo_facts import take_in
 
     place = source.absolute()
     # Exports of two cameras have the same file name; a long one would be cut before its digest

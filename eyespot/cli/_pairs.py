@@ -132,7 +132,7 @@ app.command("clicks")(clicks)
 
 
 def _ids(path: Path | None) -> frozenset[str]:
-    from eyespot.storage.files import text_of
+    from eyespot.storage.text_files import text_of
 
     lines = [] if path is None else text_of(path).splitlines()
     return frozenset(one.strip() for one in lines if one.strip())

@@ -36,9 +36,9 @@ def recos(
     from eyespot.curate.recos.dry_run import plan_steps
     from eyespot.curate.recos.making import RecosJob, galleries_of, place_of, recipe_at
     from eyespot.curate.set_folder import set_note
-    from eyespot.gallery.positions import as_it_is, without_position
+    from eyespot.formats.positions import as_it_is, without_position
     from eyespot.pipelines import CostLimits
-    from eyespot.storage.files import text_of
+    from eyespot.storage.text_files import text_of
     from eyespot.types import UsageError
 
     if show:

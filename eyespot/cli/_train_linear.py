@@ -110,6 +110,6 @@ def _of_gallery(source: PairInput, labels: str) -> tuple[Vectors, Any, Any, str]
 
 
 def _lines(path: Path) -> list[str]:
-    from eyespot.storage.files import text_of
+    from eyespot.storage.text_files import text_of
 
     return [line.strip() for line in text_of(path).splitlines()]

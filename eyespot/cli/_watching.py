@@ -15,7 +15,7 @@ from eyespot.cli.console import conclude, note
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.photos.sources import Root
+    from eyespot.photos.sources import Root
 
 
 def keep_up(gallery: Path, roots: Sequence[Root], first: Callable[[], None], later: Callable[[], None]) -> None:

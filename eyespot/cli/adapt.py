@@ -31,7 +31,7 @@ def run(
 
     from eyespot.kernels.codes import NotFiniteVectors
     from eyespot.search.adapted import adapter_named
-    from eyespot.storage.files import write_whole
+    from eyespot.storage.atomic import write_whole
 
     adapter = adapter_named(checkpoint)
     matrix, images = _vectors(queries), _vectors(gallery)

@@ -132,7 +132,9 @@ def mark(
 ) -> None:
     """Import marks that were made elsewhere."""
     # By photo; a table without the column takes no mark back, it is refused
-    from eyespot.storage.files import refuse, required, rows_of
+    from eyespot.storage.ids import required
+    from eyespot.storage.tables import rows_of
+    from eyespot.storage.text_files import refuse
 
     marks: dict[str, str | None] = {}
     for at, row in rows_of(file):

@@ -43,7 +43,7 @@ def run(
 def _looks_like_judgements(source: Path, format: str | None) -> bool:
     """By the format if only judgements have it; else a folder or table of them, or lines `query 0 image grade`."""
     from eyespot.runs import QRELS_FORMATS, RUN_FORMATS
-    from eyespot.storage.files import data_of
+    from eyespot.storage.text_files import data_of
 
     if format is not None:
         return format.partition(":")[0] in QRELS_FORMATS.keys() - RUN_FORMATS.keys()
@@ -73,7 +73,7 @@ def _run(source: Path, out: Path, formats: tuple[str | None, str | None]) -> dic
 def _qrels(source: Path, out: Path, formats: tuple[str | None, str | None], queries: Path | None) -> dict[str, Any]:
     from eyespot.runs import beir, read_judged, write_qrels
     from eyespot.runs.judged import JudgedQueries, read_queries
-    from eyespot.storage.files import whole_folder
+    from eyespot.storage.atomic import whole_folder
 
     judged, notes = read_judged(source, formats[0]), []
     if formats[1] == BEIR:

@@ -16,10 +16,10 @@ def run(
     """List the pictures, folders and label rows that could not be read, with the reason."""
     failures_gallery = gallery_here(gallery)
     from eyespot.gallery import disk
-    from eyespot.gallery.photos.sources import full_path
     from eyespot.gallery.reading import reading
     from eyespot.gallery.remote import STATE
     from eyespot.gallery.texts import failures
+    from eyespot.photos.sources import full_path
 
     disk.read_header(failures_gallery)
     if (failures_gallery / STATE).is_file():

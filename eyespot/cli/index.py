@@ -21,9 +21,9 @@ from eyespot.types import EyespotError, UsageError
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Options, Summary
     from eyespot.gallery.looked import Looked
-    from eyespot.gallery.photos.kinds import SkippedFiles
-    from eyespot.gallery.photos.sources import Root
     from eyespot.gallery.texts import TextSummary
+    from eyespot.photos.kinds import SkippedFiles
+    from eyespot.photos.sources import Root
     from eyespot.types import Encoder, TextReader
 
 SOME_FAILED = 3
@@ -77,7 +77,7 @@ def run(
 ) -> None:
     """Index photos, or update an index: only new and changed photos are embedded."""
     from eyespot.gallery.indexing import Options
-    from eyespot.gallery.photos.memory import VARIABLE, decode_limit
+    from eyespot.photos.memory import VARIABLE, decode_limit
 
     if memory is not None:
         os.environ[VARIABLE] = memory  # where threads, and workers that are started from here, look for it
@@ -137,7 +137,7 @@ def repair_gallery(gallery: Path) -> Summary:
 
 def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
     """The roots to walk, checked before anything is written; a known root may be away, a new one may not."""
-    from eyespot.gallery.photos.sources import roots_of
+    from eyespot.photos.sources import roots_of
 
     roots = [root for path in photos for root in roots_of(path)]
     away = [root for root in roots if not os.path.exists(root.place)]
@@ -181,13 +181,13 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
 def _text_reader(threads: int) -> TextReader:
     from eyespot import rooms
 
-    reader: TextReader = rooms.load("gallery.ocr", "rapidocr", threads=threads)
+    reader: TextReader = rooms.load("photos.ocr", "rapidocr", threads=threads)
     return reader
 
 
 def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
-    from eyespot.gallery.photos.sources import is_there
     from eyespot.gallery.survey import survey
+    from eyespot.photos.sources import is_there
 
     for root in roots:
         if not is_there(root):

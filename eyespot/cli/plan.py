@@ -93,7 +93,7 @@ def _measured_here(known: Slopes, encoder: str, dim: int | None, slopes: Path | 
     from eyespot import rooms, sample
     from eyespot.search.plan.growing import with_building
     from eyespot.search.plan.measuring import as_toml, measured, with_rate
-    from eyespot.storage.files import write_whole
+    from eyespot.storage.atomic import write_whole
 
     loaded = rooms.load("encoders", encoder)
     known = with_rate(known, loaded, sorted(sample.photos().glob("*.jpg")))

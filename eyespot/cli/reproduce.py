@@ -134,7 +134,7 @@ def _table(recipe: TableRecipe, folder: Path, sample: bool, json: bool) -> None:
     """The table on stdout, and as table.md in the work folder."""
     from eyespot.reports.tables import as_markdown, as_text
     from eyespot.reproduce.comparison import as_table, cells, sample_cells
-    from eyespot.storage.files import write_whole
+    from eyespot.storage.atomic import write_whole
 
     found = list(sample_cells(recipe, folder)) if sample else cells(recipe, folder)
     table = as_table(recipe, found, sample)

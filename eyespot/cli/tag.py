@@ -19,7 +19,7 @@ from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.formats.photo_facts import PhotoFacts
+    from eyespot.formats.imports.photo_facts import PhotoFacts
     from eyespot.search.collection import Collection
     from eyespot.search.tagging import Tag
 
@@ -95,8 +95,8 @@ def _list_of(column: str) -> str:
 
 def _refuse_foreign(collection: Collection, column: str) -> None:
     """`UsageError` for a column that holds what people or other programs say."""
+    from eyespot.formats.imports.photo_facts import FOLDER
     from eyespot.gallery import filters
-    from eyespot.gallery.formats.photo_facts import FOLDER
 
     if not re.fullmatch(r"[a-z][a-z0-9_]*", column):
         raise UsageError(f"--column takes a name of small letters, digits and _, as in bird_tag, not {column!r}")
@@ -127,7 +127,7 @@ def _probabilities(
 
 def _store(collection: Collection, found: Sequence[Tag], column: str) -> list[tuple[str, str]]:
     """Write the labels in place of those of an earlier run, and index them; pictures that get none, and why."""
-    from eyespot.gallery.formats.photo_facts import take_in
+    from eyespot.formats.imports.photo_facts import take_in
 
     if not found:
         raise NothingFound("no picture gets a label; name other labels, or fewer --others")
@@ -139,7 +139,7 @@ def _store(collection: Collection, found: Sequence[Tag], column: str) -> list[tu
 
 def _facts(collection: Collection, found: Iterable[Tag], column: str) -> Iterator[PhotoFacts]:
     """What becomes of each label in the gallery: who gave it, how near the picture was, and how probable it is."""
-    from eyespot.gallery.formats.photo_facts import PhotoFacts
+    from eyespot.formats.imports.photo_facts import PhotoFacts
 
     by = f"{collection.encoder.space.encoder}, zero-shot"
     tagged = list(found)

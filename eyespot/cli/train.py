@@ -206,7 +206,7 @@ def _pictured(source: PairInput) -> tuple[Any, Any]:
 def _keep_model(model: TorchEncoder, folder: Path) -> str:
     """Written once, whole; a training that had ended before has written it. `UsageError` if a file of it is empty."""
     from eyespot import encoders
-    from eyespot.storage.files import whole_folder
+    from eyespot.storage.atomic import whole_folder
 
     files = [path for path in folder.rglob("*") if path.is_file()]
     if lost := next((path for path in files if not path.stat().st_size), None):

@@ -12,7 +12,7 @@ from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.formats.registered import ImportSource, VectorImport
+    from eyespot.formats.imports.registered import ImportSource, VectorImport
 
 importing = typer.Typer(no_args_is_help=True, help="Bring vectors, facts and labels of other programs into a gallery.")
 exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in another format.")
@@ -34,7 +34,7 @@ def import_clip_retrieval(
     json: bool = json_option(),
 ) -> None:
     """Import the output folder of clip-retrieval inference, in place."""
-    from eyespot.gallery.formats import clip_retrieval
+    from eyespot.formats.imports import clip_retrieval
 
     _import(clip_retrieval.source([folder]), gallery_here(gallery, writes=True), _checked(encoder), _way(copy), json)
 
@@ -48,7 +48,7 @@ def import_npy(
     json: bool = json_option(),
 ) -> None:
     """Import an array of vectors and its table, in place."""
-    from eyespot.gallery.formats import npy
+    from eyespot.formats.imports import npy
 
     _import(npy.source(places), gallery_here(gallery, writes=True), _checked(encoder), _way(copy), json)
 
@@ -62,7 +62,7 @@ def import_hdf5(
     json: bool = json_option(),
 ) -> None:
     """Import HDF5 files of vectors in the form of ILIAS, in place if possible."""
-    from eyespot.gallery.formats import hdf5
+    from eyespot.formats.imports import hdf5
 
     way = _way(copy) if copy else hdf5.WhereItCan()
     _import(hdf5.source(places), gallery_here(gallery, writes=True), _checked(encoder), way, json)
@@ -143,13 +143,13 @@ def _checked(encoder: str | None) -> str:
 
 
 def _way(copy: bool) -> VectorImport:
-    from eyespot.gallery.formats.registered import Copied, InPlace
+    from eyespot.formats.imports.registered import Copied, InPlace
 
     return Copied() if copy else InPlace()
 
 
 def _import(source: ImportSource, gallery: Path, encoder: str, way: VectorImport, json: bool) -> None:
-    from eyespot.gallery.formats.registered import take_in
+    from eyespot.formats.imports.registered import take_in
 
     with progress_bar() as progress:
         done = take_in(gallery, source, encoder, way, progress)

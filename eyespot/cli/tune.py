@@ -80,7 +80,7 @@ def _tuning_queries(collection: Collection, place: Path | None) -> list[TuningQu
     from eyespot.search.embedding import embed
     from eyespot.search.query_language import parse
     from eyespot.search.tuning import TuningQueries, pictures_moved, words
-    from eyespot.storage.files import text_of
+    from eyespot.storage.text_files import text_of
 
     if place is None:
         pictures = pictures_moved(collection.view)
@@ -158,7 +158,7 @@ def _shares(measured: Measured) -> str:
 def _draw(tuned: Tuned, plot: Path | None, html: Path | None) -> None:
     from eyespot.reports.figures import MethodPoint, as_svg, save, time_accuracy
     from eyespot.reports.folder import Pictured, page_of_table
-    from eyespot.storage.files import write_whole
+    from eyespot.storage.atomic import write_whole
 
     points = []
     for one in tuned.beside[1]:

@@ -21,10 +21,10 @@ import ray
 from eyespot import rooms
 from eyespot.cluster.calls import BEGIN, PendingCall, answered, awaited, dismissed, hired, host
 from eyespot.cluster.starting import Cluster
-from eyespot.gallery.decode_workers import Later, NothingKnown, Reader, ReadPicture, read_planned
-from eyespot.gallery.index_db import PlannedPicture
-from eyespot.gallery.photos.sources import Root, is_there
 from eyespot.parallel import batches
+from eyespot.photos.decode_workers import Later, NothingKnown, Reader, ReadPicture, read_planned
+from eyespot.photos.found import PlannedPicture
+from eyespot.photos.sources import Root, is_there
 from eyespot.types import Encoder, EyespotError, Pixels, Vectors
 
 READING = "reading"

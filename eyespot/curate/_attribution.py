@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from eyespot.gallery.attribution import Attribution, attribution_of
+from eyespot.photos.attribution import Attribution, attribution_of
 
 if TYPE_CHECKING:
     from eyespot.curate._world import PhotoWorld

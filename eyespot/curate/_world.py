@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.gallery.disk import read_items
-from eyespot.gallery.groups.near_duplicates import picture_hashes
-from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import Clusters, KMeans, cluster
 from eyespot.parallel import batches
+from eyespot.photos.hashes import picture_hashes
+from eyespot.photos.pictures import BadPicture
 from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import picture_of
+from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import DIGESTS
-from eyespot.storage.files import write_whole
 from eyespot.types import Encoder, Index, Progress, Vectors
 
 Clustering = Callable[[Any, KMeans, Progress], Clusters]

@@ -22,12 +22,12 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import whole
-from eyespot.gallery.photos.found import reason
-from eyespot.gallery.photos.pictures import BadPicture, open_picture
-from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.parallel import batches
-from eyespot.storage.files import write_whole
+from eyespot.photos.found import reason
+from eyespot.photos.pictures import BadPicture, open_picture
+from eyespot.photos.sources import read_again
+from eyespot.storage.atomic import write_whole
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:

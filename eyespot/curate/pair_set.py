@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from eyespot.storage.atomic import make_folder, new_file
+from eyespot.storage.atomic import make_folder, new_file, whole_folder, write_whole
 from eyespot.storage.digests import text_digest
-from eyespot.storage.files import json_of, whole_folder, write_whole
+from eyespot.storage.json_files import json_of
 from eyespot.types import NothingFound, Progress, UsageError
 
 AT_ONCE = 4096  # rows that are written together

@@ -16,7 +16,8 @@ from eyespot.curate.rerank_card import RerankInputs, card
 from eyespot.runs import reranking, table
 from eyespot.runs.inquire import HUB_IMAGE, HUB_QUERY
 from eyespot.runs.judged import ID, TEXT, Columns
-from eyespot.storage.files import whole_folder, write_csv, write_whole
+from eyespot.storage.atomic import whole_folder, write_whole
+from eyespot.storage.tables import write_csv
 from eyespot.types import Qrels, UsageError
 
 CARD, DROPPED = "card.md", "dropped.csv"

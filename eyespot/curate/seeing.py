@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.llms import Declined, JpegEncoder, NoReply, image_message, text_message
+from eyespot.photos.pictures import BadPicture
 from eyespot.storage import sqlite
 from eyespot.storage.digests import text_digest
 from eyespot.types import LanguageModel

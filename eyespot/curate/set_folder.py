@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.pipelines import StepResult
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 
 SET, INCOMPLETE = "set", "set-incomplete"
 STATE = Path("work") / "set.json"  # how many records had failed when the set was written

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from eyespot.gallery.files import Damaged, map_array, whole, why
-from eyespot.gallery.photos.found import reason
-from eyespot.gallery.photos.places import Root
 from eyespot.kernels.codes import code_files, delete_codes
+from eyespot.photos.found import reason
+from eyespot.photos.places import Root
 from eyespot.storage.digests import GONE, damaged_files, new_digested
 from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError, Space, UsageError, Vectors

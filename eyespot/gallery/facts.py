@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from eyespot.gallery.index_db import StoredRow
-from eyespot.gallery.photos.embedded_texts import EMBEDDED
-from eyespot.gallery.videos.facts import VIDEO_COLUMNS
+from eyespot.gallery.picture_index import StoredRow
+from eyespot.photos.embedded_texts import EMBEDDED
+from eyespot.photos.videos.facts import VIDEO_COLUMNS
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),

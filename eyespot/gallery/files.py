@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.gallery.photos.found import reason
+from eyespot.photos.found import reason
 from eyespot.storage import systems
 from eyespot.types import EyespotError
 

@@ -14,8 +14,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from eyespot.gallery.photos.found import is_utf8
-from eyespot.gallery.videos.addresses import VIDEO
+from eyespot.photos.found import is_utf8
+from eyespot.photos.videos.addresses import VIDEO
 
 # paths.item: the number of the file's picture; the packed id of a video, which has no row; NULL for what failed. It has
 # no type, so a column of numbers is compared with it as `+number`: else SQLite does not use the index.

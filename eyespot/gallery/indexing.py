@@ -19,25 +19,25 @@ from shlex import quote
 import numpy as np
 
 from eyespot.gallery import disk, int8_codes, integrity, recovery, row_store, segments, texts
-from eyespot.gallery.decode_processes import least_rows, local_reader
-from eyespot.gallery.decode_workers import Reader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
-from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, StoredRow
 from eyespot.gallery.index_file import INDEX
 from eyespot.gallery.looked import Looked
 from eyespot.gallery.making import Batches, ShardInMaking, hashes_again
-from eyespot.gallery.photos.places import numbers_of
-from eyespot.gallery.photos.sources import Root, is_there, roots_of
-from eyespot.gallery.videos.addresses import VIDEO
-from eyespot.gallery.videos.stored import video_counts
+from eyespot.gallery.picture_index import Failure, PictureIndex, StoredRow
+from eyespot.gallery.video_frames import video_counts
+from eyespot.photos.decode_processes import least_rows, local_reader
+from eyespot.photos.decode_workers import Reader
+from eyespot.photos.found import PlannedPicture
+from eyespot.photos.places import numbers_of
+from eyespot.photos.sources import Root, is_there, roots_of
+from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
-from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, TextReader, Vectors
-from eyespot.types.progress import Progress, no_progress
+from eyespot.types import Encoder, EncoderWithNotes, EyespotError, Mask, Progress, TextReader, Vectors, no_progress
 
 _STRETCH = 1 << 16  # pictures whose vectors are written at once where an encoder is added
 GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --forget
@@ -115,7 +115,7 @@ class _IndexJob:
 
     def __init__(self, gallery: Path, encoders: Sequence[Encoder], options: Options) -> None:
         self.gallery = gallery
-        self.ledger = Ledger(gallery)
+        self.ledger = PictureIndex(gallery)
         self.encoders = {disk.stem_of(encoder.space): encoder for encoder in encoders}
         self.options = options
         self.summary = Summary()

@@ -67,7 +67,7 @@ def glance_at_vectors(shard: Path, stem: str, rows: int) -> None:
 
 def look_at_vectors(shard: Path, stem: str, rows: int) -> None:
     """The same after reading all of them."""
-    from eyespot.gallery.formats.arrays import survey
+    from eyespot.gallery.arrays import survey
 
     refuse_damaged(shard, damaged_files(shard, _vector_files(stem)), disk.way_out)
     glance_at_vectors(shard, stem, rows)
@@ -193,10 +193,10 @@ def _ledger_faults(gallery: Path) -> Iterator[Fault]:
 
 def _shards(gallery: Path) -> dict[Path, int | None]:
     """The shards that are there, and those that the ledger knows, with their rows if it does."""
-    from eyespot.gallery.reading import NoLedger, reading
+    from eyespot.gallery.reading import NoPictureIndex, reading
 
     shards: dict[Path, int | None] = dict.fromkeys(disk.shard_paths(gallery))
-    with suppress(NoLedger, sqlite.DamagedLedger), reading(gallery) as known:
+    with suppress(NoPictureIndex, sqlite.DamagedLedger), reading(gallery) as known:
         rows = known.shard_rows() | known.imported_rows()
         counts: dict[Path, int | None] = {}
         for number, place in disk.places_of(gallery, rows).items():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eyespot.gallery.photos.kinds import PICTORIAL, SkippedFiles
-from eyespot.gallery.photos.raw import RAW_SUFFIXES
-from eyespot.gallery.videos.addresses import VIDEO_SUFFIXES, reads_video
-from eyespot.gallery.videos.stored import VideoCounts
+from eyespot.gallery.video_frames import VideoCounts
+from eyespot.photos.kinds import PICTORIAL, SkippedFiles
+from eyespot.photos.raw import RAW_SUFFIXES
+from eyespot.photos.videos.addresses import VIDEO_SUFFIXES, reads_video
 
 
 @dataclass

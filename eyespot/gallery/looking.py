@@ -13,11 +13,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from eyespot.gallery import video_frames as stored
 from eyespot.gallery.index_tables import FOLDER_OF, HAS_ROW, NAME_OF, SHARD_OF, STALE_ALL, split
-from eyespot.gallery.photos.labels import kind_of, wider
-from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Met, Root, Seen
-from eyespot.gallery.videos import stored
-from eyespot.gallery.videos.addresses import FRAGMENT, VIDEO
+from eyespot.photos.labels import kind_of, wider
+from eyespot.photos.sources import LABEL_FILES, Labels, Met, Root, Seen
+from eyespot.photos.videos.addresses import FRAGMENT, VIDEO
 from eyespot.storage import sqlite
 
 SCHEMA = """

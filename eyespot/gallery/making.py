@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.gallery.decode_workers import Later, Reader, ReadPicture
-from eyespot.gallery.groups.hashes import COLUMNS
-from eyespot.gallery.index_db import Ledger, PlannedPicture, ReadResult, StoredRow
+from eyespot.gallery.picture_index import PictureIndex, ReadResult, StoredRow
+from eyespot.photos.decode_workers import Later, Reader, ReadPicture
+from eyespot.photos.found import PlannedPicture
+from eyespot.photos.hashes import COLUMNS
 from eyespot.types import Encoder, Pixels, Vectors
 
 
@@ -66,7 +67,7 @@ class ShardInMaking:
             batches.add(read.pixels[stem])
 
 
-def hashes_again(ledger: Ledger, shard: int, rows: Sequence[StoredRow], reader: Reader) -> list[tuple[int, ...]]:
+def hashes_again(ledger: PictureIndex, shard: int, rows: Sequence[StoredRow], reader: Reader) -> list[tuple[int, ...]]:
     """The perceptual hashes of these rows of a shard, read anew; zeros where no path holds the picture any more."""
     places = (place for row in rows for place in zip(row.roots, row.paths, strict=True))
     planned = [PlannedPicture(shard, root, ledger.seen(root, path)) for root, path in places]

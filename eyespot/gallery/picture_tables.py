@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from eyespot.gallery import video_frames as stored
 from eyespot.gallery.index_tables import FACTS, WordNumbers, fact_values, measured_of, packed, unpacked
-from eyespot.gallery.videos import stored
 from eyespot.storage import sqlite
 
 _FOLDERS = 100_000  # numbers that are in memory at most

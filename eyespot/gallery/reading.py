@@ -8,21 +8,21 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from eyespot.gallery import disk
-from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.index_file import INDEX, file_to_read
 from eyespot.gallery.older_ledgers import is_older
-from eyespot.gallery.photos.found import Seen
-from eyespot.gallery.photos.places import Root
-from eyespot.gallery.videos.addresses import VIDEO
+from eyespot.gallery.picture_index import PictureIndex
+from eyespot.photos.found import Seen
+from eyespot.photos.places import Root
+from eyespot.photos.videos.addresses import VIDEO
 from eyespot.storage import sqlite
 from eyespot.types import EyespotError
 
 
-class NoLedger(EyespotError):
+class NoPictureIndex(EyespotError):
     """There is no ledger, or a run was killed before it was made."""
 
 
-class ReadOnlyLedger(Ledger):
+class ReadOnlyIndex(PictureIndex):
     """A ledger that gives answers and changes nothing."""
 
     def __init__(self, sql: sqlite3.Connection) -> None:
@@ -33,7 +33,7 @@ class ReadOnlyLedger(Ledger):
         """It is for the next question only."""
 
 
-class OlderLedger(ReadOnlyLedger):
+class OlderLedger(ReadOnlyIndex):
     """One that no run of today has taken over yet: `files` is a table in it, and `items` has the rows."""
 
     def known_file(self, root: int, path: str) -> Seen | None:
@@ -58,8 +58,8 @@ class OlderLedger(ReadOnlyLedger):
 
 
 @contextmanager
-def reading(gallery: Path) -> Iterator[ReadOnlyLedger]:
-    """The gallery's index. Raises `NoLedger` if it is missing or empty, `DamagedLedger` if it is that."""
+def reading(gallery: Path) -> Iterator[ReadOnlyIndex]:
+    """The gallery's index. Raises `NoPictureIndex` if it is missing or empty, `DamagedLedger` if it is that."""
     place = file_to_read(gallery)
     if not place.exists():
         raise _no_index(gallery)
@@ -68,7 +68,7 @@ def reading(gallery: Path) -> Iterator[ReadOnlyLedger]:
             if place.name != INDEX:
                 sql.execute("BEGIN")  # a run that moves the index takes nothing away from this answer
             if {"roots", "files", "problems"} <= sqlite.table_names(sql):
-                yield OlderLedger(sql) if is_older(sql) else ReadOnlyLedger(sql)
+                yield OlderLedger(sql) if is_older(sql) else ReadOnlyIndex(sql)
                 return
     except sqlite3.DatabaseError as error:
         raise EyespotError(
@@ -80,13 +80,13 @@ def reading(gallery: Path) -> Iterator[ReadOnlyLedger]:
         yield moved
 
 
-def _no_index(gallery: Path) -> NoLedger:
-    return NoLedger(f"{gallery / INDEX} is missing or empty; make it again with: eyespot index -g {gallery}")
+def _no_index(gallery: Path) -> NoPictureIndex:
+    return NoPictureIndex(f"{gallery / INDEX} is missing or empty; make it again with: eyespot index -g {gallery}")
 
 
 def known_roots(gallery: Path) -> list[Root]:
     """What a run without paths would look through; none if there is no gallery yet."""
     roots = list(disk.read_or_rebuild_header(gallery).roots.values())
-    with suppress(NoLedger, sqlite.DamagedLedger), reading(gallery) as known:
+    with suppress(NoPictureIndex, sqlite.DamagedLedger), reading(gallery) as known:
         roots += known.roots().values()
     return [root for root in dict.fromkeys(roots) if root.kind != "import"]

@@ -19,13 +19,13 @@ import numpy as np
 from eyespot.gallery import disk, texts
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
-from eyespot.gallery.index_db import RETRY, Ledger
 from eyespot.gallery.index_file import INDEX, LEDGER, TABLES
 from eyespot.gallery.index_tables import split
-from eyespot.gallery.photos.embedded_texts import EMBEDDED
+from eyespot.gallery.picture_index import RETRY, PictureIndex
 from eyespot.gallery.segments import LINKS, MEMBERS, Member, members_of
-from eyespot.gallery.videos.addresses import frame_of, place_of_frame
-from eyespot.gallery.videos.facts import VIDEO_COLUMNS
+from eyespot.photos.embedded_texts import EMBEDDED
+from eyespot.photos.videos.addresses import frame_of, place_of_frame
+from eyespot.photos.videos.facts import VIDEO_COLUMNS
 from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import new_file
 from eyespot.storage.digests import DIGESTS, LookAtFiles, damaged_files, new_digested, rewriting, sound_digests
@@ -119,7 +119,7 @@ def drop_damaged_digests(gallery: Path) -> None:
                 place.unlink()
 
 
-def repair_members(gallery: Path, record: Ledger, look: LookAtFiles) -> list[str]:
+def repair_members(gallery: Path, record: PictureIndex, look: LookAtFiles) -> list[str]:
     """Write the lists of members of segments again that are damaged; notes on them.
 
     The ledger knows how many rows each shard had. Where it does not, all count as those of the first one, and links of
@@ -163,7 +163,7 @@ def rewrite_note(shard: Path, stem: str, encoder: Encoder) -> bool:
     return True
 
 
-def recover(gallery: Path, record: Ledger) -> bool:
+def recover(gallery: Path, record: PictureIndex) -> bool:
     """Take shards that the index does not know into it; whether there were any.
 
     Raises `EyespotError` if they hold pictures that the index knows elsewhere: then there are two truths.
@@ -182,7 +182,7 @@ def recover(gallery: Path, record: Ledger) -> bool:
     return True
 
 
-def _take_in(record: Ledger, shard: Path) -> None:
+def _take_in(record: PictureIndex, shard: Path) -> None:
     try:
         rows = disk.read_items(shard).to_pylist()
     except Damaged as error:
@@ -212,7 +212,7 @@ def _measured(row: dict[str, Any]) -> dict[str, Any]:
     return measured | ({"taken": measured["taken"].isoformat()} if "taken" in measured else {})
 
 
-def _take_paths(record: Ledger, number: int, row: dict[str, Any]) -> None:
+def _take_paths(record: PictureIndex, number: int, row: dict[str, Any]) -> None:
     for root, path in zip(row["roots"], row["paths"], strict=True):
         frame = frame_of(path)
         place = -1 if frame is None else place_of_frame(frame.ms)

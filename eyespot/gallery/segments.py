@@ -49,7 +49,7 @@ from eyespot.types import EyespotError, Progress, UsageError, no_progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from eyespot.gallery.index_db import Ledger
+    from eyespot.gallery.picture_index import PictureIndex
 
 MEMBERS, LINKS = "members.json", "links.i64"
 MANY = 64  # neighbouring shards that an index run merges by itself
@@ -113,7 +113,7 @@ def current_numbers(shards: Sequence[Path], numbers: NDArray[np.int64], rows: in
 # -- what a killed run left ---------------------------------------------------------------------------------
 
 
-def settle(gallery: Path, ledger: Ledger) -> None:
+def settle(gallery: Path, ledger: PictureIndex) -> None:
     """Finish what a run that was killed began: the ledger's rows of merged shards, their folders, half a segment."""
     for segment in disk.shard_paths(gallery):
         if "-" in segment.name:
@@ -121,7 +121,7 @@ def settle(gallery: Path, ledger: Ledger) -> None:
     _remove([*disk.merged_paths(gallery), *gallery.glob("shards/.*-*.part")])
 
 
-def _move_rows(ledger: Ledger, segment: Path) -> None:
+def _move_rows(ledger: PictureIndex, segment: Path) -> None:
     """Let the ledger find the rows of the shards of a segment there; nothing happens where it does already."""
     first, last = disk.span_of(segment)
     if ledger.has_shards(first + 1, last):
@@ -139,14 +139,14 @@ def compact(gallery: Path, most: int = ROWS, progress: Progress = no_progress, g
     Raises `UsageError` if there is no gallery or it is a copy of a published one, `EyespotError` while another eyespot
     writes to it, and where the disk is too small or full; then the gallery is as it was.
     """
-    from eyespot.gallery.index_db import Ledger
     from eyespot.gallery.index_file import INDEX
+    from eyespot.gallery.picture_index import PictureIndex
 
     disk.read_header(gallery)
     if (gallery / disk.FETCHED).exists():
         raise UsageError(f"{gallery} is a copy of a published gallery; compact that one and publish it again")
     try:
-        with locked(gallery), sqlite.whole(gallery / INDEX), closing(Ledger(gallery)) as ledger:
+        with locked(gallery), sqlite.whole(gallery / INDEX), closing(PictureIndex(gallery)) as ledger:
             settle(gallery, ledger)
             merged = merge(gallery, ledger, mergeable(gallery, ledger, most), progress, grace)
             complete(gallery, progress)
@@ -178,7 +178,7 @@ class _Shard(NamedTuple):
     columns: dict[str, tuple[str, str]]  # names and types, by names without upper case
 
 
-def mergeable(gallery: Path, ledger: Ledger, most: int = ROWS) -> list[list[Path]]:
+def mergeable(gallery: Path, ledger: PictureIndex, most: int = ROWS) -> list[list[Path]]:
     """Neighbouring shards that fit into one segment of at most so many rows, in order; each list has two or more."""
     known, counts = ledger.shard_rows(), ledger.imported_rows()
     for number, place in disk.places_of(gallery, counts).items():
@@ -246,7 +246,7 @@ def _looked_at(shard: Path, known: dict[int, int], indexes: Sequence[set[str]]) 
 
 def merge(
     gallery: Path,
-    ledger: Ledger,
+    ledger: PictureIndex,
     groups: Sequence[Sequence[Path]],
     progress: Progress = no_progress,
     grace: float = GRACE,

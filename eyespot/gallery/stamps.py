@@ -12,12 +12,12 @@ import sqlite3
 import time
 from typing import NamedTuple
 
-from eyespot.gallery.photos.beside import table_beside
-from eyespot.gallery.photos.kinds import SkippedFiles
-from eyespot.gallery.photos.pictures import SUFFIXES
-from eyespot.gallery.photos.places import Root
-from eyespot.gallery.photos.raw import reads_raw
-from eyespot.gallery.videos.addresses import reads_video
+from eyespot.photos.beside import table_beside
+from eyespot.photos.kinds import SkippedFiles
+from eyespot.photos.pictures import SUFFIXES
+from eyespot.photos.places import Root
+from eyespot.photos.raw import reads_raw
+from eyespot.photos.videos.addresses import reads_video
 
 _READER = 1  # one more, whenever tars, their sidecars or their tables are read in another way
 _SETTLED = 3.0  # seconds: file systems write times in steps of up to two, so what is younger may change unseen

@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eyespot.gallery.photos.kinds import SkippedFiles
-from eyespot.gallery.photos.sources import Met, Root, Seen, Unreadable, scan_counting
-from eyespot.gallery.reading import NoLedger, reading
+from eyespot.gallery.reading import NoPictureIndex, reading
+from eyespot.photos.kinds import SkippedFiles
+from eyespot.photos.sources import Met, Root, Seen, Unreadable, scan_counting
 
 _Known = Callable[[Root, str], Seen | None]
 
@@ -55,7 +55,7 @@ def _known(gallery: Path) -> Iterator[_Known]:
     with ExitStack() as open_things:
         try:
             ledger = open_things.enter_context(reading(gallery))
-        except NoLedger:
+        except NoPictureIndex:
             yield lambda _root, _path: None
             return
 

@@ -19,12 +19,12 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eyespot.gallery.index_db import Failure, Ledger
 from eyespot.gallery.index_tables import SHARD_OF, STALE_ALL, unpacked
 from eyespot.gallery.older_ledgers import is_older
-from eyespot.gallery.photos.places import full_path
-from eyespot.gallery.rereading import NotReread, reread
+from eyespot.gallery.picture_index import Failure, PictureIndex
 from eyespot.parallel import ordered_map
+from eyespot.photos.places import full_path
+from eyespot.photos.rereading import NotReread, reread
 from eyespot.storage import sqlite
 from eyespot.types import Progress, TextBox, TextReader
 
@@ -64,7 +64,7 @@ class UnreadPicture(NamedTuple):
     places: list[str]
 
 
-def read_texts(ledger: Ledger, reader: TextReader, again: bool, progress: Progress) -> Iterator[int]:
+def read_texts(ledger: PictureIndex, reader: TextReader, again: bool, progress: Progress) -> Iterator[int]:
     """Read the text of every picture that was not read, with `again` of those that failed; each shard that is done."""
     waiting = unread(ledger, again)
     done = 0
@@ -79,7 +79,7 @@ def read_texts(ledger: Ledger, reader: TextReader, again: bool, progress: Progre
             yield shard
 
 
-def unread(ledger: Ledger, again: bool) -> list[UnreadPicture]:
+def unread(ledger: PictureIndex, again: bool) -> list[UnreadPicture]:
     """Pictures of scanned photos that nothing has read, by shards and rows."""
     roots = ledger.roots()
     rows = ledger.sql.execute(_UNREAD, {"again": again}).fetchall()
@@ -90,7 +90,7 @@ def unread(ledger: Ledger, again: bool) -> list[UnreadPicture]:
     return pictures
 
 
-def summary(ledger: Ledger, before: int) -> TextSummary:
+def summary(ledger: PictureIndex, before: int) -> TextSummary:
     """What is known of the pictures that are there; `before`: how many of them had been read when the run began."""
     known = "FROM picture_texts t WHERE failed IS NULL AND EXISTS (SELECT 1 FROM paths WHERE paths.item = +t.item)"
     read, with_text = ledger.sql.execute(
@@ -99,7 +99,7 @@ def summary(ledger: Ledger, before: int) -> TextSummary:
     return TextSummary(read - before, with_text, len(unread(ledger, False)), failures(ledger))
 
 
-def failures(ledger: Ledger) -> list[Failure]:
+def failures(ledger: PictureIndex) -> list[Failure]:
     """Pictures whose text could not be read, by root and path; none in a ledger of an older eyespot."""
     tables = sqlite.table_names(ledger.sql)
     older = is_older(ledger.sql)
@@ -109,7 +109,7 @@ def failures(ledger: Ledger) -> list[Failure]:
     return [Failure(root, path, f"its text: {reason}") for root, path, reason in rows]
 
 
-def take_back(ledger: Ledger, number: int, row: Mapping[str, Any]) -> None:
+def take_back(ledger: PictureIndex, number: int, row: Mapping[str, Any]) -> None:
     """Take down again what a row of a shard's table says of a picture; call inside a transaction."""
     if row.get(READ_BY) is not None:
         facts = {name: row[name] for name in COLUMNS if row.get(name) is not None}
@@ -126,7 +126,7 @@ def _reread(unread_picture: UnreadPicture, min_side: int | None) -> Image | NotR
     return reread(unread_picture.id, unread_picture.places, min_side)
 
 
-def _read(ledger: Ledger, reader: TextReader, unread_picture: UnreadPicture, picture: Image | NotReread) -> None:
+def _read(ledger: PictureIndex, reader: TextReader, unread_picture: UnreadPicture, picture: Image | NotReread) -> None:
     facts: dict[str, str] = {}
     failed = None
     if isinstance(picture, NotReread):
@@ -146,7 +146,7 @@ def _read(ledger: Ledger, reader: TextReader, unread_picture: UnreadPicture, pic
         ledger.sql.execute("INSERT OR IGNORE INTO stale VALUES (?)", (unread_picture.shard,))
 
 
-def _add_columns(ledger: Ledger) -> None:
+def _add_columns(ledger: PictureIndex) -> None:
     """The columns of text; new ones, and labels of these names that were numbers, make every table be written again."""
     kinds = {name.casefold(): (name, kind) for name, kind in ledger.columns().items()}
     for column in COLUMNS:

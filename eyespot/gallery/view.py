@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import SPARE, Damaged, let_open, need_open, refuse_damaged
-from eyespot.gallery.photos.places import Root, full_path
 from eyespot.gallery.row_store import find_rows, open_rows, take_rows
-from eyespot.gallery.videos.addresses import file_of
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
 from eyespot.kernels.rows import unit_rows
 from eyespot.models.full_names import full_names
+from eyespot.photos.places import Root, full_path
+from eyespot.photos.videos.addresses import file_of
 from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 

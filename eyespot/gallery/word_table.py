@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.gallery import disk
-from eyespot.gallery.attribution import ADDRESSES, LICENCES, plain_name
-from eyespot.gallery.photos.embedded_texts import EMBEDDED
-from eyespot.gallery.photos.names import shown_name
-from eyespot.gallery.photos.places import Root
 from eyespot.gallery.taxonomy import name_index
 from eyespot.gallery.taxonomy.name_index import BorneNames
-from eyespot.gallery.videos.addresses import file_of
+from eyespot.photos.attribution import ADDRESSES, LICENCES, plain_name
+from eyespot.photos.embedded_texts import EMBEDDED
+from eyespot.photos.names import shown_name
+from eyespot.photos.places import Root
+from eyespot.photos.videos.addresses import file_of
 from eyespot.storage import sqlite
 
 VERSION = "2"  # of the table; another one makes it again

@@ -16,7 +16,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.storage.systems import processor_name
 
 VARIABLE = "EYESPOT_SINGLE_QUERIES"  # sets the number, for comparisons

@@ -31,8 +31,8 @@ from eyespot.indexes._approximate import Scored as Scored
 from eyespot.kernels.codes import Block
 from eyespot.kernels.rows import RowBlocks
 from eyespot.rooms import needs
-from eyespot.storage.atomic import flush
-from eyespot.storage.files import json_of, write_whole
+from eyespot.storage.atomic import flush, write_whole
+from eyespot.storage.json_files import json_of
 from eyespot.types import EyespotError, Mask, UsageError
 
 KINDS = ("pq", "ivf", "rabitq", "hnsw")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from eyespot.judges._prompt import PLAIN, QUERY, JudgePrompt
 from eyespot.judges._released import released_prompt
-from eyespot.storage.files import toml_of
+from eyespot.storage.toml import toml_of
 from eyespot.types import UsageError
 
 KEYS = ("name", "system", "question", "yes", "no")

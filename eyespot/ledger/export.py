@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from eyespot.ledger.judgements import WITHDRAWN, JudgementRow, Judgements
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.types import Qrels, UsageError, Verdict
 
 CHUNK = 1 << 16  # rows that are turned into parquet at once

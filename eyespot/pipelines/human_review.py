@@ -18,9 +18,10 @@ from typing import IO, Any, Literal, get_args
 
 from eyespot.pipelines.outcomes import Drop, Failed, Keep, Outcome, Record, line_of
 from eyespot.pipelines.step import digest_of_json
-from eyespot.storage.atomic import append_line, make_folder
-from eyespot.storage.files import refuse, rows_of, write_whole
+from eyespot.storage.atomic import append_line, make_folder, write_whole
 from eyespot.storage.locks import in_turn
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 Choice = Literal["accept", "mend", "drop"]

@@ -117,7 +117,7 @@ class Records:
 def rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a step's file, JSONL or parquet, one after the other."""
     if path.suffix == ".parquet":
-        from eyespot.storage.files import rows_of
+        from eyespot.storage.tables import rows_of
 
         yield from (json.loads(line_of(row)) for _, row in rows_of(path))
         return

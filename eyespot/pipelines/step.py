@@ -11,8 +11,8 @@ from random import Random
 from typing import Any, Protocol, TypeAlias
 
 from eyespot.pipelines.outcomes import Outcome, Record, Records, line_of
+from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import file_sha256, json_sha256
-from eyespot.storage.files import write_whole
 from eyespot.types import BudgetMeter, Exchange, Progress, Spent, UsageError
 
 Prompt: TypeAlias = Mapping[str, Any]

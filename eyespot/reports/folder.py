@@ -30,8 +30,7 @@ from eyespot.reports.tables import (
     tables_of,
 )
 from eyespot.runs import write_run
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import EyespotError, UsageError
 
 LONG = 20  # rows; a longer table is folded

@@ -22,7 +22,7 @@ from eyespot.html import img, photo_address, render
 from eyespot.metrics import Compared
 from eyespot.search.contact_sheet import NOTHING
 from eyespot.search.sheets import thumbnail_of
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.types import Qrels, Run, UsageError
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def from_folder(folder: Path, images: Iterable[str]) -> dict[str, Picture]:
     A name that two files answer to in the same way shows neither. Of a very large folder only the first 200,000 files
     are looked at. Raises `UsageError` if the folder is missing.
     """
-    from eyespot.gallery.photos.names import real_name, stored_name
-    from eyespot.gallery.photos.sources import Root, Seen, scan
+    from eyespot.photos.names import real_name, stored_name
+    from eyespot.photos.sources import Root, Seen, scan
 
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}; name one that holds the images with --images")

@@ -24,7 +24,7 @@ import numpy as np
 
 from eyespot.reproduce.recipes import TableRecipe
 from eyespot.search.plan.arithmetic import HOUR
-from eyespot.storage.files import toml_of
+from eyespot.storage.toml import toml_of
 
 OPERATIONS = Path(__file__).parent / "operations.toml"
 SHARE = 0.9  # of the rate of a product of matrices, that encoders reach

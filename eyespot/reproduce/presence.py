@@ -11,7 +11,7 @@ from typing import NamedTuple
 from eyespot.extras import EXTRAS, install_line
 from eyespot.models.hub import cached_commit
 from eyespot.reproduce.recipes import UNKNOWN, TableRecipe
-from eyespot.storage.files import holds_something
+from eyespot.storage.text_files import holds_something
 
 
 class Presence(NamedTuple):

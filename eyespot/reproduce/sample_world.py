@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from eyespot import sample
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import whole_folder, write_csv
+from eyespot.storage.atomic import make_folder, whole_folder
+from eyespot.storage.tables import write_csv
 from eyespot.types import UsageError
 
 KINDS = {

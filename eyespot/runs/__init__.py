@@ -13,7 +13,8 @@ from typing import Any
 
 from eyespot.runs import beir, circo, eccv, ilias, inquire, json_scores, karpathy, matrix, reranking, rmir, table, trec
 from eyespot.runs.judged import JudgedQueries
-from eyespot.storage import files
+from eyespot.storage.tables import opened_parquet
+from eyespot.storage.text_files import data_of
 from eyespot.types import Qrels, Run, UsageError
 
 __all__ = ["QRELS_FORMATS", "RUN_FORMATS", "read_judged", "read_qrels", "read_run", "write_qrels", "write_run"]
@@ -161,7 +162,7 @@ def _qrels_format(path: Path) -> str:
     name, by_ending = path.name.lower().removesuffix(".gz"), _by_ending(path)
     if by_ending == "json":
         # By the first characters: CIRCO's is a list; Karpathy's has images and a data set; FG's lists texts
-        head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").lstrip()
+        head = data_of(path)[:4096].decode("utf-8-sig", "replace").lstrip()
         if head.startswith("["):
             return "circo"
         key, _, value = head.removeprefix("{").strip().partition(":")
@@ -172,12 +173,12 @@ def _qrels_format(path: Path) -> str:
     if name.endswith(".csv"):
         return "inquire"
     tabled = name.endswith((".tsv", ".jsonl"))
-    head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0] if tabled else ""
+    head = data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0] if tabled else ""
     return "beir" if "query-id" in head or "query_id" in head else "trec"
 
 
 def _is_rerank(path: Path) -> bool:
-    with files.opened_parquet(path) as file:
+    with opened_parquet(path) as file:
         return {"query", "relevant"} < set(file.schema_arrow.names)
 
 

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.runs.judged import Columns, JudgedQueries
-from eyespot.storage.files import opened_parquet, refuse, required, rows_of, write_whole
+from eyespot.storage.atomic import write_whole
+from eyespot.storage.ids import required
+from eyespot.storage.tables import opened_parquet, rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import Qrels, UsageError
 
 ID = ("_id", "id", "query-id", "corpus-id")

@@ -13,7 +13,8 @@ import numpy as np
 
 from eyespot.runs.json_scores import ids_of, queries_of
 from eyespot.runs.judged import JudgedQueries
-from eyespot.storage.files import json_of, refuse
+from eyespot.storage.json_files import json_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import Qrels, UsageError
 
 FILES = {"coco": "original", "cxc": "cxc", "eccv": "eccv", "pm": "pm"}

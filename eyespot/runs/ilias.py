@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eyespot.runs.judged import Columns, JudgedQueries
-from eyespot.storage.files import refuse, text_of
+from eyespot.storage.text_files import refuse, text_of
 from eyespot.types import Qrels, UsageError
 
 QUERIES = {"image": "image_query_ids.txt", "text": "text_query_ids.txt"}

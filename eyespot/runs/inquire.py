@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from eyespot.runs.judged import Columns, JudgedQueries
-from eyespot.storage.files import refuse, required, rows_of
+from eyespot.storage.ids import required
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import Qrels, RankedImage, Run
 
 QUERY_COLUMNS = ("supercategory", "category", "iconic_group", "split")

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eyespot.storage.files import refuse, required, rows_of
+from eyespot.storage.ids import required
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import Qrels, Run, UsageError
 
 Columns = dict[str, Any]

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from eyespot.runs.judged import Columns, JudgedQueries
-from eyespot.storage.files import id_of, json_of, refuse
+from eyespot.storage.ids import id_of
+from eyespot.storage.json_files import json_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import Qrels
 
 CAPTIONS = 5

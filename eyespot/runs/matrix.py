@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.storage.files import ALLOWANCE, EXPANSION, refuse, write_whole
+from eyespot.storage.atomic import write_whole
+from eyespot.storage.text_files import ALLOWANCE, EXPANSION, refuse
 from eyespot.types import IdColumn, Run, UsageError
 
 DEPTH = 1000

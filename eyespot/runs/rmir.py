@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.runs.judged import Columns, JudgedQueries
-from eyespot.storage.files import id_of, json_of, refuse, required, rows_of
+from eyespot.storage.ids import id_of, required
+from eyespot.storage.json_files import json_of
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import Qrels, UsageError
 
 UNKNOWN = -1

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.storage.files import opened_parquet, refuse, write_whole
+from eyespot.storage.atomic import write_whole
+from eyespot.storage.tables import opened_parquet
+from eyespot.storage.text_files import refuse
 from eyespot.types import IdColumn, Qrels, Run, UsageError
 
 QUERY = ("query", "query_id", "query-id", "qid", "q_id")

@@ -18,7 +18,8 @@ from typing import IO, Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.storage.files import data_of, decoded, refuse, write_whole
+from eyespot.storage.atomic import write_whole
+from eyespot.storage.text_files import data_of, decoded, refuse
 from eyespot.types import IdColumn, Qrels, Run, UsageError
 
 RUN_LINE = "expected: query Q0 image rank score tag"

@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.photos.labels import FILE_COLUMNS
-from eyespot.gallery.photos.pictures import BadPicture, open_picture
-from eyespot.gallery.photos.places import read_again
 from eyespot.gallery.view import View
+from eyespot.photos.labels import FILE_COLUMNS
+from eyespot.photos.pictures import BadPicture, open_picture
+from eyespot.photos.places import read_again
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched
-from eyespot.storage.files import refuse, required, rows_of
+from eyespot.storage.ids import required
 from eyespot.storage.systems import with_slashes
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eyespot.gallery.photos.pictures import BadPicture, open_picture
-from eyespot.gallery.photos.places import read_again
+from eyespot.photos.pictures import BadPicture, open_picture
+from eyespot.photos.places import read_again
 from eyespot.rooms import needs
 from eyespot.search.query_language import refuse_halves
 from eyespot.types import Composer, Encoder, Pixels, Query, UsageError, Vectors

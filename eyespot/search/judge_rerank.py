@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot import rooms
-from eyespot.gallery.photos.pictures import open_picture
-from eyespot.gallery.photos.sources import read_again
 from eyespot.judges import JudgeStats, ask, known, on_one_scale, prompts_of, scale_of, served_by, unknown
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import Measure, evaluate, parse
+from eyespot.photos.pictures import open_picture
+from eyespot.photos.sources import read_again
 from eyespot.search.embedding import embed, embed_picture
 from eyespot.search.fused import STEPS, scaled
 from eyespot.search.hit_pairs import HitPairs, JudgedPairs, Key, first_hits, hits_at

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from eyespot.gallery.photos.labels import FILE_COLUMNS
 from eyespot.gallery.view import View
+from eyespot.photos.labels import FILE_COLUMNS
 from eyespot.search.captioned import IN_FOLDERS, TABLES, cells_of
 from eyespot.search.matching import matched
-from eyespot.storage.files import refuse, required, rows_of
+from eyespot.storage.ids import required
 from eyespot.storage.systems import with_slashes
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import NothingFound
 
 LABEL = "label"

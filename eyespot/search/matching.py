@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.photos.found import is_utf8
 from eyespot.gallery.view import View
+from eyespot.photos.found import is_utf8
 from eyespot.types import RankedImage, Run, UsageError
 
 _pc: Any = pyarrow.compute

@@ -20,8 +20,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TypeAlias
 
-from eyespot.gallery.photos.pictures import SUFFIXES
-from eyespot.gallery.videos.addresses import file_of, frame_of
+from eyespot.photos.pictures import SUFFIXES
+from eyespot.photos.videos.addresses import file_of, frame_of
 from eyespot.types import Query, Term, UsageError
 
 _WEIGHT = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+):(?=[^\s0-9])"

@@ -21,7 +21,8 @@ from eyespot import llms
 from eyespot.llms import Budget, Declined, NoReply, text_message
 from eyespot.search.fused import Fusion
 from eyespot.storage import sqlite
-from eyespot.storage.files import json_of, refuse
+from eyespot.storage.json_files import json_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import EyespotError, LanguageModel, Query, Run, Stage, Term, UsageError
 
 Tell: TypeAlias = Callable[[str], list[str]]  # words to further wordings of them; none where there are no better ones

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eyespot.gallery.photos.pictures import BadPicture, thumbnail
-from eyespot.gallery.photos.places import read_again
-from eyespot.gallery.videos.addresses import title_of
+from eyespot.photos.pictures import BadPicture, thumbnail
+from eyespot.photos.places import read_again
+from eyespot.photos.videos.addresses import title_of
 from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, as_png
 from eyespot.types import EyespotError, Run
 

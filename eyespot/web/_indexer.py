@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from eyespot import rooms
 from eyespot.gallery.disk import read_or_rebuild_header
-from eyespot.gallery.reading import NoLedger, reading
+from eyespot.gallery.reading import NoPictureIndex, reading
 from eyespot.types import Encoder, EyespotError
 from eyespot.web._problems import Problem
 
@@ -152,5 +152,5 @@ def gallery_contents(gallery: Path) -> GalleryContents:
             return GalleryContents(
                 [root.place for root in roots.values()], ledger.counts()[0], sum(ledger.planned().values()), failures
             )
-    except NoLedger:
+    except NoPictureIndex:
         return GalleryContents([], 0, 0, [])

@@ -12,10 +12,10 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Request, Response
 from markupsafe import Markup
 
-from eyespot.gallery.albums import file_names
-from eyespot.gallery.photos.pictures import BadPicture
-from eyespot.gallery.videos.addresses import frame_of
+from eyespot.formats.albums import file_names
 from eyespot.html import tidy
+from eyespot.photos.pictures import BadPicture
+from eyespot.photos.videos.addresses import frame_of
 from eyespot.search.reasons import reasons
 from eyespot.search.word_matches import label_words
 from eyespot.types import EyespotError, Query

@@ -14,7 +14,7 @@ import pytest
 from eyespot import sample
 from eyespot.adapters.quari import load
 from eyespot.benchmarks import GallerySearcher, Task, scored
-from eyespot.gallery.photos.pictures import open_picture
+from eyespot.photos.pictures import open_picture
 from eyespot.search.adapted import seen_by
 from eyespot.search.collection import Collection
 from eyespot.types import Encoder, Run, UsageError

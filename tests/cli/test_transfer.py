@@ -23,7 +23,7 @@ from tests.worlds import index_gallery, make_gallery
 
 def test_every_format_has_help_with_the_filters_of_a_search() -> None:
     filters = ("--where", "--label", "--after", "--near", "--ids", "--all-columns")
-    for name in rooms.names("gallery.exports"):
+    for name in rooms.names("formats.exports"):
         output = done("export", name.replace("_", "-"), "--help").stdout
         assert all(option in output for option in filters), name
 

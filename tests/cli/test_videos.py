@@ -15,8 +15,8 @@ from PIL import Image
 
 import eyespot
 from eyespot import sample
-from eyespot.gallery.photos.raw import reads_raw
-from eyespot.gallery.videos.addresses import file_of, frame_of, reads_video
+from eyespot.photos.raw import reads_raw
+from eyespot.photos.videos.addresses import file_of, frame_of, reads_video
 from tests.cli.conftest import done, run_json
 from tests.command import refuses
 from tests.worlds.clips import clip

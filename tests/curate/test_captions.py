@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from eyespot.storage.tables import rows_of
 from PIL import Image
 
 from eyespot.curate.captions import Caption, Uncaptioned, captioned, columns, count, write
 from eyespot.curate.templates import Templates
-from eyespot.storage.files import rows_of
 from eyespot.types import NothingFound, UsageError
 from tests.wording import raises
 from tests.worlds import draw_photos, index_gallery

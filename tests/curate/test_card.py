@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot import sample
-from eyespot.gallery.photos.pictures import id_of
+from eyespot.photos.pictures import id_of
 from eyespot.pipelines import RunOptions, StepResult, run
 from eyespot.pipelines.data_card import (
     QUESTIONS,

@@ -19,7 +19,7 @@ from eyespot.curate.pairs.biotrove import BioTrove, Draw, mixed
 from eyespot.curate.pairs.cc12m import Cc12m
 from eyespot.curate.pairs.coco import Coco
 from eyespot.curate.pairs.rmir import Rmir
-from eyespot.gallery.photos.sources import root_of, scan
+from eyespot.photos.sources import root_of, scan
 from eyespot.types import NothingFound, UsageError
 from tests.examples import examples
 from tests.wording import check_wording, raises

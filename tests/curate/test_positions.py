@@ -17,8 +17,8 @@ from PIL import ExifTags, Image
 from eyespot.curate.recos.files import write_set
 from eyespot.curate.recos.sources import Sources
 from eyespot.curate.rmir.files import held, held_whole
-from eyespot.gallery.photos.pictures import id_of
-from eyespot.gallery.positions import as_it_is, without_position
+from eyespot.formats.positions import as_it_is, without_position
+from eyespot.photos.pictures import id_of
 from eyespot.runs import recos
 from eyespot.types import UsageError
 from tests.command import run_eyespot

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from eyespot import rooms
-from eyespot.gallery.formats import npy
-from eyespot.gallery.formats.registered import Copied, take_in
+from eyespot.formats.imports import npy
+from eyespot.formats.imports.registered import Copied, take_in
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.reading import reading

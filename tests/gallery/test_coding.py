@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from eyespot.adapters.quari.scoring import AdaptedIndex
+from eyespot.formats.imports import npy
+from eyespot.formats.imports.registered import InPlace, take_in
 from eyespot.gallery import disk
-from eyespot.gallery.formats import npy
-from eyespot.gallery.formats.registered import InPlace, take_in
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, has_codes, write_codes
 from eyespot.search.adapted import seen_by

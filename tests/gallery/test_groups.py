@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from PIL import ExifTags, Image
 
 from eyespot import sample
-from eyespot.gallery.formats import npy
-from eyespot.gallery.formats.registered import InPlace, take_in
+from eyespot.formats.imports import npy
+from eyespot.formats.imports.registered import InPlace, take_in
 from eyespot.gallery.groups.listing import file_groups
 from eyespot.gallery.groups.near_duplicates import Families, likely_pairs
 from eyespot.gallery.groups.stored import LINKS, Groups

@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from eyespot.gallery.disk import DamagedHeader, read_items, shard_paths
-from eyespot.gallery.index_db import Ledger
-from eyespot.gallery.photos.sources import Root
+from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.view import Gallery
+from eyespot.photos.sources import Root
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
 from tests.wording import raises
@@ -160,7 +160,7 @@ def test_a_root_that_was_taken_out_comes_back_without_being_embedded_and_no_othe
 
 
 def test_a_run_killed_after_a_root_was_taken_out_leaves_no_table_that_names_it(gallery: Path, two_roots: Path) -> None:
-    ledger = Ledger(gallery)
+    ledger = PictureIndex(gallery)
     ledger.remove_root(next(number for number, root in ledger.roots().items() if root.path == str(two_roots)))
     ledger.close()  # as a run leaves it that was killed here
     assert len(live_paths(gallery)) == 11
@@ -270,7 +270,7 @@ def test_a_gallery_of_a_newer_format_is_left_alone(gallery: Path, photos: Path) 
 def test_a_root_that_goes_away_before_its_plan_is_done_loses_nothing(
     gallery: Path, photos: Path, tmp_path: Path
 ) -> None:
-    ledger = Ledger(gallery)
+    ledger = PictureIndex(gallery)
     ledger.look(ledger.add_root(Root(str(photos), "folder")), Root(str(photos), "folder"))
     ledger.make_plan(None, False)  # as a run leaves it that was killed here
     ledger.close()
@@ -286,7 +286,7 @@ def test_a_root_that_goes_away_before_its_plan_is_done_loses_nothing(
 def test_a_file_out_of_reach_is_tried_again_by_the_next_run(gallery: Path, photos: Path) -> None:
     index_gallery(gallery, photos)
     backup = (photos / "photo1.jpg").read_bytes()
-    ledger = Ledger(gallery)
+    ledger = PictureIndex(gallery)
     root = Root(str(photos), "folder")
     draw(photos / "photo1.jpg", 60)
     ledger.begin_looking()

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from eyespot.formats.imports import npy
+from eyespot.formats.imports.registered import Copied, InPlace, take_in
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged
-from eyespot.gallery.formats import npy
-from eyespot.gallery.formats.registered import Copied, InPlace, take_in
 from eyespot.gallery.indexing import Summary
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.view import Gallery

@@ -16,16 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.gallery import stamps
-from eyespot.gallery.index_db import Ledger, ReadResult
 from eyespot.gallery.index_tables import WordNumbers, fact_values, measured_of, packed, split, unpacked
-from eyespot.gallery.photos.sources import Root, SkippedFiles, scan
+from eyespot.gallery.picture_index import PictureIndex, ReadResult
 from eyespot.gallery.stamps import ArchiveStamp
+from eyespot.photos.sources import Root, SkippedFiles, scan
 from tests.examples import examples
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with closing(Ledger(tmp_path)) as opened:
+def ledger(tmp_path: Path) -> Iterator[PictureIndex]:
+    with closing(PictureIndex(tmp_path)) as opened:
         yield opened
 
 
@@ -36,7 +36,7 @@ def write(folder: Path, *names: str) -> Root:
     return Root(str(folder), "folder")
 
 
-def look(ledger: Ledger, root: Root) -> list[str]:
+def look(ledger: PictureIndex, root: Root) -> list[str]:
     """Look through a root and read what is planned, each file as a picture of its own; the paths that were planned."""
     ledger.begin_looking()
     ledger.look(ledger.add_root(root), root)
@@ -55,7 +55,7 @@ def look(ledger: Ledger, root: Root) -> list[str]:
 NAMES = ("a.jpg", "b/c/d.jpg", "b/c.jpg", "b.jpg", "b/z/e.jpg", "c.jpg")
 
 
-def test_only_new_and_changed_files_are_planned(ledger: Ledger, tmp_path: Path) -> None:
+def test_only_new_and_changed_files_are_planned(ledger: PictureIndex, tmp_path: Path) -> None:
     root = write(tmp_path / "photos", *NAMES)
 
     assert look(ledger, root) == sorted(NAMES)
@@ -65,7 +65,7 @@ def test_only_new_and_changed_files_are_planned(ledger: Ledger, tmp_path: Path) 
     assert look(ledger, root) == ["b/c/d.jpg", "b/new.jpg", "d/e.jpg"]
 
 
-def test_what_was_not_found_is_gone_file_by_file_and_folder_by_folder(ledger: Ledger, tmp_path: Path) -> None:
+def test_what_was_not_found_is_gone_file_by_file_and_folder_by_folder(ledger: PictureIndex, tmp_path: Path) -> None:
     root = write(tmp_path / "photos", *NAMES)
     look(ledger, root)
     for name in ("b/c/d.jpg", "b/z/e.jpg", "c.jpg"):
@@ -81,11 +81,11 @@ def test_what_was_not_found_is_gone_file_by_file_and_folder_by_folder(ledger: Le
 
 def test_a_look_that_finds_nothing_new_changes_no_row(tmp_path: Path) -> None:
     root = write(tmp_path / "photos", *NAMES)
-    with closing(Ledger(tmp_path)) as first:
+    with closing(PictureIndex(tmp_path)) as first:
         look(first, root)
         first.counts()
 
-    with closing(Ledger(tmp_path)) as second:
+    with closing(PictureIndex(tmp_path)) as second:
         before = second.sql.total_changes
         assert look(second, root) == [] and second.counts() == (6, 6) and second.failures() == []
         assert second.sql.total_changes == before
@@ -112,7 +112,7 @@ def test_a_tar_that_was_just_written_may_change_unseen(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("settled")
-def test_a_tar_that_is_as_it_was_is_not_read_again(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_tar_that_is_as_it_was_is_not_read_again(ledger: PictureIndex, tmp_path: Path) -> None:
     root = tar_of(tmp_path / "a.tar", "z.jpg", "x/y.jpg", "a.jpg", "notes.pdf")
     skipped = SkippedFiles()
     assert look(ledger, root) == ["a.jpg", "x/y.jpg", "z.jpg"]
@@ -133,7 +133,7 @@ def test_a_tar_that_is_as_it_was_is_not_read_again(ledger: Ledger, tmp_path: Pat
 
 
 @pytest.mark.usefixtures("settled")
-def test_a_stamp_counts_only_when_what_was_found_is_planned(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_stamp_counts_only_when_what_was_found_is_planned(ledger: PictureIndex, tmp_path: Path) -> None:
     """A run that is killed between its look and its plan leaves nothing behind."""
     root = tar_of(tmp_path / "a.tar", "a.jpg")
     number = ledger.add_root(root)
@@ -154,7 +154,7 @@ def test_any_names_are_compared_right(
     """Members of a tar may have any names, in any order: a second look finds what was added and what is gone."""
     folder = tmp_path_factory.mktemp("any")
     first, second = (data.draw(st.lists(st.sampled_from([f"{name}.jpg" for name in names] or ["x.jpg"]))) for _ in "12")
-    with closing(Ledger(folder)) as ledger:
+    with closing(PictureIndex(folder)) as ledger:
         before = {one.path for one in scan(tar_of(folder / "a.tar", *first)) if hasattr(one, "mtime")}
         planned = look(ledger, Root(str(folder / "a.tar"), "tar"))
         root = tar_of(folder / "a.tar", *second)

@@ -12,8 +12,8 @@ import pytest
 
 from eyespot.gallery import disk
 from eyespot.gallery.facts import table_of
-from eyespot.gallery.index_db import StoredRow
 from eyespot.gallery.int8_codes import write_missing
+from eyespot.gallery.picture_index import StoredRow
 from eyespot.gallery.view import Gallery
 from eyespot.types import EyespotError, Space, no_progress
 

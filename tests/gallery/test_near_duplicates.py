@@ -16,14 +16,13 @@ from PIL import Image, ImageEnhance, ImageOps
 from eyespot import sample
 from eyespot.gallery.groups.near_duplicates import (
     DuplicatePair,
-    Hashes,
     Near,
     close_hashes,
     close_vectors,
     first_of_family,
     near_duplicates,
-    picture_hashes,
 )
+from eyespot.photos.hashes import Hashes, picture_hashes
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.gallery.index_db import Ledger
+from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.reading import reading
 from eyespot.gallery.texts import failures, unread
 
@@ -87,7 +87,7 @@ def older(place: Path, count: int) -> Path:
     return place
 
 
-def check(ledger: Ledger, count: int) -> None:
+def check(ledger: PictureIndex, count: int) -> None:
     """All is there that `older` wrote."""
     rows = [row for shard in ledger.shard_rows() for row in ledger.rows_of(shard)]
 
@@ -99,7 +99,7 @@ def check(ledger: Ledger, count: int) -> None:
     check_answers(ledger, count)
 
 
-def check_answers(ledger: Ledger, count: int) -> None:
+def check_answers(ledger: PictureIndex, count: int) -> None:
     """What is also asked of a ledger that nobody has taken over yet."""
     assert ledger.counts() == (count, count + count // 10)
     assert [(failure.path, failure.reason) for failure in ledger.failures()] == [("torn.jpg", "torn")]
@@ -116,7 +116,7 @@ def test_it_is_taken_over_with_all_it_knows(tmp_path: Path) -> None:
         check_answers(known, 2000)
 
     for _ in range(2):
-        with closing(Ledger(tmp_path)) as ledger:
+        with closing(PictureIndex(tmp_path)) as ledger:
             check(ledger, 2000)
             assert len(unread(ledger, again=True)) == 1999
     with reading(tmp_path) as known:
@@ -147,7 +147,7 @@ def test_killed_while_it_is_taken_over_nothing_is_lost(tmp_path: Path) -> None:
         seconds = seconds or time.monotonic() - begun
         with reading(tmp_path) as known:
             check_answers(known, count)
-        with closing(Ledger(tmp_path)) as ledger:
+        with closing(PictureIndex(tmp_path)) as ledger:
             check(ledger, count)
 
     assert hits == 10
@@ -156,8 +156,8 @@ def test_killed_while_it_is_taken_over_nothing_is_lost(tmp_path: Path) -> None:
 def start(gallery: Path) -> tuple[float, subprocess.Popen[bytes]]:
     """Take a ledger over in another process, from the moment on at which it begins."""
     code = (
-        "import sys; from pathlib import Path; from eyespot.gallery.index_db import Ledger;"
-        "print(flush=True); Ledger(Path(sys.argv[1])).close()"
+        "import sys; from pathlib import Path; from eyespot.gallery.picture_index import PictureIndex;"
+        "print(flush=True); PictureIndex(Path(sys.argv[1])).close()"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(gallery)], stdout=subprocess.PIPE)
     assert process.stdout is not None

@@ -18,13 +18,13 @@ import pytest
 
 from eyespot.gallery import disk, segments
 from eyespot.gallery.groups.stored import Groups
-from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.layout.stored import shard_keys
-from eyespot.gallery.photos.places import Root
+from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.remote.manifest import FACTS, File, Manifest
 from eyespot.gallery.segments import compact, members_of
 from eyespot.gallery.view import Gallery
+from eyespot.photos.places import Root
 from eyespot.search.index_choice import Measured, stored_of
 from eyespot.storage.digests import DIGESTS
 from eyespot.types import EyespotError, no_progress
@@ -315,7 +315,7 @@ def test_no_segment_lies_around_a_shard_that_is_planned(tmp_path: Path) -> None:
     """As a run that was killed leaves it, between two imports."""
     place, photos = tmp_path / "gallery", photos_of(tmp_path / "photos", 0, 3)
     import_part(tmp_path / "a", place)
-    known = Ledger(place)
+    known = PictureIndex(place)
     known.begin_looking()
     known.look(known.add_root(Root(str(photos), "folder")), Root(str(photos), "folder"))
     known.make_plan(None, False)

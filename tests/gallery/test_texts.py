@@ -212,7 +212,7 @@ def test_a_picture_whose_only_text_is_one_sign_has_no_words() -> None:
 @pytest.mark.skipif(find_spec("rapidocr") is not None, reason="the extra [ocr] is installed")
 def test_without_the_extra_the_line_that_installs_it_is_said() -> None:
     with pytest.raises(EyespotError, match=r"pip install .*\[ocr\]"):
-        rooms.load("gallery.ocr", "rapidocr")
+        rooms.load("photos.ocr", "rapidocr")
 
 
 @pytest.mark.long
@@ -230,7 +230,7 @@ def test_rapidocr_reads_a_board_without_a_network(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(socket.socket, "connect", refuse)
     chance = Random(5)
     board = boards.paint("NO PARKING 42", boards.invent("text", chance), chance)
-    reader = rooms.load("gallery.ocr", "rapidocr", threads=1)
+    reader = rooms.load("photos.ocr", "rapidocr", threads=1)
 
     facts = text_facts(reader.read(board), reader.name)
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.index_file import TABLES
 from eyespot.gallery.index_tables import SCHEMA, VIEW
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.integrity import faults
+from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.reading import reading
 from eyespot.ledger.judgements import Judgements
 from eyespot.storage import sqlite
@@ -82,7 +82,7 @@ def test_the_index_of_an_earlier_gallery_is_moved(earlier: Path, starter: Encode
     with reading(earlier) as ledger:
         counts, failures = ledger.counts(), ledger.failures()
 
-    Ledger(earlier).close()
+    PictureIndex(earlier).close()
     check_moved(earlier, before)
     with reading(earlier) as ledger:
         assert (ledger.counts(), ledger.failures()) == (counts, failures) and counts == (6, 6) and len(failures) == 1
@@ -97,7 +97,7 @@ def test_the_index_of_an_earlier_gallery_is_moved(earlier: Path, starter: Encode
 def test_an_index_that_is_there_wins(earlier: Path) -> None:
     """So it is after a kill between the copy and the drop."""
     shutil.copy(earlier / "ledger.sqlite", earlier / "copy")
-    with closing(Ledger(earlier)) as ledger:
+    with closing(PictureIndex(earlier)) as ledger:
         ledger.sql.execute("UPDATE roots SET path = 'newer'")
     shutil.copy(earlier / "copy", earlier / "ledger.sqlite")
     with rewriting(earlier / "ledger", ["../ledger.sqlite"]):
@@ -105,7 +105,7 @@ def test_an_index_that_is_there_wins(earlier: Path) -> None:
 
     with reading(earlier) as known:
         assert [root.path for root in known.roots().values()] == ["newer"]
-    with closing(Ledger(earlier)) as ledger:
+    with closing(PictureIndex(earlier)) as ledger:
         assert [root.path for root in ledger.roots().values()] == ["newer"]
     assert not held(earlier / "ledger.sqlite").keys() & TABLES
 
@@ -160,12 +160,12 @@ def test_killed_anywhere_in_the_move_nothing_is_lost(earlier: Path) -> None:
     while True:
         shutil.rmtree(earlier)
         shutil.copytree(earlier.with_name("copy"), earlier)
-        if not killed(moment, lambda: Ledger(earlier).close()):
+        if not killed(moment, lambda: PictureIndex(earlier).close()):
             break
         states.add(state(earlier))
         with reading(earlier) as known:
             assert (known.counts(), len(known.failures())) == ((6, 6), 1)
-        Ledger(earlier).close()
+        PictureIndex(earlier).close()
         check_moved(earlier, before)
         assert judged(earlier) == [f"{image:03d}" for image in range(20)]
         moment += 1
@@ -188,7 +188,7 @@ def test_a_copy_that_cannot_be_written_leaves_an_earlier_ledger_as_it_is(earlier
     (earlier / "index.sqlite.part" / "file").touch()
 
     with pytest.raises(OSError, match=r"index\.sqlite\.part"):
-        Ledger(earlier)
+        PictureIndex(earlier)
 
     assert held(earlier / "ledger.sqlite") == before and not (earlier / "index.sqlite").exists()
 
@@ -205,7 +205,7 @@ with Judgements(Path(sys.argv[1]) / "ledger.sqlite") as judgements:
 
 def test_a_verdict_waits_for_no_transaction_of_an_index_run(gallery: Path) -> None:
     """Another process records it while this one holds the index's write lock."""
-    with closing(Ledger(gallery)) as ledger, ledger.transaction():
+    with closing(PictureIndex(gallery)) as ledger, ledger.transaction():
         ledger.sql.execute("UPDATE paths SET size = size + 1")
         subprocess.run([sys.executable, "-c", VERDICT, str(gallery)], check=True, timeout=sqlite.WAIT - 10)
         assert ledger.sql.in_transaction
@@ -245,7 +245,7 @@ def test_room_that_a_kill_left_in_the_ledger_is_given_back_by_the_next_run(galle
         sql.execute("DROP TABLE dropped")
     assert place.stat().st_size > 10 * size
 
-    Ledger(gallery).close()
+    PictureIndex(gallery).close()
 
     assert place.stat().st_size <= size
     assert len(judged(gallery)) == 20

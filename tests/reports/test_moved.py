@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from eyespot.gallery.photos.pictures import id_of
 from eyespot.html import checked_address
 from eyespot.metrics import Resampling, compare, evaluate
+from eyespot.photos.pictures import id_of
 from eyespot.reports.moved import (
     ALIKE,
     Picture,

@@ -18,7 +18,7 @@ from eyespot.reproduce.hours import (
     operations,
     shapes,
 )
-from eyespot.storage.files import toml_of
+from eyespot.storage.toml import toml_of
 from tests.command import run_eyespot
 
 PLANTED = ProductRate("a planted card", 1e12)

@@ -6,10 +6,9 @@ import csv
 import tempfile
 from pathlib import Path
 
+from eyespot.storage.tables import escape_cell, rows_of, unescape_cell, write_csv
 from hypothesis import given
 from hypothesis import strategies as st
-
-from eyespot.storage.files import escape_cell, rows_of, unescape_cell, write_csv
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 TEXTS = st.text(st.sampled_from("'=+-@＝＠ab \t\n,\";é"), max_size=6)

@@ -113,7 +113,7 @@ def test_files_that_are_not_there_and_folders_of_nothing(tmp_path: Path) -> None
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eyespot.storage.files.ALLOWANCE", 1 << 10)
+    monkeypatch.setattr("eyespot.storage.text_files.ALLOWANCE", 1 << 10)
     monkeypatch.setattr("eyespot.runs.matrix.ALLOWANCE", 1 << 10)
     (tmp_path / "run.json.gz").write_bytes(gzip.compress(b" " * (4 << 20)))
     np.savez_compressed(tmp_path / "run.npz", scores=np.zeros((1000, 1000)))

@@ -10,7 +10,7 @@ import pytest
 import eyespot
 from eyespot.gallery import disk
 from eyespot.gallery.facts import table_of
-from eyespot.gallery.index_db import StoredRow
+from eyespot.gallery.picture_index import StoredRow
 from eyespot.gallery.view import View
 from eyespot.indexes.exact import Exact
 from eyespot.search.nearest import Nearest

@@ -20,7 +20,7 @@ from hypothesis import settings as trying
 from hypothesis import strategies as st
 
 import eyespot
-from eyespot.gallery.photos.pictures import id_of
+from eyespot.photos.pictures import id_of
 from eyespot.runs.trec import read_run
 from eyespot.web import ServerSettings
 from eyespot.web.found.facets import Facets

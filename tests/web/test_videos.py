@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from eyespot import sample
-from eyespot.gallery.videos.addresses import frame_of, reads_video, title_of
+from eyespot.photos.videos.addresses import frame_of, reads_video, title_of
 from eyespot.web import Access, Role, ServerSettings
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
 from tests.worlds import index_gallery

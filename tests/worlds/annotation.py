@@ -13,8 +13,8 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.gallery.formats import clip_retrieval
-from eyespot.gallery.formats.registered import InPlace, take_in
+from eyespot.formats.imports import clip_retrieval
+from eyespot.formats.imports.registered import InPlace, take_in
 from eyespot.types import Encoder, Vectors
 
 WORDS = "a heron"

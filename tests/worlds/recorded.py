@@ -40,7 +40,7 @@ def files(folder: Path) -> None:
 
 
 def whole_file(place: Path) -> Path:
-    from eyespot.storage.files import write_whole
+    from eyespot.storage.atomic import write_whole
 
     write_whole(place, lambda file: file.write(b"x"))
     return place
@@ -62,7 +62,7 @@ def codes(place: Path) -> Path:
 
 
 def whole_folder(place: Path) -> Path:
-    from eyespot.storage.files import whole_folder
+    from eyespot.storage.atomic import whole_folder
 
     with whole_folder(place) as folder:
         files(folder)

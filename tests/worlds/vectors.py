@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from eyespot.gallery.formats import npy
-from eyespot.gallery.formats.registered import Copied, take_in
+from eyespot.formats.imports import npy
+from eyespot.formats.imports.registered import Copied, take_in
 from eyespot.gallery.view import Gallery, View
 
 DIM = 512  # of the built-in encoder, whose name the vectors get

@@ -187,7 +187,7 @@ def _from_hub(name: str) -> Path:
 
 
 def _put(path: Path, data: bytes) -> None:
-    from eyespot.storage.files import write_whole
+    from eyespot.storage.atomic import write_whole
 
     make_folder(path.parent)
     write_whole(path, lambda file: file.write(data))

@@ -17,8 +17,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import Index, Mask, NearestRows, NothingFound, Progress, UsageError, Vectors
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
 from eyespot.gallery import disk, filters
 from eyespot.gallery.filters import Condition
-from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.view import View
+from eyespot.photos.names import stored_name
 from eyespot.search.collection import Collection
 from eyespot.types import NothingFound, Query, Run
 

@@ -21,11 +21,12 @@ from eyespot.curate.annotate.datasheet import QuerySheet, datasheet
 from eyespot.curate.annotate.progress import LabellingProgress, faults, standing_of, team_standing
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, select
-from eyespot.gallery.exporting import LabelTask
-from eyespot.gallery.exports import label_studio
+from eyespot.formats.exporting import LabelTask
+from eyespot.formats.exports import label_studio
 from eyespot.runs import write_qrels, write_run
 from eyespot.runs.judged import JudgedQueries
-from eyespot.storage.files import whole_folder, write_csv, write_whole
+from eyespot.storage.atomic import whole_folder, write_whole
+from eyespot.storage.tables import write_csv
 from eyespot.types import NothingFound, Qrels, Run
 
 QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"

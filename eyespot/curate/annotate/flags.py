@@ -14,7 +14,7 @@ from threading import RLock
 from typing import NamedTuple
 
 from eyespot.storage import sqlite
-from eyespot.storage.files import write_csv
+from eyespot.storage.tables import write_csv
 from eyespot.types import UsageError
 
 SCHEMA = """

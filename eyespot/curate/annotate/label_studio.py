@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 from eyespot.curate.annotate.agreement import everybody
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, mark_of
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.gallery.exporting import LabelTask
-from eyespot.gallery.exports.label_studio import CHOICES
-from eyespot.storage.files import id_of, json_of, refuse
+from eyespot.formats.exporting import LabelTask
+from eyespot.formats.exports.label_studio import CHOICES
+from eyespot.storage.ids import id_of
+from eyespot.storage.json_files import json_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 MARKS = {choice: mark for mark, choice in CHOICES.items()}

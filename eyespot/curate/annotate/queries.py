@@ -14,7 +14,8 @@ from pathlib import Path
 
 from eyespot.runs.inquire import read_queries
 from eyespot.runs.judged import Columns
-from eyespot.storage.files import refuse, write_csv
+from eyespot.storage.tables import write_csv
+from eyespot.storage.text_files import refuse
 from eyespot.types import Query
 
 COLUMNS = ("supercategory", "category", "iconic_group", "lingo")

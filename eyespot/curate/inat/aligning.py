@@ -21,7 +21,7 @@ from eyespot.curate.inat.taxonomy import (
     read_ranges,
     read_targets,
 )
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.types import UsageError
 
 TARGETS = "targets.json"

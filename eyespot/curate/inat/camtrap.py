@@ -6,8 +6,9 @@ from pathlib import Path
 
 from eyespot.curate.inat.source import RANKS, ObservationSource, TableFile, file_and_url, names_as_taxa, sheet
 from eyespot.curate.inat.tables import quoted, real, select
-from eyespot.gallery.formats.camtrap_dp import PACKAGE, media_rights
-from eyespot.storage.files import json_of, refuse
+from eyespot.formats.imports.camtrap_dp import PACKAGE, media_rights
+from eyespot.storage.json_files import json_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 _TABLES = ("deployments", "media", "observations")

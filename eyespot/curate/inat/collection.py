@@ -17,9 +17,9 @@ from eyespot.curate.inat.licences import Licence, licence_of
 from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, told_position
 from eyespot.curate.inat.settings import Positions
 from eyespot.curate.inat.source import RANKS
-from eyespot.gallery.exports.coco import write_coco
-from eyespot.storage.atomic import new_file
-from eyespot.storage.files import write_csv, write_whole
+from eyespot.formats.exports.coco import write_coco
+from eyespot.storage.atomic import new_file, write_whole
+from eyespot.storage.tables import write_csv
 
 COCO, LABELS, ATTRIBUTIONS, DOWNLOAD = "train.json", "metadata.parquet", "attributions.csv", "download.csv"
 TAXONOMY, FUNNEL = "taxonomy.csv", "funnel.csv"

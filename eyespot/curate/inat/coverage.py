@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.curate.inat.tables import Tables
-from eyespot.storage.files import write_csv
+from eyespot.storage.tables import write_csv
 
 COVERAGE = "coverage.csv"
 DEGREES = 4.0  # of longitude that a cell is wide; at the equator 445 km, much more than coarsened positions hide

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eyespot.storage.files import refuse, rows_of, text_of
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse, text_of
 
 TAXA = ("name", "species", "scientific_name", "taxon_name", "latin_name", "taxon", "taxon_id")
 PHOTOS = ("photo", "photo_uuid", "photo_id", "file_name")

@@ -21,11 +21,10 @@ from eyespot.curate.inat.listed import PHOTOS, listed
 from eyespot.curate.inat.looks import empty, spectrogram
 from eyespot.curate.inat.naming import find, places_of
 from eyespot.curate.inat.settings import PictureSettings
-from eyespot.gallery.photos.pictures import BadPicture, open_picture
-from eyespot.gallery.photos.sources import read_again
+from eyespot.photos.pictures import BadPicture, open_picture
+from eyespot.photos.sources import read_again
 from eyespot.pipelines.human_review import AWAITS, DROPPED, Case, Queue, write_queue
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eyespot.curate.inat.tables import parquet, quote_name, quoted, select
-from eyespot.storage.files import opened_parquet
+from eyespot.storage.tables import opened_parquet
 from eyespot.types import UsageError
 
 SPECIES = ("species", "subspecies", "variety", "form", "infraspecies")  # and what is below

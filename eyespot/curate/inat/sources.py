@@ -6,7 +6,7 @@ from pathlib import Path
 
 from eyespot.curate.inat import camtrap, export, plain
 from eyespot.curate.inat.source import ObservationSource
-from eyespot.gallery.formats.camtrap_dp import PACKAGE
+from eyespot.formats.imports.camtrap_dp import PACKAGE
 from eyespot.types import UsageError
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.curate.inat.tables import Tables, opened, quoted
-from eyespot.storage.files import write_csv
+from eyespot.storage.tables import write_csv
 from eyespot.types import UsageError
 
 _AT_ONCE = 1 << 20

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from eyespot.curate.inat.tables import Tables, parquet
 from eyespot.pipelines import Context, Records, SqlStep, StepResult
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.types import NothingFound
 
 KEPT, DROPPED, NOTES = "kept.parquet", "dropped.parquet", "notes.json"

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.curate.inat.source import RANKS
-from eyespot.storage.files import refuse, rows_of
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 KINDS = ("rename", "split", "merge")

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, LeftOut, PairRow, digest
 from eyespot.curate.templates import Templates
-from eyespot.storage.files import opened_parquet, refuse
 from eyespot.storage.systems import relative_path
+from eyespot.storage.tables import opened_parquet
+from eyespot.storage.text_files import refuse
 from eyespot.types import NothingFound, Progress
 
 _pc: Any = pyarrow.compute

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, digest
-from eyespot.gallery.photos.found import Labels, Seen, Unreadable
-from eyespot.gallery.photos.names import stored_name
-from eyespot.gallery.photos.sources import Root, scan
-from eyespot.storage.files import refuse
+from eyespot.photos.found import Labels, Seen, Unreadable
+from eyespot.photos.names import stored_name
+from eyespot.photos.sources import Root, scan
+from eyespot.storage.text_files import refuse
 from eyespot.types import Progress
 
 TEXTS = ("text", "caption")  # of KEY.txt, of KEY.json

@@ -22,7 +22,7 @@ from eyespot.gallery.view import View
 from eyespot.ledger.clicks import Clicks
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.recorded import feedback_of
-from eyespot.storage.files import whole_folder
+from eyespot.storage.atomic import whole_folder
 from eyespot.types import NothingFound, Query, UsageError
 
 MOST = 256  # pairs of one query

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, LeftOut, PairRow, digest
-from eyespot.gallery.photos.json_lists import lists_of
-from eyespot.storage.files import id_of, refuse
+from eyespot.photos.json_lists import lists_of
+from eyespot.storage.ids import id_of
 from eyespot.storage.systems import relative_path
+from eyespot.storage.text_files import refuse
 from eyespot.types import Progress
 
 

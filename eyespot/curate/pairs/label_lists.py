@@ -14,12 +14,13 @@ import numpy as np
 
 from eyespot.gallery import disk
 from eyespot.gallery.groups.hashes import lacks_hashes, read_hashes
-from eyespot.gallery.photos.found import Labels, Seen, Unreadable
-from eyespot.gallery.photos.json_lists import elements_of
-from eyespot.gallery.photos.names import stored_name
-from eyespot.gallery.photos.sources import full_path, root_of, scan
 from eyespot.gallery.view import Gallery
-from eyespot.storage.files import id_of, refuse
+from eyespot.photos.found import Labels, Seen, Unreadable
+from eyespot.photos.json_lists import elements_of
+from eyespot.photos.names import stored_name
+from eyespot.photos.sources import full_path, root_of, scan
+from eyespot.storage.ids import id_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import NothingFound, UsageError
 
 LABEL_COLUMNS = ("label", "class_id", "class", "species", "category")

@@ -41,11 +41,12 @@ from eyespot.curate.pair_set import (
     fill_parts,
 )
 from eyespot.curate.pairs.label_lists import MANY, LabelledPicture, LabelSource, Unlabelled
-from eyespot.gallery.groups.near_duplicates import Hashes, Near, near_duplicates, picture_hashes
-from eyespot.gallery.photos.names import real_name
-from eyespot.gallery.photos.pictures import BadPicture, open_picture
-from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.groups.near_duplicates import Near, near_duplicates
 from eyespot.parallel import batches, ordered_map
+from eyespot.photos.hashes import Hashes, picture_hashes
+from eyespot.photos.names import real_name
+from eyespot.photos.pictures import BadPicture, open_picture
+from eyespot.photos.sources import read_again
 from eyespot.storage.atomic import new_file
 from eyespot.storage.systems import relative_path
 from eyespot.types import NothingFound, Progress, UsageError

@@ -34,7 +34,7 @@ from eyespot.pipelines.data_card import (
 )
 from eyespot.pipelines.human_review import DROPPED
 from eyespot.runs.recos import VERSIONS
-from eyespot.storage.files import toml_of
+from eyespot.storage.toml import toml_of
 
 K = 10  # the last of Recall@1, 5 and 10
 LIKE = 3  # pictures without captions in a sample

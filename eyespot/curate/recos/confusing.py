@@ -16,9 +16,10 @@ from eyespot.curate.recos.captioning import DECLINED, EMPTY, UNSUITABLE, Caption
 from eyespot.curate.recos.drawn import generator_of
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import subtask
-from eyespot.gallery.groups.near_duplicates import Hashes, Near, picture_hashes
-from eyespot.gallery.photos.pictures import BadPicture, open_picture
-from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.groups.near_duplicates import Near
+from eyespot.photos.hashes import Hashes, picture_hashes
+from eyespot.photos.pictures import BadPicture, open_picture
+from eyespot.photos.sources import read_again
 from eyespot.pipelines import Added, Context, Drop, Keep, Outcome, Record, Records
 from eyespot.pipelines.data_card.wording import words
 from eyespot.pipelines.prompts import AnswerForm, ask_model

@@ -17,7 +17,7 @@ from eyespot.curate.recos.captioning import DEMONSTRATION
 from eyespot.curate.recos.confusing import changed
 from eyespot.pipelines import CallMeter, NoAnswer, Prompt
 from eyespot.pipelines.data_card.wording import words
-from eyespot.storage.files import toml_of
+from eyespot.storage.toml import toml_of
 from eyespot.types import UsageError
 
 NAME = DEMONSTRATION

@@ -10,7 +10,7 @@ from itertools import chain
 from eyespot.curate.recos.drawing.generator import Generator
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import subtask
-from eyespot.gallery.photos.pictures import id_of
+from eyespot.photos.pictures import id_of
 from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record
 from eyespot.types import UsageError
 

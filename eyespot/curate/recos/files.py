@@ -18,13 +18,12 @@ from typing import Any
 from eyespot.curate._attribution import Attribution
 from eyespot.curate.recos.checking import UNSEEN, is_seen
 from eyespot.curate.recos.sources import Sources
-from eyespot.gallery.photos.pictures import BadPicture, id_of
-from eyespot.gallery.photos.sources import read_again
-from eyespot.gallery.positions import PictureBytes, without_position
+from eyespot.formats.positions import PictureBytes, without_position
+from eyespot.photos.pictures import BadPicture, id_of
+from eyespot.photos.sources import read_again
 from eyespot.pipelines import Record
 from eyespot.runs.recos import VERSIONS
-from eyespot.storage.atomic import new_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import new_folder, write_whole
 from eyespot.types import EyespotError
 
 TEXT, WHOLE, SHARE = "string", "int64", "float64"  # arrow's names

@@ -18,7 +18,7 @@ from eyespot.curate.recos.card import RecosSteps
 from eyespot.curate.recos.files import TABLES, Share, write_set
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.set_folder import SetSize, set_folder, settle
-from eyespot.gallery.positions import without_position
+from eyespot.formats.positions import without_position
 from eyespot.pipelines import CostLimits, Recipe, RunOptions, Step, StepResult, read_recipe
 from eyespot.pipelines.data_card import card_of, write_card, write_croissant, write_readme
 from eyespot.pipelines.prompts import Models

@@ -19,12 +19,11 @@ from eyespot import rooms
 from eyespot.curate._attribution import attributions
 from eyespot.curate._world import PhotoWorld
 from eyespot.curate.recos.writing import writing_of
-from eyespot.gallery.formats.exported import names_owner
-from eyespot.gallery.photos.labels import MEASURED
+from eyespot.formats.exported import names_owner
 from eyespot.gallery.texts import COLUMNS as TEXT_COLUMNS
+from eyespot.photos.labels import MEASURED
 from eyespot.pipelines import Record
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors
 
 DRAWN = "drawn"

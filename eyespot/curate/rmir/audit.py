@@ -24,8 +24,9 @@ from eyespot.pipelines import Record
 from eyespot.pipelines.data_card import wilson
 from eyespot.pipelines.human_review import Case, Queue, write_queue
 from eyespot.pipelines.outcomes import line_of
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import refuse, rows_of, write_whole
+from eyespot.storage.atomic import make_folder, write_whole
+from eyespot.storage.tables import rows_of
+from eyespot.storage.text_files import refuse
 from eyespot.types import UsageError
 
 VERDICTS, LAST, PANEL = "verdicts.jsonl", "last-hits.jsonl", "panel.jsonl"

@@ -21,13 +21,13 @@ from typing import Any
 from eyespot.curate._attribution import Attribution
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.split import TEST, TRAIN
-from eyespot.gallery.photos.pictures import BadPicture
-from eyespot.gallery.photos.sources import read_again
-from eyespot.gallery.positions import PictureBytes, as_it_is, without_position
+from eyespot.formats.positions import PictureBytes, as_it_is, without_position
+from eyespot.photos.pictures import BadPicture
+from eyespot.photos.sources import read_again
 from eyespot.pipelines.data_card import Tables
 from eyespot.pipelines.outcomes import line_of
 from eyespot.runs.rmir import UNKNOWN
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.types import UsageError
 
 RIGHTS = Attribution._fields

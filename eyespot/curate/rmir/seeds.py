@@ -19,7 +19,7 @@ from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import KMeans, drawn_from_each
 from eyespot.parallel import batches
 from eyespot.pipelines import Context, Records
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import write_whole
 from eyespot.types import NothingFound
 
 NOT_DRAWN, NO_VECTOR = "not drawn from its cluster", "no vector or no picture"

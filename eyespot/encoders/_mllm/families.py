@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from eyespot.storage.files import toml_of
+from eyespot.storage.toml import toml_of
 from eyespot.types import UsageError
 
 WORDS = "{}"  # where the words of a query stand

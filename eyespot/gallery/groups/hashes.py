@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.groups.colours import picture_colours
-from eyespot.gallery.groups.near_duplicates import Hashes, picture_hashes
+from eyespot.photos.hashes import Hashes, picture_colours, picture_hashes
 from eyespot.storage.digests import damaged_at_a_glance, new_digested
 
 if TYPE_CHECKING:

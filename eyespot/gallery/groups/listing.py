@@ -12,10 +12,10 @@ import numpy as np
 from eyespot.gallery import disk
 from eyespot.gallery.groups.rule import KINDS
 from eyespot.gallery.groups.stored import Groups
-from eyespot.gallery.photos.places import tar_of
-from eyespot.gallery.videos.addresses import file_of
-from eyespot.gallery.videos.facts import TIME
 from eyespot.gallery.view import View
+from eyespot.photos.places import tar_of
+from eyespot.photos.videos.addresses import file_of
+from eyespot.photos.videos.facts import TIME
 
 EXACT = "exact"  # files of the same bytes
 GROUP_KINDS = (EXACT, *KINDS)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.groups.near_duplicates import Families, Hashes, Ids, hash_pairs, likely_pairs
+from eyespot.gallery.groups.near_duplicates import Families, Ids, hash_pairs, likely_pairs
 from eyespot.kernels.rows import unit_rows
+from eyespot.photos.hashes import Hashes
 from eyespot.types import Mask, Vectors
 
 ALONE = -1

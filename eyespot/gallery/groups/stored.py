@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.groups.colours import SIGNS
-from eyespot.gallery.groups.hashes import FORMS, HASHES, read_hashes, read_numbers
-from eyespot.gallery.groups.near_duplicates import Families, Hashes
+from eyespot.gallery.groups.hashes import HASHES, read_hashes, read_numbers
+from eyespot.gallery.groups.near_duplicates import Families
 from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
 from eyespot.gallery.segments import LINKS, current_numbers
-from eyespot.gallery.videos.addresses import frame_of
-from eyespot.gallery.videos.facts import VIDEO_ID
 from eyespot.gallery.view import Gallery, View
+from eyespot.photos.hashes import FORMS, SIGNS, Hashes
+from eyespot.photos.videos.addresses import frame_of
+from eyespot.photos.videos.facts import VIDEO_ID
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested
 from eyespot.types import EyespotError, Mask, Progress, no_progress
 

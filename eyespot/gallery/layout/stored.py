@@ -23,9 +23,8 @@ from eyespot.gallery.layout.placing import LANDMARKS, Landmarks, place_all
 from eyespot.gallery.segments import members_of
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import sample_rows
-from eyespot.storage.atomic import make_folder
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.storage.digests import sound_digests, text_digest
-from eyespot.storage.files import write_whole
 from eyespot.storage.locks import locked
 from eyespot.types import NothingFound, Progress, no_progress
 

@@ -12,8 +12,8 @@ from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
-from eyespot.gallery.photos.pictures import id_of
 from eyespot.html import checked_address, photo_address, render
+from eyespot.photos.pictures import id_of
 from eyespot.pipelines.data_card.checks import Level, QualityCheck, level_of, licence_check, wilson, worst
 from eyespot.pipelines.data_card.content import Card, CardContent, CardFigure, CardTable, SampleRecord, card_of
 from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined, parted
@@ -22,8 +22,7 @@ from eyespot.pipelines.data_card.markdown import LOSSES, as_markdown
 from eyespot.pipelines.data_card.sankey import sankey
 from eyespot.pipelines.data_card.wording import TextStatistics, wording
 from eyespot.search.sheets import thumbnail_of
-from eyespot.storage.atomic import make_folder, new_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, new_folder, write_whole
 
 __all__ = [
     "CROISSANT",

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eyespot.gallery.hub import configurations
+from eyespot.formats.hub import configurations
 from eyespot.pipelines.data_card.content import Card
 from eyespot.pipelines.data_card.datasheet import QUESTIONS
+from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import file_sha256
-from eyespot.storage.files import write_whole
 
 Tables = Mapping[str, Mapping[str, str]]
 """Configurations: name → split → the table's file, relative to the set."""

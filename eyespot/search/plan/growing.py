@@ -21,8 +21,8 @@ def with_building(known: Slopes, dim: int, folder: Path, rows: int) -> Slopes:
 
     Measured with `rows` rows in parts, in an empty folder that is empty again afterwards.
     """
-    from eyespot.gallery.formats import clip_retrieval
-    from eyespot.gallery.formats.registered import Copied, take_in
+    from eyespot.formats.imports import clip_retrieval
+    from eyespot.formats.imports.registered import Copied, take_in
     from eyespot.gallery.indexing import Options, index
     from eyespot.gallery.segments import compact
 

@@ -212,7 +212,7 @@ def _seek(vectors: NDArray[Any], place: Path) -> float | None:
 
 def with_rate(known: Slopes, encoder: Encoder, photos: Sequence[Path], seconds: float = 10) -> Slopes:
     """What is known, and how many of these photos an encoder embeds in a second, read and decoded, for so long."""
-    from eyespot.gallery.photos.pictures import open_picture
+    from eyespot.photos.pictures import open_picture
 
     done, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds or not done:

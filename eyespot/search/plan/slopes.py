@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.storage.files import toml_of
+from eyespot.storage.toml import toml_of
 from eyespot.types import UsageError
 
 SHIPPED = Path(__file__).parent / "slopes.toml"

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 from fastapi import Response
 
-from eyespot.gallery.formats.exported import tells_too_much
-from eyespot.storage.files import csv_bytes
+from eyespot.formats.exported import tells_too_much
+from eyespot.storage.tables import csv_bytes
 from eyespot.web._items import items_of
 from eyespot.web._judging import judge_of, verdicts_on
 from eyespot.web._settings import User

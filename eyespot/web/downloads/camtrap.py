@@ -8,8 +8,8 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eyespot.gallery.attribution import attribution_of
-from eyespot.gallery.exports.camtrap_dp import TrapPhoto, described, is_placed, package
+from eyespot.formats.exports.camtrap_dp import TrapPhoto, described, is_placed, package
+from eyespot.photos.attribution import attribution_of
 from eyespot.types import NothingFound, UsageError
 from eyespot.web.found.results import RankedResult
 

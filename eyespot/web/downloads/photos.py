@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple
 from fastapi import Response
 from starlette.responses import StreamingResponse
 
-from eyespot.gallery.albums import file_names
-from eyespot.gallery.photos.pictures import BadPicture
+from eyespot.formats.albums import file_names
+from eyespot.photos.pictures import BadPicture
 from eyespot.search.contact_sheet import Tile, html_pieces
-from eyespot.storage.files import csv_bytes
+from eyespot.storage.tables import csv_bytes
 from eyespot.types import UsageError
 from eyespot.web._items import title_of
 from eyespot.web._problems import Problem

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.judges import JudgeStats as Counted
 from eyespot.judges import known, prompts_of
 from eyespot.ledger.judgements import Judgements, query_digest
+from eyespot.photos.pictures import BadPicture
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, points
 from eyespot.types import Judge, Query, RankedImage, Run, UsageError
 from eyespot.web._search_params import SearchParams

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.groups.stored import Groups
-from eyespot.gallery.photos.names import shown_name
-from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import View, place_of
+from eyespot.photos.names import shown_name
+from eyespot.photos.sources import Root
 from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors, embed

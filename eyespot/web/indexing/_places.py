@@ -10,9 +10,8 @@ from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import NamedTuple
 
-from eyespot.gallery.photos.pictures import BadPicture, id_of, thumbnail
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.photos.pictures import BadPicture, id_of, thumbnail
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.storage.systems import is_inside
 from eyespot.web._problems import Problem
 

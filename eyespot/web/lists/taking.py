@@ -15,10 +15,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from eyespot.curate.annotate.candidates import list_rows
-from eyespot.gallery.albums import album_folder, copy_hits, link_hits
-from eyespot.gallery.formats.exported import tells_too_much
+from eyespot.formats.albums import album_folder, copy_hits, link_hits
+from eyespot.formats.exported import tells_too_much
 from eyespot.ledger.photo_lists import PhotoList
-from eyespot.storage.files import csv_bytes
+from eyespot.storage.tables import csv_bytes
 from eyespot.types import UsageError
 from eyespot.web._judging import majority
 from eyespot.web._search_params import query_of

@@ -13,10 +13,10 @@ from hashlib import blake2b
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
 
-from eyespot.gallery.photos.pictures import BadPicture, thumbnail
-from eyespot.gallery.photos.sources import read_again
-from eyespot.gallery.videos.facts import id_at
-from eyespot.storage.files import write_whole
+from eyespot.photos.pictures import BadPicture, thumbnail
+from eyespot.photos.sources import read_again
+from eyespot.photos.videos.facts import id_at
+from eyespot.storage.atomic import write_whole
 from eyespot.storage.systems import is_inside
 from eyespot.types import EyespotError
 from eyespot.web._problems import Problem

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from eyespot.gallery.photos.pictures import BadPicture, id_of, thumbnail
-from eyespot.storage.files import write_whole
+from eyespot.photos.pictures import BadPicture, id_of, thumbnail
+from eyespot.storage.atomic import write_whole
 from eyespot.web._problems import Problem
 
 KEPT = 500  # pictures; the longest unused goes first

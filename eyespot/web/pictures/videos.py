@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from fastapi.responses import FileResponse
 
-from eyespot.gallery.videos.addresses import frame_of
-from eyespot.gallery.videos.facts import id_at
+from eyespot.photos.videos.addresses import frame_of
+from eyespot.photos.videos.facts import id_at
 from eyespot.web._problems import Problem
 from eyespot.web.found.snapshot import PicturePlace
 

@@ -17,8 +17,8 @@ from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse
 
 from eyespot.curate.rmir.audit import LAST, agreed, compared
-from eyespot.gallery.photos.pictures import BadPicture, thumbnail
-from eyespot.gallery.photos.sources import read_again
+from eyespot.photos.pictures import BadPicture, thumbnail
+from eyespot.photos.sources import read_again
 from eyespot.pipelines.human_review import Overtaken
 from eyespot.types import UsageError
 from eyespot.web._pages import Link, page

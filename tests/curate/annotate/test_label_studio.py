@@ -11,8 +11,8 @@ import pytest
 from eyespot.curate.annotate import label_studio
 from eyespot.curate.annotate.annotation_store import AnnotationStore, mark_of
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.gallery.exporting import ExportOptions, export
-from eyespot.gallery.exports.label_studio import write
+from eyespot.formats.exporting import ExportOptions, export
+from eyespot.formats.exports.label_studio import write
 from eyespot.gallery.view import Gallery, View
 from eyespot.types import UsageError
 from tests.wording import raises

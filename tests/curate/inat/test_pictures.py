@@ -13,8 +13,8 @@ from PIL import Image
 
 from eyespot.curate.inat.curating import Curated
 from eyespot.curate.inat.settings import ObservationFilter, PictureSettings
-from eyespot.gallery.photos.found import Labels, Seen, Unreadable
-from eyespot.gallery.photos.sources import root_of, scan
+from eyespot.photos.found import Labels, Seen, Unreadable
+from eyespot.photos.sources import root_of, scan
 from eyespot.pipelines.human_review import Queue
 from tests.worlds.inat import TIT, coco, curated, dropped, export, photo, pictures, seen
 from tests.worlds.outside import loaded

@@ -20,7 +20,7 @@ from eyespot.curate.recos.drawing.signs import PHRASES, translated
 from eyespot.curate.recos.drawn import DrawnCounts, generator_of, invented, rendered
 from eyespot.curate.recos.sources import Sources
 from eyespot.curate.recos.subtasks import names, subtask
-from eyespot.gallery.photos.pictures import id_of
+from eyespot.photos.pictures import id_of
 from eyespot.pipelines import Drop, Failed, Keep
 from eyespot.pipelines.step import Context
 from eyespot.types import UsageError

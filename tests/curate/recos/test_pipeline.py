@@ -16,7 +16,7 @@ from eyespot.benchmarks import BenchmarkRequest
 from eyespot.curate.recos.card import RecosSteps, quality_checks
 from eyespot.curate.recos.making import galleries_of, recipe_at
 from eyespot.curate.recos.rewriting import Rewriting
-from eyespot.gallery.photos.pictures import id_of
+from eyespot.photos.pictures import id_of
 from eyespot.pipelines import drops
 from eyespot.runs import recos
 from eyespot.types import NothingFound, UsageError

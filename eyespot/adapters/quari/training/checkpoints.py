@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from eyespot.adapters.quari import files
-from eyespot.storage.atomic import make_folder
-from eyespot.storage.files import write_whole
+from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import UsageError
 
 STATE, LOG, SAID, CANDIDATE, MODEL = "checkpoint.pt", "log.csv", "training.json", "candidate", "model"

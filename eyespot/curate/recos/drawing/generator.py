@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from eyespot.storage.files import toml_of
+from eyespot.storage.toml import toml_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image

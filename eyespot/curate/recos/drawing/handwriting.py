@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from eyespot.storage.files import toml_of
+from eyespot.storage.toml import toml_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

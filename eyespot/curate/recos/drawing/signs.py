@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from eyespot.storage.files import rows_of
+from eyespot.storage.tables import rows_of
 from eyespot.types import UsageError
 
 UNITS = {"menu": ("元", "yuan", (2, 60)), "direction": ("米", "m", (50, 900))}  # kinds that may have a number

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from eyespot import rooms
 from eyespot.curate.recos.drawing.generator import Generator
-from eyespot.storage.files import toml_of
+from eyespot.storage.toml import toml_of
 from eyespot.types import UsageError
 
 COARSE, FINE, COGNITIVE = "coarse", "fine", "cognitive"

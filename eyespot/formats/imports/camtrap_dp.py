@@ -1,0 +1,206 @@
+"""Camtrap DP packages as Agouti, TRAPPER and others export them, version 1.0 and 0.1, as facts for a gallery.
+
+Besides what is seen: `deployment`, `location_name`, `latitude`, `longitude`, `taken` (the camera's clock), `event`,
+`life_stage`, `sex`, `behavior`, `licence`, `rights_holder`, and `url` for public media.
+
+A medium has the observations that name it; without any, those of its event: of the same sequence, or of its deployment
+at its time.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import accumulate
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from eyespot.storage.text_files import refuse
+
+from eyespot.formats.imports.packages import ExportPackage
+from eyespot.formats.imports.photo_facts import KINDS, PhotoFacts, Sighting, sighting_facts
+from eyespot.types import UsageError
+
+PACKAGE = "datapackage.json"
+_ABOUT = {"life_stage": ("lifestage",), "sex": ("sex",), "behavior": ("behavior", "behaviour")}
+
+
+def read(place: Path) -> Iterator[PhotoFacts]:
+    """Every medium of a package, a folder or a zip; `UsageError` for a table that is missing."""
+    package = ExportPackage(place.parent if place.name == PACKAGE else place)
+    fields = _described(package)
+    tables = {name: _table(package, fields, name) for name in ("deployments", "media", "observations")}
+    seen = _Observations(package, tables["observations"])
+    rows = (row for _, row in package.rows(tables["deployments"]) if isinstance(row, dict))
+    traps = {row["deploymentid"]: row for row in rows if "deploymentid" in row}
+    names = Counter(_own_name(row) for _, row in package.rows(tables["media"]) if isinstance(row, dict))
+    licence, holder = media_rights(place, fields)
+    shared = {"licence": licence or None, "rights_holder": holder or None}
+    for line, row in package.rows(tables["media"]):
+        if isinstance(row, str) or "filepath" not in row:
+            why = row if isinstance(row, str) else "has no filePath"
+            yield PhotoFacts(f"{tables['media']}, line {line}", {}, why)
+        else:
+            facts = {**seen.of(row), **_where(row, traps), **shared}
+            yield _photo(row, facts, unique=names[_own_name(row)] == 1)
+
+
+def _described(package: ExportPackage) -> dict[str, Any]:
+    if PACKAGE not in package.files:
+        raise UsageError(f"{package.place} has no {PACKAGE}; name the folder or zip of a Camtrap DP package")
+    with package.open(PACKAGE) as file:
+        try:
+            fields = json.loads(file.read().decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            refuse(package.place / PACKAGE, "", f"is no JSON ({error}); fetch the package again")
+    if not isinstance(fields, dict):
+        refuse(package.place / PACKAGE, "", "is not a package; expected an object with resources")
+    return fields
+
+
+def _table(package: ExportPackage, fields: Mapping[str, Any], name: str) -> str:
+    """The file of a table: the one its resource names, else `NAME.csv`."""
+    resources = [entry for entry in fields.get("resources") or () if isinstance(entry, dict)]
+    named = [PurePosixPath(str(entry.get("path"))).name for entry in resources if entry.get("name") == name]
+    file = next((file for file in (*named, *package.tables(name)) if file in package.files), None)
+    if file is None:
+        raise UsageError(f"{package.place} has no {name}.csv; a Camtrap DP has deployments, media and observations")
+    return file
+
+
+def media_rights(path: Path, fields: Mapping[str, Any]) -> tuple[str, str]:
+    """Licence and holder of the media by a package's fields, or ""; `UsageError` for fields of another kind."""
+    for name in ("licenses", "contributors"):
+        listed = fields.get(name) or []
+        if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+            refuse(path, name, "is not a list of objects; write it as Camtrap DP has it, or take it out")
+    licences = [licence for licence in fields.get("licenses") or [] if licence.get("scope") == "media"]
+    people = fields.get("contributors") or []
+    holders = [person for person in people if person.get("role") == "rightsHolder"] or people
+    licence = next((str(licence.get("name") or licence.get("path") or "") for licence in licences), "")
+    return licence, next((str(person.get("title") or "") for person in holders), "")
+
+
+def _photo(row: Mapping[str, str], facts: dict[str, Any], unique: bool) -> PhotoFacts:
+    """A medium by its path; one behind an address by its name and ids, for the path says nothing of its file."""
+    path, name = row["filepath"], _own_name(row)
+    in_deployment = f"{row['deploymentid']}/{name}" if "deploymentid" in row else ""
+    by_id = f"{row['mediaid']}{PurePosixPath(name).suffix or '.jpg'}" if "mediaid" in row else ""
+    if not path.lower().startswith(("http://", "https://")):
+        return PhotoFacts(path, facts, elsewhere=(path,) if unique or "/" in path.replace("\\", "/") else ())
+    if row.get("filepublic", "true").lower() in ("true", "t", "1"):
+        facts["url"] = path.partition("?")[0]  # what follows may be a token
+    ends = filter(None, (in_deployment, by_id, name if unique else ""))
+    return PhotoFacts(name if unique else in_deployment or path, facts, elsewhere=tuple(ends))
+
+
+def _own_name(row: Mapping[str, str]) -> str:
+    path = row.get("filepath", "").partition("?")[0].replace("\\", "/")
+    return row.get("filename") or PurePosixPath(path).name
+
+
+def _where(row: Mapping[str, str], traps: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """A medium's deployment, place and time."""
+    trap = traps.get(row.get("deploymentid", ""), {})
+    time = _time(row.get("timestamp"))
+    return {
+        "deployment": row.get("deploymentid"),
+        "location_name": trap.get("locationname"),
+        "latitude": trap.get("latitude"),
+        "longitude": trap.get("longitude"),
+        "taken": time and time.replace(tzinfo=None).isoformat(sep=" ", timespec="seconds"),
+    }
+
+
+class _Event(NamedTuple):
+    """An observation of all that a deployment saw from a start to an end."""
+
+    start: datetime
+    end: datetime
+    row: dict[str, str]
+
+
+class _Events:
+    """Events of a deployment in the order of their starts, looked up by a time."""
+
+    def __init__(self, events: Iterable[_Event]) -> None:
+        self._events = sorted(events, key=lambda event: event.start)
+        self._starts = [event.start for event in self._events]
+        self._latest = list(
+            accumulate((event.end for event in self._events), max)
+        )  # the last end among the events up to each
+
+    def during(self, time: datetime) -> list[dict[str, str]]:
+        """The observations at a time; only events that begin by then and do not all end before are looked at."""
+        some = self._events[bisect_left(self._latest, time) : bisect_right(self._starts, time)]
+        return [event.row for event in some if time <= event.end]
+
+
+class _Observations:
+    """Observations by their medium, and those of events by sequence and by deployment."""
+
+    def __init__(self, package: ExportPackage, table: str) -> None:
+        self.media: dict[str, list[dict[str, str]]] = {}
+        self.sequences: dict[str, list[dict[str, str]]] = {}
+        events: dict[str, list[_Event]] = {}
+        for _, row in package.rows(table):
+            if isinstance(row, str):
+                continue
+            start = _time(row.get("eventstart") or row.get("timestamp"))
+            if "mediaid" in row:
+                self.media.setdefault(row["mediaid"], []).append(row)
+            elif "sequenceid" in row:
+                self.sequences.setdefault(row["sequenceid"], []).append(row)
+            elif start is not None:
+                end = _time(row.get("eventend")) or start
+                events.setdefault(row.get("deploymentid", ""), []).append(_Event(start, end, row))
+        self.events = {deployment: _Events(listed) for deployment, listed in events.items()}
+
+    def of(self, medium: Mapping[str, str]) -> dict[str, Any]:
+        """What is seen in a medium."""
+        rows = self.media.get(medium.get("mediaid", "")) or self.sequences.get(medium.get("sequenceid", ""))
+        time = _time(medium.get("timestamp"))
+        if not rows and time is not None:
+            events = self.events.get(medium.get("deploymentid", ""))
+            rows = events.during(time) if events else []
+        rows = rows or []
+        facts = sighting_facts([_sighting(row) for row in rows])
+        for column, names in _ABOUT.items():
+            facts[column] = "; ".join(sorted({row[name] for row in rows for name in names if name in row})) or None
+        ids = {row.get("eventid") or row.get("sequenceid") for row in rows} - {None}
+        return facts | {"event": "; ".join(sorted(map(str, ids))) or None}
+
+
+def _sighting(row: Mapping[str, str]) -> Sighting:
+    kind = row.get("observationtype", "animal").lower()
+    names = ("bboxx", "bboxy", "bboxwidth", "bboxheight")
+    box = [value for name in names if (value := _number(row.get(name))) is not None]
+    count, sure = _number(row.get("count")), _number(row.get("classificationprobability"))
+    return Sighting(
+        kind=kind if kind in KINDS or kind == "blank" else "",
+        species=row.get("scientificname", ""),
+        common_name=row.get("vernacularname", ""),
+        count=None if count is None else int(count),
+        box=box,
+        confidence=1.0 if sure is None else sure,
+    )
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if value - value == 0 else None
+
+
+def _time(text: str | None) -> datetime | None:
+    """A moment; one without a zone counts as UTC."""
+    try:
+        time = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

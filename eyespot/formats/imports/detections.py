@@ -1,0 +1,130 @@
+"""What detectors found in photos: MegaDetector's JSON, and SpeciesNet's predictions, as facts for a gallery.
+
+    detected                what was found above the threshold: animal, person, vehicle; blank for nothing
+    detections, detection_confidence      how many of these, and the highest confidence
+    boxes                   JSON, [[kind, confidence, x, y, width, height], …] in shares of the picture
+    species, common_name, taxonomy, species_confidence     the classes of these, empty where there are none
+
+Formats: https://lila.science/megadetector-output-format, and the `predictions` of SpeciesNet's `run_model`, of 5.0
+(a class for each box) and before (one for the photo). The file is read twice, a photo at a time, because MegaDetector
+writes the names of its categories below the photos.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eyespot.storage.text_files import refuse
+
+from eyespot.formats.imports.photo_facts import PhotoFacts
+from eyespot.photos.json_lists import lists_of, values_of
+from eyespot.types import UsageError
+
+THRESHOLD = 0.2  # below it MegaDetector's findings are mostly nothing
+SPECIESNET = {"1": "animal", "2": "person", "3": "vehicle"}
+WHOLE = "whole_image_classification"  # SpeciesNet: a class of the whole photo, without a box
+_LISTS = ("images", "predictions")  # MegaDetector's and SpeciesNet's
+_NAMES = ("detection_categories", "classification_categories", "classification_category_descriptions")
+
+
+class _Names(NamedTuple):
+    """What stands for the numbers of kinds and classes; `described` has classes as SpeciesNet writes them."""
+
+    kinds: Mapping[str, str]
+    classes: Mapping[str, str]
+    described: Mapping[str, str]
+
+
+def read(path: Path, threshold: float = THRESHOLD) -> Iterator[PhotoFacts]:
+    """Every photo of a file of either kind; `UsageError` if the file as a whole is neither."""
+    number = 0
+    try:
+        named = values_of(path, _NAMES)
+        names = _Names(*(_texts(named.get(name)) for name in _NAMES))
+        rows = (row for key, part in lists_of(path) if key in _LISTS for row in _listed(path, part))
+        for number, row in enumerate(rows, 1):
+            yield _photo(row, number, names, threshold)
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error}); fetch it again") from None
+    except ValueError as error:
+        refuse(path, "", f"is not the JSON of MegaDetector or SpeciesNet ({error}); fetch it again")
+    if not number:
+        refuse(path, "", "has no photos in a list `images` (MegaDetector) or `predictions` (SpeciesNet)")
+
+
+def _listed(path: Path, part: Iterator[Any] | None) -> Iterator[Any]:
+    if part is None:
+        refuse(path, "", "has no list `images` (MegaDetector) or `predictions` (SpeciesNet)")
+    return part
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {str(key): str(name) for key, name in value.items()} if isinstance(value, dict) else {}
+
+
+def _photo(row: Any, number: int, names: _Names, threshold: float) -> PhotoFacts:
+    file = (row.get("file") or row.get("filepath")) if isinstance(row, dict) else None
+    if not isinstance(file, str):
+        return PhotoFacts(f"image {number}", {}, "has no file or filepath")
+    failure = row.get("failure") or (row.get("failures") if row.get("detections") is None else None)
+    if failure:
+        return PhotoFacts(file, {}, f"the detector failed: {failure}")
+    try:
+        return PhotoFacts(file, _facts(row, names, threshold))
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
+        return PhotoFacts(file, {}, "has detections of another shape; expected category, conf and bbox of four")
+
+
+def _facts(row: Mapping[str, Any], names: _Names, threshold: float) -> dict[str, Any]:
+    sure = [one for one in row.get("detections") or [] if float(one["conf"]) >= threshold]
+    boxes: list[list[Any]] = []
+    for one in sure:
+        x, y, width, height = (round(float(share), 4) for share in one["bbox"])
+        if not math.isfinite(x + y + width + height):
+            raise ValueError("a box that is nowhere")
+        kinds = names.kinds or SPECIESNET
+        kind = str(kinds.get(str(one["category"]), one.get("label") or one["category"]))
+        if kind != WHOLE:
+            boxes.append([kind, round(float(one["conf"]), 4), x, y, width, height])
+    facts: dict[str, Any] = {
+        "detected": "; ".join(sorted({box[0] for box in boxes})) or "blank",
+        "detections": len(boxes),
+        "boxes": json.dumps(boxes, ensure_ascii=False) if boxes else None,
+        "detection_confidence": max((box[1] for box in boxes), default=None),
+    }
+    whole = [(row["prediction"], row.get("prediction_score"))] if "prediction" in row else []  # until SpeciesNet 5.0
+    return facts | _classified(whole or [answer for one in sure if (answer := _answer(one, names))])
+
+
+def _answer(detection: Mapping[str, Any], names: _Names) -> tuple[str, Any] | None:
+    """The class of a box and its score: SpeciesNet's final one, else the surest."""
+    if final := detection.get("processed_classification"):
+        return str(final["class"]), final["score"]
+    raw = detection.get("raw_classifications")  # a list where MegaDetector's tools put it beside the final class
+    listed = zip(raw["scores"], raw["classes"], strict=True) if isinstance(raw, dict) else ()
+    answers = [(float(score), str(name)) for score, name in listed]
+    for key, score in detection.get("classifications") or []:
+        answers.append((float(score), names.described.get(str(key)) or names.classes.get(str(key), str(key))))
+    return max(answers)[::-1] if answers else None
+
+
+def _classified(answers: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The columns of classes: names, or SpeciesNet's `id;class;order;family;genus;species;common name`."""
+    found: dict[str, set[str]] = {"species": set(), "common_name": set(), "taxonomy": set()}
+    for text, _ in answers:
+        _, *ranks, common = text.split(";") if text.count(";") == 6 else ("", *[""] * 5, "")
+        ranks = ["" if rank == "no cv result" else rank for rank in ranks]
+        species = f"{ranks[3]} {ranks[4]}".capitalize() if ranks[3] and ranks[4] else ""
+        found["species"].add(species if ";" in text else text)
+        found["common_name"].add("" if common == "no cv result" else common)
+        found["taxonomy"].add(";".join(filter(None, ranks)))
+    joints = {"species": "; ", "common_name": "; ", "taxonomy": " | "}
+    facts: dict[str, Any] = {name: joints[name].join(sorted(texts - {""})) or None for name, texts in found.items()}
+    scores = [float(score) for _, score in answers if score is not None]
+    return facts | {"species_confidence": max(scores, default=None)}

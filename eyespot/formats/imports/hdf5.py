@@ -1,0 +1,50 @@
+"""HDF5 files of vectors as the ILIAS code writes them: `features_positives.hdf5`, `features_distractors_00000.hdf5`, …
+
+Layout after that code: `features` (rows, dim), `index` (rows,). It packs features in chunks, which no program can map:
+those vectors are copied. Files with features in one piece stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eyespot.formats.imports.items import Layout
+from eyespot.formats.imports.registered import Copied, ImportSource, InPlace, Part, VectorImport
+from eyespot.gallery import disk, hdf5
+from eyespot.types import UsageError
+
+LAYOUT = Layout(keys=(hdf5.NAME,), paths=())
+
+
+def source(places: Sequence[Path]) -> ImportSource:
+    """What files and folders hold, a part for each file in order; `UsageError` if they hold no HDF5 files."""
+    missing = [place for place in places if not place.exists()]
+    if missing:
+        raise UsageError(f"there is nothing at {missing[0]}; check the path")
+    files, queries = hdf5.files_in(places)
+    notes = [f"{path.name} holds queries by its name and is left out; name the file itself" for path in queries]
+    packed = [path for path in files if not hdf5.is_mapped(path)]
+    if packed:
+        notes.append(
+            f"the vectors of {len(packed)} of {len(files)} files are packed in chunks (such as {packed[0].name}) and "
+            "cannot be searched in place: they are copied"
+        )
+    return ImportSource("hdf5", files[0].parent, [Part(path.stem, path, path) for path in files], LAYOUT, notes)
+
+
+class WhereItCan:
+    """Files in one piece stay where they are, packed ones are copied at unit length."""
+
+    def lost(self, part: Part, array: Any) -> list[int]:
+        return _way(array).lost(part, array)
+
+    def put(self, folder: Path, array: Any, note: disk.SpaceNote) -> None:
+        _way(array).put(folder, array, note)
+
+
+def _way(array: Any) -> VectorImport:
+    return InPlace() if isinstance(array, np.ndarray) else Copied()

@@ -1,0 +1,182 @@
+"""Facts that other programs know of photos, such as detectors and camera-trap systems: columns for a gallery.
+
+What is seen has the same columns everywhere:
+
+    detected                what is seen: animal, person, vehicle, several joined by `; `; blank for nothing
+    species, common_name, taxonomy      several joined; `species_confidence` where a program gives one
+    count                   the individuals, where somebody counted
+    detections, detection_confidence, boxes     boxes as JSON, [[kind, confidence, x, y, width, height], …] in shares
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from eyespot.formats.exports._names import safe_name
+from eyespot.gallery.disk import read_items
+from eyespot.gallery.view import Gallery, place_of
+from eyespot.photos.found import is_utf8
+from eyespot.photos.names import real_name
+from eyespot.photos.places import tar_of
+from eyespot.storage.atomic import make_folder, new_file
+
+FOLDER = "facts"  # of a gallery, for lists that imports leave
+KINDS = {"animal": "animal", "human": "person", "person": "person", "vehicle": "vehicle"}
+_ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]*://[^/]*/|[A-Za-z]:/|/+)", re.IGNORECASE)
+
+
+class PhotoFacts(NamedTuple):
+    """A photo as a file names it, with what is known of it, or why nothing is.
+
+    `file` leads to it from a folder; `elsewhere` are ends of paths that no other photo of the file has, the longest
+    first.
+    """
+
+    file: str
+    facts: dict[str, Any]
+    failure: str | None = None
+    elsewhere: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What was seen in a photo: a kind or "", names, how many, and a box [x, y, width, height] in shares of it."""
+
+    kind: str
+    species: str = ""
+    common_name: str = ""
+    taxonomy: str = ""
+    count: int | None = None
+    box: Sequence[float] = ()
+    confidence: float = 1.0
+
+
+def sighting_facts(seen: Sequence[Sighting]) -> dict[str, Any]:
+    """The columns of what was seen in a photo; empty where nobody looked."""
+    kinds = {KINDS[one.kind] for one in seen if one.kind in KINDS}
+    blank = "blank" if any(one.kind == "blank" for one in seen) else None
+    boxes: list[list[Any]] = [
+        [KINDS.get(one.kind, one.kind), one.confidence, *one.box] for one in seen if len(one.box) == 4
+    ]
+    counts = [one.count for one in seen if one.count is not None and one.kind != "blank"]
+    facts: dict[str, Any] = {"detected": "; ".join(sorted(kinds)) or blank, "count": sum(counts) if counts else None}
+    for name, joint in {"species": "; ", "common_name": "; ", "taxonomy": " | "}.items():
+        facts[name] = joint.join(sorted({getattr(one, name) for one in seen} - {""})) or None
+    if boxes:
+        facts |= {"detections": len(boxes), "detection_confidence": max(box[1] for box in boxes)}
+        facts["boxes"] = json.dumps(boxes, ensure_ascii=False)
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+@dataclass
+class ImportedFacts:
+    """What an import did: photos in the file, those of the gallery among them, the rest, and the list it wrote."""
+
+    photos: int = 0
+    known: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    path: Path | None = None
+
+
+def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path) -> ImportedFacts:
+    """Write the facts of photos that the gallery knows as a list in it, to be indexed; nothing if it knows none.
+
+    folder: where paths begin; those that lead nowhere there are looked up below each root of the gallery. Two entries
+    may be meant for one photo (cameras give a name again in another folder): the first stays, the others are refused.
+    """
+    taken = set[str]()
+    places, done = _Places(Gallery(gallery), folder), ImportedFacts()
+    path = gallery.absolute() / FOLDER / f"{safe_name(name)}.jsonl"
+    with ExitStack() as files:
+        target: IO[bytes] | None = None
+        for photo in photos:
+            done.photos += 1
+            found = [] if photo.failure else places.of(photo)
+            if (refusal := _refusal(photo, found, taken)) is not None:
+                done.failed.append((photo.file, refusal))
+            elif not found:
+                done.unknown.append(photo.file)
+            else:
+                taken.add(found[0])
+                if target is None:
+                    make_folder(path.parent)
+                    target = files.enter_context(new_file(path))
+                    done.path = path
+                done.known += 1
+                target.write(_line(photo, found[0]).encode())
+    return done
+
+
+def _refusal(photo: PhotoFacts, found: Sequence[str], taken: Collection[str]) -> str | None:
+    """Why a photo that may lie at these places gets no facts; None if it does, or lies nowhere."""
+    if photo.failure is not None or not found:
+        return photo.failure
+    if len(found) > 1:
+        return f"{len(found)} photos of the gallery may be meant, such as {found[0]}"
+    if tar_of(real_name(found[0])) is not None:
+        return "lies in an archive, where a list of facts names nothing; unpack it"
+    if found[0] in taken:
+        return f"{found[0]} has the facts of an earlier entry"
+    return (
+        None if is_utf8(_line(photo, found[0])) else "its name or a fact is not UTF-8, which no list holds; rename it"
+    )
+
+
+def _line(photo: PhotoFacts, place: str) -> str:
+    return json.dumps({**photo.facts, "file_name": place}, ensure_ascii=False) + "\n"
+
+
+class _Places:
+    """Where the photos of a gallery lie, looked up by the names that other programs have for them."""
+
+    def __init__(self, opened: Gallery, folder: Path) -> None:
+        self.known = {os.path.normpath(place): place for place in _paths(opened)}
+        roots = (root.path for root in opened.header.roots.values() if root.kind == "folder")
+        self.bases = [str(folder.absolute()), *roots]
+
+    def of(self, photo: PhotoFacts) -> list[str]:
+        """The places that may be meant: the first below a base, else all that end so."""
+        for name in dict.fromkeys((photo.file, photo.file.replace("\\", "/"))):
+            inside = (os.path.normpath(os.path.join(base, name)) for base in self.bases)
+            if place := next((self.known[place] for place in inside if place in self.known), None):
+                return [place]
+        ends = (self._ending(name) for name in photo.elsewhere)
+        return next(filter(None, ends), [])
+
+    def _ending(self, name: str) -> list[str]:
+        """The places that end with all parts of this name, in any case."""
+        parts = _parts(name)
+        return [place for place in self.by_end.get(tuple(parts[-2:]), ()) if _parts(place)[-len(parts) :] == parts]
+
+    @cached_property
+    def by_end(self) -> dict[tuple[str, ...], list[str]]:
+        """The places by the last part of their paths, and by the last two: all cameras give the same names."""
+        found: dict[tuple[str, ...], list[str]] = {}
+        for place in sorted(self.known.values()):
+            parts = _parts(place)
+            for end in {tuple(parts[-1:]), tuple(parts[-2:])}:
+                found.setdefault(end, []).append(place)
+        return found
+
+
+def _parts(name: str) -> list[str]:
+    """The parts of a path or address, without its server or drive, as they are compared."""
+    plain = _ADDRESS.sub("", name.replace("\\", "/")).casefold()
+    return [part for part in plain.split("/") if part not in ("", ".")] or [""]
+
+
+def _paths(opened: Gallery) -> Iterator[str]:
+    view = opened.view(opened.stem())
+    for shard in view.shards:
+        for row in read_items(shard, ["roots", "paths"]).to_pylist():
+            for number, path in zip(row["roots"], row["paths"], strict=True):
+                yield place_of(opened.root(number), path)

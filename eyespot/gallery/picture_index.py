@@ -1,0 +1,338 @@
+"""What the index of a gallery knows of its photos: where each lies, which are done, failed or still planned.
+
+The plan is written before anything is embedded and fixes which pictures share a shard, so that a run that was killed
+and run again ends in the same gallery as one that was not.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eyespot.gallery import disk, looking
+from eyespot.gallery import video_frames as stored
+from eyespot.gallery.index_file import INDEX, move_index, settle_ledger
+from eyespot.gallery.index_tables import HAS_ROW, SCHEMA, SHARD_OF, STALE, VIEW, packed, split
+from eyespot.gallery.older_ledgers import take_over
+from eyespot.gallery.picture_tables import PictureTables, StoredRow
+from eyespot.gallery.stamps import ArchiveStamp
+from eyespot.photos.sources import Root, Seen, SkippedFiles, scan_counting
+from eyespot.photos.videos.addresses import VIDEO
+from eyespot.storage import sqlite
+
+__all__ = ["REMOVED", "RETRY", "Failure", "PictureIndex", "PlannedPicture", "ReadResult", "StoredRow"]
+
+_CACHE = 64 << 10  # KiB: ids come in no order, and their index is large
+REMOVED = "removed"  # the kind of a root that was taken out of the gallery
+RETRY = -1  # the time of a file that could not be read for no fault of its own: any later look finds it changed
+# A path is gone with its picture unless the picture was seen at another path.
+_SEEN_ELSEWHERE = """SELECT 1 FROM paths other JOIN folders d ON d.number = other.folder WHERE other.item = paths.item
+    AND d.root IN ({}) AND NOT EXISTS (SELECT 1 FROM gone o WHERE o.root = d.root AND o.path = d.path || other.name)"""
+
+
+class PlannedPicture(NamedTuple):
+    """One picture to read: its shard and where it lies."""
+
+    shard: int
+    root: int
+    seen: Seen
+
+
+class ReadResult(NamedTuple):
+    """What reading one planned picture gave: an id, or the reason why not; `out_of_reach` if it may be sound."""
+
+    planned: PlannedPicture
+    id: str | None
+    failed: str | None
+    out_of_reach: bool = False
+
+
+class Failure(NamedTuple):
+    """A picture, label row or folder that could not be read, and why."""
+
+    root: int
+    path: str
+    reason: str
+
+
+class PictureIndex(PictureTables):
+    """The tables of a gallery's `index.sqlite`; one writer at a time, who holds the gallery's lock."""
+
+    def __init__(self, gallery: Path) -> None:
+        move_index(gallery)
+        self.sql: sqlite3.Connection = sqlite.connect(gallery / INDEX, SCHEMA)
+        self._gallery = gallery
+        self.forget_numbers()
+        self._looked: set[int] = set()  # roots
+        self._stamps: dict[int, ArchiveStamp] = {}  # of this run's looks, until what they found is planned
+        self.sql.execute(f"PRAGMA cache_size = -{_CACHE}")
+        take_over(self.sql)
+        self.sql.executescript(VIEW + looking.SCHEMA)
+
+    def close(self) -> None:
+        """Fold the write-ahead log back into the file and let go of it."""
+        self.sql.close()
+        settle_ledger(self._gallery)
+
+    # -- roots ----------------------------------------------------------------------------------------------
+
+    def add_root(self, root: Root) -> int:
+        """The root's number, the same one each time it is indexed."""
+        self.sql.execute(
+            "INSERT INTO roots(path, kind) VALUES (?, ?)"
+            f" ON CONFLICT(path) DO UPDATE SET kind = excluded.kind WHERE kind = '{REMOVED}'",
+            root,
+        )
+        return int(self._one("SELECT number FROM roots WHERE path = ?", root.path))
+
+    def roots(self) -> dict[int, Root]:
+        """Every root by number."""
+        rows = self.sql.execute("SELECT number, path, kind FROM roots WHERE kind <> ?", (REMOVED,))
+        return {number: Root(path, kind) for number, path, kind in rows}
+
+    def remove_root(self, number: int) -> int:
+        """Take a root and its files out; how many pictures lay nowhere else.
+
+        Its row stays, so that no later root gets its number while tables of facts still name it.
+        """
+        inside = "folder IN (SELECT number FROM folders WHERE root = ?)"
+        alone = self._one(
+            f"SELECT count(DISTINCT item) FROM paths WHERE {inside} AND {HAS_ROW} AND NOT EXISTS (SELECT 1 FROM"
+            " paths other JOIN folders d ON d.number = other.folder WHERE other.item = paths.item AND d.root <> ?)",
+            number,
+            number,
+        )
+        with self.transaction():
+            self.sql.execute(f"{STALE} WHERE {inside} AND {HAS_ROW}", (number,))
+            self.sql.execute(f"DELETE FROM paths WHERE {inside}", (number,))
+            for table in ("folders", "labels", "problems", "plan", "stamps"):
+                self.sql.execute(f"DELETE FROM {table} WHERE root = ?", (number,))
+            self.sql.execute("UPDATE roots SET kind = ? WHERE number = ?", (REMOVED, number))
+            self.sql.execute("DELETE FROM tallies")
+            self.forget_numbers()
+        return int(alone)
+
+    # -- scanning -------------------------------------------------------------------------------------------
+
+    def begin_looking(self) -> None:
+        """Forget what earlier looks saw."""
+        self._looked, self._stamps = set(), {}
+        for table in looking.TABLES:
+            self.sql.execute(f"DELETE FROM temp.{table}")
+
+    def look(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> None:
+        """Compare a root with what is known of it; its problems and labels are adopted, its files are for `make_plan`.
+
+        A tar that is as it was when a run last read it is not read.
+        """
+        self._looked.add(number)
+        stamp, known = ArchiveStamp.of(root), ArchiveStamp.known(self.sql, number)
+        left = SkippedFiles()
+        if stamp and known and stamp.text == known.text:
+            left = known.skipped
+        else:
+            comparison = looking.RootComparison(self.sql, number, root)
+            self.sql.execute("BEGIN")  # a state of the ledger to read from; nobody waits for it
+            try:
+                comparison.record(scan_counting(root, left, stored.known_files(self.sql, number)))
+                comparison.finish()
+            finally:
+                self.sql.execute("COMMIT")
+            comparison.write()
+            if stamp and not comparison.problems:
+                self._stamps[number] = ArchiveStamp(stamp.text, left)
+        if skipped is not None:
+            skipped.add_all(left)
+
+    def gone(self, number: int) -> tuple[int, int, int]:
+        """Files of a root: all that are known, those that this run did not find there, and those found nowhere."""
+        if not self.sql.execute("SELECT 1 FROM gone WHERE root = ? LIMIT 1", (number,)).fetchone():
+            return 0, 0, 0
+        inside = f"folder IN (SELECT number FROM folders WHERE root = ?) AND NOT {stored.IS_FRAME}"
+        known = self._one(f"SELECT count(*) FROM paths WHERE {inside}", number)
+        elsewhere = _SEEN_ELSEWHERE.format(", ".join(map(str, self._looked)))
+        not_seen, lost = self.sql.execute(
+            f"SELECT count(*), ifnull(sum(NOT EXISTS ({elsewhere})), 0) FROM gone JOIN paths USING(folder, name)"
+            f" WHERE gone.root = ? AND gone.place >= {VIDEO}",  # frames go with their video
+            (number,),
+        ).fetchone()
+        return int(known), int(not_seen), int(lost)
+
+    def forget_gone(self, number: int) -> None:
+        """Drop the files of a root that were not found."""
+        with self.transaction():
+            gone = "FROM gone WHERE root = ?"
+            self.sql.execute(f"{STALE} WHERE {HAS_ROW} AND (folder, name) IN (SELECT folder, name {gone})", (number,))
+            self.sql.execute(f"DELETE FROM paths WHERE (folder, name) IN (SELECT folder, name {gone})", (number,))
+            self.sql.execute("DELETE FROM tallies")
+            self.sql.execute(f"DELETE {gone}", (number,))
+
+    # -- planning -------------------------------------------------------------------------------------------
+
+    def make_plan(self, shard_rows: int | None, retry_failed: bool, least: int = 64) -> None:
+        """Deal what is new or changed in the looks of this run into shards; on `retry_failed`, what failed too.
+
+        Shards have `shard_rows` rows; if None, by the size of the job, and `least` or more.
+        """
+        if retry_failed:
+            among = ", ".join(map(str, self._looked))
+            self.sql.execute(
+                "INSERT OR IGNORE INTO changed SELECT d.root, d.path || name, size, mtime, place FROM paths"
+                f" JOIN folders d ON d.number = folder WHERE failed IS NOT NULL AND d.root IN ({among}) AND NOT EXISTS"
+                " (SELECT 1 FROM gone g WHERE g.root = d.root AND g.path = d.path || paths.name)"
+            )
+        count = self._one("SELECT count(*) FROM changed")
+        stamps = {
+            number: stamp
+            for number, stamp in self._stamps.items()
+            if not self.sql.execute("SELECT 1 FROM gone WHERE root = ? LIMIT 1", (number,)).fetchone()
+        }
+        if not count and not stamps:
+            return
+        # Small shards for small jobs, so that a kill costs little; large ones for large jobs, so that few are opened
+        rows = shard_rows or max(least, min(8192, 1 << max(count // 64, 1).bit_length()))
+        first = self.free_shard()
+        with self.transaction():
+            self.sql.execute(
+                "INSERT INTO plan SELECT ? + (upto - 1) / ?, n, root, path, size, mtime, place FROM"
+                " (SELECT row_number() OVER pictures - 1 AS n, sum(iif(place = ?, ?, 1)) OVER pictures AS upto,"
+                " root, path, size, mtime, place FROM changed WINDOW pictures AS (ORDER BY root, path))",
+                (first, rows, VIDEO, min(stored.WEIGHT, rows)),
+            )
+            for number, stamp in stamps.items():
+                stamp.write(self.sql, number)
+        self._stamps = {}
+
+    def free_shard(self) -> int:
+        """The first number above every shard that is there or planned."""
+        tables = " UNION ALL ".join(f"SELECT max(shard) n FROM {table}" for table in ("spans", "plan", "imported"))
+        known = int(self._one(f"SELECT ifnull(max(n), -1) FROM ({tables})"))
+        return 1 + max(known, disk.last_number(self._gallery))  # a segment has the numbers of all its shards
+
+    def unplan(self, root: int) -> None:
+        """Take a root's pictures off the plan; the next look at it plans them anew."""
+        self.sql.execute("DELETE FROM stamps WHERE root = ?", (root,))
+        self.sql.execute("DELETE FROM plan WHERE root = ?", (root,))
+
+    def planned(self) -> dict[tuple[int, int], int]:
+        """How many pictures are still to be read, by shard, in order, and root."""
+        rows = self.sql.execute("SELECT shard, root, count(*) FROM plan GROUP BY shard, root ORDER BY shard, root")
+        return {(shard, root): pictures for shard, root, pictures in rows}
+
+    def plan_of(self, shard: int) -> list[PlannedPicture]:
+        """The pictures of one planned shard, in order."""
+        rows = self.sql.execute(
+            "SELECT root, path, size, mtime, place FROM plan WHERE shard = ? ORDER BY position", (shard,)
+        )
+        return [PlannedPicture(shard, root, Seen(*seen)) for root, *seen in rows]
+
+    # -- results --------------------------------------------------------------------------------------------
+
+    def record(self, shard: int, outcomes: Sequence[ReadResult], new: Mapping[str, dict[str, Any]]) -> None:
+        """Take down a shard's outcomes and its new rows, and strike it from the plan; call inside a transaction.
+
+        `new` maps the ids of the rows, in order, to what was measured of each picture.
+        """
+        numbers = self.add_pictures(shard, new)
+        reached = [one.planned for one in outcomes if not one.out_of_reach]
+        stored.drop_frames(self.sql, [(root, seen.path) for _, root, seen in reached if seen.offset == VIDEO])
+        rows, items = [], set()
+        for (_, root, seen), id, failed, out_of_reach in outcomes:
+            folder, name = self.folder(root, (parts := split(seen.path))[0]), parts[1]
+            before = self.sql.execute("SELECT item FROM paths WHERE folder = ? AND name = ?", (folder, name)).fetchone()
+            item = numbers.get(id) if id in numbers else self._item(id)
+            if out_of_reach:  # where it lay is known by its old picture
+                item = before[0] if before else None
+                self.sql.execute("DELETE FROM stamps WHERE root = ?", (root,))
+            items |= {item} if id not in numbers else set()
+            items |= set(before or ())
+            mtime = RETRY if out_of_reach else seen.mtime
+            rows.append((folder, name, seen.size, mtime, seen.offset, item, failed))
+        self.sql.executemany("INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        self._mark_stale(items)
+        self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
+        self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
+        self.sql.execute("DELETE FROM tallies")
+
+    def _item(self, id: str | None) -> int | bytes | str | None:
+        """What stands for an id in `paths`: the number of its picture, or, of a video, the packed id."""
+        if id is None:
+            return None
+        number = self.number_of(id)
+        return packed(id) if number is None else number
+
+    def _mark_stale(self, items: Iterable[object]) -> None:
+        shard = SHARD_OF.format("?")
+        marked = ((item,) for item in items if isinstance(item, int))
+        self.sql.executemany(f"INSERT OR IGNORE INTO stale {shard[1:-1]}", marked)
+
+    def seen(self, root: int, path: str) -> Seen:
+        """A known file as it was when it was last read."""
+        known = self.known_file(root, path)
+        assert known is not None
+        return known
+
+    def known_file(self, root: int, path: str) -> Seen | None:
+        """A file as it was when it was last read; None for one that is not known."""
+        folder, name = split(path)
+        row = self.sql.execute(
+            "SELECT size, mtime, place FROM paths WHERE name = ? AND folder ="
+            " (SELECT number FROM folders WHERE root = ? AND path = ?)",
+            (name, root, folder),
+        ).fetchone()
+        return None if row is None else Seen(path, *row)
+
+    def stale_shards(self) -> list[int]:
+        """Shards whose facts changed since their table was written."""
+        return [n for (n,) in self.sql.execute("SELECT shard FROM stale ORDER BY shard")]
+
+    def refreshed(self, shard: int) -> None:
+        """The shard's table has been written again."""
+        self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
+
+    def imported_rows(self) -> dict[int, int]:
+        """How many rows each imported shard has, by the number that it came with."""
+        return dict(self.sql.execute("SELECT shard, rows FROM imported ORDER BY shard").fetchall())
+
+    def known_shards(self) -> set[int]:
+        """Shards that hold rows, that are planned, or whose vectors others computed."""
+        query = "SELECT shard FROM spans UNION SELECT shard FROM plan UNION SELECT shard FROM imported"
+        return {shard for (shard,) in self.sql.execute(query)}
+
+    def columns(self) -> dict[str, str]:
+        """Label columns and their kinds (int, float, text), in a fixed order."""
+        return dict(self.sql.execute("SELECT name, kind FROM columns ORDER BY name").fetchall())
+
+    def failures(self) -> list[Failure]:
+        """What could not be read, by root and path."""
+        rows = self.sql.execute(
+            "SELECT root, path, failed FROM files WHERE failed IS NOT NULL"
+            " UNION ALL SELECT root, path, reason FROM problems ORDER BY 1, 2"
+        )
+        return [Failure(*row) for row in rows]
+
+    def counts(self) -> tuple[int, int]:
+        """Live pictures and frames, and paths that lead to them; an imported row counts as one of each."""
+        imported = int(self._one("SELECT ifnull(sum(rows), 0) FROM imported"))
+        pictures, paths = self._tally("all", f"SELECT count(DISTINCT item), count(item) FROM paths WHERE {HAS_ROW}")
+        return imported + pictures, imported + paths
+
+    def counts_in(self, roots: Iterable[int]) -> tuple[int, int]:
+        """Pictures that were read in these roots, and paths that lead to them."""
+        among = ", ".join(map(str, sorted(roots)))
+        inside = f"folder IN (SELECT number FROM folders WHERE root IN ({among}))"
+        query = "SELECT count(DISTINCT item), count(item) FROM paths"
+        return self._tally(f"({among})", f"{query} WHERE failed IS NULL AND place > {VIDEO} AND {inside}")
+
+    def _tally(self, roots: str, query: str) -> tuple[int, int]:
+        """Two counts over all paths, which are counted once for each state of them."""
+        known = self.sql.execute("SELECT pictures, paths FROM tallies WHERE roots = ?", (roots,)).fetchone()
+        if known is None:
+            known = self.sql.execute(query).fetchone()
+            self._keep_tally(roots, known)
+        return int(known[0]), int(known[1])
+
+    def _keep_tally(self, roots: str, counted: tuple[int, int]) -> None:
+        self.sql.execute("INSERT OR REPLACE INTO tallies VALUES (?, ?, ?)", (roots, *counted))

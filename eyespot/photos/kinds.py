@@ -1,0 +1,186 @@
+"""What files are: by their endings, and where an ending says nothing by their first bytes; a count of those skipped.
+
+Only files with an unknown ending or none are opened for their first bytes: a folder may hold millions of others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eyespot.photos.found import Excluded, Skipped
+from eyespot.photos.left_out import HIDDEN, LINKED, PAIRED
+from eyespot.photos.signatures import is_picture
+from eyespot.photos.videos.addresses import VIDEO_SUFFIXES
+
+UNKNOWN, NO_ENDING, NO_FILE = "with an unknown ending", "without an ending", "pipes and devices"
+_EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are counted apart, endings in a sentence
+
+
+_KINDS = (  # files that are no pictures to eyespot: a name, their endings, and what their owner may do about it
+    (
+        "video",
+        f".insv .lrv {' '.join(sorted(VIDEO_SUFFIXES))}",
+        "index them outside of tars with the extra [video]",
+    ),
+    (
+        "RAW",
+        ".3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .gpr .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw"
+        " .rw2 .rwl .sr2 .srf .srw .x3f",
+        "export them as JPEG, or add the extra [raw]",
+    ),
+    (
+        "layered or vector",
+        ".afdesign .afphoto .ai .cdr .eps .indd .kra .pdn .procreate .ps .psb .psd .svg .svgz .xcf",
+        "export them as PNG",
+    ),
+    (
+        "other picture formats",
+        ".cur .dcm .dds .djvu .dpx .emf .exr .fits .hdr .icns .ico .j2c .j2k .jp2 .jpf .jpx .jxl .jxr .pbm .pcx .pgm"
+        " .pnm .ppm .qoi .tga .wmf",
+        "convert them to PNG",
+    ),
+    ("archives", ".7z .bz2 .dmg .gz .iso .rar .tar .tgz .xz .zip .zst", "unpack them, or name each .tar"),
+    (
+        "documents",
+        ".doc .docx .epub .htm .html .key .log .md .odp .ods .odt .pages .pdf .ppt .pptx .rtf .rst .tex .txt .url"
+        " .webloc .xls .xlsx",
+        "",
+    ),
+    (
+        "sidecars and data",
+        ".aae .cfg .cos .csv .db .dop .geojson .gpx .h5 .hdf5 .ini .json .jsonl .kml .lrcat .md5 .nfo .nksc .npy .npz"
+        " .parquet .plist .pp3 .sha256 .sqlite .sqlite3 .srt .thm .toml .tsv .vtt .xml .xmp .yaml .yml",
+        "",
+    ),
+    ("sound", ".aac .aif .aiff .amr .flac .m4a .mid .mp3 .oga .ogg .opus .wav .wma", ""),
+    (
+        "programs",
+        ".bat .c .class .cmd .cpp .css .dll .exe .go .h .ipynb .jar .java .js .py .pyc .rs .sh .so .ts .whl",
+        "",
+    ),
+)
+KIND_OF: Mapping[str, str] = {ending: name for name, endings, _ in _KINDS for ending in endings.split()}
+PICTORIAL = ("video", "RAW", "layered or vector", "other picture formats")  # kinds that show something
+_WAYS_OUT: Mapping[str, str] = {name: way_out for name, _, way_out in _KINDS}
+
+"""What files with an ending (`.mp4`, in lower case) are; without the endings that do not say."""
+
+
+def ending_of(name: str) -> str:
+    """What kinds go by: the ending of a file name in lower case, with its dot; empty if it has none."""
+    return os.path.splitext(name)[1].lower()
+
+
+def skipped_by_head(path: str, head: bytes | None) -> Skipped | None:
+    """Why a file whose ending is not a picture's is skipped; None if its first bytes are those of a picture.
+
+    head: the first bytes, or None for what is no file.
+    """
+    ending = ending_of(path)
+    if head is None:
+        return Skipped(path, NO_FILE, "")
+    if is_picture(head):
+        return None
+    if re.fullmatch(r"\.(?=.*[a-z])\w{1,10}", ending):
+        return Skipped(path, UNKNOWN, ending)
+    return Skipped(path, NO_ENDING, "")  # dates and numbers behind a dot are no endings
+
+
+@dataclass
+class SkippedFiles:
+    """How many files of which kinds and endings were left alone, with the names of some.
+
+    `left_out` counts what was not looked at at all; a hidden folder and a linked one count once.
+    """
+
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, file: Skipped | Excluded, place: str) -> None:
+        """Count a file or folder that lies at `place`."""
+        if isinstance(file, Excluded):
+            kind = file.reason
+            self.left_out[kind] += 1 if kind == HIDDEN else file.files
+        else:
+            kind, key = file.kind, (file.kind, file.ending)
+            self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (kind, "")] += 1
+        names = self.examples.setdefault(kind, [])
+        if len(names) < _EXAMPLES:
+            names.append(place)
+
+    def add_all(self, more: SkippedFiles) -> None:
+        """Count what was counted elsewhere, too."""
+        for (kind, ending), files in more.counts.items():
+            key = (kind, ending)
+            self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (kind, "")] += files
+        self.left_out.update(more.left_out)
+        for kind, names in more.examples.items():
+            known = self.examples.setdefault(kind, [])
+            known += names[: _EXAMPLES - len(known)]
+
+    def to_json(self) -> str:
+        """All of it as a text."""
+        counts = [[*key, files] for key, files in self.counts.items()]
+        return json.dumps([counts, self.left_out, self.examples])
+
+    @classmethod
+    def from_json(cls, text: str) -> SkippedFiles:
+        """What `to_json` wrote."""
+        counts, left_out, examples = json.loads(text)
+        return cls(Counter({(kind, ending): n for kind, ending, n in counts}), Counter(left_out), examples)
+
+    @property
+    def files(self) -> int:
+        """All files that are no pictures; what was left out does not count."""
+        return self.counts.total()
+
+    def files_of(self, kind: str) -> int:
+        """How many files of one kind."""
+        return sum(count for (of, _), count in self.counts.items() if of == kind)
+
+    @property
+    def hidden(self) -> int:
+        """Hidden files, and hidden folders, each of which counts once."""
+        return self.left_out[HIDDEN]
+
+    def left_out_rows(self) -> list[dict[str, Any]]:
+        """A row for each reason why something was left out, hidden files aside, with examples."""
+        counts = sorted(self.left_out.items(), key=lambda count: (-count[1], count[0]))
+        return [{"kind": k, "files": n, "examples": self.examples[k]} for k, n in counts if k != HIDDEN]
+
+    def left_out_texts(self) -> list[str]:
+        """`2 hidden left out`, `31 thumbnails left out`, …"""
+        own = [(HIDDEN, self.hidden), *((row["kind"], row["files"]) for row in self.left_out_rows())]
+        named = [(files, kind.removesuffix("s") if files == 1 else kind, kind) for kind, files in own if files]
+        ends = {LINKED: " not entered again", PAIRED: ""}
+        return [f"{files:,} {name}{ends.get(kind, ' left out')}" for files, name, kind in named]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each kind, the most frequent first, with endings, examples and a way out."""
+        kinds: Counter[str] = Counter()
+        for (kind, _), count in self.counts.items():
+            kinds[kind] += count
+        rows = []
+        for kind, files in sorted(kinds.items(), key=lambda count: (-count[1], count[0])):
+            endings = {ending: n for (of, ending), n in self.counts.most_common() if of == kind and ending}
+            row = {"kind": kind, "files": files, "endings": endings, "examples": self.examples[kind]}
+            rows.append(row | {"way_out": _WAYS_OUT.get(kind) or None})
+        return rows
+
+    def __str__(self) -> str:
+        """`52 skipped (39 .mp4 + 1 .mov video, save stills of them as pictures; 12 .pdf documents)`; empty if none."""
+        parts = []
+        for row in self.rows():
+            counts = [f"{files:,} {ending}" for ending, files in row["endings"].items()]
+            others = row["files"] - sum(list(row["endings"].values())[:_SHOWN])
+            counts = counts[:_SHOWN] + ([f"{others:,}{' others' if counts else ''}"] if others else [])
+            way_out = f", {row['way_out']}" if row["way_out"] else ""
+            parts.append(f"{' + '.join(counts)} {row['kind']}{way_out}")
+        return f"{self.files:,} skipped ({'; '.join(parts)})" if parts else ""

@@ -1,0 +1,236 @@
+"""From the bytes of a file to an upright RGB picture and its facts, or to one short reason why not.
+
+The bytes come from anywhere: phones, scanners, the web, someone who means harm. A picture that cannot be read in full
+is no picture here: half a photo would be indexed as something it is not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib
+import logging
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from io import BytesIO
+from typing import NamedTuple, TypeAlias
+
+from PIL import ExifTags, Image, ImageFile, _imaging
+
+from eyespot.photos.colours import LARGE, to_rgb
+from eyespot.photos.exif import Exif, PictureFacts
+from eyespot.photos.memory import VARIABLE, MemoryBudget, as_size, bytes_to_decode, bytes_to_read, decode_limit
+from eyespot.photos.raw import RAW_SUFFIXES, is_raw, raw_preview, reads_raw
+from eyespot.photos.signatures import HEAD, is_picture
+from eyespot.types import EyespotError, UsageError
+
+# Pillow warns about every odd tag of every odd file. Its warnings are silenced for its own modules only and behind
+# every filter the user has set; `warnings.catch_warnings` around a call would not be safe with many reading threads.
+warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # or Python prints its errors where nobody set up logging
+
+
+class BadPicture(EyespotError):
+    """These bytes give no picture; `reason` says why in a few words, without a path."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class TooLarge(BadPicture):
+    """A picture that may be sound, but takes more memory than there is for it."""
+
+
+class DecodedPicture(NamedTuple):
+    """An upright RGB picture, free of its file and of metadata, and its facts."""
+
+    image: Image.Image
+    facts: PictureFacts
+
+
+def id_of(data: bytes) -> str:
+    """The id of a picture: 32 hex digits (128 bits of SHA-256) of the file's bytes, whatever its name."""
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def open_picture(data: bytes, min_side: int | None = None) -> DecodedPicture:
+    """The first picture of a file, upright, in RGB, over white where it is transparent; colour profiles are ignored.
+
+    With `min_side` a JPEG, and any picture above 25 megapixels, may come at a reduced scale while its shorter side
+    keeps at least that many pixels; the facts give the full size. Many threads may read at once: a picture waits until
+    the others leave it enough of the memory that decoding may take (EYESPOT_DECODE_MEMORY). What callers then hold is
+    their own affair; `picture_in_memory` is for those who soon let go of it.
+
+    Raises BadPicture for everything that is not a whole picture of at most 150 megapixels (EYESPOT_MAX_PIXELS),
+    TooLarge for one that takes more memory than decoding may, and UsageError if a variable is not a number.
+    """
+    with picture_in_memory(data, min_side) as opened:
+        return opened
+
+
+@contextmanager
+def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[DecodedPicture]:
+    """What `open_picture` gives; its memory is counted until the block ends, with room to scale the picture down."""
+    with ExitStack() as memory:
+        try:
+            opened = _opened(data, min_side, memory)
+        except EyespotError:
+            raise
+        except MemoryError as error:
+            raise TooLarge("too large for the memory at hand") from error
+        except Exception as error:  # Pillow's plugins raise a dozen kinds for damaged files, most of them undocumented
+            if isinstance(error, Image.DecompressionBombError):
+                text = f"over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels"
+            elif "not identified by this driver" in str(error):
+                text = "damaged: its header gives no size or no colours"
+            else:
+                message = " ".join(re.sub("<[^>]*>", "", str(error)).split())[:120] or type(error).__name__
+                text = f"{'truncated' if 'truncat' in message.lower() else 'damaged'}: {message}"
+            raise BadPicture(text) from error
+        yield opened
+
+
+def upright_rgb(image: Image.Image) -> Image.Image:
+    """A picture that another library decoded, as `open_picture` would give it: upright, in RGB, over white."""
+    return Exif.of(image).upright(to_rgb(image))
+
+
+def thumbnail(data: bytes, side: int, quality: int = 85) -> bytes:
+    """A JPEG at most `side` pixels wide and high, upright, without EXIF, comment or colour profile."""
+    jpeg = BytesIO()
+    with picture_in_memory(data, min_side=side) as opened:
+        opened.image.thumbnail((side, side), Image.Resampling.LANCZOS)
+        opened.image.save(jpeg, "JPEG", quality=quality)
+        opened.image.close()  # here, while its memory is counted
+    return jpeg.getvalue()
+
+
+def _draft(image: Image.Image, min_side: int | None) -> int:
+    """How many pixels of what is still large after decoding become one, so that its shorter side keeps `min_side`.
+
+    From here on a JPEG is decoded at 1/2, 1/4 or 1/8 where its shorter side allows it.
+    """
+    if min_side is None:
+        return 1
+    if image.format in ("JPEG", "MPO"):
+        image.draft("RGB", (max(1, min_side), max(1, min_side)))
+    return max(1, min(image.size) // max(1, min_side)) if image.width * image.height > LARGE else 1
+
+
+@contextmanager
+def memory_for(need: int, size: tuple[int, int]) -> Iterator[None]:
+    """Hold bytes of what decoding may take until the block ends; TooLarge for a picture that needs more."""
+    limit = decode_limit()
+    if need > limit:
+        raise TooLarge(
+            f"{size[0]} x {size[1]} pixels take {as_size(need)} of memory to decode, over the limit of"
+            f" {as_size(limit)}; allow more with eyespot index --memory {as_size(need)}, or {VARIABLE}={as_size(need)}"
+        )
+    with _DECODING.reserve(need, limit):
+        yield
+
+
+def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPicture:
+    raw = raw_preview(data, _pixel_limit()) if is_raw(data) and reads_raw() else None
+    data = raw.data if raw else data
+    image = _recognised(data)
+    size = _checked_size(image)
+    factor = _draft(image, min_side)
+    need = bytes_to_decode(image, data, size, factor)
+    if min_side is None:
+        need = max(need, bytes_to_read(image.size))
+    memory.enter_context(memory_for(need, size))
+    image.load()
+    # A preview lies as the sensor did; when and how the photo was taken, its file says
+    exif = Exif.of(raw if raw and raw.exif else image)
+    rgb = to_rgb(image, factor)
+    image.close()  # frees its pixels, for turning makes another copy
+    kind = ("RAW", raw.size) if raw else (str(image.format), size)
+    return DecodedPicture(exif.upright(rgb), exif.facts(kind[1], kind[0]))
+
+
+# -- which formats ------------------------------------------------------------------------------------------
+
+_Reader: TypeAlias = Callable[..., ImageFile.ImageFile]
+
+_PLUGINS = {  # all that may be tried; never EPS, PSD, ...; MPO comes through JPEG
+    "JPEG": "PIL.JpegImagePlugin",
+    "PNG": "PIL.PngImagePlugin",
+    "WEBP": "PIL.WebPImagePlugin",
+    "GIF": "PIL.GifImagePlugin",
+    "BMP": "PIL.BmpImagePlugin",
+    "TIFF": "PIL.TiffImagePlugin",
+    "AVIF": "PIL.AvifImagePlugin",
+}
+
+SUFFIXES: frozenset[str] = frozenset(
+    {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
+    | {".avif", ".avifs", ".heic", ".heics", ".heif", ".heifs", ".hif"}
+    | (RAW_SUFFIXES if reads_raw() else frozenset())
+)
+"""Endings of file names worth opening, in lower case; what a file is, its bytes decide."""
+
+
+def _recognised(data: bytes) -> ImageFile.ImageFile:
+    if not data:
+        raise BadPicture("empty file")
+    fault: Exception | None = None
+    # `Image.open` is not used: its limit of pixels is one for the whole process, and it hides the size it refuses
+    for reader, knows in _readers():
+        if knows(data[:16]) is not True:  # a text here says that the reader is not compiled in
+            continue
+        try:
+            return reader(BytesIO(data), "")
+        except Exception as error:  # another reader may know the same first bytes: AVIF and HEIC share theirs
+            fault = fault or error
+    if fault and is_picture(data[:HEAD]):
+        raise fault
+    raise BadPicture(f"not a picture eyespot reads ({', '.join(_PLUGINS)}, HEIF)")
+
+
+@cache
+def _readers() -> list[tuple[_Reader, Callable[[bytes], bool | str]]]:
+    """What may read a picture, each with what says whether it knows the first bytes of a file."""
+    for module in _PLUGINS.values():
+        importlib.import_module(module)
+    with suppress(AttributeError, OSError):  # built without libtiff, or with one that cannot be reached
+        # It would print what is wrong with a damaged file, which nobody could tell from which; the reason says it.
+        ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
+    pillow = [(reader, knows) for reader, knows in map(Image.OPEN.__getitem__, _PLUGINS) if knows is not None]
+    return [*pillow, (_read_heif, lambda prefix: prefix[4:8] == b"ftyp")]
+
+
+def _read_heif(file: BytesIO, name: str) -> ImageFile.ImageFile:
+    from pillow_heif import HeifImageFile  # type: ignore[import-untyped,unused-ignore]  # 0.1 s, so only on need
+
+    picture: ImageFile.ImageFile = HeifImageFile(file, name)  # type: ignore[no-untyped-call,unused-ignore]
+    return picture
+
+
+# -- how large ----------------------------------------------------------------------------------------------
+
+_MEGAPIXEL = 1_000_000
+_DECODING = MemoryBudget()
+
+
+def _checked_size(image: ImageFile.ImageFile) -> tuple[int, int]:
+    """The size the header promises, before anything is decoded."""
+    width, height = image.size
+    # Pixels of one tile of a TIFF: a small picture may claim huge tiles, and libtiff decodes whole ones
+    tags = getattr(image, "tag_v2", {})
+    tile = int(tags.get(ExifTags.Base.TileWidth, 0)) * int(tags.get(ExifTags.Base.TileLength, 0))
+    if max(width * height, tile) > _pixel_limit():
+        raise BadPicture(f"{width} x {height} pixels, over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels")
+    return width, height
+
+
+def _pixel_limit() -> int:
+    text = os.environ.get("EYESPOT_MAX_PIXELS", str(150 * _MEGAPIXEL))
+    if not re.fullmatch("[0-9]{1,18}", text) or int(text) == 0:
+        raise UsageError(f"EYESPOT_MAX_PIXELS is a whole number of pixels such as 150000000, not {text!r}")
+    return int(text)

@@ -1,0 +1,99 @@
+"""Where pictures lie, and their bytes: in folders, in tars, and as lists name them."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from eyespot.photos.found import Seen, refuse_size
+from eyespot.photos.names import real_name, stored_name
+from eyespot.photos.videos.addresses import FRAGMENT, frame_of, is_video
+from eyespot.types import UsageError
+
+
+class Root(NamedTuple):
+    """One place that was indexed; its kind says how to read it again."""
+
+    path: str  # absolute, as `names.py` stores it
+    kind: str  # folder | tar | list | file
+
+    @property
+    def place(self) -> str:
+        """The path as functions of the file system take it."""
+        return real_name(self.path)
+
+
+def full_path(root: Root, path: str) -> str:
+    """Where a picture lies, as the file system names it; inside a tar it is `archive.tar/member`."""
+    if root.kind == "file":
+        return root.place + (path[-FRAGMENT:] if frame_of(path) else "")
+    if root.kind == "tar":
+        return f"{root.place}/{real_name(path)}"  # not joined: a member may call itself /etc/passwd
+    base = os.path.dirname(root.place) if root.kind == "list" else root.place
+    return os.path.join(base, real_name(path))
+
+
+def read_bytes(root: Root, seen: Seen) -> bytes:
+    """The picture's bytes as they are now; OSError if they are gone."""
+    if root.kind == "tar":
+        with open(root.place, "rb") as archive:
+            archive.seek(seen.offset)
+            return archive.read(seen.size)
+    place = full_path(root, seen.path)
+    stat_of(place)
+    with open(place, "rb") as file:
+        return file.read()
+
+
+def read_again(place: str) -> bytes:
+    """The bytes of a picture by its full path; OSError if it is gone.
+
+    Inside a tar that path is `archive.tar/member`; of a frame of a video, `clip.mp4#t=00:01:23.500`, it is a JPEG.
+    """
+    if (archive := tar_of(place)) is not None:
+        from eyespot.photos.tars import read_member
+
+        return read_member(archive, place[len(archive) + 1 :])
+    if (frame := frame_of(place)) is not None and not os.path.isfile(place):
+        from eyespot.photos.videos.decoding import frame_bytes
+
+        return frame_bytes(*frame)
+    return read_bytes(Root(stored_name(place), "file"), Seen("", 0, 0))
+
+
+def tar_of(place: str) -> str | None:
+    """The tar that a full path leads into; None for a file of its own."""
+    ends = (end.end() for end in re.finditer(r"\.tar(?=/)", place, re.IGNORECASE))
+    return next((place[:end] for end in ends if os.path.isfile(place[:end])), None)
+
+
+def stat_of(place: str) -> os.stat_result:
+    """Size and time of a file; OSError for a pipe or device, and for a file that no photo is as large as.
+
+    A video may have any size: it is not read as a whole.
+    """
+    status = os.stat(place)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("not a regular file")
+    if not is_video(place):
+        refuse_size(status.st_size)
+    return status
+
+
+def numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
+    """The root at this path, and the tars of a folder that were indexed with it."""
+    place = stored_name(os.path.abspath(os.path.expanduser(path)))
+    matching = {
+        number: root
+        for number, root in roots.items()
+        if root.path in (path, place) or (root.kind == "tar" and os.path.dirname(root.path) == place)
+    }
+    if not matching:
+        known = ", ".join(root.place for root in roots.values()) or "none"
+        raise UsageError(f"{path} is no root of this gallery, so it cannot be taken out; its roots are: {known}")
+    if any(root.kind == "import" for root in matching.values()):
+        raise UsageError(f"{path} was imported with its vectors; make a gallery without it to be rid of it")
+    return list(matching)

@@ -1,0 +1,155 @@
+"""Pictures inside a tar, with the sidecars of webdataset: `key.json`, `key.txt`, `key.cls` label the pictures of a key.
+
+Webdataset keeps the files of a key together. Archives that do not are read as well while no more than `OPEN_KEYS` keys
+lie between a picture and its sidecar; what lies farther apart is told.
+"""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from eyespot.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, refuse_size
+from eyespot.photos.kinds import KIND_OF, skipped_by_head
+from eyespot.photos.labels import LabelError, sidecar
+from eyespot.photos.left_out import why_left_out_below
+from eyespot.photos.names import stored_name
+from eyespot.photos.pictures import SUFFIXES
+from eyespot.photos.signatures import HEAD
+
+OPEN_KEYS = 10_000
+_TORN = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError)  # what headers full of noise end in
+
+
+def scan_tar(place: str) -> Iterator[Record]:
+    """Every picture of the archive in its order, and the labels of each."""
+    samples = _Samples()
+    try:
+        with tarfile.open(place, "r:") as archive:
+            for member in archive:
+                if member.isreg():
+                    yield from _scan_member(archive, member, samples)
+                    yield from samples.overdue()
+            # Whether an archive's end mark stands where its last member ends; tarfile takes a torn header
+            # for the end
+            with open(place, "rb") as file:
+                file.seek(archive.offset)
+                ends_well = file.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)
+            if not ends_well:
+                yield Unreadable("", "the tar cannot be read to its end (cut short?)")
+    except _TORN as error:
+        yield Unreadable("", f"the tar cannot be read to its end ({error})")
+    yield from samples.rest()
+
+
+def read_member(place: str, name: str) -> bytes:
+    """A member's bytes as they are now; OSError if the archive or the member is gone."""
+    status = os.stat(place)
+    members = _members(place, status.st_mtime_ns, status.st_size)
+    if name not in members:
+        raise OSError("gone from its tar")
+    offset, size = members[name]
+    refuse_size(size)
+    with open(place, "rb") as archive:
+        archive.seek(offset)
+        return archive.read(size)
+
+
+@lru_cache(maxsize=4)
+def _members(place: str, mtime: int, size: int) -> dict[str, tuple[int, int]]:
+    """Where each member lies and how long it is, read once while the archive stays as it is."""
+    try:
+        with tarfile.open(place, "r:") as archive:
+            return {member.name: (member.offset_data, member.size) for member in archive if member.isreg()}
+    except _TORN as error:
+        raise OSError(f"the tar cannot be read ({error})") from error
+
+
+def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Samples) -> Iterator[Record]:
+    name = stored_name(member.name)
+    key, suffix = split_key(name)
+    if why := why_left_out_below(os.path.dirname(member.name)):
+        yield Excluded(name, why)
+        return
+    labels = sidecar(suffix, archive, member)
+    if isinstance(labels, LabelError):
+        samples.of(key).problems.append((name, labels.reason))
+    elif labels is not None:
+        samples.of(key).facts.update(labels)
+    elif left_out := None if suffix in SUFFIXES else _skipped(archive, member, suffix):
+        yield left_out
+    else:
+        try:
+            refuse_size(member.size)
+        except OSError as error:
+            yield Unreadable(name, str(error))
+            return
+        # A member counts as changed with its archive: tools give members a fixed time, and sizes may stay the same
+        written = clamped(os.stat(archive.name or "").st_mtime_ns)
+        yield Seen(name, member.size, written, member.offset_data)
+        samples.of(key).pictures.append(name)
+
+
+def _skipped(archive: tarfile.TarFile, member: tarfile.TarInfo, suffix: str) -> Skipped | None:
+    """A member that is no picture; None for one that is by its first bytes."""
+    if kind := KIND_OF.get(suffix):
+        return Skipped(stored_name(member.name), kind, suffix)
+    file = archive.extractfile(member)
+    return skipped_by_head(stored_name(member.name), file.read(HEAD) if file else None)
+
+
+def split_key(name: str) -> tuple[str, str]:
+    """A member's key (with its folder) and its suffix, as webdataset has them."""
+    folder, _, base = name.rpartition("/")
+    key, _, suffix = base.partition(".")
+    return f"{folder}/{key}", "." + suffix.lower().rpartition(".")[2]
+
+
+@dataclass
+class _Sample:
+    """What was met of one key so far."""
+
+    pictures: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+
+
+class _Samples:
+    """The keys that may still grow, the oldest first."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, _Sample] = {}
+        self.halves: set[int] = set()  # hashes of keys that were let go with pictures alone or labels alone
+        self.parted: list[str] = []
+
+    def of(self, key: str) -> _Sample:
+        return self.open.setdefault(key, _Sample())
+
+    def overdue(self) -> Iterator[Record]:
+        """What is let go, so that memory stays bounded."""
+        while len(self.open) > OPEN_KEYS:
+            yield from self._let_go(next(iter(self.open)))
+
+    def rest(self) -> Iterator[Record]:
+        """All that is left at the end, and how much came too late."""
+        for key in list(self.open):
+            yield from self._let_go(key)
+        if self.parted:
+            first, more = self.parted[0].removeprefix("/"), len(self.parted) - 1
+            too = f" (and so do those of {more} other keys)" if more else ""
+            yield Unreadable(first, f"its labels lie too far from its picture{too}; keep the files of a key together")
+
+    def _let_go(self, key: str) -> Iterator[Record]:
+        sample = self.open.pop(key)
+        if bool(sample.facts) != bool(sample.pictures):
+            if hash(key) in self.halves:
+                self.parted.append(key)
+            self.halves.add(hash(key))
+        for path in sample.pictures:
+            yield from [Labels(path, sample.facts)] if sample.facts else []
+        if sample.pictures:
+            yield from (Unreadable(name, reason) for name, reason in sample.problems)

@@ -1,0 +1,173 @@
+"""Hits as files of one's own: copies and links that overwrite nothing, a table, and keywords in sidecars."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eyespot.formats.albums import copy_hits, link_hits, write_table
+from eyespot.formats.sidecars import add_keyword, keywords_of, sidecar_of, with_keyword
+from tests.wording import check_wording
+
+OF_DARKTABLE = b"""<?xml version="1.0" encoding="UTF-8"?>
+<x:xmpmeta xmlns:x="adobe:ns:meta/" x:xmptk="XMP Core 4.4.0-Exiv2">
+ <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+  <rdf:Description rdf:about="" xmlns:darktable="http://darktable.sf.net/" xmlns:dc="http://purl.org/dc/elements/1.1/"
+   darktable:xmp_version="4">
+   <!-- hand made -->
+   <dc:subject><rdf:Seq><rdf:li>pond</rdf:li></rdf:Seq></dc:subject>
+   <darktable:history><rdf:Seq><rdf:li darktable:operation="exposure"/></rdf:Seq></darktable:history>
+  </rdf:Description>
+ </rdf:RDF>
+</x:xmpmeta>
+"""
+
+
+def hits(*paths: Path | str | None, **facts: Any) -> list[dict[str, Any]]:
+    return [
+        {"rank": rank, "id": f"i{rank}", "path": None if path is None else str(path), **facts}
+        for rank, path in enumerate(paths, 1)
+    ]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    for name, text in {"a/IMG.jpg": "one", "b/img.JPG": "two", "c/no ending": "three"}.items():
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_names_that_are_alike_get_numbers_and_nothing_is_written_twice(photos: Path, tmp_path: Path) -> None:
+    found = hits(photos / "a/IMG.jpg", photos / "b/img.JPG", photos / "c/no ending")
+    first = copy_hits(found, tmp_path / "out")
+    times = [file.stat().st_mtime_ns for file in first.files]
+    texts = {"IMG.jpg": "one", "img-2.JPG": "two", "no ending": "three"}
+    assert {file.name: file.read_text() for file in first.files} == texts
+    assert copy_hits(found, tmp_path / "out") == first
+    assert [file.stat().st_mtime_ns for file in first.files] == times
+
+
+@pytest.mark.parametrize("put", [copy_hits, link_hits])
+def test_a_file_of_the_user_is_left_alone(put: Any, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "IMG.jpg").write_text("mine")
+    (tmp_path / "out" / "IMG-2.jpg").symlink_to("nowhere")
+    (file,) = put(hits(photos / "a/IMG.jpg"), tmp_path / "out").files
+    assert (file.name, file.read_text()) == ("IMG-3.jpg", "one")
+    assert (tmp_path / "out" / "IMG.jpg").read_text() == "mine"
+
+
+def test_what_lies_in_a_tar_is_copied_and_cannot_be_linked(photos: Path, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "0.tar", "w") as archive:
+        archive.add(photos / "a/IMG.jpg", "deep/IMG.jpg")
+    found = hits(tmp_path / "0.tar" / "deep" / "IMG.jpg")
+    copied, linked = copy_hits(found, tmp_path / "copies"), link_hits(found, tmp_path / "links")
+    assert [file.read_text() for file in copied.files] == ["one"]
+    assert linked.files == [] and len(linked.failed) == 1
+    check_wording(linked.failed[0].reason)
+
+
+@pytest.mark.parametrize("put", [copy_hits, link_hits])
+def test_what_is_gone_is_listed_and_the_rest_goes_on(put: Any, photos: Path, tmp_path: Path) -> None:
+    report = put(hits(photos / "gone.jpg", None, photos / "a/IMG.jpg"), tmp_path / "out")
+    assert len(report.failed) == 2 and [file.name for file in report.files] == ["IMG.jpg"]
+    for failure in report.failed:
+        check_wording(failure.reason)
+
+
+def test_links_lead_to_the_originals(photos: Path, tmp_path: Path) -> None:
+    found = hits(photos / "a/IMG.jpg", photos / "b/img.JPG")
+    files = link_hits(found, tmp_path / "out").files
+    assert [file.resolve() for file in files] == [Path(hit["path"]).resolve() for hit in found]
+    assert link_hits(found, tmp_path / "out").files == files
+
+
+def test_a_table_leaves_out_places_and_owners_unless_all_is_wanted(tmp_path: Path) -> None:
+    """It names the reasons for a hit as the terminal does."""
+    why = [{"code": "label bird", "sentence": "words stand there"}, {"code": "look", "sentence": "it looks so"}]
+    found = hits("/p/1.jpg", score=0.5, title="=1+1", latitude=47.5, author="Ada", why=why)
+
+    assert write_table(found, tmp_path / "few.csv") == ["latitude", "author"]
+    assert write_table(found, tmp_path / "all.csv", all_columns=True) == []
+
+    few, full = (dict(*csv.DictReader((tmp_path / name).read_text().splitlines())) for name in ("few.csv", "all.csv"))
+    assert [few[name] for name in ("rank", "id", "path", "score")] == ["1", "i1", "/p/1.jpg", "0.5"]
+    assert (few["title"], few["why"], len(few)) == ("'=1+1", "label bird, look", 6)
+    assert (full["latitude"], full["author"]) == ("47.5", "Ada")
+
+
+def test_a_keyword_is_added_once_and_the_rest_of_a_sidecar_stays() -> None:
+    once = with_keyword(OF_DARKTABLE, "heron")
+    assert once is not None
+    assert keywords_of(once) == ["pond", "heron"]
+    assert b'darktable:operation="exposure"' in once
+    assert b"hand made" in once
+    assert with_keyword(once, "heron") is None
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), min_size=1), max_size=4))
+def test_every_keyword_can_be_read_again(words: list[str]) -> None:
+    xmp: bytes | None = None
+    for word in words:
+        xmp = with_keyword(xmp, word) or xmp
+    assert (keywords_of(xmp) if xmp else []) == list(dict.fromkeys(words))
+
+
+@pytest.mark.parametrize("items", ["", "<rdf:Bag><rdf:li>pond</rdf:li></rdf:Bag>"])
+def test_a_comment_before_the_keywords_takes_none_in(items: str) -> None:
+    subject = f'<dc:subject xmlns:dc="http://purl.org/dc/elements/1.1/"><!-- mine -->{items}</dc:subject>'
+    rdf = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
+    before = f'<rdf:RDF {rdf}><rdf:Description rdf:about="">{subject}</rdf:Description></rdf:RDF>'.encode()
+    after = with_keyword(before, "heron")
+    assert after is not None and b"<!-- mine -->" in after
+    assert keywords_of(after) == [*keywords_of(before), "heron"]
+
+
+def test_the_sidecar_that_is_there_is_used(photos: Path) -> None:
+    photo = photos / "a/IMG.jpg"
+    assert sidecar_of(str(photo)) == photos / "a/IMG.jpg.xmp"
+    (photos / "a/IMG.xmp").write_bytes(OF_DARKTABLE)
+    assert sidecar_of(str(photo)) == photos / "a/IMG.xmp"
+
+    before = photo.stat()
+    add_keyword(hits(photo), "heron")
+
+    assert keywords_of((photos / "a/IMG.xmp").read_bytes()) == ["pond", "heron"]
+    assert (photo.stat().st_mtime_ns, photo.read_text()) == (before.st_mtime_ns, "one")
+
+
+BOMB = '<?xml version="1.0"{}?><!DOCTYPE a [<!ENTITY b "c">]><x:xmpmeta xmlns:x="adobe:ns:meta/">&b;</x:xmpmeta>'
+
+
+@pytest.mark.parametrize(
+    "sidecar",
+    [b"mine", b"<a/>", BOMB.format("").encode(), BOMB.format(' encoding="utf-16"').encode("utf-16")],
+    ids=["text", "other", "bomb", "utf-16"],
+)
+def test_a_sidecar_that_is_none_stays_and_is_listed(sidecar: bytes, photos: Path) -> None:
+    place = photos / "a/IMG.jpg.xmp"
+    place.write_bytes(sidecar)
+    report = add_keyword(hits(photos / "a/IMG.jpg", photos / "b/img.JPG"), "heron")
+    assert place.read_bytes() == sidecar and [file.name for file in report.files] == ["img.JPG.xmp"]
+    check_wording(report.failed[0].reason)
+
+
+@pytest.mark.skipif(shutil.which("exiftool") is None, reason="exiftool is not installed")
+@pytest.mark.parametrize("before", [None, OF_DARKTABLE])
+def test_exiftool_reads_the_keywords(before: bytes | None, tmp_path: Path) -> None:
+    written = with_keyword(before, "a grey heron & <fish>")
+    assert written is not None
+    (tmp_path / "photo.jpg.xmp").write_bytes(written)
+    line = ["exiftool", "-s3", "-Subject", str(tmp_path / "photo.jpg.xmp")]
+    read = subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip()
+    assert read == ("a grey heron & <fish>" if before is None else "pond, a grey heron & <fish>")

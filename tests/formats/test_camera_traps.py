@@ -1,0 +1,351 @@
+"""Exports of camera-trap systems are taken as they are: their columns, paths, addresses, times and odd habits."""
+
+# ruff: noqa: E501 (rows of exports stand as they are)
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from eyespot.formats.imports import camtrap_dp, timelapse, wildlife_insights
+from eyespot.formats.imports.photo_facts import ImportedFacts, PhotoFacts, take_in
+from eyespot.types import UsageError
+from tests.wording import raises
+from tests.worlds import draw, index_gallery
+from tests.worlds.galleries import facts_of
+
+Taken = Callable[[Iterator[PhotoFacts], Path], tuple[ImportedFacts, dict[str, dict[str, Any]]]]
+
+DEPLOYMENTS = """deploymentID,locationID,locationName,latitude,longitude,coordinateUncertainty,deploymentStart,\
+deploymentEnd,setupBy,cameraID,timestampIssues,deploymentTags,deploymentComments
+d1,l1,"B_HS_val 2, brook",51.496,4.774,187,2020-05-30T04:57:37+02:00,2020-07-01T11:41:41+02:00,anonymized:3e,320,false,,
+d2,l2,Meadow,51.2,5.1,,2020-05-30T04:57:37+02:00,2020-07-01T11:41:41+02:00,,,true,,"it fell, twice"
+"""
+MEDIA_HEAD = "mediaID,deploymentID,captureMethod,timestamp,filePath,filePublic,fileName,fileMediatype,exifData\n"
+SEEN_HEAD = """observationID,deploymentID,mediaID,eventID,eventStart,eventEnd,observationLevel,observationType,\
+scientificName,count,lifeStage,sex,behavior,bboxX,bboxY,bboxWidth,bboxHeight,classificationProbability
+"""
+ABOUT = {
+    "profile": "https://raw.githubusercontent.com/tdwg/camtrap-dp/1.0.2/camtrap-dp-profile.json",
+    "resources": [{"name": name, "path": f"{name}.csv"} for name in ("deployments", "media", "observations")],
+    "contributors": [{"title": "Axel"}, {"title": "Institute of Nature", "role": "rightsHolder"}],
+    "licenses": [{"name": "CC0-1.0", "scope": "data"}, {"path": "http://example.org/by/4.0/", "scope": "media"}],
+}
+
+
+@pytest.fixture
+def taken(tmp_path: Path) -> Taken:
+    """What an import of facts did, and the facts that the gallery of `photos` then has, by a photo's path."""
+
+    def take(read: Iterator[PhotoFacts], folder: Path) -> tuple[ImportedFacts, dict[str, dict[str, Any]]]:
+        gallery = tmp_path / "gallery"
+        index_gallery(gallery, tmp_path / "photos")
+        done = take_in(gallery, read, "export", folder)
+        index_gallery(gallery, done.path, encoders=())
+        return done, {str(Path(row["path"]).relative_to(tmp_path / "photos")): row for row in facts_of(gallery)}
+
+    return take
+
+
+def photos(tmp_path: Path, *names: str) -> None:
+    for seed, name in enumerate(names):
+        draw(tmp_path / "photos" / name, seed)
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    folder.mkdir()
+    for name, text in files.items():
+        packed = name.endswith(".gz")
+        (folder / name).write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    return folder
+
+
+def package(tmp_path: Path, media: str, seen: str, **about: Any) -> Path:
+    tables = {"deployments.csv": DEPLOYMENTS, "media.csv": MEDIA_HEAD + media, "observations.csv": SEEN_HEAD + seen}
+    return write(tmp_path / "export", {"datapackage.json": json.dumps(ABOUT | about), **tables})
+
+
+def agouti(tmp_path: Path) -> Path:
+    """Every address ends in `/file`; a medium has its own observations, or only those of its event."""
+    site = "https://multimedia.agouti.eu/assets"
+    media = f"""m1,d1,activityDetection,2020-05-30T04:57:37+02:00,{site}/0784-0d99/file,true,2020-RCNX0001.JPG,image/jpeg,
+m2,d1,activityDetection,2020-05-30T04:57:40+02:00,{site}/4013-cc7a/file,false,2020-RCNX0002.JPG,image/jpeg,
+m3,d2,activityDetection,2020-05-30T04:57:41+02:00,{site}/4013-dd7a/file,true,2020-RCNX0003.JPG,image/jpeg,
+"""
+    seen = """o1,d1,,e1,2020-05-30T02:57:37Z,2020-05-30T02:57:44Z,event,animal,Anas platyrhynchos,2,adult,female,,,,,,
+o2,d1,m1,e1,2020-05-30T02:57:37Z,2020-05-30T02:57:37Z,media,animal,Anas crecca,1,adult,male,foraging,0.1,0.2,0.3,0.4,0.85
+o3,d1,m1,e1,2020-05-30T02:57:37Z,2020-05-30T02:57:37Z,media,human,,1,,,,0.5,0.5,0.1,0.1,
+o4,d2,m3,e2,2020-05-30T02:57:41Z,2020-05-30T02:57:41Z,media,blank,,,,,,,,,,
+"""
+    return package(tmp_path, media, seen)
+
+
+def test_agoutis_media_are_found_by_their_names_and_have_all_facts(tmp_path: Path, taken: Taken) -> None:
+    photos(tmp_path, "2020-RCNX0001.JPG", "renamed/m2.JPG", "d2/2020-RCNX0003.JPG")
+    done, facts = taken(camtrap_dp.read(agouti(tmp_path)), tmp_path / "export")
+
+    duck, event, blank = (facts[name] for name in ("2020-RCNX0001.JPG", "renamed/m2.JPG", "d2/2020-RCNX0003.JPG"))
+    assert (done.photos, done.known, done.failed, done.unknown) == (3, 3, [], [])
+    assert (duck["detected"], duck["species"], duck["count"]) == ("animal; person", "Anas crecca", 2)
+    assert json.loads(duck["boxes"]) == [["animal", 0.85, 0.1, 0.2, 0.3, 0.4], ["person", 1.0, 0.5, 0.5, 0.1, 0.1]]
+    assert (duck["deployment"], duck["location_name"]) == ("d1", "B_HS_val 2, brook")
+    assert (duck["latitude"], duck["longitude"], str(duck["taken"])) == (51.496, 4.774, "2020-05-30 04:57:37")
+    assert (duck["licence"], duck["rights_holder"]) == ("http://example.org/by/4.0/", "Institute of Nature")
+    assert (duck["life_stage"], duck["sex"], duck["behavior"]) == ("adult", "male", "foraging")
+    assert duck["url"] == "https://multimedia.agouti.eu/assets/0784-0d99/file"
+    assert (event["species"], event["count"], event["url"]) == ("Anas platyrhynchos", 2, None)
+    assert (blank["detected"], blank["species"]) == ("blank", None)
+
+
+def test_a_package_is_read_from_its_zip(tmp_path: Path, taken: Taken) -> None:
+    photos(tmp_path, "2020-RCNX0001.JPG")
+    folder = agouti(tmp_path)
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as packed:
+        for path in folder.iterdir():
+            packed.write(path, f"agouti-2020/{path.name}")
+    done, facts = taken(camtrap_dp.read(tmp_path / "export.zip"), tmp_path)
+    assert done.known == 1 and facts["2020-RCNX0001.JPG"]["species"] == "Anas crecca"
+
+
+def test_trappers_names_repeat_in_every_deployment_and_its_tokens_stay_out(tmp_path: Path, taken: Taken) -> None:
+    """Each card begins with IMG_0001.JPG; a photo that is not there must not get the facts of another."""
+    photos(tmp_path, "card/d1/IMG_0001.JPG", "card/d1/IMG_0002.JPG")
+    site = "https://trapper.example.org/storage/resource/media"
+    media = f"""1,d1,activityDetection,2022-07-20T12:56:32+0200,{site}/1/file/?rt=secret,true,IMG_0001.JPG,image/jpeg,
+2,d2,activityDetection,2022-07-20T12:56:32+0200,{site}/2/file/?rt=secret,true,IMG_0001.JPG,image/jpeg,
+3,d2,activityDetection,2022-07-20T12:56:32+0200,{site}/3/file/?rt=secret,true,IMG_0002.JPG,image/jpeg,
+"""
+    seen = """1,d1,1,,2022-07-20T12:56:32+0200,2022-07-20T12:56:32+0200,media,animal,Sus scrofa,3,,,,,,,,
+2,d2,2,,2022-07-20T12:56:32+0200,2022-07-20T12:56:32+0200,media,animal,Lynx pardinus,1,,,,,,,,
+"""
+    done, facts = taken(camtrap_dp.read(package(tmp_path, media, seen, licenses=[])), tmp_path / "export")
+
+    boar = facts["card/d1/IMG_0001.JPG"]
+    assert (boar["species"], boar["count"], str(boar["taken"])) == ("Sus scrofa", 3, "2022-07-20 12:56:32")
+    assert boar["url"] == f"{site}/1/file/" and done.unknown == ["d2/IMG_0001.JPG"]
+
+
+def test_an_older_package_is_joined_by_sequences_and_its_tables_may_be_packed(tmp_path: Path, taken: Taken) -> None:
+    photos(tmp_path, "a/1.jpg", "a/2.jpg")
+    files = {
+        "datapackage.json": json.dumps({"resources": [{"name": "media", "path": "data/media_1.csv.gz"}]}),
+        "deployments.csv.gz": "\ufeffdeploymentID;longitude;latitude;start;end\nd;5,1;51.2;2019-01-01;2019-02-01\n",
+        "media_1.csv.gz": "mediaID,deploymentID,sequenceID,timestamp,filePath,fileName\n"
+        "m1,d,s1,2019-01-02T03:04:05Z,a/1.jpg,1.jpg\nm2,d,s2,2019-01-02T03:05:05Z,a\\2.jpg,2.jpg\nm3,d\n",
+        "observations.csv.gz": "observationID,deploymentID,sequenceID,mediaID,timestamp,observationType,"
+        "scientificName,vernacularName,count,behaviour\n"
+        "o1,d,s1,,2019-01-02T03:04:05Z,animal,Meles meles,Badger,1,digging\n",
+    }
+    place = write(tmp_path / "export", files)
+    done, facts = taken(camtrap_dp.read(place), tmp_path / "photos")
+
+    badger = [facts["a/1.jpg"][name] for name in ("species", "common_name", "behavior", "longitude")]
+    assert badger == ["Meles meles", "Badger", "digging", None]  # a comma is no decimal point
+    assert (facts["a/2.jpg"]["species"], facts["a/2.jpg"]["latitude"]) == (None, 51.2)
+    assert [place for place, _ in done.failed] == ["media_1.csv.gz, line 4"]
+
+
+IMAGES = """project_id,deployment_id,image_id,sequence_id,filename,location,is_blank,identified_by,wi_taxon_id,class,\
+order,family,genus,species,common_name,uncertainty,timestamp,number_of_objects,age,sex,animal_recognizable,\
+individual_id,individual_animal_notes,behavior,highlighted,markings,cv_confidence,license,fuzzed,bounding_boxes
+"""
+TRAPS = """project_id,deployment_id,placename,longitude,latitude,start_date,end_date,bait_type,feature_type,camera_id,\
+quiet_period,camera_functioning,sensor_height,recorded_by,subproject_name,fuzzed
+7,2038808,site-b,-62.96,-8.55,2021-08-25 00:00:00,2021-11-04 00:00:00,None,None,9,3,Camera Functioning,Knee,Elildo,UMF,TRUE
+"""
+PROJECTS = """project_id,project_name,project_short_name,project_type,project_admin,project_admin_email,\
+project_admin_organization,metadata_license,image_license
+7,Forest,F,Image,Ana,ana@example.org,Amazon Institute,CC0,CC-BY-NC
+"""
+BUCKET = "gs://7__main/deployment/2038808"
+
+
+def test_a_download_of_wildlife_insights_has_a_row_for_each_species(tmp_path: Path, taken: Taken) -> None:
+    photos(tmp_path, "gs/deployment/2038808/aa-11.JPG", "2038808/IMG_0002.JPG", "cc-33.JPG", "dd-44.JPG")
+    jaguar = "Mammalia,Carnivora,Felidae,Panthera,onca,Jaguar"
+    tapir = "Mammalia,Perissodactyla,Tapiridae,Tapirus,terrestris,Tapir"
+    none = ",".join(["No CV Result"] * 6)
+    images = f"""7,2038808,aa-11,,IMG_0001.JPG,{BUCKET}/aa-11.JPG,0,Ana,t1,{jaguar},,2021-09-15 23:12:00,1,Adult,Female,,J1,,,false,,92,CC-BY,,
+7,2038808,aa-11,,IMG_0001.JPG,{BUCKET}/aa-11.JPG,0,Ana,t2,{tapir},,2021-09-15 23:12:00,2,,,,,,,false,,80,CC-BY,,
+7,2038808,bb-22,,IMG_0002.JPG,{BUCKET}/bb-22.JPG,1,Ana,t3,,,,,,Blank,,2021-09-16 00:00:00,0,,,,,,,false,,,,,
+7,2038808,cc-33,,IMG_0003.JPG,{BUCKET}/cc-33.JPG,0,Computer vision,,{none},,2021-09-17 00:00:00,1,,,,,,,false,,,,,
+7,2038808,dd-44,,IMG_0004.JPG,{BUCKET}/dd-44.JPG,0,Ana,t4,Mammalia,Primates,Hominidae,Homo,sapiens,Human-Camera Trapper,,2021-09-17 00:00:00,1,,,,,,,false,,,,,
+"""
+    files = {"images_2001.csv": IMAGES + images, "deployments.csv": TRAPS, "projects.csv": PROJECTS}
+    done, facts = taken(wildlife_insights.read(write(tmp_path / "export", files)), tmp_path / "export")
+
+    both, blank = facts["gs/deployment/2038808/aa-11.JPG"], facts["2038808/IMG_0002.JPG"]
+    assert (done.photos, done.known, done.failed, done.unknown) == (4, 4, [], [])
+    assert (both["detected"], both["count"]) == ("animal", 3)
+    assert (both["species"], both["common_name"]) == ("Panthera onca; Tapirus terrestris", "Jaguar; Tapir")
+    assert both["taxonomy"].startswith("Mammalia;Carnivora;Felidae;Panthera;onca | Mammalia;")
+    assert (both["deployment"], both["location_name"], both["latitude"]) == (2038808, "site-b", -8.55)
+    assert (str(both["taken"]), both["fuzzed"], both["individual"]) == ("2021-09-15 23:12:00", "true", "J1")
+    assert (both["licence"], both["rights_holder"], both["project"]) == ("CC-BY", "Amazon Institute", "Forest")
+    assert (blank["detected"], blank["count"], blank["licence"]) == ("blank", None, "CC-BY-NC")
+    assert facts["cc-33.JPG"]["detected"] is None and facts["dd-44.JPG"]["detected"] == "person"
+
+
+def test_the_species_of_a_sequence_are_those_of_its_images(tmp_path: Path, taken: Taken) -> None:
+    photos(tmp_path, "1.jpg", "2.jpg")
+    columns = "class,order,family,genus,species,common_name"
+    files = {
+        "images.csv": "project_id,deployment_id,image_id,filename,sequence_id,location,wi_taxon_id,"
+        f"{columns},timestamp\n7,2038808,1,1.jpg,s,gs://1,,,,,,,,2021-09-15 23:12:00\n",
+        "sequences.csv": f"project_id,deployment_id,sequence_id,is_blank,{columns},start_time,group_size,license\n"
+        "7,2038808,s,0,Mammalia,Carnivora,Felidae,Panthera,onca,Jaguar,2021-09-15 23:12:00,2,CC-BY\n",
+        "deployments.csv": TRAPS,
+    }
+    _, facts = taken(wildlife_insights.read(write(tmp_path / "export", files)), tmp_path / "export")
+
+    cat = facts["1.jpg"]
+    assert (cat["species"], cat["count"], cat["licence"]) == ("Panthera onca", 2, "CC-BY")
+    assert facts["2.jpg"]["species"] is None
+
+
+def test_cameras_of_two_projects_may_have_one_name(tmp_path: Path, taken: Taken) -> None:
+    photos(tmp_path, "1.jpg", "2.jpg", "3.jpg", "4.jpg")
+    rows = ["north,cam1,i1,1.jpg", "south,cam1,i2,2.jpg", "east,cam1,i3,3.jpg", ",cam2,i4,4.jpg"]
+    places = ["north,cam1,Fjord,60", "south,cam1,Cape,-30", "north,cam2,Bay,61"]
+    files = {
+        "images.csv": "\n".join(["project_id,deployment_id,image_id,filename", *rows]),
+        "deployments.csv": "\n".join(["project_id,deployment_id,placename,latitude", *places]),
+    }
+    _, facts = taken(wildlife_insights.read(write(tmp_path / "export", files)), tmp_path / "photos")
+
+    where = {name: (its["location_name"], its["latitude"]) for name, its in facts.items()}
+    there = {"1.jpg": ("Fjord", 60.0), "2.jpg": ("Cape", -30.0), "3.jpg": (None, None), "4.jpg": ("Bay", 61.0)}
+    assert where == there  # an image that names no project has its deployment's place
+
+
+def test_timelapses_paths_are_windows_and_its_fields_are_columns(tmp_path: Path, taken: Taken) -> None:
+    photos(tmp_path, "Station1/Cam2/IMG_0001.JPG", "Station1/Cam3/IMG_0001.JPG", "IMG_0009.JPG")
+    table = """\ufeffRootFolder,File,RelativePath,DateTime,DeleteFlag,Species,Count,Comment,
+photos,IMG_0001.JPG,Station1\\Cam2,2017-06-26 11:18:29,false,deer,2,"near, the camera",
+photos,IMG_0001.JPG,Station1\\Cam3,2017-06-26 11:20:00,true,,0,,
+photos,IMG_0001.JPG,Station1\\Cam4,2017-06-26 11:20:00,true,,0,,
+photos,IMG_0009.JPG,,2017-06-27 00:00:00,false,fox,1,,
+photos,cut
+""".replace("\n", "\r\n")
+    place = write(tmp_path / "away", {"TimelapseData.csv": table}) / "TimelapseData.csv"
+    done, facts = taken(timelapse.read(place), tmp_path / "away")
+
+    deer, other = facts["Station1/Cam2/IMG_0001.JPG"], facts["Station1/Cam3/IMG_0001.JPG"]
+    assert (done.photos, done.known, done.unknown) == (5, 3, ["Station1/Cam4/IMG_0001.JPG"])
+    assert [place for place, _ in done.failed] == ["line 6"]
+    assert (deer["species"], deer["count"], deer["comment"]) == ("deer", 2, "near, the camera")
+    assert (deer["deployment"], str(deer["taken"])) == ("Station1/Cam2", "2017-06-26 11:18:29")
+    assert (other["species"], other["count"], other["deleteflag"]) == (None, 0, "true")
+    assert facts["IMG_0009.JPG"]["species"] == "fox"
+
+
+@pytest.mark.parametrize(
+    ("head", "cells", "time"),
+    [
+        ("Date;Time", "26-Jun-2017;11:18:29", "2017-06-26 11:18:29"),
+        ("DateTime;UtcOffset", "2017-06-26T19:18:29.000Z;-8.0", "2017-06-26 11:18:29"),
+        ("DateTime", "26-Jun-2017 11:18:29", "2017-06-26 11:18:29"),
+        ("DateTime", "03/04/2017 11:18:29", None),
+        ("DateTime;UtcOffset", "2017-06-26T19:18:29.000Z;inf", None),
+        ("DateTime;UtcOffset", "9999-12-31T19:18:29.000Z;8.0", None),
+    ],
+)
+def test_times_are_the_cameras(tmp_path: Path, head: str, cells: str, time: str | None) -> None:
+    (tmp_path / "old.csv").write_text(f"sep=;\nFile;RelativePath;Folder;{head}\na.jpg;;photos;{cells}\n")
+    (photo,) = timelapse.read(tmp_path / "old.csv")
+    assert photo.facts["taken"] == time and photo.elsewhere == ("photos/a.jpg",)
+
+
+def test_what_could_mean_several_photos_or_an_earlier_entrys_is_refused_alone(tmp_path: Path, taken: Taken) -> None:
+    """A camera begins a new folder and counts from 1 again; the export says neither folder."""
+    odd = os.fsdecode(b"caf\xe9.jpg")  # no UTF-8
+    photos(tmp_path, "a/x.jpg", "b/x.jpg", "c.jpg", odd)
+    names = [("x.jpg", "many"), ("c.jpg", "fox"), ("c.jpg", "cat"), (odd, "odd")]
+    rows = [PhotoFacts(name, {"species": species}, elsewhere=(name,)) for name, species in names]
+    done, facts = taken(iter(rows), tmp_path / "away")
+
+    assert [file for file, _ in done.failed] == ["x.jpg", "c.jpg", odd] and done.known == 1
+    assert facts["c.jpg"]["species"] == "fox" and facts["a/x.jpg"].get("species") is None
+
+
+def test_a_field_that_is_called_file_name_leads_to_no_other_file(tmp_path: Path, taken: Taken) -> None:
+    photos(tmp_path, "1.jpg", "2.jpg")
+    table = "File,RelativePath,file_name,Weather\n1.jpg,,2.jpg,rain\n"
+    (tmp_path / "photos" / "seen.csv").write_text(table)
+    _, facts = taken(timelapse.read(tmp_path / "photos" / "seen.csv"), tmp_path / "photos")
+    assert (facts["1.jpg"]["weather"], facts["2.jpg"]["weather"]) == ("rain", None)
+
+
+@pytest.mark.parametrize(
+    ("read", "files"),
+    [
+        (camtrap_dp.read, {"media.csv": ""}),
+        (camtrap_dp.read, {"datapackage.json": "{"}),
+        (camtrap_dp.read, {"datapackage.json": "[]"}),
+        (camtrap_dp.read, {"datapackage.json": "{}"}),
+        (wildlife_insights.read, {"deployments.csv": ""}),
+        (wildlife_insights.read, {"images.csv": ""}),
+    ],
+)
+def test_what_is_no_export_is_named(tmp_path: Path, read: Any, files: dict[str, str]) -> None:
+    with raises(UsageError):
+        list(read(write(tmp_path / "export", files)))
+
+
+@pytest.mark.parametrize(
+    ("read", "name"), [(timelapse.read, "old"), (camtrap_dp.read, "old"), (timelapse.read, "none")]
+)
+def test_a_table_that_is_not_utf_8_and_a_zip_that_is_none_are_named(tmp_path: Path, read: Any, name: str) -> None:
+    (tmp_path / "old.csv").write_bytes("File,Species\na.jpg,café\n".encode("cp1252"))
+    with raises(UsageError):
+        list(read(tmp_path / f"{name}.csv"))
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, "gzip"])
+def test_damaged_data_in_a_download_is_named(tmp_path: Path, packing: Any) -> None:
+    text = "File,Species\n" + "".join(f"{number}.jpg,deer {number * number}\n" for number in range(500))
+    if packing == "gzip":
+        place = write(tmp_path / "export", {"images.csv.gz": text, "deployments.csv": ""})
+        damaged = place / "images.csv.gz"
+    else:
+        place = damaged = tmp_path / "export.zip"
+        with zipfile.ZipFile(place, "w", packing) as packed:
+            packed.writestr("images.csv", text)
+            packed.writestr("deployments.csv", "")
+    data = damaged.read_bytes()
+    damaged.write_bytes(data[:60] + b"\xff" * 440 + data[500:])
+
+    with pytest.raises(UsageError, match=r"images\.csv(\.gz)? "):
+        list(wildlife_insights.read(place))
+
+
+def test_a_number_that_is_no_count_refuses_its_image_alone(tmp_path: Path) -> None:
+    rows = f"d,a,a.jpg,Deer,{'9' * 400}\nd,b,b.jpg,Deer,2\nd,c,c.jpg,Deer,{'9' * 300}\n"
+    images = f"deployment_id,image_id,filename,common_name,number_of_objects\n{rows}"
+    place = write(tmp_path / "export", {"images.csv": images, "deployments.csv": "deployment_id\nd\n"})
+    a, b, c = wildlife_insights.read(place)
+    assert a.file == "a.jpg" and c.failure == a.failure is not None
+    assert (b.failure, b.facts["count"]) == (None, 2)
+
+
+def test_events_that_overlap_count_as_long_as_they_last(tmp_path: Path) -> None:
+    drawn = Random(3)
+    spans = [sorted((drawn.randrange(3600), drawn.randrange(3600))) for _ in range(60)]
+    time = "2020-05-30T{:02}:{:02}:{:02}Z"
+    hours = [time.format(second // 3600, second // 60 % 60, second % 60) for second in range(3601)]
+    seen = "".join(
+        f"o{number},d1,,e{number:02},{hours[start]},{hours[end]},event,animal,Cervus elaphus,1,,,,,,,,\n"
+        for number, (start, end) in enumerate(spans)
+    )
+    media = "".join(f"m{at},d1,,{hours[at]},{at}.jpg,true,{at}.jpg,image/jpeg,\n" for at in range(0, 3601, 7))
+    for at, photo in zip(range(0, 3601, 7), camtrap_dp.read(package(tmp_path, media, seen)), strict=True):
+        wanted = "; ".join(f"e{number:02}" for number, (start, end) in enumerate(spans) if start <= at <= end)
+        assert photo.facts["event"] == (wanted or None)

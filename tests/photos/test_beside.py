@@ -1,0 +1,109 @@
+"""Tars with a table beside them, and folders of such: img2dataset's shards, iNaturalist's train.tar with train.json."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eyespot.photos.sources import Labels, Record, Root, Seen, Unreadable, roots_of, scan
+from tests.worlds import draw, index_gallery
+from tests.worlds.galleries import facts_of
+
+
+def tar(place: Path, members: dict[str, bytes]) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(place, "w") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return place
+
+
+def coco(place: Path, names: list[str]) -> None:
+    images = [{"id": at, "file_name": name} for at, name in enumerate(names)]
+    annotations = [{"image_id": at, "category_id": 7} for at in range(len(names))]
+    payload = {"images": images, "annotations": annotations, "categories": [{"id": 7, "name": "Mungos mungo"}]}
+    place.write_text(json.dumps(payload))
+
+
+def met(place: Path) -> list[Record]:
+    return list(scan(Root(str(place), "tar")))
+
+
+def labels(records: list[Record]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for record in records:
+        if isinstance(record, Labels):
+            found.setdefault(record.path, {}).update(record.facts)
+    return found
+
+
+@pytest.mark.parametrize("head", ["", "./"])
+def test_coco_json_beside_a_tar_labels_its_pictures_also_where_their_names_begin_with_a_dot(
+    tmp_path: Path, head: str
+) -> None:
+    names = ["train/04686/a.jpg", "train/04686/b.jpg"]
+    place = tar(tmp_path / "train.tar", {f"{head}{name}": b"a" for name in names})
+    coco(tmp_path / "train.json", names)
+    found = {path: facts["category"] for path, facts in labels(met(place)).items()}
+    assert found == {f"{head}{name}": "Mungos mungo" for name in names}
+
+
+def shard(folder: Path, number: int, sidecars: bool = False) -> Path:
+    """A shard as img2dataset leaves it: two pictures, and a third that could not be downloaded."""
+    keys = [f"{number:05d}{at:04d}" for at in range(3)]
+    members: dict[str, bytes] = {}
+    for at, key in enumerate(keys[:2]):
+        members[f"{key}.jpg"] = draw(folder.parent / "drawn" / f"{key}.jpg", 10 * number + at).read_bytes()
+        if sidecars:
+            members[f"{key}.json"] = json.dumps({"key": key, "url": f"https://example.org/{key}"}).encode()
+            members[f"{key}.txt"] = b"words"
+    table = {
+        "key": keys,
+        "url": [f"https://example.org/{key}" for key in keys],
+        "caption": ["one", "two", "three"],
+        "status": ["success", "success", "failed_to_download"],
+    }
+    place = tar(folder / f"{number:05d}.tar", members)
+    pq.write_table(pa.table(table), folder / f"{number:05d}.parquet")
+    (folder / f"{number:05d}_stats.json").write_text("{}")
+    return place
+
+
+@pytest.mark.parametrize("sidecars", [False, True])
+def test_a_table_of_keys_labels_the_pictures_of_each_key(tmp_path: Path, sidecars: bool) -> None:
+    records = met(shard(tmp_path / "out", 3, sidecars))
+    found = labels(records)
+    assert {path: facts["caption"] for path, facts in found.items()} == {"000030000.jpg": "one", "000030001.jpg": "two"}
+    assert not [record for record in records if isinstance(record, Unreadable)]
+
+
+def test_a_table_that_is_no_parquet_is_told_and_the_pictures_stay(tmp_path: Path) -> None:
+    place = shard(tmp_path / "out", 0)
+    place.with_suffix(".parquet").write_bytes(b"no parquet")
+    kinds = [type(record) for record in met(place)]
+    assert kinds == [Seen, Seen, Unreadable]
+
+
+def test_a_folder_of_shards_means_each_of_them(tmp_path: Path) -> None:
+    for number in (1, 0):
+        shard(tmp_path / "out", number)
+    tar(tmp_path / "out" / "2019.tar", {"a.jpg": b"a"})  # somebody's archive, and no shard
+    roots = [(Path(root.path).name, root.kind) for root in roots_of(str(tmp_path / "out"))]
+    assert roots == [("out", "folder"), ("00000.tar", "tar"), ("00001.tar", "tar")]
+
+
+def test_indexing_what_img2dataset_wrote(tmp_path: Path) -> None:
+    for number in range(2):
+        shard(tmp_path / "out", number, sidecars=True)
+    done = index_gallery(tmp_path / "g", tmp_path / "out")
+    captions = [fact["caption"] for fact in facts_of(tmp_path / "g")]
+    assert captions == ["one", "two", "one", "two"] and not done.failures
