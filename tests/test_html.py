@@ -40,7 +40,7 @@ def test_a_value_that_is_not_given_is_an_error() -> None:
 
 def test_a_command_that_writes_no_page_does_not_import_jinja2(child_env: dict[str, str]) -> None:
     code = (
-        "import sys, eyespot.html, eyespot.search.contact_sheet, eyespot.pipelines.data_card, eyespot.reports.page, "
+        "import sys, eyespot.html, eyespot.search.contact_sheet, eyespot.pipelines.data_card, eyespot.reports.folder, "
         "eyespot.reports.moved; sys.exit('jinja2' in sys.modules or 'markupsafe' in sys.modules)"
     )
 

@@ -8,17 +8,22 @@ The files whose names begin with an underscore are what benchmarks are made of a
 """
 
 from eyespot import rooms
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Breakdown, Group, Needed, Official, Printed, Task
-from eyespot.benchmarks._checking import FileStatus, check
-from eyespot.benchmarks._evaluating import Evaluation, Result, scored
-from eyespot.benchmarks._fitting import unknown
-from eyespot.benchmarks._grouping import ByColumn
-from eyespot.benchmarks._judging import Jury
-from eyespot.benchmarks._making import made_by
-from eyespot.benchmarks._official import Beside, beside
-from eyespot.benchmarks._ranking import files_of, runs_of, sampled
-from eyespot.benchmarks._reranking import unfit
-from eyespot.benchmarks._rescoring import RankingStage
+from eyespot.benchmarks._benchmark import (
+    Benchmark,
+    BenchmarkRequest,
+    Breakdown,
+    FileStatus,
+    Group,
+    Needed,
+    Official,
+    Printed,
+    Task,
+    check,
+)
+from eyespot.benchmarks._evaluating import ByColumn, Evaluation, RankingStage, Result, made_by, scored
+from eyespot.benchmarks._fitting import files_of, runs_of, sampled, unknown
+from eyespot.benchmarks._judging import Jury, unfit
+from eyespot.benchmarks._papers import Beside, beside
 from eyespot.benchmarks._searching import LEAST, Around, GallerySearcher
 from eyespot.search.rescored import Rescored
 from eyespot.types import UsageError

@@ -1,9 +1,9 @@
-"""A task's queries as vectors: stored ones of pictures that the gallery has, the rest by the encoder, each once."""
+"""A task's queries as vectors, each encoded once, and its images as rows of a gallery, whatever each calls them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -11,10 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from eyespot.benchmarks._benchmark import Task
+from eyespot.benchmarks._fitting import aliases
+from eyespot.gallery.view import View
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
-from eyespot.search.matching import RowMatching
-from eyespot.types import Query, Term, UsageError, Vectors
+from eyespot.search.matching import RowMatching, matched
+from eyespot.types import Query, Run, Term, UsageError, Vectors
 
 BATCH = 256
 
@@ -26,31 +28,18 @@ class VectorSource(NamedTuple):
     terms: tuple[Term, ...]
 
 
-class EncodedTerms(NamedTuple):
-    """The vector (dim,) of a query's terms, and its share of the seconds that its batch took."""
-
-    vector: Vectors
-    seconds: float
-
-
-class EncodedQueries(NamedTuple):
-    """Unit vectors (queries, dim), and the seconds that the encoder took for all of them, whenever that was."""
-
-    vectors: Vectors
-    seconds: float
-
-
 @dataclass(frozen=True)
 class QueryVectors:
     """The encoder of a gallery's space; pictures that the gallery has not are looked for in `data`.
 
-    `reword` may give a query other terms before it is encoded. `known` are terms that are encoded already.
+    `reword` may give a query other terms before it is encoded. `known` are terms that are encoded already: the vector
+    (dim,), and its share of the seconds that its batch took.
     """
 
     collection: Collection
     data: Path
     reword: Callable[[Query], Query] | None = None
-    known: dict[tuple[Term, ...], EncodedTerms] = field(default_factory=dict, repr=False)
+    known: dict[tuple[Term, ...], tuple[Vectors, float]] = field(default_factory=dict, repr=False)
 
     def sources(self, task: Task, matching: RowMatching) -> dict[str, VectorSource | None]:
         """The source of every query; None where its picture is neither in the gallery nor in the data folder."""
@@ -58,33 +47,46 @@ class QueryVectors:
         parts = task_queries(task)
         read = [image for text, image in parts.values() if image and (text or rows.get(image, -1) < 0)]
         files = self._files(dict.fromkeys(read), rows)
-        return {query: _source(text, image, rows, files) for query, (text, image) in parts.items()}
+        found: dict[str, VectorSource | None] = dict.fromkeys(parts)
+        for query, (text, image) in parts.items():
+            words = () if text is None and image is not None else (Term(1.0, text=text),)
+            if image is None:
+                found[query] = VectorSource(-1, words)
+            elif text is None and rows.get(image, -1) >= 0:
+                found[query] = VectorSource(rows[image], ())
+            elif image in files:
+                found[query] = VectorSource(-1, (*words, Term(1.0, image=files[image])))
+        return found
 
-    def vectors(self, sources: Mapping[str, VectorSource]) -> Vectors:
-        """One unit vector for each query, (queries, dim)."""
-        return self.encoded(sources).vectors
-
-    def encoded(self, sources: Mapping[str, VectorSource]) -> EncodedQueries:
-        """The same with the time that it takes where nothing is known yet."""
+    def encoded(self, sources: Mapping[str, VectorSource]) -> tuple[Vectors, float]:
+        """Unit vectors (queries, dim), and the seconds that the encoder took for all of them, whenever that was."""
         stored = [query for query, source in sources.items() if source.row >= 0]
         taken = dict(zip(stored, self.rows([sources[query].row for query in stored]), strict=True))
-        rest = [self._reworded(Query(query, source.terms)) for query, source in sources.items() if source.row < 0]
+        rest = [Query(query, source.terms) for query, source in sources.items() if source.row < 0]
+        rest = rest if self.reword is None else list(map(self.reword, rest))
         made = dict(zip((query.id for query in rest), self._encoded(rest), strict=True))
-        found = [taken[query] if query in taken else made[query].vector for query in sources]
+        found = [taken[query] if query in taken else made[query][0] for query in sources]
         vectors = np.array(found, np.float32).reshape(len(sources), self.collection.view.space.dim)
-        return EncodedQueries(vectors, sum(one.seconds for one in made.values()))
+        return vectors, sum(seconds for _, seconds in made.values())
 
     def queries(self, task: Task, matching: RowMatching | None) -> list[Query]:
         """The queries for judges, with the files of their images. Without those that have no file here."""
         rows = dict(zip(matching.names, matching.rows.tolist(), strict=True)) if matching is not None else {}
         parts = task_queries(task)
         files = self._files(dict.fromkeys(image for _, image in parts.values() if image), rows)
-        there = {query: part for query, part in parts.items() if not part[1] or part[1] in files}
-        return [_query(q, text, files[image] if image else None) for q, (text, image) in there.items()]
+        there = {query: part for query, part in parts.items() if part[1] is None or part[1] in files}
+        found = []
+        for query, (text, image) in there.items():  # the same queries as in a search, so that its verdicts serve here
+            if image is None:
+                found.append(Query.words(text or "", query))
+            else:
+                file = files[image]
+                found.append(Query.picture(file, query) if text is None else Query.composed(file, text, query))
+        return found
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         """One unit vector for each text, (texts, dim)."""
-        return np.asarray([one.vector for one in self._encoded([Query.words(text) for text in texts])], np.float32)
+        return np.asarray([vector for vector, _ in self._encoded([Query.words(text) for text in texts])], np.float32)
 
     def rows(self, rows: Sequence[int]) -> Vectors:
         """The stored vectors of rows, (rows, dim), as float32 of unit length."""
@@ -95,10 +97,7 @@ class QueryVectors:
         unit: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
         return unit
 
-    def _reworded(self, query: Query) -> Query:
-        return query if self.reword is None else self.reword(query)
-
-    def _encoded(self, queries: Sequence[Query]) -> list[EncodedTerms]:
+    def _encoded(self, queries: Sequence[Query]) -> list[tuple[Vectors, float]]:
         """Captions are queries of one task and the pool of another: nothing is encoded twice."""
         fresh = [q for q in {query.terms: query for query in queries}.values() if q.terms not in self.known]
         for start in range(0, len(fresh), BATCH):
@@ -106,7 +105,7 @@ class QueryVectors:
             started = time.perf_counter()
             made = embed(batch, self.collection.encoder)  # (batch, dim)
             share = (time.perf_counter() - started) / len(batch)
-            self.known.update((query.terms, EncodedTerms(row, share)) for query, row in zip(batch, made, strict=True))
+            self.known.update((query.terms, (row, share)) for query, row in zip(batch, made, strict=True))
         return [self.known[query.terms] for query in queries]
 
     def _files(self, images: Iterable[str], rows: Mapping[str, int]) -> dict[str, Path]:
@@ -142,20 +141,58 @@ def _text(value: object) -> str | None:
     return str(value) if value not in (None, "") else None
 
 
-def _query(id: str, text: str | None, image: Path | None) -> Query:
-    """The same query as in a search, so that its verdicts serve here too."""
-    if image is None:
-        return Query.words(text or "", id)
-    return Query.picture(image, id) if text is None else Query.composed(image, text, id)
+@dataclass(frozen=True)
+class RowNames:
+    """Names of images to rows, by the gallery's column `match` where one is given."""
+
+    view: View
+    match: str | None = None
+
+    def matched(self, names: Sequence[str], facts: Mapping[str, Mapping[str, object]]) -> RowMatching:
+        """The way of naming under which most images are found, the first of equals."""
+        ways = aliases(names, facts)[: 1 if self.match else None]
+        best = self._by(names, ways[0])
+        for others in ways[1:]:
+            if not best.unmatched:
+                break
+            found = self._by(names, others)
+            best = found if len(found.unmatched) < len(best.unmatched) else best
+        return best
+
+    def _by(self, names: Sequence[str], others: Sequence[str]) -> RowMatching:
+        found = matched(self.view, others, self.match)
+        named = dict(zip(others, names, strict=True))
+        ambiguous = [named[other] for other in found.ambiguous]
+        return RowMatching(found.way, [named[other] for other in found.names], found.rows, found.ids, ambiguous)
 
 
-def _source(
-    text: str | None, image: str | None, rows: Mapping[str, int], files: Mapping[str, Path]
-) -> VectorSource | None:
-    if image is None:
-        return VectorSource(-1, (Term(1.0, text=text),))
-    if text is None and rows.get(image, -1) >= 0:
-        return VectorSource(rows[image], ())
-    if image not in files:
-        return None
-    return VectorSource(-1, (*((Term(1.0, text=text),) if text is not None else ()), Term(1.0, image=files[image])))
+def with_other_names(called: Callable[[str], str | None], matching: RowMatching, ranked: Run) -> RowMatching:
+    """The matching, and what the benchmark calls the other pictures that were found."""
+    taken = set(matching.names)
+    names: dict[str, str] = {}  # by name, the id
+    for id in ranked.images.tolist():
+        path = ranked.facts[id]["path"]
+        name = None if id in matching.by_id or not path else called(path)
+        if name is not None and name not in taken:
+            taken.add(name)
+            names[name] = id
+    rows = np.append(matching.rows, np.full(len(names), -1, np.int64))
+    known = [*matching.names, *names], rows, [*matching.ids, *names.values()]
+    return RowMatching(matching.way, *known, matching.ambiguous)
+
+
+def rows_of(matching: RowMatching, names: Container[str]) -> list[int]:
+    """The rows that any of these names means."""
+    return [row for row, known in matching.by_row.items() if any(name in names for name in known)]
+
+
+def wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:
+    """Every image to find in the gallery (judged, in the pool, a candidate, part of a query), and its facts."""
+    judged = task.judged
+    if task.way == "i2t":
+        return list(judged.queries), judged.queries
+    pictures = [image for _, image in task_queries(task).values() if image is not None]
+    handed = judged.candidates.images.tolist() if judged.candidates is not None else []
+    beside_list = judged.images if task.listed is not None else ()
+    named = [*judged.qrels.images.tolist(), *task.pool, *handed, *pictures, *task.apart, *beside_list]
+    return list(dict.fromkeys(named)), task.image_facts

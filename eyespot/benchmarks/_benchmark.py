@@ -2,15 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol
+from weakref import ref
 
-from eyespot.benchmarks._image_list import ImageList
+from eyespot.gallery.view import View
 from eyespot.metrics import Measure, Preset, Rules, Scores
 from eyespot.runs.judged import JudgedQueries
+from eyespot.search.matching import ListedRows, listed_rows, stems_of
+from eyespot.storage.digests import file_sha256
+from eyespot.storage.text_files import holds_something
 from eyespot.types import Note, Run, UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class ImageList:
+    """Names of images, read anew from their file by `names`; `title` is what people call the set."""
+
+    title: str
+    names: Callable[[], Iterator[str]]
+    _known: dict[str | None, tuple[ref[View], ListedRows]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def count(self) -> int:
+        """How many images it names."""
+        return sum(len(texts) for texts in stems_of(self.names()))
+
+    def rows(self, view: View, column: str | None, lacks: bool = False) -> ListedRows:
+        """The rows of a gallery that it names; read once for every system that searches the same view.
+
+        `UsageError` if the gallery lacks some, unless `lacks` allows that, if it has none, and for a list of nothing.
+        """
+        known = self._known.get(column)
+        if known is None or known[0]() is not view:
+            known = self._known[column] = (ref(view), listed_rows(view, self.names(), column))
+        found = known[1]
+        if not found.total:
+            raise UsageError(f"the list of {self.title} names no image; eyespot eval --check says where to get it")
+        if found.there < found.total and not (lacks and found.there):
+            raise UsageError(
+                f"{self.sentence(found)}; name the column that holds their ids with --match, index the rest, or go on "
+                "without them with --allow-missing"
+            )
+        return found
+
+    def sentence(self, found: ListedRows) -> str:
+        """How many of its images a gallery lacks."""
+        lacking = f"{found.total - found.there:,} of {found.total:,} images of {self.title}"
+        return f"{lacking} are not in the gallery (such as {found.lacking!r})"
+
+    def outside(self, images: Iterable[str]) -> int:
+        """How many of these images it does not name."""
+        left = {text for texts in stems_of(images) for text in texts.to_pylist()}
+        for texts in stems_of(self.names()) if left else ():
+            left.difference_update(texts.to_pylist())
+            if not left:
+                break
+        return len(left)
 
 
 class Needed(NamedTuple):
@@ -179,3 +230,47 @@ class Benchmark:
     printed: Callable[[], list[Printed]] = list
     official: Mapping[tuple[str, str], Official] = field(default_factory=dict)
     submission: str | None = None
+
+
+class FileStatus(NamedTuple):
+    """One needed file: `state` is ok, missing, other (not the copy known to eyespot) or absent (not required)."""
+
+    needed: Needed
+    place: Path | None
+    state: str
+    reason: str = ""
+
+    @property
+    def stops(self) -> bool:
+        """Whether the benchmark cannot be run like this."""
+        return self.state == "missing"
+
+
+def check(benchmark: Benchmark, data: Path, split: str) -> list[FileStatus]:
+    """Every file that this split needs, looked for in the data folder and compared where its copy is known."""
+    wanted = (needed for needed in benchmark.needs if needed.split in (None, split))
+    return [_status(needed, data) for needed in wanted]
+
+
+def unofficial(needed: Needed, data: Path) -> list[Note]:
+    """Why a file of queries is not the one that papers measured on, where its digest is known."""
+    status = _status(needed, data)
+    if status.place is None or status.state != "other":
+        return []
+    return [Note("queries", f"{status.place.name} is not the official file (SHA-256)")]
+
+
+def _status(needed: Needed, data: Path) -> FileStatus:
+    place = needed.find(data) if data.is_dir() else None
+    if place is None or not holds_something(place):
+        reason = "" if place is None else "is empty, as a download that was cut leaves it"
+        return FileStatus(needed, place, "missing" if needed.required else "absent", reason)
+    differences: list[str] = []
+    # A differing file may be a newer release, so this is a note and does not stop
+    if place.is_file():
+        if needed.size is not None and place.stat().st_size != needed.size:
+            differences.append(f"has {place.stat().st_size:,} bytes, the copy known to eyespot {needed.size:,}")
+        elif needed.sha256 is not None and file_sha256(place) != needed.sha256:
+            differences.append("differs from the copy known to eyespot")
+    reason = "; ".join(differences)
+    return FileStatus(needed, place, "other" if reason else "ok", reason)

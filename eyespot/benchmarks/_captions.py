@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Breakdown, Needed, Official, Printed, Task
-from eyespot.benchmarks._grouping import columns
-from eyespot.benchmarks._published import Column, printed, rows
+from eyespot.benchmarks._evaluating import columns
+from eyespot.benchmarks._papers import Column, printed, rows
 from eyespot.metrics import Preset, preset
 from eyespot.runs import karpathy
 from eyespot.runs.judged import JudgedQueries
@@ -36,16 +37,11 @@ def one_way(way: str, judged: JudgedQueries, scoring: Preset, by: tuple[Breakdow
     return Task.of(way, judged, scoring, by=by, pool=judged.images, size=len(judged.images), way=way)
 
 
-def split_tasks(need: Needed, scoring: str, data: Path, request: BenchmarkRequest) -> list[Task]:
-    """The tasks of a split JSON."""
-    return both_ways(karpathy.read(need.place(data), request.split), preset(scoring))
-
-
-def fine_grained_tasks(needs: tuple[Needed, Needed], scoring: str, data: Path, request: BenchmarkRequest) -> list[Task]:
-    """The tasks of FG captions; the list of images beside them widens the pool of text→image."""
-    captions, pool = needs
-    i2t, t2i = both_ways(karpathy.read(captions.place(data)), preset(scoring))
-    listed = pool.find(data)
+def caption_tasks(needs: Sequence[Needed], scoring: str, data: Path, request: BenchmarkRequest) -> list[Task]:
+    """The tasks of a split JSON, or of FG captions; a list of images beside these widens the pool of text→image."""
+    captions, *pools = needs
+    i2t, t2i = both_ways(karpathy.read(captions.place(data), request.split), preset(scoring))
+    listed = pools[0].find(data) if pools else None
     if listed is None:
         return [i2t, t2i]
     wider = t2i.pool | {image: {"path": image} for image in karpathy.images_of(listed)}
@@ -64,30 +60,20 @@ def table_2(benchmark: str) -> list[Printed]:
     return printeds
 
 
-def of_split(name: str, title: str, about: str, need: Needed, source: tuple[str, str, str]) -> Benchmark:
-    """A benchmark of a split JSON; `source` is its home, licence and citation."""
-    tasks = partial(split_tasks, need, _scoring(name))
-    found = official("test", IMAGES[_scoring(name)])
-    printed = partial(table_2, _PRINTED[name])
-    return Benchmark(name, title, about, *source, tasks, (need,), ("test", "val"), printed, found)
-
-
-def fine_grained(
-    name: str, title: str, about: str, needs: tuple[Needed, Needed], source: tuple[str, str, str]
+def caption_benchmark(
+    name: str, title: str, about: str, *needs: Needed, home: str, licence: str, citation: str
 ) -> Benchmark:
-    """A benchmark of FG captions; `source` is its home, licence and citation."""
-    tasks = partial(fine_grained_tasks, needs, _scoring(name))
-    found = official("test", IMAGES[_scoring(name)])
-    found["test", "t2i"] = found["test", "t2i"]._replace(images=None)  # nobody prints how many images there are besides
-    printed = partial(table_2, _PRINTED[name])
-    return Benchmark(name, title, about, *source, tasks, needs, ("test",), printed, found)
+    """A benchmark of a split JSON, or of FG captions with the list of the images to rank besides."""
+    scoring = "coco" if name.startswith("coco") else "flickr"
+    found = official("test", IMAGES[scoring])
+    if len(needs) > 1:  # nobody prints how many images there are besides
+        found["test", "t2i"] = found["test", "t2i"]._replace(images=None)
+    tasks, printed = partial(caption_tasks, needs, scoring), partial(table_2, _PRINTED[name])
+    splits = ("test",) if len(needs) > 1 else ("test", "val")
+    return Benchmark(name, title, about, home, licence, citation, tasks, needs, splits, printed, found)
 
 
 def official(split: str, images: int) -> dict[tuple[str, str], Official]:
     """Both ways between `images` images and their captions, five of each."""
     captions = karpathy.CAPTIONS * images
     return {(split, "i2t"): Official(images, captions), (split, "t2i"): Official(captions, images)}
-
-
-def _scoring(name: str) -> str:
-    return "coco" if name.startswith("coco") else "flickr"

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import os
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from eyespot import __version__
 from eyespot.benchmarks._benchmark import Benchmark, Group, Task
 from eyespot.benchmarks._fitting import fitted
-from eyespot.benchmarks._rescoring import RankingStage, two_stages
 from eyespot.metrics import Floor, Scores, aligned, evaluate, floor, labels_of, tie_spread
 from eyespot.search.rescored import Rescored
-from eyespot.types import NothingFound, Run, UsageError, prefixed
+from eyespot.storage.digests import file_sha256
+from eyespot.types import Note, NothingFound, RankedImage, Run, UsageError, prefixed
 
 
 @dataclass(frozen=True)
@@ -85,32 +92,23 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
         raise NothingFound(f"no query of {task.name} is left to score; the run and the rules leave out all")
     groups = {by.name: found for by in task.by if (found := by(ranked, task, scores))}
     lacking = [query for query in task.judged.queries if query not in task.judged.qrels]
-    if not lacking:
-        texts = []
-    else:
+    notes += [*run.notes, *scores.notes]
+    if lacking:
         whole = len(task.judged.queries)
-        texts = [f"{len(lacking)} of {whole} queries have no judgements (such as {lacking[0]!r}) and are left out"]
-    notes += [*run.notes, *scores.notes, *texts, *_unlisted(task, ranked)]
+        notes.append(f"{len(lacking)} of {whole} queries have no judgements (such as {lacking[0]!r}) and are left out")
+    if task.listed is not None and "listed" not in ranked.header:
+        outside = task.listed.outside(set(ranked.images.tolist()).difference(task.judged.images))
+        ranked.header = {**ranked.header, "unlisted": outside}
+        text = (
+            f"{outside:,} images of the rankings are not in the list of {task.listed.title}: they ranked something else"
+        )
+        notes += [text] if outside else []
     known = pool or ranked.header.get("pool")
-    size = None if task.judged.candidates is not None else known or _full_size(task, ranked)
+    full = task.size  # how many images a run is known to rank that does not say it itself
+    if full is None and task.listed is not None and not ranked.header.get("unlisted"):
+        full = task.listed.count + len(task.judged.images)
+    size = None if task.judged.candidates is not None else known or full
     return Result(task, ranked, scores, groups, _floors(task, scores, size), stages, notes, size, known)
-
-
-def _unlisted(task: Task, run: Run) -> list[str]:
-    """A note, and a count in the header, of images that a run ranks and the list of the task does not name."""
-    if task.listed is None or "listed" in run.header:
-        return []
-    count = task.listed.outside(set(run.images.tolist()).difference(task.judged.images))
-    run.header = {**run.header, "unlisted": count}
-    note = f"{count:,} images of the rankings are not in the list of {task.listed.title}: they ranked something else"
-    return [note] if count else []
-
-
-def _full_size(task: Task, run: Run) -> int | None:
-    """How many images a run is known to rank that does not say it itself."""
-    if task.size is not None or task.listed is None or run.header.get("unlisted"):
-        return task.size
-    return task.listed.count + len(task.judged.images)
 
 
 def _floors(task: Task, scores: Scores, size: int | None) -> dict[str, Floor]:
@@ -120,16 +118,122 @@ def _floors(task: Task, scores: Scores, size: int | None) -> dict[str, Floor]:
         return {}
     ranked = Run({query: [] for query in scores.queries}) if candidates is None else candidates
     rankings = aligned(ranked.only(set(scores.queries)), task.judged.qrels)
+    sizes = None
+    if size is not None:  # the pool of each query, (q,), without what is left out, and with all that is relevant
+        left = [len(task.excluded(query) & task.pool.keys()) for query in rankings.queries]
+        sizes = np.maximum(np.subtract(size, left), rankings.relevant)
     found: dict[str, Floor] = {}
     for label, measure in labels_of(list(task.measures)).items():
         try:
-            # The pool of each query, (q,), without the pictures that are left out, and with all that is relevant
-            if size is None:
-                sizes = None
-            else:
-                left = [len(task.excluded(query) & task.pool.keys()) for query in rankings.queries]
-                sizes = np.maximum(np.subtract(size, left), rankings.relevant)
             found[label] = floor(measure, rankings, sizes)
         except (UsageError, NotImplementedError):  # Judged@k says nothing of relevance
             continue
     return found
+
+
+UNSCORED = "unscored"  # the code of the note that counts hits without a score
+
+
+@dataclass(frozen=True)
+class RankingStage:
+    """One ranking of a two-stage search: the first, the re-ranked, and the best that re-ranking could do."""
+
+    name: str
+    scores: Scores
+
+
+def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[RankingStage], Run, list[str]]:
+    """The steps with their numbers, the re-ranked run, and notes on it.
+
+    Raises `NothingFound` if the second stage has a score for none of what it should re-rank.
+    """
+    heads = [min(len(hits), second.depth) for hits in run.values()]
+    reranked, without = second(run)
+    if without == sum(heads):
+        raise NothingFound(
+            f"the second stage scores none of the first {second.depth} hits of {task.name}; check that both files name "
+            "queries and images alike"
+        )
+    # Who knows the grades re-ranks best; what lies deeper stays behind, as it does for every other second stage.
+    judged = task.judged.qrels
+    grades = Run({query: [RankedImage(image, float(grade)) for image, grade in judged[query].items()] for query in run})
+    best, _ = Rescored(grades, second.depth)(run)
+    runs = {"first stage": run, f"best possible of the first {second.depth}": best, "re-ranked": reranked}
+    stages = [
+        RankingStage(name, evaluate(each, task.judged.qrels, task.measures, task.rules)) for name, each in runs.items()
+    ]
+    short = sum(head < second.depth for head in heads)
+    unscored = (
+        f"{without} of the first {second.depth} hits have no score in the second stage; they go behind the scored"
+    )
+    fewer = f"{short} queries rank fewer than {second.depth} images; of those all are re-ranked"
+    return stages, reranked, [*[Note(UNSCORED, unscored)] * bool(without), *[fewer] * bool(short)]
+
+
+NONE = "(none)"
+
+
+@dataclass(frozen=True)
+class ByColumn:
+    """By a column of the queries; a list of values counts in each, an empty value as a row of its own.
+
+    Values that differ only in case are one group, under the spelling that comes first.
+    """
+
+    name: str
+
+    def __call__(self, run: Run, task: Task, scores: Scores) -> list[Group]:
+        """The groups in order of their names; none where no query has the column."""
+        if not any(self.name in facts for facts in task.judged.queries.values()):
+            return []
+        rows: dict[str, list[int]] = {}
+        shown: dict[str, str] = {}
+        for row, query in enumerate(scores.queries):
+            value = task.judged.queries.get(query, {}).get(self.name)
+            several = value if isinstance(value, list | tuple) else [value]
+            values = [str(one) if one not in (None, "") else NONE for one in several] or [NONE]
+            for value in dict.fromkeys(shown.setdefault(value.casefold(), value) for value in values):
+                rows.setdefault(value, []).append(row)
+        return [group_of(value, scores.take(chosen)) for value, chosen in sorted(rows.items())]
+
+
+def group_of(value: str, scores: Scores) -> Group:
+    """A group from the scores of its queries."""
+    return Group(value, len(scores.queries), scores.means, {label: scores.interval(label) for label in scores.values})
+
+
+def columns(*names: str) -> tuple[ByColumn, ...]:
+    """A breakdown for each column."""
+    return tuple(ByColumn(name) for name in names)
+
+
+def unweighted(groups: Iterable[Group]) -> dict[str, float]:
+    """Of each measure the mean over groups, each counting the same."""
+    found = list(groups)
+    labels: Mapping[str, float] = found[0].means if found else {}
+    return {label: sum(group.means[label] for group in found) / len(found) for label in labels}
+
+
+PACKAGES = ("numpy", "numba", "onnxruntime", "torch", "open-clip-torch", "transformers")
+DIGESTED = 1 << 30  # bytes; larger files are known by their size alone
+
+
+def made_by(arguments: Mapping[str, Any], inputs: Iterable[Path], **more: Any) -> dict[str, Any]:
+    """How a number was made, to make it again: versions, arguments, digests of the inputs, and the machine."""
+    versions, digests = {"python": platform.python_version()}, {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    for path in dict.fromkeys(inputs):
+        if path.is_file():
+            size = path.stat().st_size
+            digests[str(path)] = f"sha256:{file_sha256(path)}" if size <= DIGESTED else f"{size} bytes"
+    return {
+        "eyespot": __version__,
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "arguments": {name: value for name, value in arguments.items() if value not in (None, False, [], ())},
+        "inputs": digests,
+        "versions": versions,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        **{name: value for name, value in more.items() if value is not None},
+    }

@@ -15,10 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
-from eyespot.benchmarks._asking import QueryVectors, VectorSource, task_queries
+from eyespot.benchmarks._asking import (
+    QueryVectors,
+    RowNames,
+    VectorSource,
+    rows_of,
+    task_queries,
+    wanted,
+    with_other_names,
+)
 from eyespot.benchmarks._benchmark import Task
-from eyespot.benchmarks._reranking import reranked, unfit
-from eyespot.benchmarks._row_names import RowNames, rows_of, wanted, with_other_names
+from eyespot.benchmarks._judging import reranked, unfit
 from eyespot.gallery.view import View
 from eyespot.photos.pictures import id_of
 from eyespot.runs.matrix import ranked_matrix
@@ -32,8 +39,6 @@ from eyespot.settings.search import RankingSettings
 from eyespot.types import (
     IdColumn,
     Index,
-    Mask,
-    NearestRows,
     NothingFound,
     Query,
     RankedImage,
@@ -97,11 +102,11 @@ class GallerySearcher:
             needed = {*relevant, *handed, *task.pool, *(judged.images if task.listed is not None else ())}
         notes = self._checked(matching, needed)
         sources, source_notes = self._sources(task, matching)
-        encoded = self._asking.encoded(sources)  # (queries, dim)
+        vectors, encoding = self._asking.encoded(sources)  # (queries, dim)
         rank = self._captions(task) if task.way == "i2t" else self._pictures(task, matching)
         started = time.perf_counter()
-        run = rank(list(sources), encoded.vectors)
-        seconds = _each(encoded.seconds, started, len(sources))
+        run = rank(list(sources), vectors)
+        seconds = _each(encoding, started, len(sources))
         run.header |= {"encoder": self.view.space.encoder, "space": self.view.space.digest, "seconds": seconds}
         run.header |= {"adapted": True} if self.adapter is not None else {}
         missing = sum(name in needed for name in matching.unmatched) + len(task_queries(task)) - len(sources)
@@ -161,8 +166,7 @@ class GallerySearcher:
         return [pictured[name] for name in names]
 
     def _known(self, queries: Sequence[Query], vectors: Vectors) -> KnownVectors:
-        by_id = {query.id: vector for query, vector in zip(queries, vectors, strict=True)}
-        return KnownVectors(by_id, self.view.space.dim)
+        return KnownVectors({query.id: row for query, row in zip(queries, vectors, strict=True)}, self.view.space.dim)
 
     @property
     def view(self) -> View:
@@ -192,7 +196,7 @@ class GallerySearcher:
             others = np.sort(np.random.default_rng(seed).choice(others, MAPPED, replace=False))
         drawn = [*rows, *others.tolist()]
         sources, _ = self._sources(one, matching)
-        return Around(np.arange(len(drawn)) < len(rows), self._asking.rows(drawn), self._asking.vectors(sources)[0])
+        return Around(np.arange(len(drawn)) < len(rows), self._asking.rows(drawn), self._asking.encoded(sources)[0][0])
 
     def adapted(self, around: Around) -> Around | None:
         """The same images and query as the adapter has them; None without one."""
@@ -280,7 +284,12 @@ class GallerySearcher:
         index = over_index if self.adapter is None else index_under(self.adapter, [vectors])
 
         def rank(names: list[str], queries: Vectors) -> Run:
-            run = _run(names, index.search(queries, min(len(ids), self._depth(task))), ids)
+            found = index.search(queries, min(len(ids), self._depth(task)))  # rows and scores (queries, k)
+            query = np.repeat(np.arange(len(names)), found.rows.shape[1])  # (queries · k,)
+            distinct, codes = np.unique(found.rows, return_inverse=True)
+            captions = IdColumn(np.array([*(ids[row] for row in distinct), None], dtype=object)[:-1], codes.ravel())
+            of_query = IdColumn(np.array([*names, None], dtype=object)[:-1], query)
+            run = Run.from_columns(of_query, captions, found.scores.ravel())
             run.header = {"exact": index.exact, "pool": len(ids)}
             return run
 
@@ -289,7 +298,17 @@ class GallerySearcher:
     def _pictures(self, task: Task, matching: RowMatching) -> Rank:
         if (candidates := task.judged.candidates) is not None:
             return lambda names, queries: self._candidates(candidates, matching, names, queries)
-        mask = self._mask(task, matching)
+        # What is ranked: the pool that the benchmark names, else every picture of the gallery but those apart
+        mask = self.view.live.copy()
+        if task.pool:
+            mask[:] = False
+            mask[rows_of(matching, task.pool)] = True
+        elif task.listed is not None:
+            mask[:] = task.listed.rows(self.view, self.match, self.allow_missing).mask
+            mask[rows_of(matching, task.judged.images)] = True
+        else:
+            mask[rows_of(matching, set(task.apart).difference(task.judged.qrels.images.tolist()))] = False
+        mask &= self.view.live
         if not mask.any():
             raise NothingFound(f"no image of {task.name} is in the gallery; choose another with -g")
 
@@ -321,20 +340,6 @@ class GallerySearcher:
         run.facts = {name: facts[id] for id in seen for name in names[id]}
         return run
 
-    def _mask(self, task: Task, matching: RowMatching) -> Mask:
-        """What is ranked: the pool that the benchmark names, else every picture of the gallery but those apart."""
-        mask = self.view.live.copy()
-        if task.pool:
-            mask[:] = False
-            mask[rows_of(matching, task.pool)] = True
-            return mask & self.view.live
-        if task.listed is not None:
-            mask[:] = task.listed.rows(self.view, self.match, self.allow_missing).mask
-            mask[rows_of(matching, task.judged.images)] = True
-            return mask & self.view.live
-        mask[rows_of(matching, set(task.apart).difference(task.judged.qrels.images.tolist()))] = False
-        return mask
-
     def _candidates(self, candidates: Run, matching: RowMatching, queries: list[str], vectors: Vectors) -> Run:
         """Each query ranks its own candidates that the gallery has."""
         row = {name: row for name, row in zip(matching.names, matching.rows.tolist(), strict=True) if row >= 0}
@@ -360,12 +365,3 @@ class GallerySearcher:
 def _each(encoding: float, started: float, queries: int) -> dict[str, float]:
     """Seconds for each query: to encode it, and since the search started."""
     return {"encode": encoding / max(1, queries), "search": (time.perf_counter() - started) / max(1, queries)}
-
-
-def _run(queries: list[str], found: NearestRows, names: Any) -> Run:
-    """A run from rows and scores (queries, k); `names` gives each row's id."""
-    distinct, codes = np.unique(found.rows, return_inverse=True)
-    ids = np.array([*(names[row] for row in distinct.tolist()), None], dtype=object)[:-1]
-    query = np.repeat(np.arange(len(queries)), found.rows.shape[1])  # (queries · k,)
-    query_column = IdColumn(np.array([*queries, None], dtype=object)[:-1], query)
-    return Run.from_columns(query_column, IdColumn(ids, codes.ravel()), found.scores.ravel())

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Task
-from eyespot.benchmarks._grouping import columns
+from eyespot.benchmarks._evaluating import columns
 from eyespot.metrics import parse, preset
 from eyespot.runs import circo
 from eyespot.types import Qrels

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed
-from eyespot.benchmarks._captions import COCO, KARPATHY, SPLITS, of_split
+from eyespot.benchmarks._captions import COCO, KARPATHY, SPLITS, caption_benchmark
 
 NEED = Needed("dataset_coco.json|*/dataset_coco.json", "Karpathy's split with its captions", KARPATHY)
-LICENCE = "captions CC BY 4.0; images under Flickr's terms of use"
 
 
 def load() -> Benchmark:
     """The benchmark."""
-    source = ("https://cocodataset.org", LICENCE, f"{COCO}; {SPLITS}")
-    return of_split("coco5k", "MS-COCO 5k", "5,000 images, five captions each, both ways", NEED, source)
+    return caption_benchmark(
+        "coco5k",
+        "MS-COCO 5k",
+        "5,000 images, five captions each, both ways",
+        NEED,
+        home="https://cocodataset.org",
+        licence="captions CC BY 4.0; images under Flickr's terms of use",
+        citation=f"{COCO}; {SPLITS}",
+    )

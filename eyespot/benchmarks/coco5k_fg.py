@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed
-from eyespot.benchmarks._captions import COCO, FG, FINE_GRAINED, UNSTATED, fine_grained
+from eyespot.benchmarks._captions import COCO, FG, FINE_GRAINED, UNSTATED, caption_benchmark
 
 NEED = Needed("MSCOCO_FG_ann.json|*/MSCOCO_FG_ann.json", "the captions", f"{FINE_GRAINED}/tree/main/Annotations")
 POOL = Needed(
@@ -16,7 +16,6 @@ POOL = Needed(
 
 def load() -> Benchmark:
     """The benchmark."""
-    source = (FINE_GRAINED, UNSTATED, f"{FG}; {COCO}")
-    return fine_grained(
-        "coco5k-fg", "MSCOCO-FG", "COCO's test images with finer captions, both ways", (NEED, POOL), source
-    )
+    about = "COCO's test images with finer captions, both ways"
+    source = {"home": FINE_GRAINED, "licence": UNSTATED, "citation": f"{FG}; {COCO}"}
+    return caption_benchmark("coco5k-fg", "MSCOCO-FG", about, NEED, POOL, **source)

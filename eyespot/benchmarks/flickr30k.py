@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed
-from eyespot.benchmarks._captions import FLICKR, KARPATHY, SPLITS, of_split
+from eyespot.benchmarks._captions import FLICKR, KARPATHY, SPLITS, caption_benchmark
 
 NEED = Needed("dataset_flickr30k.json|*/dataset_flickr30k.json", "Karpathy's split with its captions", KARPATHY)
-LICENCE = "Flickr's terms of use; images for non-commercial research on request"
 
 
 def load() -> Benchmark:
     """The benchmark."""
-    source = ("https://shannon.cs.illinois.edu/DenotationGraph/", LICENCE, f"{FLICKR}; {SPLITS}")
-    return of_split("flickr30k", "Flickr30K 1k", "1,000 images, five captions each, both ways", NEED, source)
+    return caption_benchmark(
+        "flickr30k",
+        "Flickr30K 1k",
+        "1,000 images, five captions each, both ways",
+        NEED,
+        home="https://shannon.cs.illinois.edu/DenotationGraph/",
+        licence="Flickr's terms of use; images for non-commercial research on request",
+        citation=f"{FLICKR}; {SPLITS}",
+    )

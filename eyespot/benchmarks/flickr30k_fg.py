@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed
-from eyespot.benchmarks._captions import FG, FINE_GRAINED, FLICKR, UNSTATED, fine_grained
+from eyespot.benchmarks._captions import FG, FINE_GRAINED, FLICKR, UNSTATED, caption_benchmark
 
 NEED = Needed("Flickr30K_FG.json|*/Flickr30K_FG.json|*/Flickr30K_FG_ann.json", "the captions", FINE_GRAINED)
 POOL = Needed(
@@ -16,6 +16,6 @@ POOL = Needed(
 
 def load() -> Benchmark:
     """The benchmark."""
-    source = (FINE_GRAINED, UNSTATED, f"{FG}; {FLICKR}")
     about = "Flickr30K's test images with finer captions, both ways"
-    return fine_grained("flickr30k-fg", "Flickr30K-FG", about, (NEED, POOL), source)
+    source = {"home": FINE_GRAINED, "licence": UNSTATED, "citation": f"{FG}; {FLICKR}"}
+    return caption_benchmark("flickr30k-fg", "Flickr30K-FG", about, NEED, POOL, **source)

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Group, Needed, Official, Printed, Task
-from eyespot.benchmarks._grouping import group_of
-from eyespot.benchmarks._image_list import ImageList
-from eyespot.benchmarks._published import Column, table
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Group, ImageList, Needed, Official, Printed, Task
+from eyespot.benchmarks._evaluating import group_of
+from eyespot.benchmarks._papers import Column, table
 from eyespot.metrics import Scores, aligned, evaluate, preset
 from eyespot.runs import ilias
 from eyespot.storage.json_files import json_of
@@ -50,13 +49,18 @@ class ByPositives:
 
     def __call__(self, run: Run, task: Task, scores: Scores) -> list[Group]:
         """A group for each range; an instance that has no positive in it is passed over."""
-        ranges = pairwise(EDGES[self.name])
+        measures = [measure for measure in task.measures if not measure.needs_ids]
         groups = []
-        for low, high in ranges:
+        for low, high in pairwise(EDGES[self.name]):
             within = {image for image, facts in task.judged.images.items() if low <= float(facts[self.name]) < high}
-            inside, outside = _split(task.judged.qrels, within)
-            group = group_of(f"{low:.3g} to {high:.3g}", _scores(run, task, inside, outside))
-            groups.append(group)
+            inside, outside = (
+                Qrels(
+                    {q: {i: g for i, g in of.items() if (i in within) == kept} for q, of in task.judged.qrels.items()}
+                )
+                for kept in (True, False)
+            )
+            found = evaluate(aligned(run, inside, removed=outside), None, measures, task.rules)
+            groups.append(group_of(f"{low:.3g} to {high:.3g}", found))
         return groups
 
 
@@ -84,17 +88,6 @@ class ByTaxonomy:
         return groups
 
 
-def _split(qrels: Qrels, group: set[str]) -> tuple[Qrels, Qrels]:
-    inside = {q: {i: g for i, g in found.items() if i in group} for q, found in qrels.items()}
-    outside = {q: {i: g for i, g in found.items() if i not in group} for q, found in qrels.items()}
-    return Qrels(inside), Qrels(outside)
-
-
-def _scores(run: Run, task: Task, inside: Qrels, outside: Qrels) -> Scores:
-    measures = [measure for measure in task.measures if not measure.needs_ids]
-    return evaluate(aligned(run, inside, removed=outside), None, measures, task.rules)
-
-
 def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     """Image→image and text→image; a results file may hold any of the queries.
 
@@ -104,17 +97,13 @@ def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     judged = ilias.read(place)
     by = (ByPositives("scale"), ByPositives("clutter"), *_taxonomies(data))
     pictures = list(judged.among("kind", "image").queries)
-    task = Task.of("", judged, preset("ilias"), by=by, apart=pictures, listed=_listed(data, request.split, place))
+    listed = None
+    if request.split in LISTS:  # its distractors
+        which, title = LISTS[request.split]
+        next(needed for needed in NEEDS if needed.split == request.split).place(data)
+        listed = ImageList(title, lambda: ilias.distractors(place, which))
+    task = Task.of("", judged, preset("ilias"), by=by, apart=pictures, listed=listed)
     return [replace(task, name=name, judged=_asking(data, judged, kind)) for name, kind in TASKS.items()]
-
-
-def _listed(data: Path, split: str, place: Path) -> ImageList | None:
-    """The distractors of a split; `UsageError` says where to get their list."""
-    if split not in LISTS:
-        return None
-    which, title = LISTS[split]
-    next(needed for needed in NEEDS if needed.split == split).place(data)
-    return ImageList(title, lambda: ilias.distractors(place, which))
 
 
 def _asking(data: Path, judged: Any, kind: str) -> Any:

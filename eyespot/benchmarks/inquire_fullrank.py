@@ -6,10 +6,9 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task
-from eyespot.benchmarks._checking import unofficial
-from eyespot.benchmarks._grouping import columns
-from eyespot.benchmarks._published import Column, prompted, rows, table
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task, unofficial
+from eyespot.benchmarks._evaluating import columns
+from eyespot.benchmarks._papers import Column, prompted, rows, table
 from eyespot.metrics import preset
 from eyespot.runs import inquire
 from eyespot.types import Note

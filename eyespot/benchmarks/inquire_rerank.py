@@ -7,8 +7,8 @@ from itertools import chain
 from pathlib import Path
 
 from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task
-from eyespot.benchmarks._grouping import columns
-from eyespot.benchmarks._published import Column, prompted, rows, table
+from eyespot.benchmarks._evaluating import columns
+from eyespot.benchmarks._papers import Column, prompted, rows, table
 from eyespot.benchmarks.inquire_fullrank import BREAKDOWNS, CITATION
 from eyespot.metrics import preset
 from eyespot.runs import PARQUETS, inquire

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Task
-from eyespot.benchmarks._grouping import ByColumn
+from eyespot.benchmarks._evaluating import ByColumn
 from eyespot.metrics import parse
 from eyespot.runs import read_qrels
 from eyespot.runs.judged import Columns, JudgedQueries
@@ -31,7 +31,15 @@ QRELS = Needed(
 
 def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     """One task; a column `split` is followed where it is there, and every other column breaks the results down."""
-    every = dict(_queries(QUERIES.place(data)))
+    path, every = QUERIES.place(data), dict[str, Columns]()
+    for line, row in rows_of(path):
+        query = required(path, line, row, "id", "query_id")
+        if query in every:
+            refuse(path, f"line {line}", f"has the query {query!r} a second time; keep one of the two")
+        text = row.get("text") or row.get("query_text") or row.get("query")
+        if not text and not row.get("image"):
+            refuse(path, f"line {line}", f"has neither text nor image; there are: {', '.join(row)}")
+        every[query] = {**row, **({"text": text} if text else {})}
     queries = {q: facts for q, facts in every.items() if facts.get("split") in (None, "", request.split)}
     if not queries:
         there = ", ".join(sorted({str(facts.get("split")) for facts in every.values()})) or "none"
@@ -48,19 +56,6 @@ def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     counts = {name: len({str(facts.get(name)) for facts in queries.values()}) for name in names}
     breakdowns = tuple(ByColumn(name) for name, count in counts.items() if count <= min(MOST_GROUPS, len(queries) // 2))
     return [Task("own", judged, measures, by=breakdowns, composed=True, exclude_input=True)]
-
-
-def _queries(path: Path) -> list[tuple[str, Columns]]:
-    found: dict[str, Columns] = {}
-    for line, row in rows_of(path):
-        query = required(path, line, row, "id", "query_id")
-        if query in found:
-            refuse(path, f"line {line}", f"has the query {query!r} a second time; keep one of the two")
-        text = row.get("text") or row.get("query_text") or row.get("query")
-        if not text and not row.get("image"):
-            refuse(path, f"line {line}", f"has neither text nor image; there are: {', '.join(row)}")
-        found[query] = {**row, **({"text": text} if text else {})}
-    return list(found.items())
 
 
 def load() -> Benchmark:

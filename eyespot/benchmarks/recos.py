@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task
 from eyespot.benchmarks._captions import BY, both_ways, official, table_2
-from eyespot.benchmarks._published import Column, printed, rows
+from eyespot.benchmarks._papers import Column, printed, rows
 from eyespot.metrics import preset
 from eyespot.runs import recos
 from eyespot.types import Note
@@ -36,16 +36,13 @@ def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
 
 def published() -> list[Printed]:
     """ReCoS's tables 2 (v1) and 3 (CLIP on v0, v1 and v2)."""
-    return [*table_2("ReCoS v1"), *_table_3()]
-
-
-def _table_3() -> Iterator[Printed]:
+    found = table_2("ReCoS v1")
     for row in rows("recos_table3"):
-        for way in ("i2t", "t2i"):
-            for k in (1, 5, 10):
-                if cell := row[f"{way}_r{k}"]:
-                    about = Column(way, f"Hit@{k}")
-                    yield printed("ReCoS, table 3", f"CLIP on {row['version']}", about, float(cell), row["version"])
+        for way, k in product(("i2t", "t2i"), (1, 5, 10)):
+            if cell := row[f"{way}_r{k}"]:
+                method, about = f"CLIP on {row['version']}", Column(way, f"Hit@{k}")
+                found.append(printed("ReCoS, table 3", method, about, float(cell), row["version"]))
+    return found
 
 
 def load() -> Benchmark:

@@ -7,8 +7,8 @@ from itertools import chain
 from pathlib import Path
 
 from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Group, Needed, Official, Printed, Task
-from eyespot.benchmarks._grouping import NONE, ByColumn, unweighted
-from eyespot.benchmarks._published import Column, table
+from eyespot.benchmarks._evaluating import NONE, ByColumn, unweighted
+from eyespot.benchmarks._papers import Column, table
 from eyespot.metrics import Scores, preset
 from eyespot.runs import rmir
 from eyespot.types import Note, Run

@@ -59,8 +59,19 @@ class MtebModel:
 
         What mteb tells of task, split and prompt changes nothing: an encoder never knows the benchmark.
         """
-        batches = [self._encoded(batch) for batch in inputs]
-        return np.concatenate([np.zeros((0, self.encoder.space.dim), np.float32), *batches])
+        batches = [np.zeros((0, self.encoder.space.dim), np.float32)]
+        for batch in inputs:
+            texts, pictures = list(batch.get("text") or ()), list(batch.get("image") or ())
+            if pictures:  # a row with a picture may have no words
+                pairs = zip(texts, pictures, strict=False)
+                texts = [text if text or picture is None else None for text, picture in pairs]
+            sums = np.zeros((len(texts or pictures), self.encoder.space.dim), np.float32)  # (rows, dim)
+            for encode, column in ((self.encoder.encode_texts, texts), (self._encode_pictures, pictures)):
+                there = {row: given for row, given in enumerate(column) if given is not None}
+                if there:
+                    sums[list(there)] += encode(list(there.values()))
+            batches.append(sums / np.linalg.norm(sums, axis=1, keepdims=True))
+        return np.concatenate(batches)
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
         """Inner products as a tensor, (rows of the first, rows of the second)."""
@@ -74,19 +85,7 @@ class MtebModel:
 
         return (torch.as_tensor(embeddings1) * torch.as_tensor(embeddings2)).sum(-1)
 
-    def _encoded(self, batch: Batch) -> Vectors:
-        texts, pictures = list(batch.get("text") or ()), list(batch.get("image") or ())
-        if pictures:  # a row with a picture may have no words
-            texts = [text if text or picture is None else None for text, picture in zip(texts, pictures, strict=False)]
-        sums = np.zeros((len(texts or pictures), self.encoder.space.dim), np.float32)  # (rows, dim)
-        for encode, column in ((self.encoder.encode_texts, texts), (self._looks, pictures)):
-            there = {row: given for row, given in enumerate(column) if given is not None}
-            if there:
-                sums[list(there)] += encode(list(there.values()))
-        unit: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
-        return unit
-
-    def _looks(self, pictures: Sequence[Any]) -> Vectors:
+    def _encode_pictures(self, pictures: Sequence[Any]) -> Vectors:
         with ThreadPoolExecutor() as pool:
             pixels = list(pool.map(lambda picture: self.encoder.read(upright_rgb(picture)), pictures))
         starts, size = range(0, len(pixels), self.encoder.batch), self.encoder.batch
@@ -230,21 +229,18 @@ def _collected(judged: JudgedQueries, images: Pictures) -> _Collection:
             f"{len(missing)} of {len(ranked)} images have no picture, such as {missing[0]!r}; bring them, or leave "
             "them out of the judgements"
         )
-    pool = _without_query_pictures(given, judged) if run is None else {image: given[image] for image in ranked}
+    pool = given if run is None else {image: given[image] for image in ranked}
+    if (
+        run is None and judged.images
+    ):  # where the collection lists its images, pictures that are only queries are none of them
+        pictures = {str(facts["image"]) for facts in judged.queries.values() if facts.get("image")}
+        outside = pictures - set(judged.images) - set(judged_images)
+        pool = {image: place for image, place in given.items() if image not in outside}
     texts = {query: facts.get("text") or None for query, facts in queries.items()}
     places = {query: _query_picture(query, facts, given) for query, facts in queries.items()}
     if empty := [query for query in queries if not (texts[query] or places[query])]:
         raise UsageError(f"query {empty[0]!r} has neither text nor image; give it one, or leave it out")
     return _Collection(pool, texts, places, {query: dict(judged.qrels[query]) for query in queries}, candidates)
-
-
-def _without_query_pictures(given: Places, judged: JudgedQueries) -> Places:
-    """The pictures to rank: where the collection lists its images, pictures that are only queries are none of them."""
-    if not judged.images:
-        return given
-    pictures = {str(facts["image"]) for facts in judged.queries.values() if facts.get("image")}
-    outside = pictures - set(judged.images) - set(judged.qrels.images.tolist())
-    return {image: place for image, place in given.items() if image not in outside}
 
 
 def _query_picture(query: str, facts: Columns, given: Places) -> str | None:
@@ -263,20 +259,18 @@ def _table(columns: dict[str, list[Any]]) -> Any:
 
     kinds = {name: Image() if name == "image" else Value("string") for name in columns}
     if "image" in columns:
-        columns = columns | {"image": [place and _stored(place) for place in columns["image"]]}
+        stored: list[Any] = []
+        for place in columns["image"]:
+            if place is None or Path(place).is_file():
+                stored.append(place and {"path": place, "bytes": None})
+                continue
+            try:  # what lies in a tar has no path that Pillow could open: its bytes are held
+                stored.append({"path": None, "bytes": read_again(place)})
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+                raise UsageError(f"cannot read the picture {place}: {reason}") from error
+        columns = columns | {"image": stored}
     return Dataset.from_dict(columns, features=Features(kinds))
-
-
-def _stored(place: str) -> dict[str, Any]:
-    # What lies in a tar has no path that Pillow could open: its bytes are held.
-    there = Path(place).is_file()
-    if there:
-        return {"path": place, "bytes": None}
-    try:
-        data = read_again(place)
-    except OSError as error:
-        raise UsageError(f"cannot read the picture {place}: {(error.strerror or str(error)).lower()}") from error
-    return {"path": None, "bytes": data}
 
 
 # -- where the pictures lie ---------------------------------------------------------------------------------
@@ -288,16 +282,13 @@ def _of_folder(folder: str, wanted: set[str]) -> Places:
         raise UsageError(f"there is no folder {folder}; give the one that holds the pictures")
     root = root_of(folder)
     paths = [record.path for record in scan(root) if isinstance(record, Seen)]
-    ways: list[Callable[[str], str]] = [
-        str,
-        lambda path: PurePosixPath(path).name,
-        lambda path: PurePosixPath(path).stem,
-    ]
+    ways: dict[str, Callable[[PurePosixPath], str]] = {"path": str, "name": lambda p: p.name, "stem": lambda p: p.stem}
     namings: list[dict[str, str]] = []
-    for way in ways:
+    for way in ways.values():
         names: dict[str, str] = {}
         for path in paths:  # of several pictures of one name the first has it, the others keep their path
-            names[path if way(path) in names else way(path)] = path
+            name = way(PurePosixPath(path))
+            names[path if name in names else name] = path
         namings.append(names)
     best = max(namings, key=lambda names: len(wanted & names.keys()))
     return {name: full_path(root, path) for name, path in best.items()}

@@ -141,8 +141,7 @@ def _judged(view: View, qrels: str | None, queries: Path | None, by: list[str] |
     """Judgements of a file, or else the verdicts in the gallery, with the texts of their queries."""
     from eyespot.cli.judges import judged_queries
     from eyespot.runs import read_judged
-    from eyespot.runs.judged import JudgedQueries
-    from eyespot.runs.queries import read_queries
+    from eyespot.runs.judged import JudgedQueries, read_queries
 
     if qrels is None:
         return judged_queries(view.gallery.path / "ledger.sqlite", by or [], queries)

@@ -35,7 +35,7 @@ def run(
 ) -> None:
     """Count queries, pairs, images and matches per query in judgements."""
     from eyespot.runs import read_run
-    from eyespot.runs.queries import groups
+    from eyespot.runs.judged import groups
     from eyespot.runs.statistics import statistics
 
     judged = _read(qrels, queries, format)
@@ -69,7 +69,7 @@ def run(
 def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQueries:
     """The judgements with the queries that count: those of `--queries`, else those that the same files list."""
     from eyespot.runs import read_judged
-    from eyespot.runs.queries import read_queries
+    from eyespot.runs.judged import read_queries
 
     judged = read_judged(qrels, format)
     if queries is not None:

@@ -152,7 +152,7 @@ def _draw(tuned: Tuned, plot: Path | None, html: Path | None) -> None:
     if plot is None and html is None:
         return
     from eyespot.reports.figures import MethodPoint, as_svg, save, time_accuracy
-    from eyespot.reports.page import Pictured, page_of_table
+    from eyespot.reports.folder import Pictured, page_of_table
     from eyespot.reports.tables import ReportTable
     from eyespot.storage.atomic import write_whole
 

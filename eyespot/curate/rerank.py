@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.curate.stratified import draw_stratified
-from eyespot.runs.judged import Columns, JudgedQueries
-from eyespot.runs.queries import groups
+from eyespot.runs.judged import Columns, JudgedQueries, groups
 from eyespot.types import NothingFound, Qrels, RankedImage, Run, UsageError
 
 VAL, TEST = "val", "test"

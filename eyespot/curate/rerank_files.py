@@ -16,12 +16,11 @@ import numpy as np
 
 import eyespot
 from eyespot.curate.rerank import VAL, RerankSet
-from eyespot.pipelines.data_card.markdown_table import table
+from eyespot.pipelines.data_card.markdown import table
 from eyespot.runs import reranking
 from eyespot.runs import table as run_table
 from eyespot.runs.inquire import HUB_IMAGE, HUB_QUERY
-from eyespot.runs.judged import Columns
-from eyespot.runs.queries import ID, TEXT, groups
+from eyespot.runs.judged import ID, TEXT, Columns, groups
 from eyespot.storage.atomic import whole_folder, write_whole
 from eyespot.storage.digests import file_sha256
 from eyespot.storage.tables import write_csv

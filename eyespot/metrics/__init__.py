@@ -6,37 +6,31 @@
 One file for each measure; the files whose names begin with an underscore are what measures are made of and used by.
 """
 
-from typing import TYPE_CHECKING
-
-from eyespot.rooms import lazy
-
-if TYPE_CHECKING:
-    from eyespot.metrics._aligned import Aligned, aligned, from_similarity
-    from eyespot.metrics._comparing import (
-        CORRECTIONS,
-        Compared,
-        Comparison,
-        Move,
-        Resampling,
-        SignFlips,
-        compare,
-        corrected,
-        sign_flips,
-    )
-    from eyespot.metrics._evaluating import evaluate
-    from eyespot.metrics._floor import Floor, floor, simulated_floor
-    from eyespot.metrics._measure import Measure
-    from eyespot.metrics._outside import OUTSIDE
-    from eyespot.metrics._parsing import names, parse
-    from eyespot.metrics._presets import PRESETS, Preset, preset
-    from eyespot.metrics._scores import Rules, Scores, bootstrap, labels_of
-    from eyespot.metrics._ties import tie_spread
-    from eyespot.metrics.ap import AP
-    from eyespot.metrics.hit import Hit
-    from eyespot.metrics.ndcg import NDCG
-    from eyespot.metrics.precision import Precision
-    from eyespot.metrics.recall import Recall
-    from eyespot.metrics.rr import RR
+from eyespot.metrics._aligned import Aligned, aligned, from_similarity
+from eyespot.metrics._comparing import (
+    CORRECTIONS,
+    Compared,
+    Comparison,
+    Move,
+    Resampling,
+    SignFlips,
+    compare,
+    corrected,
+    sign_flips,
+)
+from eyespot.metrics._evaluating import evaluate
+from eyespot.metrics._floor import Floor, floor, simulated_floor, tie_spread
+from eyespot.metrics._measure import Measure
+from eyespot.metrics._outside import OUTSIDE
+from eyespot.metrics._parsing import names, parse
+from eyespot.metrics._presets import PRESETS, Preset, preset
+from eyespot.metrics._scores import Rules, Scores, bootstrap, labels_of
+from eyespot.metrics.ap import AP
+from eyespot.metrics.hit import Hit
+from eyespot.metrics.ndcg import NDCG
+from eyespot.metrics.precision import Precision
+from eyespot.metrics.recall import Recall
+from eyespot.metrics.rr import RR
 
 __all__ = [
     "AP",
@@ -74,44 +68,3 @@ __all__ = [
     "simulated_floor",
     "tie_spread",
 ]
-
-if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
-    __getattr__ = lazy(
-        __name__,
-        {
-            "AP": "ap",
-            "Aligned": "_aligned",
-            "CORRECTIONS": "_comparing",
-            "Compared": "_comparing",
-            "Comparison": "_comparing",
-            "Floor": "_floor",
-            "Hit": "hit",
-            "Measure": "_measure",
-            "Move": "_comparing",
-            "NDCG": "ndcg",
-            "OUTSIDE": "_outside",
-            "PRESETS": "_presets",
-            "Precision": "precision",
-            "Preset": "_presets",
-            "RR": "rr",
-            "Recall": "recall",
-            "Resampling": "_comparing",
-            "Rules": "_scores",
-            "Scores": "_scores",
-            "SignFlips": "_comparing",
-            "aligned": "_aligned",
-            "bootstrap": "_scores",
-            "compare": "_comparing",
-            "corrected": "_comparing",
-            "evaluate": "_evaluating",
-            "floor": "_floor",
-            "from_similarity": "_aligned",
-            "labels_of": "_scores",
-            "names": "_parsing",
-            "parse": "_parsing",
-            "preset": "_presets",
-            "sign_flips": "_comparing",
-            "simulated_floor": "_floor",
-            "tie_spread": "_ties",
-        },
-    )

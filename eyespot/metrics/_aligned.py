@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.metrics import _sums
-from eyespot.metrics._found import RelevantHits
-from eyespot.metrics._ragged import Grades, Ints, Reals, counts_where, offsets_of, rows_between
+from eyespot.metrics._relevant import Grades, Ints, Reals, RelevantHits, counts_where, offsets_of, rows_between
 from eyespot.types import Qrels, Run, UsageError
 
 UNJUDGED = -1
@@ -62,25 +60,24 @@ class Aligned:
     @cached_property
     def relevant_hits(self) -> RelevantHits:
         """The relevant hits with their ranks; made once."""
-        room = len(self.ideal)
-        offsets, ranks, first, last = (np.empty(n, np.int64) for n in (len(self.offsets), room, room, room))
-        grades = np.empty(room, np.int32)
-        rankings = self.offsets, self.grades, self.scores
-        crowded = _sums.find(rankings, self.relevant, (offsets, ranks, grades, first, last))
-        if crowded >= 0:
-            raise UsageError(f"query {self.queries[crowded]!r} ranks more relevant images than its ideal ranking holds")
-        n = offsets[-1]
-        return RelevantHits(
-            offsets, ranks[:n], grades[:n], first[:n], last[:n], self.lengths, self.ideal_offsets, self.ideal
-        )
-
-    @cached_property
-    def _judged_only(self) -> Aligned:
-        return self.where(self.grades != UNJUDGED)
+        rows = np.flatnonzero(self.grades >= 1)
+        query = np.searchsorted(self.offsets, rows, side="right") - 1
+        counts = np.bincount(query, minlength=len(self.queries))
+        if (crowded := counts > self.relevant).any():
+            name = self.queries[int(np.argmax(crowded))]
+            raise UsageError(f"query {name!r} ranks more relevant images than its ideal ranking holds")
+        fresh = np.zeros(len(self.scores) + 1, np.bool_)
+        fresh[1:-1] = self.scores[1:] != self.scores[:-1]
+        fresh[self.offsets] = True
+        groups = np.flatnonzero(fresh)  # where equal scores begin, and the end
+        group, before = np.searchsorted(groups, rows, side="right"), self.offsets[query]
+        first, last = groups[group - 1] - before + 1, groups[group] - before
+        ideal = self.lengths, self.ideal_offsets, self.ideal
+        return RelevantHits(offsets_of(counts), rows - before + 1, self.grades[rows], first, last, *ideal)
 
     def judged_only(self) -> Aligned:
         """The rankings without their unjudged hits."""
-        return self._judged_only
+        return self.where(self.grades != UNJUDGED)
 
     def where(self, mask: NDArray[np.bool_]) -> Aligned:
         """The rankings without the hits that are not marked, (hits,)."""
@@ -151,14 +148,18 @@ def _grades_of(run: Run, in_run: Ints, qrels: Qrels, judged: Ints) -> Grades:
     """The grade of each hit of these queries, -1 where there is none, (hits,)."""
     if type(run).graded is not Run.graded:  # it joins in a way of its own, which needs no codes
         return np.asarray(np.maximum(_of_queries(run, in_run, run.graded(qrels)), UNJUDGED))
-    rankings = run.offsets[in_run], run.offsets[in_run + 1], np.ascontiguousarray(run.codes)
     codes = _in_codes_of(run, qrels)[qrels.codes]  # (judged,)
     ranked = codes >= 0
     before = np.concatenate([[0], np.cumsum(ranked)])[qrels.offsets]  # (queries of the qrels + 1,)
-    grades = np.maximum(qrels.grade[ranked], UNJUDGED).astype(np.int32)
-    out = np.empty(int(np.diff(run.offsets)[in_run].sum()), np.int32)
-    _sums.join(rankings, (before[judged], before[judged + 1], codes[ranked], grades), len(run.images), out)
-    return out
+    codes, grades = codes[ranked], np.maximum(qrels.grade[ranked], UNJUDGED).astype(np.int32)
+    grade_of = np.full(len(run.images), UNJUDGED, np.int32)  # of one query after the other
+    found = [np.empty(0, np.int32)]
+    bounds = np.stack([run.offsets[in_run], run.offsets[in_run + 1], before[judged], before[judged + 1]], axis=1)
+    for start, stop, begin, end in bounds.tolist():
+        grade_of[codes[begin:end]] = grades[begin:end]
+        found.append(grade_of[run.codes[start:stop]])
+        grade_of[codes[begin:end]] = UNJUDGED
+    return np.concatenate(found)
 
 
 def _in_codes_of(run: Run, qrels: Qrels) -> Grades:

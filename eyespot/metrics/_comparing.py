@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._ragged import Ints, Reals
+from eyespot.metrics._relevant import Reals
 from eyespot.metrics._scores import CHUNK, Scores, bootstrap
 from eyespot.types import UsageError
 
@@ -113,24 +113,18 @@ class Compared:
         spread = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
         return self.difference / spread if spread > TINY else math.nan
 
-    def moves(self) -> Iterator[Move]:
+    def moves(self) -> list[Move]:
         """Every query with its two values, in the order of the judgements."""
-        rows = zip(self.before.tolist(), self.after.tolist(), self.differences.tolist(), strict=True)
-        yield from (Move(query, *row) for query, row in zip(self.queries, rows, strict=True))
+        columns = self.before.tolist(), self.after.tolist(), self.differences.tolist()
+        return [Move(*row) for row in zip(self.queries, *columns, strict=True)]
 
     def up(self, most: int) -> list[Move]:
         """The queries that won most, the largest gain first; among equals the one judged first."""
-        return self._furthest(1, most)
+        return sorted((move for move in self.moves() if move.difference > 0), key=lambda move: -move.difference)[:most]
 
     def down(self, most: int) -> list[Move]:
         """The queries that lost most, the largest loss first; among equals the one judged first."""
-        return self._furthest(-1, most)
-
-    def _furthest(self, sign: int, most: int) -> list[Move]:
-        order = np.argsort(-sign * self.differences, kind="stable")[:most]
-        columns = (self.before, self.after, self.differences)
-        moves = (Move(self.queries[row], *(float(column[row]) for column in columns)) for row in order.tolist())
-        return [move for move in moves if sign * move.difference > 0]
+        return sorted((move for move in self.moves() if move.difference < 0), key=lambda move: move.difference)[:most]
 
     def as_json(self, most: int = 6, per_query: bool = False) -> dict[str, Any]:
         """All of it for JSON, with the `most` queries that moved furthest each way."""
@@ -183,42 +177,29 @@ def compare(scores: Mapping[str, Scores], how: Resampling = USUAL, correction: s
     Queries that only one of two runs has values for are left out on both sides. `correction` is one of `CORRECTIONS`.
     Raises `UsageError` for fewer than two runs, for runs scored by different measures, and where two share no query.
     """
-    (baseline, first), *others = _checked(scores)
+    if len(scores) < 2:
+        raise UsageError("a comparison needs two runs or more, the baseline first")
+    (baseline, first), *others = scores.items()
     notes = [f"{name}: {note}" for name, each in scores.items() for note in each.notes]
     pairs: list[Compared] = []
     for name, other in others:
-        rows = _shared(first, other)
-        if not len(rows):
+        if dict(other.measures) != dict(first.measures):
+            raise UsageError(f"{name} was scored by other measures than the baseline; score all runs alike")
+        at = {query: row for row, query in enumerate(other.queries)}
+        rows = [(row, at[query]) for row, query in enumerate(first.queries) if query in at]  # in the order of the first
+        if not rows:
             raise UsageError(f"{baseline} and {name} have no query in common; score both by the same judgements")
         if len(rows) < max(len(first.queries), len(other.queries)):
             notes.append(f"{name}: compared on the {len(rows)} queries that {baseline} has values for, too")
-        pairs += _compared(name, first.take(rows[:, 0]), other.take(rows[:, 1]), how)
+        ours, theirs = zip(*rows, strict=True)
+        pairs += _compared(name, first.take(ours), other.take(theirs), how)
     ps = corrected([pair.flips.p for pair in pairs], correction)
     pairs = [replace(pair, corrected_p=p) for pair, p in zip(pairs, ps, strict=True)]
     few = [pair.wins + pair.losses for pair in pairs if 1 <= pair.wins + pair.losses <= FEW]
-    if not few:
-        powerless = []
-    else:
+    if few:
         tests = f"{len(few)} of {len(pairs)} tests have at most {max(few)} differing queries"
-        powerless = [f"{tests}, which cannot give a p below {2.0 ** (1 - max(few)):g}"]
-    return Comparison(baseline, pairs, first.measures, how, correction, notes + powerless)
-
-
-def _checked(scores: Mapping[str, Scores]) -> list[tuple[str, Scores]]:
-    if len(scores) < 2:
-        raise UsageError("a comparison needs two runs or more, the baseline first")
-    first = next(iter(scores.values()))
-    for name, other in scores.items():
-        if dict(other.measures) != dict(first.measures):
-            raise UsageError(f"{name} was scored by other measures than the baseline; score all runs alike")
-    return list(scores.items())
-
-
-def _shared(first: Scores, other: Scores) -> Ints:
-    """Rows of the same query in both, (shared, 2), in the order of the first."""
-    at = {query: row for row, query in enumerate(other.queries)}
-    rows = [(row, at[query]) for row, query in enumerate(first.queries) if query in at]
-    return np.array(rows, np.int64).reshape(-1, 2)
+        notes.append(f"{tests}, which cannot give a p below {2.0 ** (1 - max(few)):g}")
+    return Comparison(baseline, pairs, first.measures, how, correction, notes)
 
 
 def _compared(name: str, first: Scores, other: Scores, how: Resampling) -> Iterator[Compared]:
@@ -270,17 +251,15 @@ def sign_flips(differences: Any, how: Resampling = USUAL) -> list[SignFlips]:
             signs = rng.integers(0, 2, (size, len(differences)), np.int8).astype(np.float64)
             count += _as_far(2 * (signs @ differences) - totals, totals, differences).sum(axis=0)
         drawn = np.asarray((count + 1) / (how.samples + 1))
-    columns = zip(differences.T, few.tolist(), drawn.tolist(), strict=True)
-    return [SignFlips(_counted(column), True) if short else SignFlips(p, False) for column, short, p in columns]
-
-
-def _counted(differences: Reals) -> float:
-    """The exact p: half of all assignments, for the other half has the same sums with the other sign."""
-    first, *rest = differences[differences != 0].tolist() or [0.0]
-    sums = np.array([first])
-    for one in rest:
-        sums = np.concatenate([sums + one, sums - one])  # doubles
-    return float(_as_far(sums, differences.sum(), differences).mean())
+    found = [SignFlips(p, False) for p in drawn.tolist()]
+    for column in np.flatnonzero(few):
+        first, *rest = differences[differences[:, column] != 0, column].tolist() or [0.0]
+        sums = np.array([first])  # of half of all assignments: the other half has the same with the other sign
+        for one in rest:
+            sums = np.concatenate([sums + one, sums - one])  # doubles
+        each = differences[:, column]
+        found[column] = SignFlips(float(_as_far(sums, each.sum(), each).mean()), True)
+    return found
 
 
 def _as_far(drawn: Any, observed: Any, differences: Reals) -> Any:

@@ -10,8 +10,8 @@ from eyespot.metrics._aligned import UNJUDGED, Aligned, aligned
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._outside import OutsideMeasure
 from eyespot.metrics._parsing import parse
-from eyespot.metrics._ragged import Reals
 from eyespot.metrics._scores import Rules, Scores, labels_of
+from eyespot.runs.trec import trec_order
 from eyespot.types import Qrels, Run, UsageError
 
 GIVEN = Rules()
@@ -33,8 +33,6 @@ def evaluate(
     else:
         if qrels is None:
             raise UsageError("a run is scored against qrels; give them")
-        from eyespot.runs.trec import trec_order
-
         rankings = aligned(trec_order(run) if rules.order == "trec" else run, qrels)
     names = rankings.queries if qrels is None else qrels.queries
     everyone = [*names, *(query for query in rankings.missing if qrels is None)]
@@ -47,26 +45,17 @@ def evaluate(
     skipped = set(rankings.missing if rules.missing == "skip" else ())
     skipped |= set(barren if rules.barren == "skip" else ())
     queries = [query for query in everyone if query not in skipped] if skipped else list(everyone)
-    columns = {label: _values(measure, rankings, run, qrels) for label, measure in labelled.items()}
-    values = {label: _placed(column, rankings.queries, queries) for label, column in columns.items()}
+    at = {query: row for row, query in enumerate(rankings.queries)}
+    rows = np.array([at.get(query, len(at)) for query in queries], np.int64)  # (queries,), one past the last: missing
+    values = {}
+    for label, measure in labelled.items():
+        if isinstance(measure, OutsideMeasure) and qrels is not None and not isinstance(run, Aligned):
+            column = measure.values(run, qrels, rankings.queries)  # other programs are given the ids
+        else:
+            column = measure(rankings)
+        values[label] = np.append(column, 0.0)[rows]
     found = list(rankings.missing), list(rankings.unjudged), barren
     return Scores(queries, values, labelled, rules, *found, notes=_notes(rankings, labelled, barren, rules))
-
-
-def _values(measure: Measure, rankings: Aligned, run: Run | Aligned, qrels: Qrels | None) -> Reals:
-    """A measure's value of each ranked query, (q,); those of other programs are given the ids."""
-    if isinstance(measure, OutsideMeasure) and qrels is not None and not isinstance(run, Aligned):
-        return measure.values(run, qrels, rankings.queries)
-    return measure(rankings)
-
-
-def _placed(values: Reals, queries: Sequence[str], order: list[str]) -> Reals:
-    """Values of the ranked queries in the `order`, 0 for the missing, (order,)."""
-    if queries == order:
-        return values
-    at = {query: row for row, query in enumerate(queries)}
-    rows = np.array([at.get(query, len(values)) for query in order], np.int64)  # (order,)
-    return np.asarray(np.append(values, 0.0)[rows])
 
 
 def _notes(rankings: Aligned, measures: Mapping[str, Measure], barren: Sequence[str], rules: Rules) -> list[str]:

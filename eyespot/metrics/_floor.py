@@ -1,16 +1,15 @@
-"""The random floor: what a ranking in random order scores, so that a number can be read against it."""
+"""How much of a number is luck: what a ranking in random order scores, and what the order of equal scores moves."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from eyespot.metrics._aligned import Aligned
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import RankingPool, pool_of
-from eyespot.metrics._ragged import Reals
+from eyespot.metrics._relevant import Ints, RankingPool, Reals
 from eyespot.types import UsageError
 
 ROUNDS = 1000
@@ -33,7 +32,7 @@ def floor(measure: Measure, rankings: Aligned, pool: Any = None) -> Floor:
     in a task with candidates.
     """
     try:
-        values = measure.expected(_pool(measure, rankings, pool))
+        values = measure.expected(_pool_of(measure, rankings, pool))
     except NotImplementedError:
         return simulated_floor(measure, rankings, pool)
     return Floor(_mean(values), 0.0, True, values)
@@ -43,7 +42,7 @@ def simulated_floor(
     measure: Measure, rankings: Aligned, pool: Any = None, rounds: int = ROUNDS, seed: int = 0
 ) -> Floor:
     """The same from random orders; the same seed gives the same floor."""
-    drawn, rng = _pool(measure, rankings, pool), np.random.default_rng(seed)
+    drawn, rng = _pool_of(measure, rankings, pool), np.random.default_rng(seed)
     total, means = np.zeros(len(rankings.queries)), np.empty(rounds)
     for turn in range(rounds):
         values = measure.score(drawn.shuffled(rng))
@@ -52,13 +51,52 @@ def simulated_floor(
     return Floor(_mean(total / rounds), float(means.std(ddof=1) / np.sqrt(rounds)), False, total / rounds)
 
 
-def _pool(measure: Measure, rankings: Aligned, pool: Any) -> RankingPool:
+def _pool_of(measure: Measure, rankings: Aligned, size: Any) -> RankingPool:
+    """The pool of each query. `size`: its images, an int or (q,), all relevant ones included; None: its own ranking."""
     if measure.name == "Judged":
         raise UsageError("Judged@k has no random floor: it says nothing of relevance")
-    if measure.judged_only and pool is not None:
+    if measure.judged_only and size is not None:
         raise UsageError(f"{measure} ranks judged images only; its floor is that of the rankings' own judged images")
-    return pool_of(rankings.judged_only() if measure.judged_only else rankings, pool)
+    rankings = rankings.judged_only() if measure.judged_only else rankings
+    ideal = rankings.ideal_offsets, rankings.ideal
+    if size is None:
+        found, ranked = rankings.relevant_hits, rankings.lengths
+        query = np.repeat(np.arange(len(ranked)), np.diff(found.offsets))
+        return RankingPool(ranked, found.offsets, found.grades[np.lexsort((-found.grades, query))], *ideal)
+    sizes = np.broadcast_to(np.asarray(size, np.int64), len(rankings.queries)).copy()  # (q,)
+    short = np.flatnonzero(sizes < rankings.relevant)
+    if len(short):
+        name, n, r = rankings.queries[short[0]], sizes[short[0]], rankings.relevant[short[0]]
+        raise UsageError(f"a pool of {n} images cannot hold the {r} that are relevant to query {name!r}")
+    return RankingPool(sizes, *ideal, *ideal)
 
 
 def _mean(values: Reals) -> float:
     return float(values.mean()) if len(values) else float("nan")
+
+
+def tie_spread(measure: Measure, rankings: Aligned) -> Reals:
+    """Between the best and the worst order of equal scores, the difference in each query's value, (q,).
+
+    0 where no order of equals counts: without equals, and where a measure averages over them and its cut parts none.
+    """
+    spread = np.zeros(len(rankings.queries))  # (q,)
+    query = np.repeat(np.arange(len(rankings.queries)), rankings.lengths)  # (hits,)
+    tied = np.zeros(len(rankings.queries), bool)  # (q,)
+    tied[query[1:][np.diff(_ties_of(rankings)) == 0]] = True
+    if tied.any():
+        few = rankings.take(tied)
+        ties = _ties_of(few)
+        # The relevant first or last among equal scores
+        orders = (np.lexsort((sign * few.grades, ties)) for sign in (-1, 1))
+        best, worst = (measure(replace(few, grades=few.grades[order])) for order in orders)
+        spread[tied] = np.abs(best - worst)
+    return spread
+
+
+def _ties_of(rankings: Aligned) -> Ints:
+    """The same number for neighbours of one query with equal scores, (hits,)."""
+    new = np.ones(len(rankings.scores), np.int64)
+    new[1:] = np.diff(rankings.scores) != 0
+    new[rankings.offsets[:-1][rankings.lengths > 0]] = 1
+    return np.asarray(np.cumsum(new))

@@ -7,9 +7,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar
 
 from eyespot.metrics._aligned import Aligned
-from eyespot.metrics._found import RelevantHits
-from eyespot.metrics._pool import RankingPool
-from eyespot.metrics._ragged import Reals
+from eyespot.metrics._relevant import RankingPool, Reals, RelevantHits
 from eyespot.types import UsageError
 
 TIES = ("rank", "average")
@@ -31,10 +29,7 @@ class Measure(ABC):
     says: ClassVar[str]  # one line for `eyespot metrics list`
     aliases: ClassVar[tuple[str, ...]] = ()
     mteb: ClassVar[str]  # the first part of MTEB's key
-    short_parameters: ClassVar[tuple[str, ...]] = (
-        "rel",
-        "judged_only",
-    )  # parameters that are part of the short spelling
+    short_parameters: ClassVar[tuple[str, ...]] = ("rel", "judged_only")  # part of the short spelling
     needs_ids: ClassVar[bool] = False  # whether it takes a run and its qrels, and no rankings without names
 
     def __post_init__(self) -> None:
@@ -42,9 +37,6 @@ class Measure(ABC):
             raise UsageError(f"{self.name} needs a cutoff of 1 or more, not {self.cutoff!r}")
         if type(self.judged_only) is not bool:
             raise UsageError(f"judged_only of {self.name} is True or False, not {self.judged_only!r}")
-        self._check()
-
-    def _check(self) -> None:
         rel, ties = getattr(self, "rel", 1), getattr(self, "ties", "rank")
         if type(rel) is not int or rel < 1:
             raise UsageError(f"rel of {self.name} is a grade of 1 or more, not {rel!r}")

@@ -15,9 +15,8 @@ import numpy as np
 
 from eyespot.extras import install_line, needed
 from eyespot.metrics._aligned import Aligned
-from eyespot.metrics._found import RelevantHits
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._ragged import Reals
+from eyespot.metrics._relevant import Reals, RelevantHits
 from eyespot.types import Qrels, Run, UsageError
 
 PROGRAMS = {"pytrec_eval": "pytrec_eval-terrier", "cwl_eval": "cwl-eval"}  # the packages of providers

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._ragged import Reals
+from eyespot.metrics._relevant import Reals
 from eyespot.types import UsageError
 
 CHUNK = 1 << 21  # values drawn at once

@@ -18,11 +18,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics import _sums
-from eyespot.metrics._found import RelevantHits, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import RankingPool, reciprocals
-from eyespot.metrics._ragged import Ints, Reals
+from eyespot.metrics._relevant import Ints, RankingPool, Reals, RelevantHits, ratio
 from eyespot.types import UsageError
 
 NORMS = ("all", "min-k", "retrieved")
@@ -41,8 +38,8 @@ class AP(Measure):
     aliases: ClassVar[tuple[str, ...]] = ("MAP", "mAP")
     mteb: ClassVar[str] = "map"
 
-    def _check(self) -> None:
-        super()._check()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.norm not in NORMS:
             raise UsageError(f"norm of AP is one of {', '.join(NORMS)}, not {self.norm!r}")
 
@@ -53,30 +50,16 @@ class AP(Measure):
             norm = found.hits_within(cut, self.rel)
         elif self.norm == "min-k":
             norm = np.minimum(cut, norm)
-        return ratio(precision_sums(found, cut, self.ties, self.rel), norm)
+        return ratio(found.precision_sums(cut, self.rel, self.ties), norm)
 
     def expected(self, pool: RankingPool) -> Reals:
-        """By linearity over ranks: Σ_{i≤k} (r/n) (1 + (i−1)(r−1)/(n−1)) / i, over the norm; not for `retrieved`."""
+        """The expected precision at every rank, over the norm; not for `retrieved`."""
         if self.norm == "retrieved":
             return super().expected(pool)
         relevant = pool.all_relevant_at(self.rel)
         nominal = relevant if self.cutoff is None else np.minimum(relevant, self.cutoff)
         whole = nominal if self.norm == "min-k" else relevant
-        return ratio(expected_precision_sums(pool, pool.cuts(self.cutoff), self.rel), whole)
+        return ratio(pool.precision_sums(pool.cuts(self.cutoff), self.rel), whole)
 
 
 load = AP
-
-
-def precision_sums(found: RelevantHits, cut: Ints, ties: str, rel: int) -> Reals:
-    """Σ_{i≤cut} P@i · rel(i), (q,)."""
-    add = _sums.precision_sum_of_groups if ties == "average" else _sums.precision_sum
-    return found.sum_with(add, cut, rel)
-
-
-def expected_precision_sums(pool: RankingPool, cut: Ints, rel: int) -> Reals:
-    """The same when the pool is ranked at random, (q,)."""
-    size, relevant = pool.size, pool.relevant_at(rel)
-    another = ratio(relevant - 1.0, size - 1.0)  # the chance that one more image is relevant, given one that is
-    harmonic = reciprocals(cut)
-    return ratio(relevant, size) * (harmonic + another * (cut - harmonic))

@@ -10,10 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import RelevantHits
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import RankingPool
-from eyespot.metrics._ragged import Ints, Reals
+from eyespot.metrics._relevant import RankingPool, Reals, RelevantHits
 
 
 @dataclass(frozen=True)
@@ -27,27 +25,18 @@ class Hit(Measure):
     mteb: ClassVar[str] = "hit_rate"
 
     def score(self, found: RelevantHits) -> Reals:
-        return any_within(found, self.cutoff, self.rel)
+        return (found.hits_within(found.cuts(self.cutoff), self.rel) > 0).astype(np.float64)
 
     def expected(self, pool: RankingPool) -> Reals:
         """1 − C(n − r, k) / C(n, k)."""
-        return chance_of_any(pool.size, pool.relevant_at(self.rel), pool.cuts(self.cutoff))
+        columns = pool.size.tolist(), pool.relevant_at(self.rel).tolist(), pool.cuts(self.cutoff).tolist()
+        chances = np.ones(len(pool.size))
+        for row, (n, r, k) in enumerate(zip(*columns, strict=True)):
+            if r <= n - k:
+                few, many = sorted((r, k))  # C(n − r, k) / C(n, k) is the same with r and k exchanged
+                taken = np.arange(few)
+                chances[row] -= np.prod((n - many - taken) / (n - taken))
+        return chances
 
 
 load = Hit
-
-
-def any_within(found: RelevantHits, cutoff: int | None, rel: int) -> Reals:
-    """1 where any of the first k is relevant, else 0, (q,)."""
-    return (found.hits_within(found.cuts(cutoff), rel) > 0).astype(np.float64)
-
-
-def chance_of_any(size: Ints, relevant: Ints, cut: Ints) -> Reals:
-    """The chance that one of `relevant` among `size` stands in the first `cut` of a random order, (q,)."""
-    chances = np.ones(len(size))
-    for row, (n, r, k) in enumerate(zip(size.tolist(), relevant.tolist(), cut.tolist(), strict=True)):
-        if r <= n - k:
-            few, many = sorted((r, k))  # C(n − r, k) / C(n, k) is the same with r and k exchanged
-            taken = np.arange(few)
-            chances[row] -= np.prod((n - many - taken) / (n - taken))
-    return chances

@@ -7,11 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics import _sums
-from eyespot.metrics._aligned import Aligned
-from eyespot.metrics._found import NO_CUT, RelevantHits
+from eyespot.metrics._aligned import UNJUDGED, Aligned
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._ragged import Reals
+from eyespot.metrics._relevant import NO_CUT, Reals, RelevantHits, counts_where, offsets_of, ratio, rows_between
 
 
 @dataclass(frozen=True)
@@ -24,9 +22,9 @@ class Judged(Measure):
 
     def __call__(self, rankings: Aligned) -> Reals:
         seen = rankings.judged_only() if self.judged_only else rankings
-        out = np.empty(len(seen.queries))  # (q,)
-        _sums.judged_share(seen.offsets, seen.grades, self.cutoff or NO_CUT, out)
-        return out
+        lengths = np.minimum(seen.lengths, self.cutoff or NO_CUT)
+        judged = seen.grades[rows_between(seen.offsets[:-1], lengths)] != UNJUDGED
+        return ratio(counts_where(offsets_of(lengths), judged), lengths)
 
     def score(self, found: RelevantHits) -> Reals:
         raise NotImplementedError("Judged@k needs the whole rankings, with their unjudged hits")

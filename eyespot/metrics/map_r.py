@@ -10,11 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import RelevantHits, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import RankingPool
-from eyespot.metrics._ragged import Reals
-from eyespot.metrics.ap import expected_precision_sums, precision_sums
+from eyespot.metrics._relevant import RankingPool, Reals, RelevantHits, ratio
 from eyespot.types import UsageError
 
 
@@ -30,18 +27,18 @@ class MAPR(Measure):
     aliases: ClassVar[tuple[str, ...]] = ("MAP@R",)
     mteb: ClassVar[str] = "map_at_r"
 
-    def _check(self) -> None:
-        super()._check()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.cutoff is not None:
             raise UsageError("mAP@R takes no cutoff: it cuts at each query's own number of relevant images")
 
     def score(self, found: RelevantHits) -> Reals:
         relevant = found.relevant_at(self.rel)
-        return ratio(precision_sums(found, relevant, self.ties, self.rel), relevant)
+        return ratio(found.precision_sums(relevant, self.rel, self.ties), relevant)
 
     def expected(self, pool: RankingPool) -> Reals:
         relevant = pool.all_relevant_at(self.rel)
-        return ratio(expected_precision_sums(pool, np.minimum(relevant, pool.size), self.rel), relevant)
+        return ratio(pool.precision_sums(np.minimum(relevant, pool.size), self.rel), relevant)
 
     def _spelled(self, shown: tuple[str, ...]) -> str:
         base, _, inside = super()._spelled(shown).partition("(")

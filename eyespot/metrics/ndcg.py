@@ -14,14 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from eyespot.metrics import _sums
-from eyespot.metrics._found import NO_CUT, RelevantHits, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import RankingPool
-from eyespot.metrics._ragged import Ints, Reals, sums
+from eyespot.metrics._relevant import GAINS, NO_CUT, RankingPool, Reals, RelevantHits, ideal_gains, ratio, sums
 from eyespot.types import UsageError
 
-GAINS = ("linear", "exponential", "binary")  # in the order of the constants of `_sums`
 DCG = {"linear": "log2", "exponential": "exp-log2"}  # as ir-measures spells them
 
 
@@ -37,25 +33,26 @@ class NDCG(Measure):
     aliases: ClassVar[tuple[str, ...]] = ("NDCG", "ndcg")
     mteb: ClassVar[str] = "ndcg"
 
-    def _check(self) -> None:
-        super()._check()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.gain not in GAINS:
             raise UsageError(f"gain of nDCG is one of {', '.join(GAINS)}, not {self.gain!r}")
 
     def score(self, found: RelevantHits) -> Reals:
-        cut, kind = found.cuts(self.cutoff), GAINS.index(self.gain)
-        add = _sums.discounted_gain_of_groups if self.ties == "average" else _sums.discounted_gain
-        return ratio(found.sum_with(add, cut, kind), found.best_with(_sums.ideal_gain, cut, kind))
+        cut = found.cuts(self.cutoff)
+        best = ideal_gains(found.ideal_offsets, found.ideal, cut, self.gain)
+        return ratio(found.gains(cut, self.gain, self.ties), best)
 
     def expected(self, pool: RankingPool) -> Reals:
         """The mean gain of the pool at every rank, discounted, over the ideal."""
         grades = np.asarray(pool.grades, np.float64)
         gain = {"linear": grades, "exponential": np.exp2(grades) - 1, "binary": np.ones(len(grades))}[self.gain]
         mean = ratio(sums(pool.offsets, gain), pool.size)  # (q,), of one hit
-        ideal = np.empty(len(pool.size))  # (q,)
-        cut = np.full(len(ideal), self.cutoff or NO_CUT, dtype=np.int64)
-        _sums.ideal_gain((pool.ideal_offsets, pool.ideal), cut, GAINS.index(self.gain), ideal)
-        return ratio(mean * discounts(pool.cuts(self.cutoff)), ideal)
+        cuts = pool.cuts(self.cutoff)
+        each = 1 / np.log2(np.arange(2, int(cuts.max(initial=0)) + 2))
+        discounts = np.concatenate([[0.0], np.cumsum(each)])[cuts]  # Σ_{i≤k} 1 / log2(i + 1), (q,)
+        cut = np.full(len(cuts), self.cutoff or NO_CUT, dtype=np.int64)
+        return ratio(mean * discounts, ideal_gains(pool.ideal_offsets, pool.ideal, cut, self.gain))
 
     def __str__(self) -> str:
         return self._spelled(("gain", *self.short_parameters) if self.gain in DCG else self.short_parameters)
@@ -65,9 +62,3 @@ class NDCG(Measure):
 
 
 load = NDCG
-
-
-def discounts(cuts: Ints) -> Reals:
-    """Σ_{i≤k} 1 / log2(i + 1) for each cut k, (q,)."""
-    each = 1 / np.log2(np.arange(2, int(cuts.max(initial=0)) + 2))
-    return np.asarray(np.concatenate([[0.0], np.cumsum(each)])[cuts])

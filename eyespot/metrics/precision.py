@@ -7,10 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import RelevantHits, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import RankingPool
-from eyespot.metrics._ragged import Ints, Reals
+from eyespot.metrics._relevant import Ints, RankingPool, Reals, RelevantHits, ratio
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,7 @@ class Precision(Measure):
         return ratio(found.hits_within(found.cuts(self.cutoff), self.rel), self._over(found.lengths))
 
     def expected(self, pool: RankingPool) -> Reals:
-        seen = ratio(pool.cuts(self.cutoff), pool.size) * pool.relevant_at(self.rel)
-        return ratio(seen, self._over(pool.size))
+        return ratio(pool.hits_within(pool.cuts(self.cutoff), self.rel), self._over(pool.size))
 
     def _over(self, lengths: Ints) -> Ints:
         return lengths if self.cutoff is None else np.full_like(lengths, self.cutoff)

@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from eyespot.metrics._found import RelevantHits, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import RankingPool
-from eyespot.metrics._ragged import Reals
+from eyespot.metrics._relevant import RankingPool, Reals, RelevantHits, ratio
 
 
 @dataclass(frozen=True)
@@ -29,9 +27,7 @@ class Recall(Measure):
         return ratio(found.hits_within(found.cuts(self.cutoff), self.rel), found.relevant_at(self.rel))
 
     def expected(self, pool: RankingPool) -> Reals:
-        """Every relevant image of the pool stands in the first k with probability k/n."""
-        seen = ratio(pool.cuts(self.cutoff), pool.size) * pool.relevant_at(self.rel)
-        return ratio(seen, pool.all_relevant_at(self.rel))
+        return ratio(pool.hits_within(pool.cuts(self.cutoff), self.rel), pool.all_relevant_at(self.rel))
 
 
 load = Recall

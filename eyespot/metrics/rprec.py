@@ -7,10 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import RelevantHits, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import RankingPool
-from eyespot.metrics._ragged import Reals
+from eyespot.metrics._relevant import RankingPool, Reals, RelevantHits, ratio
 from eyespot.types import UsageError
 
 
@@ -25,8 +23,8 @@ class RPrec(Measure):
     aliases: ClassVar[tuple[str, ...]] = ("RPrec",)
     mteb: ClassVar[str] = "rprec"
 
-    def _check(self) -> None:
-        super()._check()
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.cutoff is not None:
             raise UsageError("Rprec takes no cutoff: it cuts at each query's own number of relevant images")
 
@@ -36,8 +34,7 @@ class RPrec(Measure):
 
     def expected(self, pool: RankingPool) -> Reals:
         relevant = pool.all_relevant_at(self.rel)
-        seen = ratio(np.minimum(relevant, pool.size), pool.size) * pool.relevant_at(self.rel)
-        return ratio(seen, relevant)
+        return ratio(pool.hits_within(np.minimum(relevant, pool.size), self.rel), relevant)
 
 
 load = RPrec

@@ -11,11 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics import _sums
-from eyespot.metrics._found import RelevantHits
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import RankingPool
-from eyespot.metrics._ragged import Reals
+from eyespot.metrics._relevant import RankingPool, Reals, RelevantHits
 
 
 @dataclass(frozen=True)
@@ -31,8 +28,7 @@ class RR(Measure):
     mteb: ClassVar[str] = "mrr"
 
     def score(self, found: RelevantHits) -> Reals:
-        add = _sums.expected_first_reciprocal if self.ties == "average" else _sums.first_reciprocal
-        return found.sum_with(add, found.cuts(self.cutoff), self.rel)
+        return found.first_reciprocals(found.cuts(self.cutoff), self.rel, self.ties)
 
     def expected(self, pool: RankingPool) -> Reals:
         """Σ_{i≤k} P(the first relevant one stands at i) / i."""

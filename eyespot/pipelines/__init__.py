@@ -6,8 +6,7 @@ A pipeline is a list of `Step`s. The work of a step is a `MapStep` (one record a
 be, and `read_recipe` reads the steps, models and budget from a TOML file.
 """
 
-from eyespot.pipelines.budget_limits import BudgetSpent, CallMeter, CostLimits, Provenance, Spent
-from eyespot.pipelines.dry_run import PlannedStep, plan
+from eyespot.llms.budget import BudgetSpent, CostLimits
 from eyespot.pipelines.outcomes import (
     Added,
     Drop,
@@ -20,10 +19,11 @@ from eyespot.pipelines.outcomes import (
     Unaccounted,
 )
 from eyespot.pipelines.recipe import Declared, Makers, Recipe, read_recipe
-from eyespot.pipelines.runner import Client, RunOptions, StepResult, run
-from eyespot.pipelines.step import BatchStep, Context, MapStep, Prompt, SqlStep, Step, digest_of
+from eyespot.pipelines.runner import Client, PlannedStep, RunOptions, StepResult, plan, run
+from eyespot.pipelines.step import BatchStep, CallMeter, Context, MapStep, Prompt, SqlStep, Step, digest_of
 from eyespot.pipelines.step_folder import StepCounts, drops
-from eyespot.pipelines.work_db import Origin, StepCost
+from eyespot.pipelines.work_db import Origin, Provenance, StepCost
+from eyespot.types import Spent
 
 __all__ = [
     "Added",

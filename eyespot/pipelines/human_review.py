@@ -97,7 +97,7 @@ class Queue:
         """
         decision = self._decision(case, choice, who, more)
         with self._appending() as file:
-            _append(file, decision)
+            append_line(file, line_of(asdict(decision)))
         return decision
 
     def decide_seeing(self, seen: str | None, case: Case, choice: Choice, who: str, **more: Any) -> ReviewDecision:
@@ -112,7 +112,7 @@ class Queue:
             if stands is not None and _content(stands) == _content(decision):
                 return stands
             _check_seen(seen, stands)
-            _append(file, decision)
+            append_line(file, line_of(asdict(decision)))
         return decision
 
     def withdraw_seeing(self, seen: str, case: Case, who: str) -> None:
@@ -124,7 +124,7 @@ class Queue:
             stands = self.standing().get(case.id)
             if stands is not None:
                 _check_seen(seen, stands)
-                _append(file, ReviewDecision(case.id, WITHDRAWN, who, case.digest))
+                append_line(file, line_of(asdict(ReviewDecision(case.id, WITHDRAWN, who, case.digest))))
 
     def _decision(self, case: Case, choice: Choice, who: str, more: Mapping[str, Any]) -> ReviewDecision:
         texts = more.get("texts", {})
@@ -241,10 +241,6 @@ def _decision(path: Path, number: int, line: bytes) -> ReviewDecision:
     if decision.choice not in (*CHOICES, WITHDRAWN):
         refuse(path, f"line {number}", f"chooses {decision.choice!r}; there are: {', '.join(CHOICES)}")
     return decision
-
-
-def _append(file: IO[bytes], decision: ReviewDecision) -> None:
-    append_line(file, line_of(asdict(decision)))
 
 
 def _content(decision: ReviewDecision) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -52,14 +52,16 @@ class AnswerForm(BaseModel):
 Answer = TypeVar("Answer", bound=AnswerForm)
 
 
-class PromptPicture(NamedTuple):
+@dataclass(frozen=True)
+class PromptPicture:
     """A picture that a model is shown: its id, which is the digest of its bytes, and where it lies."""
 
     id: str
     path: str
 
 
-class ModelAnswer(NamedTuple, Generic[Answer]):
+@dataclass(frozen=True)
+class ModelAnswer(Generic[Answer]):
     """An answer, or why the model would not give one."""
 
     answer: Answer | None

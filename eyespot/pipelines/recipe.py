@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from eyespot.pipelines.budget_limits import CostLimits
+from eyespot.llms.budget import CostLimits
 from eyespot.pipelines.step import BatchStep, MapStep, SqlStep, Step, digest_of
 from eyespot.storage.text_files import refuse, text_of
 from eyespot.storage.toml import toml_of

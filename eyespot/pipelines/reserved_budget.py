@@ -8,38 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from eyespot.llms.budget import Budget, ItemMeter
-from eyespot.pipelines.budget_limits import CostLimits, Exchange, LargestCost, Provenance, Spent
-from eyespot.pipelines.work_db import StepKey, WorkDB
-
-
-@dataclass(frozen=True)
-class StepStore:
-    """An `eyespot.llms.BudgetStore`: the requests of one step in the file of its pipeline, over all runs."""
-
-    work: WorkDB
-    step: StepKey
-
-    def total(self) -> Spent:
-        """What all steps spent and reserved since the beginning."""
-        return self.work.total()
-
-    def dearest(self, model: str) -> LargestCost:
-        """The most that a request of the step to this model cost so far."""
-        return self.work.dearest(self.step, model)
-
-    def reserve(self, price: Spent) -> int:
-        """Count a request with what it may cost, on the disk when this returns; its number."""
-        return self.work.reserve(self.step, price)
-
-    def settle(self, number: int | None, model: str, paid: Spent) -> None:
-        """Replace a reservation by what the request did cost, on the disk when this returns."""
-        if number is None:
-            self.work.pay(self.step, paid)
-        else:
-            self.work.settle(number, self.step, model, paid)
+from eyespot.llms.budget import Budget, CostLimits, ItemMeter
+from eyespot.pipelines.work_db import Provenance, StepKey, StepStore, WorkDB
+from eyespot.types import Exchange, Spent
 
 
 class ReservedBudget(Budget):

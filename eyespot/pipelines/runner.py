@@ -1,4 +1,4 @@
-"""Running a pipeline: what is finished stays, what is begun goes on, what changed is done again."""
+"""Running a pipeline: what is finished stays, what is begun goes on, what changed is done again; and a dry run."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from eyespot.llms.budget import CostLimits
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.parallel import ordered_map
-from eyespot.pipelines.accounting import Account
-from eyespot.pipelines.budget_limits import CallMeter, CostLimits
 from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, line_of
 from eyespot.pipelines.reserved_budget import ReservedBudget
-from eyespot.pipelines.step import Context, MapStep, Prompt, SqlStep, Step, digest_of_json
+from eyespot.pipelines.step import CallMeter, Context, MapStep, Prompt, SqlStep, Step, digest_of_json
 from eyespot.pipelines.step_folder import (
     CachedResult,
     StepCounts,
@@ -27,12 +26,13 @@ from eyespot.pipelines.step_folder import (
     counted,
     digest_of_drops,
     numbered,
+    place_of,
     write_note,
 )
-from eyespot.pipelines.work_db import Origin, StepCost, StepKey, WorkDB
+from eyespot.pipelines.work_db import FILE, Origin, StepCost, StepKey, WorkDB
 from eyespot.storage.atomic import new_folder
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError, Progress, UsageError, no_progress
+from eyespot.types import EyespotError, Progress, Spent, UsageError, no_progress
 
 Client: TypeAlias = Callable[[Prompt, CallMeter], Mapping[str, Any]]
 """Puts a prompt to a model and gives its answer, each request counted by the meter; `NoAnswer` if there is none."""
@@ -94,6 +94,48 @@ def run(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> li
             earlier = {one.step.name: one.records for one in done if one.step.name in step.needs}
             done.append(_Turn(step, numbered(work, number, step), memory, how, earlier).take(before))
         return done
+
+
+class PlannedStep(NamedTuple):
+    """A step to come: at most `records` would be worked on (None: unknown yet), of which `known` are done already.
+
+    `spent` is the most calls of the step, and what these are likely to cost: a model that thinks costs more. Answers
+    that are on the disk cost nothing.
+    """
+
+    name: str
+    finished: bool
+    records: int | None
+    known: int
+    spent: Spent
+
+
+def plan(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> list[PlannedStep]:
+    """What `run` would do; nothing is asked and nothing is written."""
+    check(steps)
+    with WorkDB(work) if (work / FILE).exists() else nullcontext() as memory:
+        return _planned(steps, work, how, memory)
+
+
+def _planned(steps: Sequence[Step], work: Path, how: RunOptions, memory: WorkDB | None) -> list[PlannedStep]:
+    planned: list[PlannedStep] = []
+    outputs: dict[str, Records] = {}  # by finished steps; what the others will keep is unknown
+    before, most = Records(), how.limit
+    for number, step in enumerate(steps, 1):
+        mark = mark_of(step, how, outputs) if set(step.needs) <= set(outputs) else None
+        reached = len(outputs) == number - 1  # all before it are finished
+        result = cached_result(place_of(work, number, step)) if mark and reached and not step.always else None
+        retried = result is not None and how.retry_failed and result.counts.failed > 0
+        if mark and result and result.digest == digest_here(mark, before, how) and not retried:
+            before, most = result.records, len(result.records)
+            outputs[step.name] = before
+            planned.append(PlannedStep(step.name, True, most, result.counts.came, Spent()))
+            continue
+        most = len(before) if reached and number > 1 else most
+        known = memory.known(mark) if memory and mark and isinstance(step.work, MapStep) else 0
+        known = min(known, most or 0)
+        planned.append(PlannedStep(step.name, False, most, known, step.expects.times((most or 0) - known)))
+    return planned
 
 
 def check(steps: Sequence[Step]) -> None:
@@ -189,15 +231,14 @@ class _Turn:
             if isinstance(work, SqlStep):
                 added = work.work(before, folder, context)
                 return counted(folder, added, len(before), work.key).accounted(self.step.name)
-            sheets = StepWriter(folder)
+            account = StepWriter(self.step.name, folder)
             try:
-                account = Account(self.step.name, sheets)
                 if isinstance(work, MapStep):
                     settled: Iterator[object] = self._settled_one_by_one(work, before, account, context)
                 else:
                     limit = self.how.limit if before.path is None else None
                     outcomes = iter(work.work(before, context))
-                    settled = account.settle_all(before, outcomes if limit is None else _first(outcomes, limit))
+                    settled = account.settle_all(before, outcomes, limit)
                 self.how.tell(self.step.name, 0, len(before))
                 for number, _ in enumerate(settled, 1):
                     self.how.tell(self.step.name, number, len(before))
@@ -205,10 +246,10 @@ class _Turn:
                 return account.counts()
             finally:
                 self.memory.flush()
-                sheets.close()
+                account.close()
 
     def _settled_one_by_one(
-        self, each: MapStep, before: Records, account: Account, context: Context
+        self, each: MapStep, before: Records, account: StepWriter, context: Context
     ) -> Iterator[Record]:
         any_known = self.memory.known(self.mark)  # looking for what cannot be there costs as much as a cheap step does
 
@@ -251,16 +292,6 @@ def _clock(memory: WorkDB, mark: StepKey) -> Iterator[Callable[[], None]]:
         note()
 
 
-def _first(outcomes: Iterator[Outcome], limit: int) -> Iterator[Outcome]:
-    """Outcomes until `limit` of them are kept."""
-    count = 0
-    for outcome in outcomes:
-        yield outcome
-        count += isinstance(outcome, Keep | Added)
-        if count == limit:
-            return
-
-
 # -- asking -----------------------------------------------------------------------------------------------------
 
 
@@ -290,5 +321,5 @@ class _Asking:
             except EyespotError:  # an answer that cannot be used is on the disk, too
                 self.memory.keep_exchanges(key, meter.exchanges)
                 raise
-        self.memory.keep_answer(key, sent, answer, meter)
+        self.memory.keep_answer(key, sent, answer, provenance=meter.provenance, exchanges=meter.exchanges)
         return answer

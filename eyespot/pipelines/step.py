@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from eyespot.pipelines.budget_limits import Spent
 from eyespot.pipelines.outcomes import Outcome, Record, Records, line_of
+from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import file_sha256, json_sha256
-from eyespot.types import Progress, UsageError
+from eyespot.types import BudgetMeter, Exchange, Progress, Spent, UsageError
 
 Prompt: TypeAlias = Mapping[str, Any]
 """What is put to a model, as JSON: the model, the words, digests of pictures, settings such as the temperature.
@@ -21,6 +21,21 @@ Prompt: TypeAlias = Mapping[str, Any]
 Fields whose name begins with `_` (a picture's path) reach the client and are no part of what an answer is kept under.
 """
 Ask: TypeAlias = Callable[[Prompt], dict[str, Any]]
+
+
+class CallMeter(BudgetMeter, Protocol):
+    """What a client counts its requests by, one after the other.
+
+    `take` counts a request with what it may cost. One that is never paid for stays counted with that.
+    """
+
+    def expect(self, model: str, spent: Spent) -> None:
+        """Say what a request to this model may cost; without this the step's `expects` is taken."""
+        ...
+
+    def report(self, exchange: Exchange) -> None:
+        """Say what was sent and what came of it; without this the answer is taken to be as it was asked for."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -139,3 +154,20 @@ def digest_of(place: Path) -> str:
         return file_sha256(place)
     except OSError as error:
         raise UsageError(f"{place} cannot be read ({error.strerror}); name what is there") from None
+
+
+def digests_of(files: Mapping[str, Path], memory: Path) -> dict[str, str]:
+    """The SHA-256 of each file; one whose size and time stay as the JSON file `memory` has them is not read again."""
+    try:
+        known = json.loads(memory.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    digests: dict[str, str] = {}
+    entries: dict[str, list[int | str]] = {}
+    for name, path in files.items():
+        status, entry = path.stat(), known.get(str(path))
+        state = [status.st_size, status.st_mtime_ns]
+        digests[name] = str(entry[2]) if isinstance(entry, list) and entry[:2] == state else digest_of(path)
+        entries[str(path)] = [*state, digests[name]]
+    write_whole(memory, lambda file: file.write(json.dumps(entries, indent=1).encode()))
+    return digests

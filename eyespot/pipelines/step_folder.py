@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -56,7 +57,8 @@ class StepCounts(NamedTuple):
         return self
 
 
-class CachedResult(NamedTuple):
+@dataclass(frozen=True)
+class CachedResult:
     """A finished step as its folder tells it."""
 
     digest: str
@@ -68,15 +70,49 @@ class CachedResult(NamedTuple):
 
 
 class StepWriter:
-    """The files of a step while they are written; counts what stands in them."""
+    """Writes the outcomes of a step; counts, apart from one another, what came, what was added and what stands."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path) -> None:
+        self._name, self._ids = name, set[str]()
         self._files: dict[str, IO[bytes]] = {name: (folder / f"{name}.jsonl").open("wb") for name in (KEPT, DROPPED)}
-        self._ids: set[str] = set()
-        self.dropped: Counter[str] = Counter()
-        self.kept = self.failed = 0
+        self._dropped: Counter[str] = Counter()
+        self._came = self._added = self._kept = self._failed = 0
 
-    def write(self, outcome: Outcome, of: str | None) -> None:
+    def settle(self, record: Record, outcomes: list[Outcome]) -> None:
+        """All outcomes of one record that came."""
+        id = id_of(record)
+        if not outcomes:
+            raise Unaccounted(f"step {self._name} says nothing of the record {id!r}; let it keep or drop every one")
+        self._came += 1
+        self._added += len(outcomes) - 1
+        for outcome in outcomes:
+            self._write(outcome, id)
+
+    def settle_all(self, records: Records, outcomes: Iterable[Outcome], limit: int | None = None) -> Iterator[Outcome]:
+        """The outcomes of all records together, each handed on once it is written; no more once `limit` are kept."""
+        times = dict.fromkeys((id_of(record) for record in records), 0)
+        self._came += len(times)
+        for outcome in outcomes:
+            origin = None if isinstance(outcome, Added) else outcome.of or id_of(outcome.record)
+            if origin is not None and origin not in times:
+                raise Unaccounted(
+                    f"step {self._name} gave a record made from {origin!r}, which never came; say what it is `of`, or "
+                    "use Added"
+                )
+            self._added += origin is None or times[origin] > 0
+            if origin is not None:
+                times[origin] += 1
+            self._write(outcome, origin)
+            yield outcome
+            if self._kept == limit:
+                break
+        if lost := [id for id, count in times.items() if not count]:
+            raise Unaccounted(
+                f"step {self._name} says nothing of {len(lost):,} records, {lost[0]!r} the first; let it keep or drop "
+                "every one"
+            )
+
+    def _write(self, outcome: Outcome, of: str | None) -> None:
         """One outcome; `of` is the id of the record it comes from. Raises `Unaccounted` for an id that is there."""
         if isinstance(outcome, Keep | Added):
             id = id_of(outcome.record)
@@ -84,13 +120,18 @@ class StepWriter:
                 raise Unaccounted(f"the id {id!r} is given twice; a record made from another needs an id of its own")
             self._ids.add(id)
             self._files[KEPT].write(line_of(outcome.record))
-            self.kept += 1
+            self._kept += 1
             return
         failed = isinstance(outcome, Failed)
         fields = {"reason": outcome.reason, "detail": outcome.detail, "of": of, "failed": failed}
         self._files[DROPPED].write(line_of({"id": outcome.record.get("id"), **fields, "record": outcome.record}))
-        self.dropped[outcome.reason] += 1
-        self.failed += failed
+        self._dropped[outcome.reason] += 1
+        self._failed += failed
+
+    def counts(self) -> StepCounts:
+        """The balance; `Unaccounted` if it is none."""
+        dropped = dict(sorted(self._dropped.items()))
+        return StepCounts(self._came, self._added, self._kept, dropped, self._failed).accounted(self._name)
 
     def close(self) -> None:
         """Write both files to their ends."""

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import Any, NamedTuple, Protocol
+from threading import RLock
+from typing import Any, NamedTuple
 
-from eyespot.pipelines.budget_limits import Adjustment, Exchange, LargestCost, Provenance, Spent
+from eyespot.llms.budget import LargestCost
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
 from eyespot.storage import exchange_log, sqlite
 from eyespot.storage.atomic import is_forbidden
-from eyespot.types import EyespotError
+from eyespot.types import Adjustment, Exchange, EyespotError, Spent
 
 FILE = "work.sqlite"
 GROUP, PAUSE = 8192, 0.25  # outcomes, seconds: whichever is reached first makes a group durable
@@ -62,18 +62,11 @@ _SEEN = """INSERT INTO dearest(name, model, requests, tokens_in, tokens_out, mon
 _DEAREST = "SELECT requests, tokens_in, tokens_out, money FROM dearest WHERE name = ? AND model = ?"
 
 
-class AnswerHistory(Protocol):
-    """What was sent until there was an answer, and what of the request was not accepted."""
+class Provenance(NamedTuple):
+    """How a model came to its answer: its name as the server gives it, and what of the request was not accepted."""
 
-    @property
-    def provenance(self) -> Provenance:
-        """How the answer came about."""
-        ...
-
-    @property
-    def exchanges(self) -> Sequence[Exchange]:
-        """All requests for it with what came of each."""
-        ...
+    served: str = ""
+    changes: Sequence[Adjustment] = ()
 
 
 class StepCost(NamedTuple):
@@ -116,7 +109,7 @@ class WorkDB:
         except (sqlite3.Error, OSError) as error:
             way_out = "name another folder" if is_forbidden(error) else "make room, or name another folder"
             raise EyespotError(f"cannot write to {folder / FILE} ({error}); {way_out}") from None
-        self._lock = Lock()
+        self._lock = RLock()
         self._pending = _Pending([], [], time.monotonic())
 
     def __enter__(self) -> WorkDB:
@@ -130,8 +123,8 @@ class WorkDB:
 
     def outcomes(self, step: StepKey, record: bytes) -> list[Outcome] | None:
         """The step's outcomes of the record of this digest; None if it has not worked on it yet."""
-        with self._lock:
-            row = self._sql.execute(_KNOWN, (step.digest, record)).fetchone()
+        with self.reading() as sql:
+            row = sql.execute(_KNOWN, (step.digest, record)).fetchone()
         return None if row is None else unpacked(row[0])
 
     def keep(self, step: StepKey, record: bytes, outcomes: list[Outcome]) -> None:
@@ -145,7 +138,8 @@ class WorkDB:
 
     def forget_failures(self, step: StepKey) -> None:
         """Let the records that failed in this step be tried again."""
-        self._write("DELETE FROM outcomes WHERE step = ? AND failed", (step.digest,))
+        with self.writing() as sql:
+            sql.execute("DELETE FROM outcomes WHERE step = ? AND failed", (step.digest,))
 
     def known(self, step: StepKey) -> int:
         """How many records this step has outcomes of."""
@@ -158,7 +152,7 @@ class WorkDB:
         with self._lock:
             pending, self._pending = self._pending, _Pending([], [], time.monotonic())
             if pending.rows or pending.uses:
-                with self._transaction():
+                with self.writing():
                     self._sql.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", pending.rows)
                     self._sql.executemany(_USE, pending.uses)
 
@@ -171,20 +165,25 @@ class WorkDB:
         return None if row is None else json.loads(row[0])
 
     def keep_answer(
-        self, prompt: str, sent: Mapping[str, Any], answer: Mapping[str, Any], how: AnswerHistory | None = None
+        self,
+        prompt: str,
+        sent: Mapping[str, Any],
+        answer: Mapping[str, Any],
+        *,
+        provenance: Provenance = Provenance(),
+        exchanges: Sequence[Exchange] = (),
     ) -> None:
         """Keep an answer with what was asked and how it came about; it is on the disk when this returns."""
-        provenance = Provenance() if how is None else how.provenance
         changes = line_of([change._asdict() for change in provenance.changes]).decode()
-        with self._lock, self._transaction():
+        with self.writing():
             self._sql.execute(_KEEP, (prompt, line_of(answer).decode(), line_of(sent).decode(), time.time()))
             self._sql.execute(_PROVENANCE, (prompt, provenance.served, changes))
-            self._insert(prompt, [] if how is None else how.exchanges)
+            self._insert(prompt, exchanges)
 
     def keep_exchanges(self, prompt: str, several: Sequence[Exchange]) -> None:
         """Keep what was sent for the prompt of this digest, and what came back, though it is no answer."""
         if several:
-            with self._lock, self._transaction():
+            with self.writing():
                 self._insert(prompt, several)
 
     def exchanges(self, prompt: str) -> list[Exchange]:
@@ -214,34 +213,10 @@ class WorkDB:
 
     # -- costs --------------------------------------------------------------------------------------------------
 
-    def reserve(self, step: StepKey, price: Spent) -> int:
-        """Count a request that is about to be sent with what it may cost, on the disk when this returns; its number."""
-        with self._lock, self._transaction():
-            number = self._sql.execute(_RESERVE, (step.name, *price[1:])).lastrowid
-        assert number is not None
-        return number
-
-    def settle(self, number: int, step: StepKey, model: str, paid: Spent) -> None:
-        """Replace what a request might have cost by what it did cost; on the disk when this returns."""
-        with self._lock, self._transaction():
-            self._sql.execute("DELETE FROM unpaid WHERE id = ?", (number,))
-            self._sql.execute(_PAY, (*step, 0.0, *paid))
-            if any(paid[1:]):  # a request that was turned away says nothing of the price
-                self._sql.execute(_SEEN, (step.name, model, *paid[1:]))
-
-    def dearest(self, step: StepKey, model: str) -> LargestCost:
-        """The most that a request of the step of this name to a model cost so far."""
-        with self._lock:
-            row = self._sql.execute(_DEAREST, (step.name, model)).fetchone()
-        return LargestCost() if row is None else LargestCost(row[0], Spent(1, *row[1:]))
-
-    def pay(self, step: StepKey, more: Spent) -> None:
-        """Count what a step spends; it is on the disk when this returns."""
-        self._write(_PAY, (*step, 0.0, *more))
-
     def work(self, step: StepKey, seconds: float) -> None:
         """Count time that a step took."""
-        self._write(_PAY, (*step, seconds, *Spent()))
+        with self.writing() as sql:
+            sql.execute(_PAY, (*step, seconds, *Spent()))
 
     def total(self) -> Spent:
         """What all steps spent since the beginning and what requests without an answer may have; changed steps too."""
@@ -258,17 +233,54 @@ class WorkDB:
 
     # -- writing ------------------------------------------------------------------------------------------------
 
-    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
-        with self._lock, self._transaction():
-            self._sql.execute(statement, values)
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The tables, for one thread at a time."""
+        with self._lock:
+            yield self._sql
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The tables, for one thread at a time; what is written is on the disk at the end, whole or not at all."""
         try:
-            with sqlite.transaction(self._sql):
-                yield
+            with self._lock, sqlite.transaction(self._sql):
+                yield self._sql
         except sqlite3.Error as error:
             raise EyespotError(
                 f"cannot write down what was done ({error}); make room and run the same line again: what was kept "
                 "before is there"
             ) from None
+
+
+@dataclass(frozen=True)
+class StepStore:
+    """An `eyespot.llms.BudgetStore`: the requests of one step in the file of its pipeline, over all runs."""
+
+    work: WorkDB
+    step: StepKey
+
+    def total(self) -> Spent:
+        """What all steps spent and reserved since the beginning."""
+        return self.work.total()
+
+    def dearest(self, model: str) -> LargestCost:
+        """The most that a request of the step to this model cost so far."""
+        with self.work.reading() as sql:
+            row = sql.execute(_DEAREST, (self.step.name, model)).fetchone()
+        return LargestCost() if row is None else LargestCost(row[0], Spent(1, *row[1:]))
+
+    def reserve(self, price: Spent) -> int:
+        """Count a request with what it may cost, on the disk when this returns; its number."""
+        with self.work.writing() as sql:
+            number = sql.execute(_RESERVE, (self.step.name, *price[1:])).lastrowid
+        assert number is not None
+        return number
+
+    def settle(self, number: int | None, model: str, paid: Spent) -> None:
+        """Replace a reservation, if there is one, by what the request did cost; on the disk when this returns."""
+        with self.work.writing() as sql:
+            sql.execute(_PAY, (*self.step, 0.0, *paid))
+            if number is not None:
+                sql.execute("DELETE FROM unpaid WHERE id = ?", (number,))
+                if any(paid[1:]):  # a request that was turned away says nothing of the price
+                    sql.execute(_SEEN, (self.step.name, model, *paid[1:]))

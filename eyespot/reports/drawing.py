@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from eyespot.benchmarks import Around, Evaluation, Result
 from eyespot.reports.figures import (
@@ -30,7 +31,8 @@ TOGETHER = 6  # methods that one panel holds
 FEWEST = 2  # of what papers print, however many systems are measured
 
 
-class ReportFigure(NamedTuple):
+@dataclass(frozen=True)
+class ReportFigure:
     """A figure, the name of its files, and a sentence on what it shows."""
 
     name: str
@@ -110,8 +112,7 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
         name = _stem(f"{task}-by-{column}" if several else f"by-{column}")
         title = f"{evaluation.benchmark.title}{f' {task}' if several else ''} by {column}"
         if column == "kind":
-            kinds, note = _by_kind(result, summaries)
-            yield ReportFigure(name, f"{title}. Lines: 95% intervals.{note}", kinds)
+            yield _by_kind(result, summaries, name, title)
             continue
         label = next(iter(result.scores.values))
         methods = _methods(summaries, task, column, label)
@@ -120,8 +121,8 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
         yield ReportFigure(name, caption, figure)
 
 
-def _by_kind(result: Result, summaries: Sequence[Summary]) -> tuple[Figure, str]:
-    """The bars of kinds, behind them those of their two means, and what to say of methods that are left out."""
+def _by_kind(result: Result, summaries: Sequence[Summary], name: str, title: str) -> ReportFigure:
+    """The bars of kinds, behind them those of their two means."""
     labels = list(result.scores.values)
     first = _methods(summaries, result.task.name, "kind", labels[0])
     cutoffs = {}
@@ -131,7 +132,8 @@ def _by_kind(result: Result, summaries: Sequence[Summary]) -> tuple[Figure, str]
         for method in methods.published:  # the mean of printed kinds is taken here
             bars[method].append(Bar(KINDS_MEAN, fmean(bar.value for bar in methods.bars[method])))
         cutoffs[label] = bars
-    return kind_bars(cutoffs, "recall, percent", "", first.published), first.note
+    figure = kind_bars(cutoffs, "recall, percent", "", first.published)
+    return ReportFigure(name, f"{title}. Lines: 95% intervals.{first.note}", figure)
 
 
 def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: str) -> list[Bar]:
@@ -149,7 +151,8 @@ def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: s
 # -- methods and their bars -------------------------------------------------------------------------------------
 
 
-class Methods(NamedTuple):
+@dataclass(frozen=True)
+class Methods:
     """{method: bars}, measured ones first; which of them are `published`; and what to say of those left out."""
 
     bars: dict[str, list[Bar]]
@@ -164,7 +167,11 @@ def _methods(
     found: dict[str, list[Bar]] = {}
     for summary in summaries:
         for one in _tasks(summary, task):
-            if bars := list(_group_bars(one["groups"].get(column, ()), label)):
+            bars = []
+            for group in (group for group in one["groups"].get(column, ()) if label in group["means"]):
+                ends = group["intervals"].get(label, (None, None)) if group["queries"] > 1 else (None, None)
+                bars.append(_bar(group["value"], label, group["means"][label], ends, group["queries"]))
+            if bars:
                 found[summary["system"]] = bars
     spelled = {bar.name.casefold(): bar.name for bars in found.values() for bar in bars}
     printed: dict[str, list[Bar]] = {}
@@ -194,13 +201,6 @@ def _name(one: Mapping[str, Any], summaries: Sequence[Summary]) -> str:
 
 def _tasks(summary: Summary, name: str) -> Iterator[Mapping[str, Any]]:
     return (task for task in summary["tasks"] if task["task"] == name)
-
-
-def _group_bars(groups: Sequence[Mapping[str, Any]], label: str) -> Iterator[Bar]:
-    for group in groups:
-        if label in group["means"]:
-            ends = group["intervals"].get(label, (None, None)) if group["queries"] > 1 else (None, None)
-            yield _bar(group["value"], label, group["means"][label], ends, group["queries"])
 
 
 def _bar(name: str, label: str, mean: float | None, ends: Sequence[float | None], count: int) -> Bar:

@@ -7,7 +7,7 @@ would change most if every picture without a judgement among the first ten were 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,8 @@ KINDS = {"best": "The best", "worst": "The worst", "uncertain": "The most uncert
 Others = Mapping[str, Mapping[str, Run]]  # of other systems, by name, the run of each task
 
 
-class ExampleGroup(NamedTuple):
+@dataclass(frozen=True)
+class ExampleGroup:
     """Queries of one kind of one task."""
 
     title: str
@@ -36,11 +37,12 @@ class ExampleGroup(NamedTuple):
     sections: list[Section]
 
 
-class Examples(NamedTuple):
+@dataclass(frozen=True)
+class Examples:
     """What a report shows of single queries: the groups, their pictures, and how many pictures are not here."""
 
     groups: Sequence[ExampleGroup] = ()
-    pictures: Mapping[str, Picture] = {}
+    pictures: Mapping[str, Picture] = field(default_factory=dict)
     page: str = ""  # the address of a running page
 
     def content(self) -> dict[str, object]:
@@ -48,7 +50,7 @@ class Examples(NamedTuple):
         wanted = shown_images(section for group in self.groups for section in group.sections)
         _, pictures = linked(self.page, (), self.pictures)
         looks = looks_of({image: pictures[image] for image in wanted if image in pictures}, SIDE, MOST)
-        groups = [group._replace(sections=linked(self.page, group.sections, {})[0]) for group in self.groups]
+        groups = [replace(group, sections=linked(self.page, group.sections, {})[0]) for group in self.groups]
         return {"groups": groups, "looks": looks, "lacking": len(wanted) - len(looks), "wanted": len(wanted)}
 
 
@@ -69,7 +71,9 @@ def uncertainty(result: Result) -> NDArray[np.float64]:
     label, measure = next(iter(result.scores.measures.items()))
     rel = int(measure.definition.get("rel", 1))
     run, qrels = _ordered(result, result.run), result.task.judged.qrels
-    first, grades = _first(run), {}
+    grades = {}
+    starts = zip(run.queries, run.offsets[:-1].tolist(), run.offsets[1:].tolist(), strict=True)
+    first = {query: run.images[run.codes[start : min(start + DEPTH, stop)]].tolist() for query, start, stop in starts}
     for query in result.scores.queries:
         judged = qrels.get(query, {})
         grades[query] = {**judged, **{image: rel for image in first.get(query, ()) if judged.get(image, -1) < 0}}
@@ -123,9 +127,3 @@ def _section(result: Result, runs: Mapping[str, Run], row: int, width: float) ->
 def _ordered(result: Result, run: Run) -> Run:
     """The run as its measures read it."""
     return trec_order(run) if result.task.rules.order == "trec" else run
-
-
-def _first(run: Run) -> dict[str, list[str]]:
-    """The first images of every query, without a list of all others."""
-    starts = zip(run.queries, run.offsets[:-1].tolist(), run.offsets[1:].tolist(), strict=True)
-    return {query: run.images[run.codes[start : min(start + DEPTH, stop)]].tolist() for query, start, stop in starts}

@@ -1,23 +1,93 @@
-"""A report on disk: the rankings, every query's values, the summary, the tables, the figures, and the page."""
+"""An evaluation as one page to read, and a report on disk: rankings, values, summary, tables, figures, the page."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.benchmarks import Evaluation
+from eyespot.html import render
 from eyespot.reports.drawing import ReportFigure, figures_of
 from eyespot.reports.examples import Examples
 from eyespot.reports.figures import as_svg, save
-from eyespot.reports.page import Pictured, page_of
+from eyespot.reports.moved import KIT
 from eyespot.reports.summary import FILE, summary_of
-from eyespot.reports.tables import Summary, as_latex, as_markdown, tables_of
+from eyespot.reports.tables import (
+    MEASURED,
+    ReportTable,
+    Summary,
+    as_latex,
+    as_markdown,
+    breakdowns_of,
+    comparisons_of,
+    halves,
+    numeric,
+    results_of,
+    tables_of,
+)
 from eyespot.runs import write_run
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import EyespotError, UsageError
+
+LONG = 20  # rows; a longer table is folded
+WIDE = 56  # characters; a wider table does not stand in a column
+
+
+@dataclass(frozen=True)
+class Pictured:
+    """The figures of a page, captions with their SVG, and why some were not drawn."""
+
+    drawn: Sequence[tuple[str, str]] = ()
+    why_not: str = ""
+
+
+def page_of(
+    evaluation: Evaluation,
+    pictured: Pictured,
+    beside: Sequence[Summary] = (),
+    examples: Examples = Examples(),
+) -> str:
+    """One self-contained page; `beside` are the summaries of other systems, `examples` the queries to look at."""
+    benchmark, main = evaluation.benchmark, results_of(evaluation)
+    cite = f"Cite: {benchmark.citation}." if benchmark.citation else ""
+    licence = f"Licence of the data: {benchmark.licence}." if benchmark.licence else ""
+    made = json.dumps(evaluation.made, indent=2, ensure_ascii=False, default=str) if evaluation.made else ""
+    content = {
+        "title": main.title,
+        "benchmark": benchmark,
+        "warnings": evaluation.notes,
+        "results": main,
+        "comparisons": list(comparisons_of(evaluation, beside)),
+        "breakdowns": list(breakdowns_of(evaluation)),
+        "made": made,
+        "footer": " ".join(part for part in (cite, licence) if part),
+    }
+    given = {**content, **examples.content(), **_TABLES, **KIT}
+    return render("report.html", pictured=pictured, long=LONG, is_wide=_is_wide, **given)
+
+
+def page_of_table(table: ReportTable, pictured: Pictured, footer: str = "") -> str:
+    """One self-contained page of a drawing and the numbers that it shows."""
+    content = {"title": table.title, "table": table, "pictured": pictured, "footer": footer}
+    return render("report_table.html", **content, **_TABLES)
+
+
+def _is_wide(table: ReportTable) -> bool:
+    return sum(max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)) > WIDE
+
+
+def _kinds(table: ReportTable) -> list[tuple[bool, bool]]:
+    """Of each column whether it holds numbers, and whether something stands behind one of them."""
+    columns = zip(*table.rows, strict=True) if table.rows else ((),) * len(table.columns)
+    pairs = zip(numeric(table), columns, strict=True)
+    return [(right, right and any(halves(cell)[1] for cell in column)) for right, column in pairs]
+
+
+_TABLES = {"kinds_of": _kinds, "halves": halves, "measured": f"({MEASURED})"}
 
 
 def write(
@@ -43,16 +113,23 @@ def write(
     files = [*_rankings(evaluation, out), _values(evaluation, out)]
     tables = tables_of(evaluation, others)
     files += [_text(out / "tables.md", as_markdown(tables)), _text(out / "tables.tex", as_latex(tables))]
-    ours = _drawn(out, lambda: figures_of(evaluation, [summary_of(evaluation), *others]))
-    extra = _drawn(out, more)
-    refusals = "; ".join(dict.fromkeys(str(each.refused) for each in (ours, extra) if each.refused is not None))
-    why_not = f"Figures were not drawn: {refusals}" if refusals else ""
-    pictured = Pictured([*ours.svgs, *extra.svgs], why_not)
-    files += [*ours.files, *extra.files, _text(out / "report.html", page_of(evaluation, pictured, others, examples))]
+    drawn: list[tuple[str, str]] = []
+    refusals: dict[bool, EyespotError] = {}  # by whether it is of `more`
+    for draw in (lambda: figures_of(evaluation, [summary_of(evaluation), *others]), more):
+        try:
+            figures = list(draw())
+            if figures:
+                make_folder(out / "figures")
+            files += [path for one in figures for path in save(one.figure, out / "figures" / one.name)]
+            drawn += [(one.caption, as_svg(one.figure)) for one in figures]
+        except EyespotError as error:  # without matplotlib none are drawn
+            refusals[draw is more] = error
+    why_not = f"Figures were not drawn: {'; '.join(dict.fromkeys(map(str, refusals.values())))}" if refusals else ""
+    files.append(_text(out / "report.html", page_of(evaluation, Pictured(drawn, why_not), others, examples)))
     summary = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
     files.append(_text(out / FILE, summary))
-    if isinstance(extra.refused, UsageError):
-        raise UsageError(f"{extra.refused}; all else is in {out}")
+    if isinstance(refused := refusals.get(True), UsageError):
+        raise UsageError(f"{refused}; all else is in {out}")
     return files
 
 
@@ -71,14 +148,10 @@ def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summar
 
 def _rankings(evaluation: Evaluation, folder: Path) -> Iterator[Path]:
     """A run for each task; what one ranking serves twice is written once."""
-    several = len(evaluation.results) > 1
-    written: dict[int, Path] = {}
-    for result in evaluation.results:
-        if id(result.run) in written:
-            continue
-        path = folder / (f"run-{result.task.name}.parquet" if several else "run.parquet")
+    ranked = {id(result.run): result for result in reversed(evaluation.results)}
+    for result in (one for one in evaluation.results if ranked[id(one.run)] is one):
+        path = folder / (f"run-{result.task.name}.parquet" if len(evaluation.results) > 1 else "run.parquet")
         write_run(result.run, path)
-        written[id(result.run)] = path
         yield path
 
 
@@ -101,26 +174,6 @@ def _values(evaluation: Evaluation, folder: Path) -> Path:
     path = folder / "per_query.parquet"
     write_whole(path, lambda file: pq.write_table(table, file))
     return path
-
-
-class _Pictures(NamedTuple):
-    """Captions with their SVG, the files, and what stood in the way."""
-
-    svgs: list[tuple[str, str]]
-    files: list[Path]
-    refused: EyespotError | None = None
-
-
-def _drawn(folder: Path, draw: Callable[[], Iterable[ReportFigure]]) -> _Pictures:
-    """Figures on disk; without matplotlib none."""
-    try:
-        figures = list(draw())
-        if figures:
-            make_folder(folder / "figures")
-        files = [path for one in figures for path in save(one.figure, folder / "figures" / one.name)]
-        return _Pictures([(one.caption, as_svg(one.figure)) for one in figures], files)
-    except EyespotError as error:
-        return _Pictures([], [], error)
 
 
 def _text(path: Path, text: str) -> Path:

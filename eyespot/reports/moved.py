@@ -11,10 +11,11 @@ serve` its queries and pictures link into that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
 from eyespot.html import img, photo_address, render
@@ -32,7 +33,8 @@ ALIKE = "No query moved."
 GALLERY_ID = "gallery:"  # before the gallery's id of an image that the judgements do not know
 
 
-class RunPair(NamedTuple):
+@dataclass(frozen=True)
+class RunPair:
     """Runs with their names, what is relevant (a grade of `rel` or more), and how many images are shown of each.
 
     Mostly two; one alone is shown without changes, and of more each is compared with the first.
@@ -45,7 +47,8 @@ class RunPair(NamedTuple):
     depth: int = 10
 
 
-class Section(NamedTuple):
+@dataclass(frozen=True)
+class Section:
     """One query of the page, under a heading and a note.
 
     `words` are what a search for it says, where it has words; `address` is that search in a running page.
@@ -63,7 +66,8 @@ class Section(NamedTuple):
         return photo and f"{photo}?{urlsplit(self.address).query}".rstrip("?")
 
 
-class Picture(NamedTuple):
+@dataclass(frozen=True)
+class Picture:
     """Where an image lies, what it is called, its id in a gallery, and its address in a running page."""
 
     path: str | None
@@ -177,10 +181,7 @@ def write_html(
 
 
 def as_html(
-    title: str,
-    chosen: Sequence[Section],
-    pictures: Mapping[str, Picture] | None = None,
-    intro: Sequence[str] = (),
+    title: str, chosen: Sequence[Section], pictures: Mapping[str, Picture] | None = None, intro: Sequence[str] = ()
 ) -> str:
     """One self-contained page with a section for each query; an image without a picture is shown by its id.
 
@@ -190,7 +191,8 @@ def as_html(
     return render("moved.html", alike=ALIKE, **content, **KIT)
 
 
-class Look(NamedTuple):
+@dataclass(frozen=True)
+class Look:
     """An image as a page shows it: its picture, what it is called, and its address in a running page."""
 
     box: Markup
@@ -216,9 +218,9 @@ def linked(
     """Sections and pictures with their addresses in the running page at `page`; as they are where that is empty."""
     if not page:
         return list(chosen), dict(pictures)
-    parts = [one._replace(address=f"{page}/?{urlencode({'q': one.words})}" if one.words else "") for one in chosen]
+    parts = [replace(one, address=f"{page}/?{urlencode({'q': one.words})}" if one.words else "") for one in chosen]
     photos = {
-        image: one._replace(address=photo_address(page, one.id)) if one.id else one for image, one in pictures.items()
+        image: replace(one, address=photo_address(page, one.id)) if one.id else one for image, one in pictures.items()
     }
     return parts, photos
 
@@ -226,7 +228,8 @@ def linked(
 # -- strips of images ---------------------------------------------------------------------------------------
 
 
-class _Tile(NamedTuple):
+@dataclass(frozen=True)
+class _Tile:
     """An image of a strip: its rank in each run, None where a run lacks it, its mark, and its grade (0: unjudged)."""
 
     image: str
@@ -257,7 +260,8 @@ class _Tile(NamedTuple):
         return ", ".join("–" if rank is None else str(rank) for rank in self.ranks)
 
 
-class ImageStrip(NamedTuple):
+@dataclass(frozen=True)
+class ImageStrip:
     """Images side by side: of which run, its name, the images, and how many of the relevant ones are there."""
 
     run: int

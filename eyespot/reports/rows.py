@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from eyespot.html import tidy
-from eyespot.reports.tables import MEASURED, MISSING, ReportTable, Summary, format_mean, is_fraction, number
+from eyespot.reports.tables import MEASURED, MISSING, ReportTable, Summary, format_mean, is_fraction, number, tidy_table
 
 NOTE = (
     "Percent; RR as a fraction. In brackets: the 95% interval, bootstrap over queries (2,000 samples). Time: encoding "
@@ -31,9 +30,14 @@ def _measured(rows: Sequence[tuple[Summary, Mapping[str, Any]]]) -> ReportTable:
     for summary, task in rows:
         means = [_mean(label, task["measures"].get(label)) for label in labels]
         ranked = f"{task['pool']:,}" if task["pool"] else MISSING
-        lines.append([summary["system"], f"{task['queries']:,}", ranked, *means, _chance(task, labels[0]), _time(task)])
+        floor = task["measures"].get(labels[0], {}).get("by_chance")  # what a random order of as many images scores
+        scale = 1 if is_fraction(labels[0]) else 100
+        chance = MISSING if floor is None else f"{number(floor['mean']) * scale:.2g}"
+        each = 1000 * sum(map(number, task["seconds"].values()))
+        time = (f"{each:,.0f}" if each >= 10 else f"{each:.2g}") if task["seconds"] else MISSING
+        lines.append([summary["system"], f"{task['queries']:,}", ranked, *means, chance, time])
     note = " ".join([NOTE, *_not_beside(rows)])
-    return _table(_title(rows), columns, lines, note)
+    return tidy_table(_title(rows), columns, lines, note)
 
 
 def _title(rows: Sequence[tuple[Summary, Mapping[str, Any]]]) -> str:
@@ -46,18 +50,6 @@ def _mean(label: str, found: Mapping[str, Any] | None) -> str:
         return MISSING
     ends = ", ".join(format_mean(label, number(end)) for end in found["interval"])
     return f"{format_mean(label, number(found['mean']))} [{ends}]"
-
-
-def _chance(task: Mapping[str, Any], label: str) -> str:
-    """What a random order of as many images scores."""
-    found = task["measures"].get(label, {}).get("by_chance")
-    return MISSING if found is None else f"{number(found['mean']) * (1 if is_fraction(label) else 100):.2g}"
-
-
-def _time(task: Mapping[str, Any]) -> str:
-    seconds = task["seconds"]
-    each = 1000 * sum(map(number, seconds.values()))
-    return (f"{each:,.0f}" if each >= 10 else f"{each:.2g}") if seconds else MISSING
 
 
 def _not_beside(rows: Sequence[tuple[Summary, Mapping[str, Any]]]) -> Iterator[str]:
@@ -86,15 +78,13 @@ def _beside_papers(rows: Sequence[tuple[Summary, Mapping[str, Any]]]) -> Iterato
             for summary, task in ours
         ]
         for method in dict.fromkeys(method for method, _ in values):
-            lines.append([method, *(_printed(label, values.get((method, label))) for label in labels)])
+            found = ((label, values.get((method, label))) for label in labels)
+            texts = (
+                MISSING if v is None else f"{v:.2f}" if is_fraction(label) else f"{100 * v:.1f}" for label, v in found
+            )
+            lines.append([method, *texts])
         title = f"{_title(rows)}, beside {source}"
-        yield _table(title, ["method", *labels], lines, " ".join(_not_compared(ours, source)))
-
-
-def _printed(label: str, value: float | None) -> str:
-    if value is None:
-        return MISSING
-    return f"{value:.2f}" if is_fraction(label) else f"{100 * value:.1f}"
+        yield tidy_table(title, ["method", *labels], lines, " ".join(_not_compared(ours, source)))
 
 
 def _not_compared(rows: Sequence[tuple[Summary, Mapping[str, Any]]], source: str) -> Iterator[str]:
@@ -106,7 +96,3 @@ def _not_compared(rows: Sequence[tuple[Summary, Mapping[str, Any]]], source: str
             reasons.setdefault(text, []).append(summary["system"])
     for text, systems in reasons.items():
         yield f"Not compared ({', '.join(systems)}): {text}."
-
-
-def _table(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]], note: str) -> ReportTable:
-    return ReportTable(tidy(title), [*map(tidy, columns)], [[*map(tidy, line)] for line in lines], tidy(note))

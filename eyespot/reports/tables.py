@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -29,7 +30,8 @@ class ReportTable(NamedTuple):
     note: str = ""
 
 
-class System(NamedTuple):
+@dataclass(frozen=True)
+class System:
     """What one system scores in one task: by measure, and by breakdown, group (in lower case) and measure."""
 
     name: str
@@ -60,7 +62,7 @@ def breakdowns_of(evaluation: Evaluation) -> list[ReportTable]:
                 ends = group.intervals if group.queries > 1 else {}  # one query has no interval
                 means = [_bracketed(label, group.means.get(label, math.nan), ends.get(label)) for label in labels]
                 rows.append([group.value, f"{group.queries:,}", *means])
-            table = _table(_titled(evaluation, result, f"by {name}"), (name, "queries", *labels), rows)
+            table = tidy_table(_titled(evaluation, result, f"by {name}"), (name, "queries", *labels), rows)
             report_tables.append(table)
     return report_tables
 
@@ -92,10 +94,10 @@ def results_of(evaluation: Evaluation) -> ReportTable:
     note = "Percent; RR as a fraction. Interval: bootstrap over queries (2,000 samples). By chance: a random order."
     without = (beside_papers(evaluation, result).sentences for result in evaluation.results)
     notes = " ".join([note, *dict.fromkeys(chain.from_iterable(without))])
-    return _table(f"{evaluation.benchmark.title}, {evaluation.split}: {evaluation.system}", columns, rows, notes)
+    return tidy_table(f"{evaluation.benchmark.title}, {evaluation.split}: {evaluation.system}", columns, rows, notes)
 
 
-def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> ReportTable:
+def tidy_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> ReportTable:
     """A table whose texts are one line each, without what would act on a terminal."""
     return ReportTable(tidy(title), [*map(tidy, columns)], [[*map(tidy, row)] for row in rows], tidy(note))
 
@@ -146,14 +148,14 @@ def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary])
     labels = list(result.scores.values)
     if result.stages:
         rows = [[s.name, *(format_mean(label, s.scores.mean(label)) for label in labels)] for s in result.stages]
-        yield _table(_titled(evaluation, result, "two stages"), ("stage", *labels), rows)
+        yield tidy_table(_titled(evaluation, result, "two stages"), ("stage", *labels), rows)
     if len(systems) > 1:
         rows = []
         for s in systems:
             means = [_bracketed(label, s.means.get(label, math.nan), s.intervals.get(label)) for label in labels]
             rows.append([s.name, f"{s.queries:,}", *means])
         note = "In brackets: the 95% interval. Whether a difference is more than chance says eyespot compare."
-        yield _table(_titled(evaluation, result, "side by side"), ("system", "queries", *labels), rows, note)
+        yield tidy_table(_titled(evaluation, result, "side by side"), ("system", "queries", *labels), rows, note)
     papers = beside_papers(evaluation, result)
     printed = papers.rows
     for source in dict.fromkeys(one.source for one in printed if one.column is None):
@@ -168,7 +170,10 @@ def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary])
             columns = dict.fromkeys(str(one.column) for one in mine)
             title = _titled(evaluation, result, f"{label} by {' and '.join(columns)}, beside {source}")
             same = [ours, *_others(result, _ranking_the_same(result, beside, source))]
-            yield _beside(title, _headings(mine), same, (mine, papers))
+            # A column for each group; those of a second breakdown say which
+            places = dict.fromkeys((one.measure, one.column, one.group) for one in mine)
+            headings = {str(g) if c == mine[0].column else f"{c}: {g}": (m, c, g) for m, c, g in places}
+            yield _beside(title, headings, same, (mine, papers))
 
 
 def _ranking_the_same(result: Result, beside: Sequence[Summary], source: str) -> list[Summary]:
@@ -198,13 +203,6 @@ def _others(result: Result, beside: Sequence[Summary]) -> Iterator[System]:
 _Place: TypeAlias = tuple[str, str | None, str | None]  # measure, breakdown, group
 
 
-def _headings(printed: Sequence[Printed]) -> dict[str, _Place]:
-    """A column for each group; those of a second breakdown say which."""
-    first = printed[0].column
-    places = dict.fromkeys((one.measure, one.column, one.group) for one in printed)
-    return {f"{group}" if column == first else f"{column}: {group}": (m, column, group) for m, column, group in places}
-
-
 def _beside(
     title: str, headings: Mapping[str, _Place], systems: Sequence[System], papers: tuple[list[Printed], Beside]
 ) -> ReportTable:
@@ -223,22 +221,6 @@ def _beside(
         [f"{one.name} ({MEASURED})", *(_printed(p[0], _mean(one, p), digits[p[0]]) for p in headings.values())]
         for one in systems
     ]
-    rows += _published(headings, ours, papers, digits)
-    differences = f"In brackets: {systems[0].name} minus published."
-    notes = [differences] * any(one not in compared.reasons for one in printed) + compared.below(printed)
-    if unknown := [name for name, value in zip(headings, ours, strict=True) if math.isnan(value)]:
-        notes.append(f"Not available in the data given: {', '.join(unknown)}.")
-    return _table(title, ("method", *headings), rows, " ".join(notes))
-
-
-def _published(
-    headings: Mapping[str, _Place],
-    ours: Sequence[float],
-    papers: tuple[list[Printed], Beside],
-    digits: Mapping[str, int],
-) -> Iterator[list[str]]:
-    """A row for each method of a paper; cells that contradict each other are marked."""
-    printed, compared = papers
     at = {(one.method, (one.measure, one.column, one.group)): one for one in printed}
     for method in dict.fromkeys(one.method for one in printed):
         texts = []
@@ -248,7 +230,12 @@ def _published(
             mark = " (impossible)" if any(reason.code == "cell" for reason in reasons) else ""
             value = math.nan if reasons else measured
             texts.append(_against(place[0], one and one.value, value, digits[place[0]]) + mark)
-        yield [method, *texts]
+        rows.append([method, *texts])
+    differences = f"In brackets: {systems[0].name} minus published."
+    notes = [differences] * any(one not in compared.reasons for one in printed) + compared.below(printed)
+    if unknown := [name for name, value in zip(headings, ours, strict=True) if math.isnan(value)]:
+        notes.append(f"Not available in the data given: {', '.join(unknown)}.")
+    return tidy_table(title, ("method", *headings), rows, " ".join(notes))
 
 
 def _mean(system: System, place: _Place) -> float:

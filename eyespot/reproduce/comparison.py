@@ -14,7 +14,6 @@ from eyespot.reports.summary import FILE, read_summary
 from eyespot.reports.tables import MISSING, ReportTable, Summary, format_mean, number
 from eyespot.reproduce.recipes import TableRecipe, TableSystem
 
-Key = dict[str, Any]
 COMPARABLE = "comparable"
 OF_SAMPLE = (
     "These are figures of the sample: made-up queries over a few of eyespot's sample photos, with the built-in encoder "
@@ -58,13 +57,8 @@ def cells(recipe: TableRecipe, work: Path) -> list[TableCell]:
 
 
 def _cell(recipe: TableRecipe, row: Printed, system: TableSystem | None, reports: list[Summary]) -> TableCell:
-    where = (
-        row.group,
-        f"top {row.depth}" if row.depth else None,
-        row.split,
-        f"{row.images:,} images" if row.images else None,
-    )
-    what = ", ".join([row.task, *filter(None, where)])
+    parts = [row.task, row.group, row.depth and f"top {row.depth}", row.split, row.images and f"{row.images:,} images"]
+    what = ", ".join(part for part in parts if part)
     blank = TableCell(row.source, row.method, what, row.measure, row.value, None, None, "")
     if system is None:
         why = next((why for method, why in recipe.missing.items() if method in (row.method, "*")), "no step makes it")
@@ -74,7 +68,14 @@ def _cell(recipe: TableRecipe, row: Printed, system: TableSystem | None, reports
     for task in (task for one in reports for task in one["tasks"] if task["task"] == row.task):
         entry = next((one for one in task["published"] if all(one.get(n) == v for n, v in key.items())), None)
         if entry is not None:
-            return _measured(blank, row, system, task, entry)
+            value, ends, lacking = entry["measured"], _interval(row, task), "the data do not say this breakdown"
+            if system.stage:
+                value, ends = _of_stage(system.stage, row.measure, task), None
+                lacking = f"the report has no stage {system.stage!r}"
+            if value is None:
+                return blank._replace(verdict=f"not comparable, because {lacking}")
+            why = "not comparable, because " + "; ".join(reason["text"] for reason in entry["reasons"])
+            return blank._replace(measured=value, interval=ends, verdict=COMPARABLE if entry["comparable"] else why)
         reasons += [note["text"] for note in task["not_beside"].get(row.source, [])]
         other = any(note["code"] in ("set", "split", "images") for note in task["not_beside"].get(row.source, []))
         plain = not system.stage and (row.column, row.depth) == (None, None)
@@ -83,22 +84,6 @@ def _cell(recipe: TableRecipe, row: Printed, system: TableSystem | None, reports
             blank = blank._replace(measured=mean, interval=_interval(row, task))
     why = "; ".join(dict.fromkeys(reasons)) or f"there is no report of {system.of or system.name} yet"
     return blank._replace(verdict=f"not comparable, because {why}")
-
-
-def _measured(blank: TableCell, row: Printed, system: TableSystem, task: Mapping[str, Any], entry: Key) -> TableCell:
-    """The number of the report, or of one of its stages."""
-    if system.stage:
-        value, ends = _of_stage(system.stage, row.measure, task), None
-        lacking = f"the report has no stage {system.stage!r}"
-    else:
-        value, ends, lacking = entry["measured"], _interval(row, task), "the data do not say this breakdown"
-    if value is None:
-        return blank._replace(verdict=f"not comparable, because {lacking}")
-    return blank._replace(measured=value, interval=ends, verdict=COMPARABLE if entry["comparable"] else _because(entry))
-
-
-def _because(entry: Key) -> str:
-    return "not comparable, because " + "; ".join(reason["text"] for reason in entry["reasons"])
 
 
 def _of_stage(stage: str, measure: str, task: Mapping[str, Any]) -> float | None:
@@ -122,34 +107,27 @@ def sample_cells(recipe: TableRecipe, work: Path) -> Iterator[TableCell]:
     reports = reports_of(recipe, work, True)
     for system in recipe.sample_systems:
         for summary in reports.get(system.name, []):
+            # With the split and the depth of a judge, by which reports of one system differ
+            given = summary["made"].get("arguments", {})
+            split = "" if summary["split"] == "test" else f", {summary['split']}"
+            rest = split + (f", top {given['depth']}" if given.get("rerank") else "")
             for task in summary["tasks"]:
+                what = f"{summary['benchmark']} {task['task']}{rest}"
                 for label, value in task["measures"].items():
-                    ends = (number(value["interval"][0]), number(value["interval"][1]))
-                    what, mean = _what(summary, task["task"]), number(value["mean"])
+                    ends, mean = (number(value["interval"][0]), number(value["interval"][1])), number(value["mean"])
                     yield TableCell("sample", system.method, what, label, None, mean, ends, "of the sample")
-
-
-def _what(summary: Summary, task: str) -> str:
-    """The benchmark and its task; with the split and the depth of a judge, by which reports of one system differ."""
-    given = summary["made"].get("arguments", {})
-    split = "" if summary["split"] == "test" else f", {summary['split']}"
-    return f"{summary['benchmark']} {task}{split}" + (f", top {given['depth']}" if given.get("rerank") else "")
 
 
 def as_table(recipe: TableRecipe, found: list[TableCell], sample: bool) -> ReportTable:
     """The cells as a table for people."""
     rows = []
     for cell in found:
-        ends = (
-            ""
-            if cell.interval is None
-            else " [" + ", ".join(format_mean(cell.measure, end) for end in cell.interval) + "]"
-        )
+        low_high = ", ".join(format_mean(cell.measure, end) for end in cell.interval or ())
+        ends = f" [{low_high}]" if cell.interval else ""
         ours = MISSING if cell.measured is None else format_mean(cell.measure, cell.measured) + ends
-        printed = [] if sample else ["" if cell.printed is None else format_mean(cell.measure, cell.printed)]
-        source = [] if sample else [cell.source]
-        verdict = [] if sample else [cell.verdict]
-        rows.append([*source, cell.method, cell.what, cell.measure, *printed, ours, *verdict])
+        printed = "" if cell.printed is None else format_mean(cell.measure, cell.printed)
+        row = [cell.source, cell.method, cell.what, cell.measure, printed, ours, cell.verdict]
+        rows.append([*row[1:4], ours] if sample else row)
     columns = ["method", "task", "measure", "measured"]
     if not sample:
         columns = ["source", *columns[:3], "printed", "measured", "beside each other"]

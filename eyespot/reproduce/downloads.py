@@ -106,26 +106,20 @@ def _rest(answer: HTTPResponse, source: str, files: tuple[Path, Path], before: i
     if etag and not etag.startswith("W/"):
         tag.write_text(etag, "utf-8")
     start, coming = (before if resumed else 0), int(answer.headers.get("Content-Length") or 0)
-    got, whole = _write(answer, part, (start, start + coming if coming else 0), tell)
-    if not whole or (coming and part.stat().st_size != start + coming):
-        raise EyespotError(f"{source} was cut after {start + got:,} bytes; run the same line again to go on")
-    return got
-
-
-def _write(answer: HTTPResponse, part: Path, span: tuple[int, int], tell: Progress) -> tuple[int, bool]:
-    """Append the bytes that come; how many came, and whether the host ended by itself."""
-    got = 0
+    got, whole = 0, False
     with part.open("ab") as file:
-        while True:
+        while not whole:
             try:
                 piece = answer.read(PIECE)
             except (OSError, HTTPException):
-                return got, False
-            if not piece:
-                return got, True
+                break
             file.write(piece)
             got += len(piece)
-            tell("bytes", span[0] + got, span[1])
+            tell("bytes", start + got, start + coming if coming else 0)
+            whole = not piece  # the host ended by itself
+    if not whole or (coming and part.stat().st_size != start + coming):
+        raise EyespotError(f"{source} was cut after {start + got:,} bytes; run the same line again to go on")
+    return got
 
 
 @contextmanager

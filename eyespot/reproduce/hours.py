@@ -15,6 +15,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eyespot.reproduce.recipes import TableCommand, TableRecipe
+from eyespot.reproduce.recipes import TableRecipe
 from eyespot.storage.systems import processor_name
 from eyespot.storage.toml import toml_of
 
@@ -50,7 +51,8 @@ class ProductRate(NamedTuple):
     rate: float
 
 
-class TransformerShape(NamedTuple):
+@dataclass(frozen=True)
+class TransformerShape:
     """A vision transformer: `side` and `patch` in pixels, and the width inside a layer's two halves (`hidden`)."""
 
     side: int
@@ -95,7 +97,13 @@ class TableHours(NamedTuple):
 
 def hours(recipe: TableRecipe, measured: ProductRate) -> TableHours:
     """The hours of every step that embeds or judges pictures."""
-    steps = [_step(command, measured.rate) for command in recipe.commands(sample=False) if command.pictures]
+    steps = []
+    for command in (one for one in recipe.commands(sample=False) if one.pictures):
+        words = shlex.split(command.line)
+        model = next(words[words.index(option) + 1] for option in _MODEL_OPTIONS if option in words)
+        each = operations(model)
+        took = None if each is None else command.pictures * each / (SHARE * measured.rate) / HOUR
+        steps.append(StepHours(command.id, model, command.pictures, each, took))
     return TableHours(measured.machine, measured.rate, steps)
 
 
@@ -138,14 +146,6 @@ def operations(model: str) -> float | None:
 def shapes() -> dict[str, TransformerShape]:
     """The vision transformers of `operations.toml`, by their names there."""
     return {name: TransformerShape(**fields) for name, fields in _table()["shapes"].items()}
-
-
-def _step(command: TableCommand, rate: float) -> StepHours:
-    words = shlex.split(command.line)
-    model = next(words[words.index(option) + 1] for option in _MODEL_OPTIONS if option in words)
-    each = operations(model)
-    took = None if each is None else command.pictures * each / (SHARE * rate) / HOUR
-    return StepHours(command.id, model, command.pictures, each, took)
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,29 +114,28 @@ class TableRecipe:
 
     def commands(self, sample: bool) -> list[TableCommand]:
         """All lines in their order; each once, however many systems share it."""
-        lines = [*([] if sample else self._downloads()), *self._lines(sample)]
-        first = {command.line: command for command in reversed(lines)}
-        return [command for command in lines if first[command.line] is command]
-
-    def _downloads(self) -> Iterator[TableCommand]:
-        for one in self.data:
+        common = {**self.values, **(self.sample_values if sample else {})}
+        lines = []
+        for one in () if sample else self.data:
             if one.source:
                 folder = one.place if one.source.startswith("hub:") else str(Path(one.place).parent)
                 line = f"eyespot download '{one.source}' --out {folder}"
-                yield TableCommand(f"download {one.what}", line, one.place, "", None)
-
-    def _lines(self, sample: bool) -> Iterator[TableCommand]:
-        common = {**self.values, **(self.sample_values if sample else {})}
+                lines.append(TableCommand(f"download {one.what}", line, one.place, "", None))
         for step in self.steps:
             if not (step.sample if sample else step.full):
                 continue
             for system in self.rows(sample) if step.each else [None]:
                 values = common if system is None else {**common, "name": system.name, **system.values}
-                if system is not None and (system.of or not _placeholders(step.run) <= values.keys()):
+                wanted = set(re.findall(r"\{(\w+)\}", step.run))
+                if system is not None and (system.of or not wanted <= values.keys()):
                     continue
                 line, makes, report = (_filled(text, values) for text in (step.run, step.makes, step.report))
                 id = step.name if system is None else f"{step.name} {system.name}"
-                yield TableCommand(id, line, makes, report, None if system is None else system.name, step.pictures)
+                lines.append(
+                    TableCommand(id, line, makes, report, None if system is None else system.name, step.pictures)
+                )
+        first = {command.line: command for command in reversed(lines)}
+        return [command for command in lines if first[command.line] is command]
 
 
 def read_table(path: Path) -> TableRecipe:
@@ -161,10 +160,6 @@ def read_table(path: Path) -> TableRecipe:
 def _system(fields: Mapping[str, Any]) -> TableSystem:
     own = {name: fields[name] for name in ("method", "name", "stage", "of", "source") if name in fields}
     return TableSystem(**own, values={name: str(value) for name, value in fields.items() if name not in own})
-
-
-def _placeholders(text: str) -> set[str]:
-    return set(re.findall(r"\{(\w+)\}", text))
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -84,7 +84,10 @@ def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> No
 
 def _run(line: str, work: Path, log: Path, handles: Sequence[int]) -> int:
     # No shell: a name with a quote in it means itself, and patterns mean the files that are there
-    words = [each for word in shlex.split(line) for each in _expanded(word, work)]
+    words: list[str] = []
+    for word in shlex.split(line):
+        found = sorted(str(path.relative_to(work)) for path in work.glob(word)) if "*" in word else []
+        words += found or [word]
     words[:1] = PROGRAMS.get(words[0], words[:1])
     with log.open("wb") as file:
         running = subprocess.Popen(words, cwd=work, stdout=file, pass_fds=tuple(handles))
@@ -95,8 +98,3 @@ def _run(line: str, work: Path, log: Path, handles: Sequence[int]) -> int:
                 running.terminate()
             running.wait()
             raise
-
-
-def _expanded(word: str, work: Path) -> list[str]:
-    found = sorted(str(path.relative_to(work)) for path in work.glob(word)) if "*" in word else []
-    return found or [word]

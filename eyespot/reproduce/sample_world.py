@@ -48,7 +48,8 @@ def make_world(name: str, work: Path) -> None:
         for photo, _ in captions:
             shutil.copy(sample.photos() / photo, data / "photos" / photo)
         write_csv(data / "photos" / "metadata.csv", [("file_name", "caption"), *captions])
-        WORLDS[name](data)
+        for make in WORLDS[name]:
+            make(data)
         (data / MARK).write_text(name + "\n", encoding="utf-8")
 
 
@@ -124,26 +125,16 @@ def _ilias(data: Path) -> None:
     make_folder(data / "image_ids")
     for name, lines in lists.items():
         (data / "image_ids" / f"{name}_ids.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    _training(data)
+    for kind in KINDS:  # a folder for each, to train on labels
+        make_folder(data / "labelled" / kind)
+        for name in photos_of(kind):
+            shutil.copy(data / "photos" / name, data / "labelled" / kind / name)
     make_folder(data / "distractors")
     apart = [name for kind in KINDS if kind not in objects for name in photos_of(kind)]
     for name in apart:
         shutil.copy(data / "photos" / name, data / "distractors" / name)
     for name, listed in (("distractor", apart), ("mini_ilias_yfcc100m", apart[::2])):
         (data / "image_ids" / f"{name}_ids.txt").write_text("\n".join(listed) + "\n", encoding="utf-8")
-
-
-def _training(data: Path) -> None:
-    """A folder for each kind, to train on labels."""
-    for kind in KINDS:
-        make_folder(data / "labelled" / kind)
-        for name in photos_of(kind):
-            shutil.copy(data / "photos" / name, data / "labelled" / kind / name)
-
-
-def _inquire_and_ilias(data: Path) -> None:
-    _inquire(data)
-    _ilias(data)
 
 
 def _rmir(data: Path) -> None:
@@ -171,29 +162,26 @@ def _recos(data: Path) -> None:
     ]
     write_csv(data / "images.csv", [("image", "subtask", "version"), *images])
     write_csv(data / "captions.csv", [("id", "image", "text"), *captions])
+    first = [(photos_of(kind)[0], text) for kind, text in KINDS.items()]
+    listed = [
+        {
+            **{"filename": name, "filepath": "photos", "imgid": number, "cocoid": number, "split": "test"},
+            "sentences": [{"sentid": 5 * number + at, "raw": f"{text}, {at} of 5"} for at in range(5)],
+        }
+        for number, (name, text) in enumerate(first)
+    ]
     for file in ("dataset_coco.json", "dataset_flickr30k.json"):
-        listed = [_karpathy(at, name, text) for at, (name, text) in enumerate(_first_ones())]
         (data / file).write_text(json.dumps({"images": listed, "dataset": "sample"}), encoding="utf-8")
-    fine = {Path(name).stem: [f"{text}, {at} of 5" for at in range(5)] for name, text in _first_ones()}
+    fine = {Path(name).stem: [f"{text}, {at} of 5" for at in range(5)] for name, text in first}
     for file in ("MSCOCO_FG_ann.json", "Flickr30K_FG.json"):
         (data / file).write_text(json.dumps(fine), encoding="utf-8")
 
 
-def _first_ones() -> list[tuple[str, str]]:
-    return [(photos_of(kind)[0], text) for kind, text in KINDS.items()]
-
-
-def _karpathy(number: int, name: str, text: str) -> dict[str, Any]:
-    sentences = [{"sentid": 5 * number + at, "raw": f"{text}, {at} of 5"} for at in range(5)]
-    facts = {"filename": name, "filepath": "photos", "imgid": number, "cocoid": number, "split": "test"}
-    return {**facts, "sentences": sentences}
-
-
-WORLDS: Mapping[str, Callable[[Path], None]] = {
-    "inquire": _inquire,
-    "inquire-rerank": _inquire_rerank,
-    "ilias": _ilias,
-    "inquire-and-ilias": _inquire_and_ilias,
-    "rmir": _rmir,
-    "recos": _recos,
+WORLDS: Mapping[str, Sequence[Callable[[Path], None]]] = {
+    "inquire": [_inquire],
+    "inquire-rerank": [_inquire_rerank],
+    "ilias": [_ilias],
+    "inquire-and-ilias": [_inquire, _ilias],
+    "rmir": [_rmir],
+    "recos": [_recos],
 }

@@ -7,16 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from eyespot.runs import beir, circo, eccv, ilias, inquire, json_scores, karpathy, matrix, reranking, rmir, table, trec
+from eyespot.runs.judged import JudgedQueries
 from eyespot.storage.tables import opened_parquet
 from eyespot.storage.text_files import data_of
 from eyespot.types import Qrels, Run, UsageError
-
-if TYPE_CHECKING:
-    from eyespot.runs.judged import JudgedQueries
 
 __all__ = ["QRELS_FORMATS", "RUN_FORMATS", "read_judged", "read_qrels", "read_run", "write_qrels", "write_run"]
 
@@ -55,84 +54,80 @@ def read_run(path: Path | str, format: str | None = None) -> Run:
     """A run from disk; `UsageError` in one sentence that names the file, the line and what was expected there."""
     path = Path(path)
     name, _, part = (format or _run_format(path)).partition(":")
-    readers: dict[str, Callable[[], Run]] = {
-        "trec": lambda: _room("trec").read_run(path),
-        "json": lambda: _room("json_scores").read_run(path),
-        "circo": lambda: _room("json_scores").read_run(path),
-        "parquet": lambda: _room("table").read_run(path),
-        "npz": lambda: _room("matrix").read_run(path),
-        "npz:i2t": lambda: _room("matrix").read_run_of_images(path),
-        "inquire-rerank": lambda: _room("inquire").read_rerank(_parquets(path)).candidates,
-    }
     if name == "rerank-set":
-        return _room("reranking").read(path, part or None).candidates  # type: ignore[no-any-return]
-    run: Run = _chosen(readers, f"{name}:{part}" if part else name, RUN_FORMATS)()
-    return run
+        return _candidates(reranking.read(path, part or None))
+    readers: dict[str, Callable[[Path], Run]] = {
+        "trec": trec.read_run,
+        "json": json_scores.read_run,
+        "circo": json_scores.read_run,
+        "parquet": table.read_run,
+        "npz": matrix.read_run,
+        "npz:i2t": matrix.read_run_of_images,
+        "inquire-rerank": lambda path: _candidates(inquire.read_rerank(_parquets(path))),
+    }
+    reader: Callable[[Path], Run] = _chosen(readers, f"{name}:{part}" if part else name, RUN_FORMATS)
+    return reader(path)
 
 
 def read_qrels(path: Path | str, format: str | None = None) -> Qrels:
     """Judgements from disk; `UsageError` in one sentence that names the file, the line and what was expected there."""
     path = Path(path)
     name, _, part = (format or _qrels_format(path)).partition(":")
-    readers: dict[str, Callable[[], Qrels]] = {
-        "trec": lambda: _room("trec").read_qrels(path),
-        "json": lambda: _room("json_scores").read_qrels(path),
-        "parquet": lambda: _room("table").read_qrels(path),
-        "beir": lambda: _room("beir").read_qrels(path, part or "test"),
-        "inquire": lambda: _room("inquire").read_qrels(path, part or "image_id"),
-        "eccv": lambda: _room("eccv").read_qrels(path, name, part or "t2i"),
-    }
-    readers |= dict.fromkeys(("cxc", "coco", "pm"), readers["eccv"])
     collections = _collections(path, part)
     if name in collections:
         return collections[name]().qrels
-    qrels: Qrels = _chosen(readers, name, QRELS_FORMATS)()
-    return qrels
+    readers: dict[str, Callable[[Path], Qrels]] = {
+        "trec": trec.read_qrels,
+        "json": json_scores.read_qrels,
+        "parquet": table.read_qrels,
+        "beir": partial(beir.read_qrels, split=part or "test"),
+        "inquire": partial(inquire.read_qrels, image=part or "image_id"),
+        **{truth: partial(eccv.read_qrels, truth=truth, direction=part or "t2i") for truth in eccv.FILES},
+    }
+    reader: Callable[[Path], Qrels] = _chosen(readers, name, QRELS_FORMATS)
+    return reader(path)
 
 
 def read_judged(path: Path | str, format: str | None = None) -> JudgedQueries:
     """Judgements with the queries and images that the same files list; of a format that lists none both are empty."""
-    from eyespot.runs.judged import JudgedQueries
-
     path = Path(path)
     stated = format or _qrels_format(path)
     name, _, part = stated.partition(":")
     collections = _collections(path, part)
     if path.is_dir():
-        collections["beir"] = lambda: _room("beir").read(path, part or "test")
-        for truth in ("eccv", "cxc", "coco", "pm"):
-            collections[truth] = lambda: _room("eccv").read(path, name, part or "t2i")
+        collections["beir"] = lambda: beir.read(path, part or "test")
+        collections |= dict.fromkeys(eccv.FILES, lambda: eccv.read(path, name, part or "t2i"))
     return collections[name]() if name in collections else JudgedQueries({}, read_qrels(path, stated))
 
 
 def _collections(path: Path, part: str) -> dict[str, Callable[[], JudgedQueries]]:
     """The formats whose files are always read as a whole."""
+    ways = {"t2i": karpathy.text_to_image, "i2t": karpathy.image_to_text}
     return {
-        "inquire-rerank": lambda: _room("inquire").read_rerank(_parquets(path)),
-        "ilias": lambda: _room("ilias").read(path),
-        "karpathy": lambda: _captions(path, part or "t2i"),
-        "circo": lambda: _room("circo").read(path),
-        "rmir": lambda: _room("rmir").read(path),
-        "rerank-set": lambda: _room("reranking").read(path, part or None),
+        "inquire-rerank": lambda: inquire.read_rerank(_parquets(path)),
+        "ilias": lambda: ilias.read(path),
+        "karpathy": lambda: _chosen(ways, part or "t2i", ways)(karpathy.read(path)),
+        "circo": lambda: circo.read(path),
+        "rmir": lambda: rmir.read(path),
+        "rerank-set": lambda: reranking.read(path, part or None),
     }
 
 
 def write_run(run: Run, path: Path | str, format: str | None = None) -> None:
     """A run to disk, whole or not at all; without a format by the name's ending, TREC if it says nothing."""
-    rooms = {"trec": "trec", "json": "json_scores", "parquet": "table", "npz": "matrix", "circo": "circo"}
-    path = Path(path)
-    _room(_chosen(rooms, format or _by_ending(path), rooms)).write_run(run, path)
+    rooms = {"trec": trec, "json": json_scores, "parquet": table, "npz": matrix, "circo": circo}
+    _chosen(rooms, format or _by_ending(Path(path)), rooms).write_run(run, Path(path))
 
 
 def write_qrels(qrels: Qrels, path: Path | str, format: str | None = None) -> None:
     """Judgements to disk, whole or not at all; without a format by the name's ending, TREC if it says nothing."""
-    rooms = {"trec": "trec", "json": "json_scores", "parquet": "table"}
-    path = Path(path)
-    _room(_chosen(rooms, format or _by_ending(path), rooms)).write_qrels(qrels, path)
+    rooms = {"trec": trec, "json": json_scores, "parquet": table}
+    _chosen(rooms, format or _by_ending(Path(path)), rooms).write_qrels(qrels, Path(path))
 
 
-def _room(name: str) -> Any:
-    return import_module(f"eyespot.runs.{name}")
+def _candidates(judged: JudgedQueries) -> Run:
+    assert judged.candidates is not None
+    return judged.candidates
 
 
 def _chosen(there: dict[str, Any], name: str, named: Iterable[str]) -> Any:
@@ -148,15 +143,15 @@ def _by_ending(path: Path) -> str:
 
 def _run_format(path: Path) -> str:
     if path.is_dir():
-        return "rerank-set" if _room("reranking").is_layout(path) else "inquire-rerank"
+        return "rerank-set" if reranking.is_layout(path) else "inquire-rerank"
     by_ending = _by_ending(path)
     return "inquire-rerank" if by_ending == "parquet" and _is_rerank(path) else by_ending
 
 
 def _qrels_format(path: Path) -> str:
     if path.is_dir():
-        formats = {"rerank-set": "reranking", "ilias": "ilias", "eccv": "eccv", "rmir": "rmir", "beir": "beir"}
-        found = next((format for format, room in formats.items() if _room(room).is_layout(path)), None)
+        formats = {"rerank-set": reranking, "ilias": ilias, "eccv": eccv, "rmir": rmir, "beir": beir}
+        found = next((format for format, room in formats.items() if room.is_layout(path)), None)
         if found is None and any(_is_rerank(file) for pattern in PARQUETS for file in sorted(path.glob(pattern))[:1]):
             return "inquire-rerank"
         if found is None:
@@ -188,14 +183,7 @@ def _is_rerank(path: Path) -> bool:
 
 
 def _parquets(path: Path) -> list[Path]:
-    files = [path] if path.is_file() else [file for pattern in PARQUETS for file in sorted(path.glob(pattern))]
-    if not files:
+    found = [path] if path.is_file() else [file for pattern in PARQUETS for file in sorted(path.glob(pattern))]
+    if not found:
         raise UsageError(f"there are no parquet files in {path}; give the folder that holds them, or one file")
-    return files
-
-
-def _captions(path: Path, direction: str) -> JudgedQueries:
-    room = _room("karpathy")
-    ways = {"t2i": room.text_to_image, "i2t": room.image_to_text}
-    found: JudgedQueries = _chosen(ways, direction, ways)(room.read(path))
     return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +21,7 @@ from eyespot.types import UsageError
 
 Reals = NDArray[np.float64]
 Rating = tuple[str, str, Any]  # item, rater, value; None is a gap
-Levels = Callable[[Reals, Reals], Reals]  # values (c,) and how often each was given (..., c) to distances (..., c, c)
-
+LEVELS = ("nominal", "ordinal", "interval")
 NAN = float("nan")
 _AT_ONCE = 1 << 22  # numbers
 _MIDDLE = 2.5, 97.5  # percentiles
@@ -68,17 +68,6 @@ class Ratings:
         return np.asarray((self.codes[:, :, None] == np.arange(len(self.values))).sum(axis=1), np.float64)
 
 
-@dataclass(frozen=True)
-class Resampled:
-    """How the interval is made: items drawn with replacement `samples` times, from this seed on."""
-
-    samples: int = 2000
-    seed: int = 0
-
-
-USUAL = Resampled()
-
-
 class Agreement(NamedTuple):
     """A coefficient and its 95% bootstrap interval over items; NaN where it is not defined.
 
@@ -96,17 +85,21 @@ class Agreement(NamedTuple):
     ratings: int
 
 
-def cohen_kappa(ratings: Ratings, how: Resampled = USUAL) -> Agreement:
+def cohen_kappa(ratings: Ratings, *, samples: int = 2000, seed: int = 0) -> Agreement:
     """Agreement of two raters on the items that both rated (Cohen 1960); `UsageError` for more or fewer raters."""
     if len(ratings.raters) != 2:
         raise UsageError(f"Cohen's kappa is for two raters, and there are {len(ratings.raters)}; take alpha for others")
     both = ratings.codes[(ratings.codes >= 0).all(axis=1)]  # (items, 2)
     values = np.arange(len(ratings.values))
     table = (both[:, :1, None] == values[:, None]) & (both[:, 1:, None] == values)  # (items, values, values)
-    return _with_interval(table.astype(np.float64), _kappa_of_two, how, both.size)
+
+    def chance(share: Reals) -> Reals:
+        return np.asarray((share.sum(axis=-1) * share.sum(axis=-2)).sum(axis=-1))
+
+    return _with_interval(table.astype(np.float64), _kappa(chance), both.size, samples, seed)
 
 
-def fleiss_kappa(ratings: Ratings, how: Resampled = USUAL) -> Agreement:
+def fleiss_kappa(ratings: Ratings, *, samples: int = 2000, seed: int = 0) -> Agreement:
     """Agreement of several raters, each item rated equally often, by whomever (Fleiss 1971).
 
     `UsageError` if items were rated a different number of times, or once: then alpha is the one to take.
@@ -118,10 +111,14 @@ def fleiss_kappa(ratings: Ratings, how: Resampled = USUAL) -> Agreement:
         raise UsageError(
             f"Fleiss's kappa needs every item rated equally often, 2 times or more, not {span}; take alpha"
         )
-    return _with_interval(_pairs(counts) / times[:1, None, None], _kappa_of_many, how, int(times.sum()))
+
+    def chance(share: Reals) -> Reals:
+        return np.asarray(np.square(share.sum(axis=-1)).sum(axis=-1))
+
+    return _with_interval(_pairs(counts) / times[:1, None, None], _kappa(chance), int(times.sum()), samples, seed)
 
 
-def krippendorff_alpha(ratings: Ratings, level: str = "nominal", how: Resampled = USUAL) -> Agreement:
+def krippendorff_alpha(ratings: Ratings, level: str = "nominal", *, samples: int = 2000, seed: int = 0) -> Agreement:
     """Agreement of any raters with any gaps (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability).
 
     `level` is one of `LEVELS`: categories are the same or not (nominal); grades are as far apart as there are ratings
@@ -139,59 +136,43 @@ def krippendorff_alpha(ratings: Ratings, level: str = "nominal", how: Resampled 
             raise UsageError(f"{strange!r} has no place among {level} grades; leave it out, or take the level nominal")
         grades = np.array(ratings.values, np.float64)
     coincidences = _pairs(counts) / np.maximum(counts.sum(axis=1) - 1, 1)[:, None, None]
-    distances = LEVELS[level]
-    return _with_interval(coincidences, lambda summed: _alpha(summed, grades, distances), how, int(counts.sum()))
+    alpha = partial(_alpha, grades=grades, level=level)
+    return _with_interval(coincidences, alpha, int(counts.sum()), samples, seed)
 
 
 # -- coefficients of summed tables (..., values, values) --------------------------------------------------------
 
 
-def _kappa_of_two(table: Reals) -> Reals:
-    share = table / table.sum(axis=(-1, -2), keepdims=True)
-    chance = (share.sum(axis=-1) * share.sum(axis=-2)).sum(axis=-1)
-    return _beyond(np.trace(share, axis1=-2, axis2=-1), chance)
+def _kappa(chance: Callable[[Reals], Reals]) -> Callable[[Reals], Reals]:
+    """The coefficient of tables, by what chance gives of their shares."""
+
+    def coefficient(table: Reals) -> Reals:
+        share = table / table.sum(axis=(-1, -2), keepdims=True)
+        observed, expected = np.trace(share, axis1=-2, axis2=-1), chance(share)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = np.where(expected < 1 - 1e-12, (observed - expected) / (1 - expected), np.nan)
+        return np.stack([value, observed, expected], axis=-1)  # (..., 3)
+
+    return coefficient
 
 
-def _kappa_of_many(table: Reals) -> Reals:
-    share = table / table.sum(axis=(-1, -2), keepdims=True)
-    chance = np.square(share.sum(axis=-1)).sum(axis=-1)
-    return _beyond(np.trace(share, axis1=-2, axis2=-1), chance)
-
-
-def _beyond(observed: Reals, chance: Reals) -> Reals:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.where(chance < 1 - 1e-12, (observed - chance) / (1 - chance), np.nan)
-    return np.stack([value, observed, chance], axis=-1)  # (..., 3)
-
-
-def _alpha(coincidences: Reals, grades: Reals, distances: Levels) -> Reals:
+def _alpha(coincidences: Reals, grades: Reals, level: str) -> Reals:
     marginals = coincidences.sum(axis=-1)  # (..., values)
     total = marginals.sum(axis=-1)
-    apart = distances(grades, marginals)
+    apart = 1 - np.eye(len(grades))  # distances, (..., values, values)
+    if level == "ordinal":
+        middle = np.cumsum(marginals, axis=-1) - marginals / 2  # of each value's own ratings, (..., values)
+        apart = np.square(middle[..., :, None] - middle[..., None, :])
+    elif level == "interval":
+        apart = np.square(grades[:, None] - grades)
     chance = marginals[..., :, None] * marginals[..., None, :] - marginals[..., None] * np.eye(len(grades))
     with np.errstate(invalid="ignore", divide="ignore"):
         observed = (coincidences * apart).sum(axis=(-1, -2)) / total
         expected = (chance * apart).sum(axis=(-1, -2)) / (total * (total - 1))
         value = np.where(expected > 0, 1 - observed / expected, np.nan)
-    if distances is _nominal:
+    if level == "nominal":
         return np.stack([value, 1 - observed, 1 - expected], axis=-1)
     return np.stack([value, value, np.zeros_like(value)], axis=-1)
-
-
-def _nominal(grades: Reals, _marginals: Reals) -> Reals:
-    return 1 - np.eye(len(grades))
-
-
-def _ordinal(_grades: Reals, marginals: Reals) -> Reals:
-    middle = np.cumsum(marginals, axis=-1) - marginals / 2  # of each value's own ratings, (..., values)
-    return np.square(middle[..., :, None] - middle[..., None, :])
-
-
-def _interval(grades: Reals, _marginals: Reals) -> Reals:
-    return np.square(grades[:, None] - grades)
-
-
-LEVELS: dict[str, Levels] = {"nominal": _nominal, "ordinal": _ordinal, "interval": _interval}
 
 
 # -- tables and intervals -----------------------------------------------------------------------------------------
@@ -202,24 +183,22 @@ def _pairs(counts: Reals) -> Reals:
     return counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
 
 
-def _with_interval(tables: Reals, coefficient: Callable[[Reals], Reals], how: Resampled, ratings: int) -> Agreement:
+def _with_interval(
+    tables: Reals, coefficient: Callable[[Reals], Reals], ratings: int, samples: int, seed: int
+) -> Agreement:
+    """The coefficient of all items, and the interval of those drawn with replacement `samples` times."""
     if not len(tables):
         return Agreement(NAN, NAN, NAN, NAN, NAN, 0, 0)
     value, observed, expected = coefficient(tables.sum(axis=0)).tolist()
-    drawn = np.concatenate([coefficient(some)[:, 0] for some in _resampled(tables, how)])
-    known = drawn[~np.isnan(drawn)]
-    low, high = np.percentile(known, _MIDDLE).tolist() if len(known) else [NAN, NAN]
-    return Agreement(value, low, high, observed, expected, len(tables), ratings)
-
-
-def _resampled(tables: Reals, how: Resampled) -> Iterable[Reals]:
-    """Sums of the tables of drawn items, (some samples, values, values)."""
-    rng = np.random.default_rng(how.seed)
+    rng, drawn = np.random.default_rng(seed), []
     flat = tables.reshape(len(tables), -1)
     step = max(1, _AT_ONCE // max(flat.shape))
-    for start in range(0, how.samples, step):
-        size = min(step, how.samples - start)
-        chosen = rng.integers(0, len(tables), (size, len(tables)))
-        chosen += len(tables) * np.arange(size)[:, None]
+    for start in range(0, samples, step):
+        size = min(step, samples - start)
+        chosen = rng.integers(0, len(tables), (size, len(tables))) + len(tables) * np.arange(size)[:, None]
         times = np.bincount(chosen.ravel(), minlength=size * len(tables)).reshape(size, -1)  # how often each was drawn
-        yield (times @ flat).reshape(size, *tables.shape[1:])
+        drawn.append(coefficient((times @ flat).reshape(size, *tables.shape[1:]))[:, 0])
+    known = np.concatenate(drawn)
+    known = known[~np.isnan(known)]
+    low, high = np.percentile(known, _MIDDLE).tolist() if len(known) else [NAN, NAN]
+    return Agreement(value, low, high, observed, expected, len(tables), ratings)

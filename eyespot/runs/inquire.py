@@ -7,9 +7,8 @@ by iNat24's `image_id`, or by `image_path` where that is asked for. A trap: in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.storage.ids import required
@@ -26,15 +25,6 @@ HUB_IMAGE = (
 )
 
 
-class _Pair(NamedTuple):
-    """One row of either layout: a query, an image, and whether it is relevant."""
-
-    line: int
-    query: str
-    image: str
-    relevant: bool
-
-
 def read(queries: Path, annotations: Path | None = None, image: str = "image_id") -> JudgedQueries:
     """The queries, and what the annotations say of them; those of other queries (the other split) are passed over."""
     found = read_queries(queries)
@@ -42,10 +32,12 @@ def read(queries: Path, annotations: Path | None = None, image: str = "image_id"
         return JudgedQueries(found, Qrels({query: {} for query in found}, {"source": str(queries)}))
     grades: dict[str, dict[str, int]] = {query: {} for query in found}
     images: dict[str, Columns] = {}
-    for pair, row in _annotations(annotations, image):
-        if pair.query in grades:
-            _judge(annotations, grades, pair)
-            images[pair.image] = {"path": row.get("image_path"), "image_id": row.get("image_id")}
+    for line, row in rows_of(annotations):
+        query, name = required(annotations, line, row, "query_id"), required(annotations, line, row, image)
+        relevant = _relevant(annotations, line, row)
+        if query in grades:
+            _judge(annotations, line, grades[query], query=query, image=name, relevant=relevant)
+            images[name] = {"path": row.get("image_path"), "image_id": row.get("image_id")}
     return JudgedQueries(found, Qrels(grades, {"source": str(annotations)}), images)
 
 
@@ -64,9 +56,9 @@ def read_queries(path: Path) -> dict[str, Columns]:
 def read_qrels(path: Path, image: str = "image_id") -> Qrels:
     """The annotations alone."""
     grades: dict[str, dict[str, int]] = {}
-    for pair, _ in _annotations(path, image):
-        grades.setdefault(pair.query, {})
-        _judge(path, grades, pair)
+    for line, row in rows_of(path):
+        query, name = required(path, line, row, "query_id"), required(path, line, row, image)
+        _judge(path, line, grades.setdefault(query, {}), query=query, image=name, relevant=_relevant(path, line, row))
     return Qrels(grades, {"source": str(path), "image": image})
 
 
@@ -86,36 +78,30 @@ def read_rerank(files: Iterable[Path]) -> JudgedQueries:
         image = required(path, line, row, "inat24_image_id", "inat24_file_name")
         if "relevant" not in row:
             refuse(path, f"row {line}", f"has no column relevant; there are: {', '.join(row)}")
-        pair = _Pair(line, query, image, _relevant(path, line, row["relevant"]))
         text = {"text": row.get("query"), **{name: row.get(name) for name in HUB_QUERY[2:]}}
-        queries.setdefault(pair.query, text)
-        _judge(path, grades, pair)
+        queries.setdefault(query, text)
+        relevant = _relevant(path, line, row)
+        _judge(path, line, grades.setdefault(query, {}), query=query, image=image, relevant=relevant)
         facts = {name: row[name] for name in HUB_IMAGE if row.get(name) is not None}
-        images[pair.image] = {"path": row.get("inat24_file_name"), **facts}
-        hits = ranked.setdefault(pair.query, [])
+        images[image] = {"path": row.get("inat24_file_name"), **facts}
+        hits = ranked.setdefault(query, [])
         score = row.get("clip_score")
         if isinstance(score, bool) or not isinstance(score, int | float | None) or score != score:
             refuse(path, f"row {line}", f"has {score!r} as clip_score; expected a number")
         clip_score = -float(len(hits) + 1) if score is None else float(score)
-        hits.append(RankedImage(pair.image, clip_score))
+        hits.append(RankedImage(image, clip_score))
     candidates = Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in ranked.items()})
     return JudgedQueries(queries, Qrels(grades, {"source": "INQUIRE-Rerank"}), images, candidates)
 
 
-def _annotations(path: Path, image: str) -> Iterator[tuple[_Pair, dict[str, Any]]]:
-    for line, row in rows_of(path):
-        query, name = required(path, line, row, "query_id"), required(path, line, row, image)
-        yield _Pair(line, query, name, _relevant(path, line, row.get("relevant", 1))), row
+def _judge(path: Path, line: int, judged: dict[str, int], *, query: str, image: str, relevant: bool) -> None:
+    if image in judged:
+        refuse(path, f"line {line}", f"judges query {query!r}, image {image!r} a second time")
+    judged[image] = int(relevant)
 
 
-def _judge(path: Path, grades: dict[str, dict[str, int]], pair: _Pair) -> None:
-    judged = grades.setdefault(pair.query, {})
-    if pair.image in judged:
-        refuse(path, f"line {pair.line}", f"judges query {pair.query!r}, image {pair.image!r} a second time")
-    judged[pair.image] = int(pair.relevant)
-
-
-def _relevant(path: Path, line: int, value: Any) -> bool:
+def _relevant(path: Path, line: int, row: Columns) -> bool:
+    value = row.get("relevant", 1)
     if str(value) not in ("0", "1", "True", "False", "0.0", "1.0"):
         refuse(path, f"line {line}", f"has {value!r} as relevant; expected 0 or 1")
     return str(value) in ("1", "True", "1.0")

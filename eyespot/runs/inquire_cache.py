@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,7 +56,10 @@ def read(path: Path, prompts: Mapping[str, str], names: Mapping[str, str]) -> Ca
         if prompt not in queries:
             other += 1
             continue
-        value = _of_reply(score) if isinstance(score, dict) else _as_float(score)
+        value = _of_reply(score) if isinstance(score, dict) else None
+        if isinstance(score, int | float) and not isinstance(score, bool):
+            with suppress(OverflowError):
+                value = float(score)
         if value is None or value != value:
             raise UsageError(f"{path} holds no score for {key!r}; name a cache of scores or of OpenAI's replies")
         scores.setdefault(queries[prompt], []).append(RankedImage(names.get(image, image), value))
@@ -127,14 +131,6 @@ def listed_queries(data: Path) -> tuple[dict[str, str], dict[str, str]]:
         texts |= {str(facts["text"]): query for query, facts in judged.queries.items()}
         names |= {str(facts["path"]): image for image, facts in judged.images.items()}
     return texts, names
-
-
-def _as_float(score: Any) -> float | None:
-    """A number that a float can hold."""
-    try:
-        return float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
-    except OverflowError:
-        return None
 
 
 def _of_reply(reply: Mapping[str, Any]) -> float | None:

@@ -9,8 +9,9 @@ is `image#0` to `image#4`, and a pool of more images is a list of their file nam
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,8 @@ from eyespot.types import Qrels
 CAPTIONS = 5
 
 
-class KarpathyCaptions(NamedTuple):
+@dataclass(frozen=True)
+class KarpathyCaptions:
     """Images with their captions, each by its id."""
 
     source: str

@@ -9,8 +9,9 @@ folder in the image's name.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.runs import karpathy
 from eyespot.runs.judged import Columns
@@ -23,7 +24,8 @@ VERSIONS = ("v0", "v1", "v2")
 ENDINGS = ("parquet", "jsonl", "csv")
 
 
-class Set(NamedTuple):
+@dataclass(frozen=True)
+class Set:
     """The captioned images of a version, and the other images to rank."""
 
     captions: karpathy.KarpathyCaptions
@@ -39,7 +41,7 @@ def read(folder: Path, version: str = "v1") -> Set:
         released_set = karpathy.read(released)
         images = {name: {**facts, "subtask": _folder(name)} for name, facts in released_set.images.items()}
         texts = {id: {**facts, "subtask": _folder(facts["image"])} for id, facts in released_set.texts.items()}
-        return Set(released_set._replace(images=images, texts=texts), {})
+        return Set(replace(released_set, images=images, texts=texts), {})
     everyone: dict[str, Columns] = {}
     for path, line, row in _rows(folder, "images"):
         name = required(path, line, row, "image")

@@ -9,8 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eyespot.runs import table
-from eyespot.runs.judged import JudgedQueries
-from eyespot.runs.queries import read_queries
+from eyespot.runs.judged import JudgedQueries, read_queries
 from eyespot.types import Qrels, UsageError
 
 QUERIES, QRELS, CANDIDATES = "queries.csv", "qrels.parquet", "candidates.parquet"

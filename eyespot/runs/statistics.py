@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from eyespot.types import Qrels
 
 
-class Distribution(NamedTuple):
+@dataclass(frozen=True)
+class Distribution:
     """How numbers lie; quartiles are interpolated between neighbours. NaN of no numbers."""
 
     mean: float
@@ -34,7 +35,8 @@ class Distribution(NamedTuple):
         return cls(float(values.mean()), median, lower, upper, float(values.min()), float(values.max()))
 
 
-class MatchCountBin(NamedTuple):
+@dataclass(frozen=True)
+class MatchCountBin:
     """How many queries have at least `least` and at most `most` matches."""
 
     least: int
@@ -63,8 +65,7 @@ class Statistics:
 
     def as_json(self) -> dict[str, Any]:
         """All of it for JSON."""
-        bins = [bin._asdict() for bin in self.histogram]
-        return {**asdict(self), "matches": self.matches._asdict(), "histogram": bins}
+        return asdict(self)
 
 
 def statistics(qrels: Qrels, queries: Sequence[str] | None = None, pool: int | None = None) -> Statistics:

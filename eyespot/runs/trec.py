@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ LARGE = 1 << 20  # bytes; a smaller file is read in a loop before pyarrow's read
 BLOCK = 4 << 20  # bytes for one thread
 BLANKS = " \t\r"
 T = TypeVar("T")
+ThreeColumns: TypeAlias = tuple[IdColumn, IdColumn, NDArray[Any]]  # query, image, score or grade of each row
 
 
 def read_run(path: Path) -> Run:
@@ -104,20 +106,14 @@ def _separator(path: Path, ids: list[str]) -> str:
 # -- reading ------------------------------------------------------------------------------------------------
 
 
-class _Columns(NamedTuple):
-    """The three columns that count, row by row."""
-
-    query: IdColumn
-    image: IdColumn
-    value: NDArray[Any]  # (rows,) scores or grades
-
-
-class _Kind(NamedTuple):
+@dataclass(frozen=True)
+class _Kind:
     """What sets runs and qrels apart: where the columns are, and how a value reads."""
 
     full: int  # how many fields a whole line has; the third of them is the image
     named: Callable[[list[str]], tuple[str, str, str] | None]  # fields of a line to query, image and value
-    value: Callable[[str], float]
+    fits: Callable[[float], bool]  # whether a number may be a value, and the `rule` if not
+    rule: str
     dtype: type
     expected: str
     twice: str  # what a query does to an image that it has in two lines
@@ -134,7 +130,7 @@ def _whole(data: bytes, kind: _Kind, made_of: Callable[..., T]) -> T | None:
     return None
 
 
-def _columns(data: bytes, kind: _Kind) -> _Columns | None:
+def _columns(data: bytes, kind: _Kind) -> ThreeColumns | None:
     """The columns of a file whose lines all have every field, between single marks; else None."""
     import pyarrow as pa
     from pyarrow import csv
@@ -160,7 +156,7 @@ def _columns(data: bytes, kind: _Kind) -> _Columns | None:
     query, image = (_ids(table[name].combine_chunks()) for name in wanted[:2])
     value: NDArray[Any] = table[wanted[2]].to_numpy()  # (rows,)
     fits = np.isfinite(value) if kind.dtype is np.float64 else (np.floor(value) == value) & (np.abs(value) < 2**31)
-    return _Columns(query, image, value) if fits.all() and query and image else None
+    return (query, image, value) if fits.all() and query and image else None
 
 
 def _ids(column: Any) -> IdColumn | None:
@@ -170,7 +166,7 @@ def _ids(column: Any) -> IdColumn | None:
     return None if odd else IdColumn(ids, column.indices.to_numpy())
 
 
-def _line_by_line(path: Path, data: bytes, kind: _Kind) -> _Columns:
+def _line_by_line(path: Path, data: bytes, kind: _Kind) -> ThreeColumns:
     rows: dict[tuple[str, str], float] = {}
     for number, line in enumerate(decoded(path, data).split("\n"), 1):
         if not line.strip(BLANKS):
@@ -180,28 +176,27 @@ def _line_by_line(path: Path, data: bytes, kind: _Kind) -> _Columns:
             refuse(path, f"line {number}", f"query {query!r} {kind.twice} image {image!r} twice; keep one of the two")
         rows[query, image] = value
     values: NDArray[Any] = np.array(list(rows.values()), dtype=kind.dtype)  # (rows,)
-    return _Columns(IdColumn.of(query for query, _ in rows), IdColumn.of(image for _, image in rows), values)
+    return IdColumn.of(query for query, _ in rows), IdColumn.of(image for _, image in rows), values
 
 
 def _read(path: Path, number: int, line: str, kind: _Kind) -> tuple[str, str, float]:
-    tabbed = "\t" in line.strip(BLANKS)
-    fields = [field.strip(BLANKS) for field in line.rstrip(BLANKS).split("\t")] if tabbed else _spaced(line, kind)
+    if "\t" in line.strip(BLANKS):
+        fields = [field.strip(BLANKS) for field in line.rstrip(BLANKS).split("\t")]
+    else:
+        fields = [field for field in line.strip(BLANKS).split(" ") if field]
+        if len(fields) > kind.full and (_q0(fields) or fields[1].isdecimal()):  # the image takes the surplus
+            after = kind.full - 3
+            fields = [*fields[:2], " ".join(fields[2:-after]), *fields[-after:]]
     named = kind.named(fields)
     if named is None or not all(named):
         refuse(path, f"line {number}", f"has {len(fields)} fields, {line.strip()[:60]!r}; {kind.expected}")
     try:
-        return named[0], named[1], kind.value(named[2])
-    except ValueError as error:
-        refuse(path, f"line {number}", f"has {named[2]!r} where {error}; {kind.expected}")
-
-
-def _spaced(line: str, kind: _Kind) -> list[str]:
-    """Fields between spaces; where there are more than a whole line's, the image takes the surplus."""
-    fields = [field for field in line.strip(BLANKS).split(" ") if field]
-    if len(fields) <= kind.full or not (_q0(fields) or fields[1].isdecimal()):
-        return fields
-    after = kind.full - 3
-    return [*fields[:2], " ".join(fields[2:-after]), *fields[-after:]]
+        value = math.nan if "_" in named[2] else float(named[2])
+    except ValueError:
+        value = math.nan
+    if not kind.fits(value):
+        refuse(path, f"line {number}", f"has {named[2]!r} where {kind.rule}; {kind.expected}")
+    return named[0], named[1], value
 
 
 def _q0(fields: list[str]) -> bool:
@@ -222,26 +217,21 @@ def _qrels_fields(fields: list[str]) -> tuple[str, str, str] | None:
     return (fields[0], fields[1], fields[2]) if len(fields) == 3 else None
 
 
-def _score(text: str) -> float:
-    value = _number(text)
-    if not math.isfinite(value):
-        raise ValueError("a score must be a finite number")
-    return value
-
-
-def _grade(text: str) -> float:
-    value = _number(text)
-    if not value.is_integer() or abs(value) >= 2**31:
-        raise ValueError("a grade must be a whole number")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return math.nan if "_" in text else float(text)
-    except ValueError:
-        return math.nan
-
-
-_RUN = _Kind(6, _run_fields, _score, np.float64, RUN_LINE, "ranks")
-_QRELS = _Kind(4, _qrels_fields, _grade, np.int32, QRELS_LINE, "judges")
+_RUN = _Kind(
+    full=6,
+    named=_run_fields,
+    fits=math.isfinite,
+    rule="a score must be a finite number",
+    dtype=np.float64,
+    expected=RUN_LINE,
+    twice="ranks",
+)
+_QRELS = _Kind(
+    full=4,
+    named=_qrels_fields,
+    fits=lambda value: value.is_integer() and abs(value) < 2**31,
+    rule="a grade must be a whole number",
+    dtype=np.int32,
+    expected=QRELS_LINE,
+    twice="judges",
+)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eyespot.benchmarks import Beside, Evaluation, Printed, Rescored, Task, benchmark, beside, scored
-from eyespot.benchmarks._published import impossible
+from eyespot.benchmarks._papers import impossible
 from eyespot.metrics import aligned, parse, tie_spread
 from eyespot.reports.summary import summary_of
 from eyespot.reports.tables import comparisons_of

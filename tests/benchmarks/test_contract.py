@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.benchmarks import benchmark, check, names
-from eyespot.benchmarks._published import rows
+from eyespot.benchmarks._papers import rows
 from eyespot.metrics import labels_of
 from eyespot.types import UsageError
 from tests.wording import raises

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eyespot.benchmarks import Task, check, files_of, runs_of, scored
 from eyespot.benchmarks._benchmark import Benchmark, Needed
-from eyespot.benchmarks._ranking import aliases
+from eyespot.benchmarks._fitting import aliases
 from eyespot.runs import write_run
 from eyespot.types import Run, UsageError
 from tests.wording import raises

@@ -26,7 +26,7 @@ from eyespot.pipelines.data_card import (
     write_card,
 )
 from eyespot.pipelines.data_card.datasheet import datasheet_answers
-from eyespot.pipelines.data_card.sankey import NARROW, SankeyStage, sankey
+from eyespot.pipelines.data_card.sankey import WIDTH, SankeyStage, sankey
 from eyespot.pipelines.data_card.wording import flesch_kincaid, flesch_reading_ease, syllables, words
 from eyespot.types import UsageError
 from tests.examples import examples
@@ -166,23 +166,23 @@ def balanced(drawn: list[tuple[str, int, dict[str, int]]]) -> list[SankeyStage]:
 
 
 @settings(max_examples=examples(40))
-@given(stages, st.sampled_from([NARROW, 760]))
-def test_a_drawing_is_whole_and_lies_within_its_frame(drawn: list[tuple[str, int, dict[str, int]]], width: int) -> None:
-    svg = ElementTree.fromstring(sankey(balanced(drawn), width))
+@given(stages)
+def test_a_drawing_is_whole_and_lies_within_its_frame(drawn: list[tuple[str, int, dict[str, int]]]) -> None:
+    svg = ElementTree.fromstring(sankey(balanced(drawn)))
 
     height = float(svg.attrib["height"])
     for rect in svg.iter("{http://www.w3.org/2000/svg}rect"):
         x, y, wide, high = (float(rect.attrib[name]) for name in ("x", "y", "width", "height"))
-        assert x >= 0 and x + wide <= width and y >= 0 and y + high <= height
+        assert x >= 0 and x + wide <= WIDTH and y >= 0 and y + high <= height
     for row in svg.iter("{http://www.w3.org/2000/svg}tspan"):
         assert float(row.attrib.get("y", 0)) <= height
 
 
 def test_widths_are_numbers_of_records() -> None:
-    svg = sankey([SankeyStage("all", 0, 100, 100, {}), SankeyStage("some", 100, 0, 25, {"far": 75})], 1000)
-    # the widest bar is 0.3 of the drawing: 3 pixels a record
-    assert re.findall(r'class="bar" x="4" y="[\d.]+" width="([\d.]+)"', svg) == ["300.00", "300.00", "75.00"]
-    assert re.findall(r'class="flow" x="4" y="[\d.]+" width="([\d.]+)"', svg) == ["300.00", "75.00"]
+    svg = sankey([SankeyStage("all", 0, 100, 100, {}), SankeyStage("some", 100, 0, 25, {"far": 75})])
+    # the widest bar is 0.3 of the drawing: 1.5 pixels a record
+    assert re.findall(r'class="bar" x="4" y="[\d.]+" width="([\d.]+)"', svg) == ["150.00", "150.00", "37.50"]
+    assert re.findall(r'class="flow" x="4" y="[\d.]+" width="([\d.]+)"', svg) == ["150.00", "37.50"]
     assert "far: 75" in svg
 
 

@@ -10,8 +10,8 @@ from PIL import Image
 from eyespot.benchmarks import Evaluation, Task, scored
 from eyespot.metrics import parse
 from eyespot.reports.examples import Examples, examples_of, uncertainty
+from eyespot.reports.folder import Pictured, page_of
 from eyespot.reports.moved import Picture
-from eyespot.reports.page import Pictured, page_of
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, Run
 from tests.search.test_contact_sheet import Page

@@ -37,8 +37,8 @@ from eyespot.reports.figures import (
     time_accuracy,
     two_way_bars,
 )
-from eyespot.reports.figures._labels import places
-from eyespot.reports.figures._looks import DISTINCT, PALETTE, look
+from eyespot.reports.figures._sheet import DISTINCT, PALETTE, look
+from eyespot.reports.figures.time_accuracy import places
 from eyespot.types import UsageError
 from tests.lazy_import import lazy_import, requires
 from tests.wording import raises
@@ -194,7 +194,8 @@ def test_colours_stand_out_from_white(colour: str) -> None:
 def test_methods_differ_in_hatch_and_marker_as_well_as_in_colour() -> None:
     looks = [look(at) for at in range(DISTINCT)]
 
-    assert all(len({each[part] for each in looks}) == DISTINCT for part in range(4))
+    parts = ("colour", "hatch", "outlined", "marker")
+    assert all(len({getattr(each, part) for each in looks}) == DISTINCT for part in parts)
 
 
 def test_categories_stand_under_their_supercategories_largest_first() -> None:

@@ -18,8 +18,7 @@ from markupsafe import escape
 from eyespot.benchmarks import Evaluation, Printed
 from eyespot.extras import install_line
 from eyespot.reports.drawing import ReportFigure, Summary, figures_of
-from eyespot.reports.folder import write
-from eyespot.reports.page import Pictured, page_of
+from eyespot.reports.folder import Pictured, page_of, write
 from eyespot.reports.summary import read_summary, summary_of
 from eyespot.runs import read_run
 from eyespot.types import UsageError

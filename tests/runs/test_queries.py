@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.runs.queries import groups, read_queries
+from eyespot.runs.judged import groups, read_queries
 from eyespot.types import UsageError
 from tests.wording import raises
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +24,7 @@ def test_pairs_images_grades_and_matches_by_hand() -> None:
     assert (found.queries, found.judged, found.relevant) == (3, 5, 3)
     assert (found.images_judged, found.images_relevant, found.pool) == (3, 2, 9)
     assert (found.barren, found.grades) == (["r"], {-1: 1, 0: 2, 1: 2, 2: 1})
-    assert found.matches == (1.0, 1.0, 0.5, 1.5, 0.0, 2.0)
+    assert astuple(found.matches) == (1.0, 1.0, 0.5, 1.5, 0.0, 2.0)
 
 
 def test_of_some_queries_of_one_that_nobody_judged_and_of_none() -> None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eyespot.benchmarks import Task
-from eyespot.benchmarks._rescoring import two_stages
+from eyespot.benchmarks._evaluating import two_stages
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import Budget
 from eyespot.metrics import preset

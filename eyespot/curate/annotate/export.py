@@ -33,7 +33,7 @@ from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, select
 from eyespot.formats.exporting import LabelTask
 from eyespot.formats.exports import label_studio
-from eyespot.pipelines.data_card.markdown_table import table
+from eyespot.pipelines.data_card.markdown import table
 from eyespot.runs import write_qrels, write_run
 from eyespot.runs.judged import JudgedQueries
 from eyespot.storage.atomic import whole_folder, write_whole

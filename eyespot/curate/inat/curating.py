@@ -32,7 +32,7 @@ from eyespot.curate.inat.steps import ALIGNED, DRAWN, LISTED, PHOTOGRAPHED, READ
 from eyespot.curate.inat.tables import KEPT_ROWS, TITLES, Tables, folder_of, most_first, notes_of, opened, parquet
 from eyespot.pipelines import RunOptions, StepResult, run
 from eyespot.pipelines.human_review import AWAITS, Queue
-from eyespot.pipelines.input_digests import digests_of
+from eyespot.pipelines.step import digests_of
 from eyespot.storage.locks import locked
 from eyespot.types import Progress, UsageError
 

@@ -7,16 +7,18 @@ and `card.html`, with the thumbnails and drawings that the Markdown shows in a f
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 
-from eyespot.html import checked_address
+from eyespot.html import checked_address, photo_address, render
+from eyespot.photos.pictures import id_of
 from eyespot.pipelines.data_card.checks import Level, QualityCheck, level_of, licence_check, wilson, worst
 from eyespot.pipelines.data_card.content import Card, CardContent, CardFigure, CardTable, SampleRecord, card_of
-from eyespot.pipelines.data_card.croissant import CROISSANT, write_croissant
-from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined
-from eyespot.pipelines.data_card.hub import Tables, write_head, write_readme
+from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined, parted
+from eyespot.pipelines.data_card.hub import CROISSANT, Tables, write_croissant, write_head, write_readme
 from eyespot.pipelines.data_card.markdown import LOSSES, as_markdown
-from eyespot.pipelines.data_card.page import as_page
 from eyespot.pipelines.data_card.sankey import sankey
 from eyespot.pipelines.data_card.wording import TextStatistics, wording
 from eyespot.search.contact_sheet import thumbnail_of
@@ -47,6 +49,8 @@ __all__ = [
     "write_readme",
 ]
 
+UNREADABLE = "unreadable"
+
 
 def write_card(card: Card, out: Path) -> list[Path]:
     """`card.md`, `card.html` and the folder `card` in the folder `out`; the two files' paths.
@@ -76,3 +80,34 @@ def _put(folder: Path, name: str, data: bytes | None) -> str:
         return ""
     (folder / name).write_bytes(data)
     return f"card/{name}"
+
+
+def as_page(card: Card, thumbnails: Sequence[Sequence[bytes | None]], page: str = "") -> str:
+    """The card; `thumbnails` are JPEGs of each sample's pictures, None where one cannot be read.
+
+    `page` is the address of a running page over a gallery of these pictures, which they link into.
+    """
+    closing = (("Cite", card.content.citation), ("Licence", card.content.licence))
+    content = {
+        "title": card.content.title,
+        "footer": " ".join(f"{what}: {text}." for what, text in closing if text),
+        "stream": sankey(card.stages),
+        "samples": list(zip(card.content.samples, thumbnails, strict=True)),
+        "content": [table for table in (card.reading, *card.content.tables) if table.rows],
+        "datasheet": [
+            (section, *parted(answers)) for section, answers in groupby(card.datasheet, key=lambda one: one.section)
+        ],
+    }
+
+    def address(path: Path) -> str:
+        """Where the running page shows a picture, whose id is the digest of its bytes; "" where it cannot be read."""
+        with suppress(OSError):
+            return photo_address(page, id_of(path.read_bytes())) if page else ""
+        return ""
+
+    def numeric(table: CardTable) -> list[bool]:
+        """Of each column whether all its values begin with a digit."""
+        columns = zip(*table.rows, strict=True)
+        return [all(str(value).lstrip("+-")[:1].isdigit() for value in column) for column in columns]
+
+    return render("data_card.html", card=card, address=address, numeric=numeric, unreadable=UNREADABLE, **content)

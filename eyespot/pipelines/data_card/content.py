@@ -6,13 +6,14 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import eyespot
-from eyespot.pipelines import Provenance, Spent, StepResult
+from eyespot.pipelines import Provenance, Spent, Step, StepResult
 from eyespot.pipelines.data_card.checks import QualityCheck, worst
 from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
 from eyespot.pipelines.data_card.sankey import SankeyStage
@@ -23,7 +24,8 @@ INSTEAD = {"temperature": "model's own was used", "response_format": "the form w
 PACKAGES = ("numpy", "pillow", "duckdb", "pyarrow", "onnxruntime", "torch", "transformers", "open-clip-torch")
 
 
-class CardTable(NamedTuple):
+@dataclass(frozen=True)
+class CardTable:
     """A table: `title` above it, `note` below."""
 
     title: str
@@ -32,7 +34,8 @@ class CardTable(NamedTuple):
     note: str = ""
 
 
-class SampleRecord(NamedTuple):
+@dataclass(frozen=True)
+class SampleRecord:
     """A record to be looked at: its pictures with what each is, and lines that stand under them."""
 
     heading: str
@@ -40,7 +43,8 @@ class SampleRecord(NamedTuple):
     lines: Sequence[str] = ()
 
 
-class CardFigure(NamedTuple):
+@dataclass(frozen=True)
+class CardFigure:
     """A figure as SVG, the name of its file, and a sentence on what it shows."""
 
     name: str
@@ -70,7 +74,8 @@ class CardContent:
     checks: Sequence[QualityCheck] = ()
 
 
-class StepCard(NamedTuple):
+@dataclass(frozen=True)
+class StepCard:
     """A step as the card tells it: what it does; settings, models and inputs as JSON; its prompts by name."""
 
     name: str
@@ -78,6 +83,14 @@ class StepCard(NamedTuple):
     about: str
     settings: str
     prompts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, step: Step) -> StepCard:
+        """As the recipe declares it."""
+        parts = {"settings": step.settings, "models": step.models, "inputs": step.inputs}
+        declared = json.loads(line_of({name: part for name, part in parts.items() if part}))
+        settings = json.dumps(declared, indent=2, ensure_ascii=False) if declared else ""
+        return cls(step.name, step.version, step.about, settings, step.prompts)
 
 
 @dataclass(frozen=True)
@@ -120,6 +133,11 @@ def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
     ]
     steps = [[one.step.name, *map(_number, (*one.counts[:3], sum(one.counts.dropped.values())))] for one in done]
     columns = ["step", "in", "added", "kept", "left out"]
+    found = {"eyespot": eyespot.__version__, "Python": platform.python_version()}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    versions = ", ".join(f"{name} {number}" for name, number in found.items())
     return Card(
         content,
         done[-1].counts.kept if done else 0,
@@ -130,8 +148,8 @@ def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
         _requests(done),
         _reading(content.texts),
         datasheet_answers(done, content.answers),
-        [_step(one) for one in done],
-        _versions(),
+        [StepCard.of(one.step) for one in done],
+        versions,
     )
 
 
@@ -207,24 +225,3 @@ def _reading(texts: Mapping[str, Iterable[str]]) -> CardTable:
     columns = ["texts", "number", "words, mean", "median", "range", "Flesch–Kincaid grade"]
     note = "The grade is that of a United States school, and for English."
     return CardTable("How the texts read", columns, rows, note)
-
-
-# -- how it was made --------------------------------------------------------------------------------------------
-
-
-def _step(done: StepResult) -> StepCard:
-    step = done.step
-    parts = {"settings": step.settings, "models": step.models, "inputs": step.inputs}
-    declared = json.loads(line_of({name: part for name, part in parts.items() if part}))
-    settings = json.dumps(declared, indent=2, ensure_ascii=False) if declared else ""
-    return StepCard(step.name, step.version, step.about, settings, step.prompts)
-
-
-def _versions() -> str:
-    found = [f"eyespot {eyespot.__version__}", f"Python {platform.python_version()}"]
-    for name in PACKAGES:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)

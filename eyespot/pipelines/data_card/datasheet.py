@@ -6,7 +6,8 @@ A recipe answers the rest under `[card.SECTION]`, by the short names here. What 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import eyespot
 from eyespot.pipelines import StepResult
@@ -74,7 +75,8 @@ QUESTIONS: dict[str, dict[str, str]] = {
 }
 
 
-class Answered(NamedTuple):
+@dataclass(frozen=True)
+class Answered:
     """A question with its answer, "" where nobody gave one."""
 
     section: str

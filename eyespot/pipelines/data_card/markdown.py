@@ -1,15 +1,28 @@
-"""A data card as Markdown, its drawings and thumbnails as files beside it."""
+"""A data card as Markdown, its drawings and thumbnails as files beside it; and tables of cells that anyone wrote."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Any
 
 from eyespot.html import tidy
 from eyespot.pipelines.data_card.content import Card, CardTable
 from eyespot.pipelines.data_card.datasheet import parted
-from eyespot.pipelines.data_card.markdown_table import cell, table
+
+
+def table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
+    """A Markdown table; nothing for no rows."""
+    lines = [[cell(value) for value in row] for row in rows]
+    names = [cell(value) for value in head]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (names, ["---"] * len(names), *lines)) if lines else ""
+
+
+def cell(value: Any) -> str:
+    """A value as text that ends no cell, no row, and opens no tag."""
+    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")
+
 
 LOSSES = "losses"
 

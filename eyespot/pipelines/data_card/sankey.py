@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from eyespot.html import safe
 
-WIDE, NARROW = 760, 360  # pixels
+WIDTH = 500  # pixels
 MOST = 6  # reasons of a step that are drawn; the others are drawn as one
 HAIR = 1.25  # pixels
 EDGE, TURN, BAR = 4, 46, 5  # pixels: the margin, room for a turn, the height of a step's bar
+TRUNK = 0.3 * WIDTH  # pixels of the most records that a step has
+TEXT = EDGE + TRUNK + TURN  # where text begins
 LINE, LETTER = 17, 7.6  # pixels: the height of a line of text, the width of a letter
+LETTERS = int((WIDTH - TEXT) / LETTER)  # of a line of text
 BOLD = 0.88  # how many bold letters take the room of one
 
 _STYLE = """.losses text { font: 14px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif;
@@ -32,7 +35,8 @@ _STYLE = """.losses text { font: 14px system-ui, -apple-system, "Segoe UI", Robo
 @media print { .losses text { fill: #000 } .losses .count { fill: #444 } }"""
 
 
-class SankeyStage(NamedTuple):
+@dataclass(frozen=True)
+class SankeyStage:
     """A step's balance: `came + added = kept + all of lost`, which are counts by reason."""
 
     name: str
@@ -42,38 +46,28 @@ class SankeyStage(NamedTuple):
     lost: Mapping[str, int]
 
 
-class _Scale(NamedTuple):
-    """Pixels: those of one record, where text begins, and how many letters a line of it takes."""
-
-    record: float
-    text: float
-    letters: int
-
-
-def sankey(stages: Sequence[SankeyStage], width: int = WIDE) -> str:
-    """The stream as SVG, `width` pixels wide; `NARROW` is for telephones."""
-    trunk, most = width * 0.3, max((stage.came + stage.added for stage in stages), default=0)
-    text = EDGE + trunk + TURN
-    scale = _Scale(trunk / max(most, 1), text, int((width - text) / LETTER))
+def sankey(stages: Sequence[SankeyStage]) -> str:
+    """The stream as SVG."""
+    record = TRUNK / max((1, *(stage.came + stage.added for stage in stages)))  # pixels of one
     parts: list[str] = []
     top = 0.0
     for at, stage in enumerate(stages):
-        ends = [at + max(count * scale.record, len(lines) * LINE) for _, count, at, lines in _slots(stage, 0, scale)]
+        ends = [at + max(count * record, len(lines) * LINE) for _, count, at, lines in _slots(stage, 0, record)]
         bottom = top + (max([3 * LINE, *ends]) + 8)
-        parts += _stage(stage, top, bottom, scale)
+        parts += _stage(stage, top, bottom, record)
         if at + 1 < len(stages) and (after := stages[at + 1]).added:  # what it adds opens like a fan above its bar
-            left, right = EDGE + after.came * scale.record, EDGE + (after.came + after.added) * scale.record
+            left, right = EDGE + after.came * record, EDGE + (after.came + after.added) * record
             fan = f"M{left:.2f} {bottom - 34:.1f}L{right:.2f} {bottom + LINE:.1f}H{left:.2f}Z"
             parts.append(f'<path class="added" d="{fan}"/>')
         top = bottom
     total = stages[-1].kept if stages else 0
-    end_width = max(total * scale.record, HAIR)
+    end_width = max(total * record, HAIR)
     parts.append(f'<rect class="bar" x="{EDGE}" y="{top + LINE:.1f}" width="{end_width:.2f}" height="{BAR}"/>')
-    parts.append(f'<text class="step" x="{scale.text:.1f}" y="{top + LINE + 6:.1f}">{total:,} in all</text>')
+    parts.append(f'<text class="step" x="{TEXT:.1f}" y="{top + LINE + 6:.1f}">{total:,} in all</text>')
     height = round(top + LINE + BAR + 4)
     description = "What each step kept: " + ", ".join(f"{stage.name} {stage.kept:,}" for stage in stages)
     return (
-        f'<svg class="losses" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'<svg class="losses" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
         f'height="{height}" role="img"><title>{safe(description)}</title><style>{_STYLE}</style>\n'
         + "\n".join(parts)
         + "\n</svg>"
@@ -83,35 +77,35 @@ def sankey(stages: Sequence[SankeyStage], width: int = WIDE) -> str:
 # -- one step ---------------------------------------------------------------------------------------------------
 
 
-def _stage(stage: SankeyStage, top: float, bottom: float, scale: _Scale) -> Iterator[str]:
+def _stage(stage: SankeyStage, top: float, bottom: float, record: float) -> Iterator[str]:
     bar = top + LINE
-    width = (stage.came + stage.added) * scale.record
-    room = int(scale.letters * BOLD)
+    width = (stage.came + stage.added) * record
+    room = int(LETTERS * BOLD)
     short = textwrap.shorten(stage.name, room, placeholder="…") or stage.name[:room]
-    yield f'<text class="step" x="{scale.text:.1f}" y="{top + LINE + 6:.1f}">{safe(short)}</text>'
+    yield f'<text class="step" x="{TEXT:.1f}" y="{top + LINE + 6:.1f}">{safe(short)}</text>'
     # The numbers as far as there is room: what came in is what the step before kept, and may be left out
     parts = [(stage.came, "in"), (stage.added, "added"), (stage.kept, "kept")]
     counts = [f"{count:,} {what}" for count, what in parts if count or what == "kept"]
-    while len(counts) > 1 and len(", ".join(counts)) > scale.letters:
+    while len(counts) > 1 and len(", ".join(counts)) > LETTERS:
         counts = counts[1:]
-    yield f'<text class="count" x="{scale.text:.1f}" y="{top + 2 * LINE + 6:.1f}">{safe(", ".join(counts))}</text>'
+    yield f'<text class="count" x="{TEXT:.1f}" y="{top + 2 * LINE + 6:.1f}">{safe(", ".join(counts))}</text>'
     right = EDGE + width
-    for reason, count, at, lines in _slots(stage, top, scale):
-        thick = max(count * scale.record, HAIR)
-        left, lower, end = right - thick, at + thick, scale.text - 10
+    for reason, count, at, lines in _slots(stage, top, record):
+        thick = max(count * record, HAIR)
+        left, lower, end = right - thick, at + thick, TEXT - 10
         # A band that leaves the bar downwards and turns to the right
         yield (
             f'<path class="lost" d="M{right:.2f} {bar + BAR:.1f}Q{right:.2f} {at:.1f} {end:.1f} {at:.1f}V{lower:.1f}'
             f'Q{left:.2f} {lower:.1f} {left:.2f} {bar + BAR:.1f}Z"/>'
         )
-        yield _text(scale.text, at + thick / 2 - (len(lines) - 1) * LINE / 2 + 5, lines, f"{reason}: {count:,}")
-        right -= count * scale.record
-    flow = stage.kept * scale.record
+        yield _text(TEXT, at + thick / 2 - (len(lines) - 1) * LINE / 2 + 5, lines, f"{reason}: {count:,}")
+        right -= count * record
+    flow = stage.kept * record
     yield f'<rect class="flow" x="{EDGE}" y="{bar + BAR:.1f}" width="{flow:.2f}" height="{bottom - top - BAR:.1f}"/>'
     yield f'<rect class="bar" x="{EDGE}" y="{bar:.1f}" width="{max(width, HAIR):.2f}" height="{BAR}"/>'
 
 
-def _slots(stage: SankeyStage, top: float, scale: _Scale) -> Iterator[tuple[str, int, float, list[str]]]:
+def _slots(stage: SankeyStage, top: float, record: float) -> Iterator[tuple[str, int, float, list[str]]]:
     """Reason, count, upper end and lines of text of each loss, one under the other."""
     at = top + 3 * LINE
     ordered = sorted(stage.lost.items(), key=lambda item: (-item[1], item[0]))
@@ -121,8 +115,8 @@ def _slots(stage: SankeyStage, top: float, scale: _Scale) -> Iterator[tuple[str,
         rest = ordered[MOST - 1 :]
         largest = [*ordered[: MOST - 1], (f"{len(rest)} other reasons", sum(count for _, count in rest))]
     for reason, count in largest:
-        lines = textwrap.wrap(f"{reason} {count:,}", scale.letters, max_lines=2, placeholder=f"… {count:,}")
-        thick, text = max(count * scale.record, HAIR), len(lines) * LINE + 3
+        lines = textwrap.wrap(f"{reason} {count:,}", LETTERS, max_lines=2, placeholder=f"… {count:,}")
+        thick, text = max(count * record, HAIR), len(lines) * LINE + 3
         yield reason, count, at + max(0.0, (text - thick) / 2), lines
         at += max(thick, text) + 3
 

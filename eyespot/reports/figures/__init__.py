@@ -8,15 +8,11 @@ matplotlib comes with the extra [plots] and is imported when a figure is drawn. 
 underscore are what figures are made of.
 """
 
-from eyespot.reports.figures._bars import Bar
 from eyespot.reports.figures._sheet import as_svg, save
-from eyespot.reports.figures.breakdown import grouped_bars
-from eyespot.reports.figures.distribution import category_distribution, matches_distribution
+from eyespot.reports.figures.bars import MEANS, Bar, grouped_bars, kind_bars, two_way_bars
 from eyespot.reports.figures.embedding_map import MapSide, embedding_map, neighbourhood_recall
-from eyespot.reports.figures.histogram import score_histogram
-from eyespot.reports.figures.kinds import MEANS, kind_bars
+from eyespot.reports.figures.histograms import category_distribution, matches_distribution, score_histogram
 from eyespot.reports.figures.time_accuracy import MethodPoint, pareto, time_accuracy
-from eyespot.reports.figures.two_way import two_way_bars
 
 __all__ = [
     "MEANS",

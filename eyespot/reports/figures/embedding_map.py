@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eyespot.reports.figures._looks import PALETTE
-from eyespot.reports.figures._sheet import house_style, sheet, wrapped
+from eyespot.reports.figures._sheet import PALETTE, house_style, sheet, wrapped
 from eyespot.rooms import needs
 from eyespot.types import UsageError
 
@@ -30,20 +30,13 @@ FEW = 200  # points up to which t-SNE's gradient is summed exactly
 FEWEST = 5  # points and stars in all: fewer have no neighbourhoods
 
 
-class MapSide(NamedTuple):
+@dataclass(frozen=True)
+class MapSide:
     """One side of the comparison: images (n, dim), the query (dim,) or several (q, dim), and the panel's heading."""
 
-    vectors: ArrayLike
-    query: ArrayLike
+    vectors: Any
+    query: Any
     heading: str = ""
-
-
-class Side(NamedTuple):
-    """The same, checked and of unit length."""
-
-    vectors: Reals  # (n, dim)
-    query: Reals  # (q, dim)
-    heading: str
 
 
 @house_style()
@@ -89,13 +82,13 @@ def neighbourhood_recall(relevant: ArrayLike, view: MapSide) -> float:
     return _share(_checked(view, flags), flags)
 
 
-def _share(side: Side, flags: Flags) -> float:
+def _share(side: MapSide, flags: Flags) -> float:
     near = (side.vectors @ side.query.T).max(axis=1)  # (n,)
     first = np.argsort(-near, kind="stable")[: int(flags.sum())]
     return float(flags[first].mean())
 
 
-def _checked(view: MapSide, flags: Flags) -> Side:
+def _checked(view: MapSide, flags: Flags) -> MapSide:
     vectors = np.asarray(view.vectors, np.float64)
     query = np.atleast_2d(np.asarray(view.query, np.float64))
     if vectors.ndim != 2 or query.ndim != 2 or not len(query) or query.shape[1] != vectors.shape[1]:
@@ -106,8 +99,8 @@ def _checked(view: MapSide, flags: Flags) -> Side:
         raise UsageError("no image is relevant to the query; a map of its neighbourhood needs at least one")
     if len(vectors) + len(query) < FEWEST or vectors.shape[1] < 2:
         raise UsageError(f"a map needs {FEWEST} vectors of 2 dimensions or more, images and queries together")
-    side = Side(_unit(vectors), _unit(query), view.heading)
-    if not np.ptp(np.vstack(side[:2]), axis=0).any():
+    side = MapSide(_unit(vectors), _unit(query), view.heading)
+    if not np.ptp(np.vstack([side.vectors, side.query]), axis=0).any():
         raise UsageError("all images and the query are one and the same vector; there is nothing to lay out")
     return side
 
@@ -119,7 +112,7 @@ def _unit(vectors: Reals) -> Reals:
     return np.asarray(vectors / lengths)
 
 
-def _flat(side: Side, drawn: NDArray[np.int64], method: str, seed: int) -> Reals:
+def _flat(side: MapSide, drawn: NDArray[np.int64], method: str, seed: int) -> Reals:
     """Images, then query vectors, in two dimensions: (points + q, 2)."""
     points = np.vstack([side.vectors[drawn], side.query])  # (points + q, dim)
     if method == "pca":
