@@ -45,7 +45,7 @@ import pyarrow as pa
 
 from bench.harness import ROOT, BenchmarkError, Command, Measurement, Race, clusters, say
 from eyespot import rooms
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.facts import FIXED
 from eyespot.photos.places import Root
 from eyespot.storage.atomic import new_folder
@@ -77,7 +77,7 @@ def make_gallery(folder: Path, rows: int) -> Path:
     for number, start in enumerate(range(0, rows, SHARD)):
         count = min(SHARD, rows - start)
         with new_folder(disk.shard_path(folder, number)) as shard:
-            disk.write_items(shard, facts(rng, start, count))
+            items_table.write_items(shard, facts(rng, start, count))
             vectors = world.draw(count)
             disk.write_vectors(shard, vectors, disk.SpaceNote(space, [], vectors[:3].astype(float).tolist()))
     stem = disk.stem_of(space)

@@ -22,9 +22,10 @@ from eyespot.benchmarks._benchmark import (
 )
 from eyespot.benchmarks._evaluating import ByColumn, Evaluation, RankingStage, Result, made_by, scored
 from eyespot.benchmarks._fitting import files_of, runs_of, sampled, unknown
-from eyespot.benchmarks._judging import Jury, unfit
+from eyespot.benchmarks._judging import Jury
 from eyespot.benchmarks._papers import Beside, beside
 from eyespot.benchmarks._searching import LEAST, Around, GallerySearcher
+from eyespot.benchmarks._stages import unfit
 from eyespot.search.rescored import Rescored
 from eyespot.types import UsageError
 

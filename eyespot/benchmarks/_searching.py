@@ -25,7 +25,7 @@ from eyespot.benchmarks._asking import (
     with_other_names,
 )
 from eyespot.benchmarks._benchmark import Task
-from eyespot.benchmarks._judging import reranked, unfit
+from eyespot.benchmarks._stages import reranked, unfit
 from eyespot.gallery.view import View
 from eyespot.photos.pictures import id_of
 from eyespot.runs.matrix import ranked_matrix

@@ -89,14 +89,14 @@ def flags(
 
 def _paths(gallery: Path | None, images: list[str]) -> dict[str, str]:
     """The path of each of these photos that is in the gallery, by id."""
-    from eyespot.gallery import disk
+    from eyespot.gallery import items_table
     from eyespot.gallery.view import Gallery
 
     opened = Gallery(gallery_here(gallery))
     view = opened.view(opened.stem())
     wanted, found = set(images), dict[str, str]()
     for shard in view.shards:
-        table = disk.read_items(shard, ["id", "paths"])
+        table = items_table.read_items(shard, ["id", "paths"])
         for id, paths in zip(table["id"].to_pylist(), table["paths"].to_pylist(), strict=True):
             if id in wanted:
                 found[id] = paths[0] if paths else ""

@@ -112,7 +112,7 @@ def _warnings() -> Iterator[str]:
 
 def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
     """Each space with its rows, those in damaged shards aside."""
-    from eyespot.gallery import disk
+    from eyespot.gallery import disk, items_table
     from eyespot.gallery.view import Gallery
 
     if any(fault.file == disk.HEADER for fault in damaged):
@@ -123,7 +123,7 @@ def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
         notes = {shard: note for shard in sound if (note := disk.read_note(shard, stem))}
         stored = [note.fingerprints for note in notes.values() if note.fingerprints]
         status = {"status": "damaged", "difference": None} if faulty else _parity(space.encoder, stored)
-        yield {"space": stem, "encoder": space.encoder, "rows": sum(map(disk.count_items, notes)), **status}
+        yield {"space": stem, "encoder": space.encoder, "rows": sum(map(items_table.count_items, notes)), **status}
 
 
 def _adapter(place: str) -> dict[str, Any]:

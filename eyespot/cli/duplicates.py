@@ -26,7 +26,7 @@ def run(
     html: Path = typer.Option(None, "--html", help="Write a contact sheet of the groups that take most."),
 ) -> None:
     """List copies and bursts, how much they take, and which file of each would stay; nothing is deleted."""
-    from eyespot.gallery import disk
+    from eyespot.gallery import disk, items_table
     from eyespot.gallery.groups.hashes import lacks_hashes
     from eyespot.gallery.groups.listing import GROUP_KINDS, file_groups
     from eyespot.gallery.view import Gallery
@@ -34,7 +34,7 @@ def run(
     opened = Gallery(searched_here(gallery))
     view = opened.view(opened.stem())
     groups = file_groups(view)
-    without = sum(disk.count_items(s) for s in view.shards if lacks_hashes(s) and not disk.is_imported(s))
+    without = sum(items_table.count_items(s) for s in view.shards if lacks_hashes(s) and not disk.is_imported(s))
     if without:
         line = f"eyespot index --repair -g {quote(str(view.gallery.path))}"
         note(f"{without} pictures have no perceptual hashes, so copies of them are missed; make them with: {line}")

@@ -73,7 +73,7 @@ def _opened(gallery: Path) -> PhotoLists:
 
 def _hits(gallery: Path, name: str) -> list[dict[str, Any]]:
     """The photos of a list with what the gallery knows of them; those that it has no more are left out."""
-    from eyespot.gallery import disk
+    from eyespot.gallery import items_table
     from eyespot.gallery.view import Gallery
 
     with _opened(gallery) as lists:
@@ -82,7 +82,7 @@ def _hits(gallery: Path, name: str) -> list[dict[str, Any]]:
     view = opened.view(opened.stem())
     wanted, row_of = set(images), dict[str, int]()
     for start, shard in zip(view.starts.tolist(), view.shards, strict=False):
-        ids = disk.read_items(shard, ["id"])["id"].to_pylist()
+        ids = items_table.read_items(shard, ["id"])["id"].to_pylist()
         row_of |= {id: start + at for at, id in enumerate(ids) if id in wanted and view.live[start + at]}
     hits = view.facts([row_of[image] for image in images if image in row_of])
     if not hits:

@@ -125,7 +125,7 @@ def import_label_studio(
     """Import what people said in Label Studio about tasks of eyespot export label-studio."""
     from eyespot.curate.annotate import label_studio
     from eyespot.curate.annotate.annotation_store import AnnotationStore
-    from eyespot.gallery.disk import read_items
+    from eyespot.gallery.items_table import read_items
     from eyespot.gallery.view import Gallery
 
     opened = Gallery(gallery_here(gallery, writes=True))

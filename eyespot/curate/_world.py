@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
-from eyespot.gallery.disk import read_items
+from eyespot.gallery.items_table import read_items
 from eyespot.gallery.view import View
 from eyespot.parallel import batches
 from eyespot.photos.hashes import picture_hashes

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import whole
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.parallel import batches
@@ -103,7 +103,7 @@ def captioned(gallery: Path, captioner: Captioner) -> Iterator[Caption | Uncapti
     """Each picture of a gallery that is still there, in the order of its rows, with its sentence or without."""
     opened = Gallery(gallery)
     for shard in disk.shard_paths(gallery):
-        for batch in disk.read_items(shard).to_batches(max_chunksize=AT_ONCE):
+        for batch in items_table.read_items(shard).to_batches(max_chunksize=AT_ONCE):
             for row in batch.to_pylist():
                 if row.pop("live"):
                     # Where the picture lies; of rows that were imported without pictures there

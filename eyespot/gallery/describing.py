@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.parallel import ordered_map
@@ -122,7 +122,7 @@ class _DescribeJob:
 
     def _items(self, shard: Path) -> list[_Item]:
         items = []
-        for row in disk.read_items(shard, ["id", "live", "roots", "paths"]).to_pylist():
+        for row in items_table.read_items(shard, ["id", "live", "roots", "paths"]).to_pylist():
             places = zip(row["roots"], row["paths"], strict=True) if row["live"] else ()
             items.append(_Item(row["id"], [place_of(self.gallery.root(root), path) for root, path in places]))
         return items

@@ -12,17 +12,23 @@ import re
 import shutil
 import tomllib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from eyespot.gallery.files import FETCHED as FETCHED
 from eyespot.gallery.files import Damaged, map_array, whole, why
+from eyespot.gallery.files import is_imported as is_imported
+from eyespot.gallery.files import way_out as way_out
+from eyespot.gallery.items_table import ITEMS as ITEMS
+from eyespot.gallery.items_table import LARGE as LARGE
+from eyespot.gallery.items_table import ROW_STORE as ROW_STORE
+from eyespot.gallery.items_table import count_items
 from eyespot.kernels.codes import code_files, delete_codes
 from eyespot.photos.found import reason
 from eyespot.photos.places import Root
@@ -31,15 +37,11 @@ from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 T = TypeVar("T")
 FORMAT = 2  # 1 had no segments; it is read as well
-HEADER, ITEMS = "gallery.toml", "items.parquet"
-SMALL = 1 << 18  # bytes of a table of facts up to which all of it is read at once
-LARGE = 1 << 16  # rows of a shard from which on single ones are not read from its table
-ROW_STORE = ("items.arrow", "items.ids.arrow")  # made of the table of facts, see `row_store`
-FETCHED = ".fetched.json"  # in a local copy of a published gallery: which content each of its files has
+HEADER = "gallery.toml"
 _NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?")  # of a shard, or of the first and last shard of a segment
 _FINGERPRINTS = re.compile(r"^(fingerprints) = (\[.*\])$", re.MULTILINE)
 
@@ -217,99 +219,6 @@ def _names(gallery: Path) -> list[str]:
         return os.listdir(gallery / "shards")
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def write_items(shard: Path, table: pa.Table) -> None:
-    """The facts of a shard's rows, `items.parquet`."""
-    import pyarrow.parquet as pq
-
-    with new_digested(shard / ITEMS, ROW_STORE) as file:
-        for name in ROW_STORE:  # of the table as it was
-            (shard / name).unlink(missing_ok=True)
-        pq.write_table(table, file.io, row_group_size=group_of(len(table)), write_page_checksum=True)
-
-
-def group_of(rows: int) -> int:
-    """How many rows a group of a table has: few where single rows are read from it, many where a filter reads it."""
-    return 2048 if rows < LARGE else LARGE
-
-
-def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:
-    """The facts of a shard, or some columns of them."""
-    import pyarrow.parquet as pq
-
-    with whole(shard / ITEMS, lambda: way_out(shard)) as place:
-        if (small := _small_table(place)) is not None:
-            return small if columns is None else small.select([n for n in small.column_names if n in columns])
-        with pq.ParquetFile(place) as file:
-            return file.read(columns=columns)  # read_table would load pandas where it is installed
-
-
-def schema_of(shard: Path) -> pa.Schema:
-    """The columns of a shard's facts. Raises FileNotFoundError for a shard that is gone."""
-    import pyarrow.parquet as pq
-
-    small = _small_table(shard / ITEMS)
-    return pq.read_schema(shard / ITEMS) if small is None else small.schema
-
-
-def _small_table(place: Path) -> pa.Table | None:
-    """All of a small table, which is read once as long as it stays the same file: a search asks for it nine times."""
-    found = place.stat()
-    return _held_table(place, found.st_ino, found.st_mtime_ns, found.st_size) if found.st_size <= SMALL else None
-
-
-@lru_cache(128)
-def _held_table(place: Path, _inode: int, _changed: int, _size: int) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(place) as file:
-        return file.read()
-
-
-def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
-    """The facts of some rows of a shard, in their order; of a large table only the parts that hold them are read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # pyarrow would load pandas, where it is installed, to look at a plain array
-    def indices(numbers: Any) -> Any:
-        return pa.Int64Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(memoryview(numbers.data))])
-
-    with whole(shard / ITEMS, lambda: way_out(shard)) as place:
-        if (small := _small_table(place)) is not None:
-            return small.take(indices(np.array(rows, np.int64)))
-    with whole(shard / ITEMS, lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
-        sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-        ends = np.cumsum(sizes)  # (groups,)
-        groups, at = np.unique(np.searchsorted(ends, rows, side="right"), return_inverse=True)
-        starts = np.cumsum([0, *(sizes[group] for group in groups)])  # of each group among those that are read
-        before = (ends - sizes)[groups]
-        numbers = np.ascontiguousarray(np.asarray(rows) - before[at] + starts[at], np.int64)  # (rows,)
-        return file.read_row_groups(groups.tolist()).take(indices(numbers))
-
-
-def count_items(shard: Path) -> int:
-    """How many rows a shard has."""
-    import pyarrow.parquet as pq
-
-    with whole(shard / ITEMS, lambda: way_out(shard)) as place:
-        return int(pq.read_metadata(place).num_rows)
-
-
-def way_out(shard: Path) -> str:
-    """What to do about a damaged file of a shard."""
-    gallery = shard.parent.parent
-    if (gallery / FETCHED).is_file():
-        return f"delete {shard} and search again, which fetches it anew"
-    if is_imported(shard):
-        return "put it back from a copy, or import the vectors into a new gallery with -g"
-    return f"repair it with: eyespot index --repair -g {quote(str(gallery))}"
-
-
-def is_imported(shard: Path) -> bool:
-    """Whether others computed a shard's vectors, as far as a note says it."""
-    return any(b'revision = "imported"' in note.read_bytes() for note in shard.glob("*.toml"))
 
 
 @dataclass(frozen=True)

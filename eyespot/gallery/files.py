@@ -6,6 +6,7 @@ import errno
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from eyespot.photos.found import reason
 from eyespot.storage import systems
 from eyespot.types import EyespotError
 
+FETCHED = ".fetched.json"  # in a local copy of a published gallery: which content each of its files has
 SPARE, _LEAST = 256, 32  # files that a process should be able to open besides those of a gallery, and must
 
 
@@ -96,3 +98,18 @@ def need_open(files: int) -> None:
     """The same; `EyespotError` if the system allows fewer."""
     if not let_open(files):
         raise EyespotError(f"{files} files of vectors are more than a program may open; raise the limit with ulimit -n")
+
+
+def way_out(shard: Path) -> str:
+    """What to do about a damaged file of a shard."""
+    gallery = shard.parent.parent
+    if (gallery / FETCHED).is_file():
+        return f"delete {shard} and search again, which fetches it anew"
+    if is_imported(shard):
+        return "put it back from a copy, or import the vectors into a new gallery with -g"
+    return f"repair it with: eyespot index --repair -g {quote(str(gallery))}"
+
+
+def is_imported(shard: Path) -> bool:
+    """Whether others computed a shard's vectors, as far as a note says it."""
+    return any(b'revision = "imported"' in note.read_bytes() for note in shard.glob("*.toml"))

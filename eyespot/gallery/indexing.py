@@ -19,7 +19,7 @@ from shlex import quote
 
 import numpy as np
 
-from eyespot.gallery import disk, int8_codes, integrity, recovery, row_store, segments, texts
+from eyespot.gallery import disk, int8_codes, integrity, items_table, recovery, row_store, segments, texts
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.groups.hashes import HASHES, lacks_hashes, write_hashes
 from eyespot.gallery.groups.stored import write_links
@@ -276,7 +276,7 @@ class _IndexJob:
     def _write_items(self, folder: Path, shard: int) -> None:
         from eyespot.gallery.facts import table_of
 
-        disk.write_items(folder, table_of(self.index.rows_of(shard), self.index.columns()))
+        items_table.write_items(folder, table_of(self.index.rows_of(shard), self.index.columns()))
 
     def _write_vectors(self, folder: Path, stem: str, vectors: Vectors, dtype: str = "") -> list[int]:
         """Vectors of a shard; a row without a finite one is written as zeros, named in the note, and returned."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import Damaged, refuse_damaged, whole
 from eyespot.storage import copies, sqlite
 from eyespot.storage.digests import (
@@ -85,7 +85,7 @@ def look_at_vectors(shard: Path, stem: str, rows: int) -> None:
 def glance_at_facts(shard: Path, _stem: str, rows: int) -> None:
     """Raise `Damaged` if a shard's table of facts is not there, cut, or of another number of rows."""
     refuse_damaged(shard, damaged_at_a_glance(shard, [disk.ITEMS]), disk.way_out)
-    if (found := disk.count_items(shard)) != rows:
+    if (found := items_table.count_items(shard)) != rows:
         raise Damaged(shard / disk.ITEMS, f"it has {found} rows, not {rows}", disk.way_out(shard))
 
 
@@ -217,7 +217,7 @@ def _shard_faults(shard: Path, rows: int | None) -> Iterator[Fault]:
         if names & damaged.keys():
             continue
         try:
-            look(shard, stem, disk.count_items(shard) if rows is None else rows)
+            look(shard, stem, items_table.count_items(shard) if rows is None else rows)
         except EyespotError as error:
             reason = error.reason if isinstance(error, Damaged) else str(error)
             file = error.name if isinstance(error, Damaged) else min(names)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.gallery import disk, texts
+from eyespot.gallery import disk, items_table, texts
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_tables import split
@@ -184,7 +184,7 @@ def recover(gallery: Path, record: PictureIndex) -> bool:
 
 def _take_in(record: PictureIndex, shard: Path) -> None:
     try:
-        rows = disk.read_items(shard).to_pylist()
+        rows = items_table.read_items(shard).to_pylist()
     except Damaged as error:
         raise EyespotError(
             f"the index does not know {shard}, and its facts are damaged ({error.reason}); move that folder away and "

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.row_pages import prefetch_facts
 from eyespot.storage.digests import LookAtFiles, damaged_at_a_glance, new_digested, sound_digests
@@ -77,7 +77,7 @@ def take_rows(shard: Path, rows: Sequence[int]) -> list[dict[str, Any]]:
     """What is known of some rows of a shard, in their order; from the table itself where there is no such file."""
     batch = open_rows(shard)
     if batch is None:
-        return disk.read_rows(shard, rows).to_pylist()
+        return items_table.read_rows(shard, rows).to_pylist()
     return rows_in(batch, rows)
 
 
@@ -98,7 +98,7 @@ def rows_in(batch: pa.RecordBatch, rows: Sequence[int], columns: Sequence[str] |
 def find_rows(shard: Path, ids: Sequence[str]) -> NDArray[np.int64]:
     """The row of each id in a shard, (ids,); -1 for one that is not there. Without an index all its ids are read."""
     index, batch = open_ids(shard), open_rows(shard)
-    names: Any = disk.read_items(shard, ["id"])["id"] if index is None or batch is None else batch.column("id")
+    names: Any = items_table.read_items(shard, ["id"])["id"] if index is None or batch is None else batch.column("id")
     return find_ids(names, index or IdIndex.of(names.combine_chunks()), ids)
 
 
@@ -210,7 +210,7 @@ def complete_if_room(
 def _is_large(shard: Path) -> bool:
     first, last = disk.span_of(shard)
     try:
-        rows = disk.count_items(shard)
+        rows = items_table.count_items(shard)
     except Damaged:  # as of an import, which no run writes again
         return False
     return (first < last or rows >= disk.LARGE) and rows <= MOST
@@ -221,7 +221,7 @@ def write_row_store(shard: Path) -> None:
     import pyarrow as pa
 
     source = sound_digests(shard).get(disk.ITEMS)
-    table = disk.read_items(shard) if source else None
+    table = items_table.read_items(shard) if source else None
     if source is None or table is None or not len(table):
         return
     columns = [_column(table.column(at)) for at in range(table.num_columns)]

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import whole
 from eyespot.gallery.groups.hashes import HASHES
 from eyespot.gallery.row_store import complete, write_row_store
@@ -270,7 +270,7 @@ def merge(
         segment = _segment(gallery, group)
         _move_rows(ledger, segment)
         made.segments.append(segment.name)
-        made = made._replace(shards=made.shards + len(group), rows=made.rows + disk.count_items(segment))
+        made = made._replace(shards=made.shards + len(group), rows=made.rows + items_table.count_items(segment))
         old.append((time.monotonic() + grace, group))
         _remove_due(old)
     progress("merging shards", total, total)
@@ -301,7 +301,7 @@ def _refuse_full(gallery: Path, groups: Sequence[Sequence[Path]], together: int)
 def _segment(gallery: Path, shards: Sequence[Path]) -> Path:
     first, last = disk.span_of(shards[0])[0], disk.span_of(shards[-1])[1]
     place = gallery / "shards" / f"{first:05d}-{last:05d}"
-    sizes = [disk.count_items(shard) for shard in shards]
+    sizes = [items_table.count_items(shard) for shard in shards]
     with new_folder(place) as folder:
         _merge_facts(shards, folder)
         write_row_store(folder)
@@ -355,7 +355,7 @@ def _tables(shards: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
 
     waiting: list[pa.Table] = []
     for shard in shards:
-        table = disk.read_items(shard)
+        table = items_table.read_items(shard)
         columns = [
             table[one.name].cast(one.type) if one.name in table.column_names else pa.nulls(len(table), one.type)
             for one in schema

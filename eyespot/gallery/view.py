@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.files import SPARE, Damaged, let_open, need_open, refuse_damaged
 from eyespot.gallery.row_store import find_rows, open_rows, take_rows
 from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes, has_codes
@@ -89,7 +89,7 @@ class Gallery:
             damaged_codes += [shard / name for name in codes]
         notes = [(shard, disk.glance(shard, stem)) for shard in shards]
         ready = [(shard, note) for shard, note in notes if note is not None]
-        pending = sum(disk.count_items(shard) for shard, note in notes if note is None)
+        pending = sum(items_table.count_items(shard) for shard, note in notes if note is None)
         missing = [note.missing for _, note in ready]
         return View(self, stem, [shard for shard, _ in ready], missing, pending, damaged_codes)
 
@@ -216,7 +216,7 @@ class View:
         """The `count` rows that were taken last, the newest first, those without a date last; (at most count,)."""
         dates = np.full(int(self.starts[-1]), -np.inf)  # (rows of the view,), seconds
         for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
-            table = disk.read_items(shard, ["taken"])
+            table = items_table.read_items(shard, ["taken"])
             if "taken" in table.column_names:  # imported facts may have none
                 taken: Any = table["taken"].combine_chunks()
                 seconds = taken.cast("timestamp[s]").cast("int64").cast("float64")
@@ -252,7 +252,7 @@ class View:
         """The same without `pyarrow.compute`, which takes longer to load than this takes."""
         at: dict[str, int] = dict.fromkeys(map(str, ids), -1)
         for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
-            for row, name in enumerate(map(str, disk.read_items(shard, ["id"])["id"].to_pylist())):
+            for row, name in enumerate(map(str, items_table.read_items(shard, ["id"])["id"].to_pylist())):
                 if at.get(name, 0) < 0:
                     at[name] = int(start) + row
         return np.array([at[str(id)] for id in ids], np.int64)
@@ -262,5 +262,7 @@ def _has_picture(shard: Path) -> Mask:
     import pyarrow as pa
 
     batch = open_rows(shard)
-    column: Any = disk.read_items(shard, ["live"])["live"].combine_chunks() if batch is None else batch.column("live")
+    column: Any = (
+        items_table.read_items(shard, ["live"])["live"].combine_chunks() if batch is None else batch.column("live")
+    )
     return np.from_dlpack(column.cast(pa.uint8())).astype(bool)  # to_numpy would load pandas where it is installed

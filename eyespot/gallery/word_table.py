@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.taxonomy import name_index
 from eyespot.gallery.taxonomy.name_index import BorneNames
 from eyespot.photos.attribution import ADDRESSES, LICENCES, plain_name
@@ -115,7 +115,7 @@ def text_columns(shard: Path) -> list[str]:
     """The columns of a shard that hold words of people."""
     import pyarrow as pa
 
-    schema = disk.schema_of(shard)
+    schema = items_table.schema_of(shard)
     names = [field.name for field in schema if pa.types.is_string(field.type)]
     # What `eyespot tag` wrote is no word of a person: it would teach the encoder its own guesses
     guessed = {name for name in names if {f"{name}_by", f"{name}_score"} <= set(schema.names)}
@@ -129,11 +129,11 @@ def _texts(
     """The texts of each live row of a shard, or of some, in the order of the columns, then file and folder names."""
     there = ["live", "roots", "paths", *(name for name in text_columns(shard) if name in set(columns))]
     if some is None:
-        lines: Iterable[tuple[int, dict[str, Any]]] = enumerate(disk.read_items(shard, there).to_pylist())
+        lines: Iterable[tuple[int, dict[str, Any]]] = enumerate(items_table.read_items(shard, there).to_pylist())
     else:
-        count = disk.count_items(shard)
+        count = items_table.count_items(shard)
         some = [row for row in some if row < count]
-        lines = zip(some, disk.read_rows(shard, some).select(there).to_pylist(), strict=True)
+        lines = zip(some, items_table.read_rows(shard, some).select(there).to_pylist(), strict=True)
     for row, facts in lines:
         if facts["live"]:
             texts: list[str | None] = [_label_text(facts.get(name)) for name in columns]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.view import View
 from eyespot.photos.labels import FILE_COLUMNS
 from eyespot.photos.pictures import BadPicture
@@ -66,7 +66,7 @@ def pictures(view: View) -> tuple[Vectors, list[str]]:
     """The vectors (m, dim) and ids (m,) of all pictures that are there; `NothingFound` if none is."""
     if not view.live.any():
         raise NothingFound(f"{view.gallery.path} has no picture with vectors of {view.space.encoder}")
-    ids = [str(name) for shard in view.shards for name in disk.read_items(shard, ["id"])["id"].to_pylist()]
+    ids = [str(name) for shard in view.shards for name in items_table.read_items(shard, ["id"])["id"].to_pylist()]
     images = np.concatenate([np.asarray(block, np.float32) for block in view.blocks])[view.live]
     return images, [name for name, live in zip(ids, view.live.tolist(), strict=True) if live]
 
@@ -219,7 +219,11 @@ def cells_of(view: View, column: str) -> list[object]:
     cells: list[object] = []
     for shard, names in zip(view.shards, columns, strict=True):
         there = column in names
-        cells += disk.read_items(shard, [column])[column].to_pylist() if there else [None] * disk.count_items(shard)
+        cells += (
+            items_table.read_items(shard, [column])[column].to_pylist()
+            if there
+            else [None] * items_table.count_items(shard)
+        )
     return cells
 
 

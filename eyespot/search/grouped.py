@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from eyespot.gallery import disk
+from eyespot.gallery import items_table
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.view import View
 from eyespot.types import Mask, Query, RankedImage, Run, Stage
@@ -66,6 +66,6 @@ class Grouped:
         wanted = dict.fromkeys(ids, 0)
         for start, shard in zip(self.view.starts.tolist(), self.view.shards, strict=False):
             # `View.rows_of` would load pandas, where it is installed, which takes longer than the search
-            names = disk.read_items(shard, ["id"])["id"].to_pylist()
+            names = items_table.read_items(shard, ["id"])["id"].to_pylist()
             wanted |= {name: start + row for row, name in enumerate(names) if name in wanted}
         return np.array(list(wanted.values()), np.int64)

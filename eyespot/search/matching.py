@@ -19,7 +19,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from eyespot.gallery import disk
+from eyespot.gallery import items_table
 from eyespot.gallery.view import View
 from eyespot.photos.found import is_utf8
 from eyespot.types import RankedImage, Run, UsageError
@@ -233,15 +233,17 @@ def _stored(view: View, column: str) -> _Keys:
     columns = []
     for shard in view.shards:
         there = column in pq.read_schema(shard / "items.parquet").names
-        lacking = None if there else pa.nulls(disk.count_items(shard), pa.string())
-        columns.append(disk.read_items(shard, [column])[column].cast(pa.string()) if lacking is None else lacking)
+        lacking = None if there else pa.nulls(items_table.count_items(shard), pa.string())
+        columns.append(
+            items_table.read_items(shard, [column])[column].cast(pa.string()) if lacking is None else lacking
+        )
     texts = _chunked(columns)
     return _Keys(texts, np.arange(len(texts), dtype=np.int64))
 
 
 def _paths(view: View) -> _Keys:
     """Every path of every row, relative to its root."""
-    lists = [disk.read_items(shard, ["paths"])["paths"].combine_chunks() for shard in view.shards]
+    lists = [items_table.read_items(shard, ["paths"])["paths"].combine_chunks() for shard in view.shards]
     parents = [
         start + _pc.list_parent_indices(column).to_numpy() for start, column in zip(view.starts, lists, strict=False)
     ]

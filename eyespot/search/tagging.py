@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.disk import read_items
 from eyespot.gallery.groups.stored import Groups
+from eyespot.gallery.items_table import read_items
 from eyespot.search.calibrated import Calibrated
 from eyespot.search.chain import chain_of
 from eyespot.search.collection import Collection

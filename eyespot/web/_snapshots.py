@@ -15,7 +15,7 @@ from eyespot.search.index_choice import EXACT, folder_of, read_stored
 from eyespot.types import EyespotError, UsageError
 from eyespot.web._settings import ServerSettings
 from eyespot.web.found.facets import facets_of
-from eyespot.web.found.facts import FactStore
+from eyespot.web.found.masks import FactStore
 from eyespot.web.found.scanning import ScanCounts
 from eyespot.web.found.snapshot import Snapshot, TooManyFilesError, refuse_too_many
 
@@ -84,7 +84,8 @@ class Snapshots:
         self.tier, self.scans, self.facts = SearchTier(settings), ScanCounts(), FactStore()
         self.ready, self.unready = False, "the gallery is still being opened; come again in a moment"
         self._known: dict[str, Snapshot] = {}
-        self._opening, self._loading = Lock(), Thread(target=self._load, daemon=True)
+        self._opening = Lock()
+        self._loading: Thread | None = None
 
     @property
     def encoders(self) -> list[str]:
@@ -133,6 +134,7 @@ class Snapshots:
 
     def prepare(self) -> None:
         """Load in the background what the first search would wait for."""
+        self._loading = Thread(target=self._load, daemon=True)
         self._loading.start()
 
     def _load(self) -> None:
@@ -146,6 +148,6 @@ class Snapshots:
     def close(self) -> None:
         """Stop filters and workers, and wait for what is being loaded."""
         self.facts.masks.close()
-        if self._loading.ident is not None:
+        if self._loading is not None:
             self._loading.join(LOADING)  # Python aborts if it ends around a thread that loads a library
         self.tier.close()

@@ -27,7 +27,8 @@ from eyespot.formats.imports import clip_retrieval, npy
 from eyespot.formats.imports.items import KnownHashes, Naming, key_hashes, repeated
 from eyespot.formats.imports.registered import Copied, Imported, InPlace, VectorImport, take_in
 from eyespot.formats.imports.tables import CsvFacts, ParquetFacts
-from eyespot.gallery.disk import map_vectors, read_note, read_rows, shard_paths, write_items
+from eyespot.gallery.disk import map_vectors, read_note, shard_paths
+from eyespot.gallery.items_table import read_rows, write_items
 from eyespot.gallery.view import Gallery, View
 from eyespot.photos.labels import kind_of, wider
 from eyespot.types import EyespotError, NothingFound, UsageError

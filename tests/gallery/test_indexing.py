@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from eyespot.gallery.disk import DamagedHeader, read_items, shard_paths
+from eyespot.gallery.disk import DamagedHeader, shard_paths
+from eyespot.gallery.items_table import read_items
 from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.view import Gallery
 from eyespot.photos.sources import Root

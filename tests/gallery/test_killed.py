@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from eyespot.gallery.disk import map_vectors, read_items, shard_paths
+from eyespot.gallery.disk import map_vectors, shard_paths
+from eyespot.gallery.items_table import read_items
 from eyespot.gallery.view import Gallery
 from tests.command import run_eyespot, run_process
 from tests.worlds import draw

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.facts import table_of
 from eyespot.gallery.int8_codes import write_missing
 from eyespot.gallery.picture_index import StoredRow
@@ -43,7 +43,7 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(SHARDS):
         shard = disk.shard_path(folder, number)
         shard.mkdir(parents=True)
-        disk.write_items(shard, table_of([StoredRow(f"{number}", {}, [0], [f"{number}.jpg"], 1, 1, {})], {}))
+        items_table.write_items(shard, table_of([StoredRow(f"{number}", {}, [0], [f"{number}.jpg"], 1, 1, {})], {}))
         disk.write_vectors(shard, np.eye(8, dtype=np.float32)[:1], disk.SpaceNote(SPACE, [], [[1.0] * 8] * 3))
     disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {STEM: SPACE}, STEM, SHARDS))
     write_missing(Gallery(folder).view(STEM), no_progress)

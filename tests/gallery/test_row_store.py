@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery import disk, row_pages, row_store
+from eyespot.gallery import disk, items_table, row_pages, row_store
 from eyespot.gallery.remote import fetch, publish
 from eyespot.gallery.row_store import IdIndex, find_ids, find_rows, numbers_of, numbers_of_column, take_rows
 from eyespot.gallery.segments import compact
@@ -56,7 +56,7 @@ SCHEMA = pa.schema(
 
 def shard_of(folder: Path, table: list[dict[str, Any]]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    disk.write_items(folder, pa.Table.from_pylist(table, schema=SCHEMA))
+    items_table.write_items(folder, pa.Table.from_pylist(table, schema=SCHEMA))
     row_store.write_row_store(folder)
     return folder
 
@@ -76,7 +76,7 @@ def test_rows_are_those_of_the_table(
     batch = row_store.open_rows(shard)
 
     assert batch is not None
-    assert repr(take_rows(shard, wanted)) == repr(disk.read_rows(shard, wanted).to_pylist())
+    assert repr(take_rows(shard, wanted)) == repr(items_table.read_rows(shard, wanted).to_pylist())
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -123,7 +123,7 @@ def test_a_table_that_is_written_anew_is_not_answered_for(tmp_path: Path) -> Non
     kept = tmp_path / "kept"
     shutil.copytree(tmp_path, kept)
 
-    disk.write_items(shard, pa.Table.from_pylist(table_of(10, 5), schema=SCHEMA))
+    items_table.write_items(shard, pa.Table.from_pylist(table_of(10, 5), schema=SCHEMA))
     assert not (shard / row_store.ROWS).exists()
     for name in disk.ROW_STORE:
         shutil.copy(kept / name, shard / name)

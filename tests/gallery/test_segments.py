@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.gallery import disk, segments
+from eyespot.gallery import disk, items_table, segments
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.layout.stored import shard_keys
@@ -87,7 +87,7 @@ def answers(gallery: Path) -> list[Any]:
 def rows_of(gallery: Path) -> tuple[list[Any], bytes, list[int]]:
     """All rows: their facts, vectors and groups, bit for bit."""
     view = Gallery(gallery).view(Gallery(gallery).stem())
-    facts = [row for shard in view.shards for row in disk.read_items(shard).to_pylist()]
+    facts = [row for shard in view.shards for row in items_table.read_items(shard).to_pylist()]
     return facts, b"".join(block.tobytes() for block in view.blocks), Groups(view).numbers.tolist()
 
 
@@ -318,7 +318,7 @@ def test_no_segment_lies_around_a_shard_that_is_planned(tmp_path: Path) -> None:
     index_gallery(place)
 
     assert Gallery(place).header.rows == 8
-    assert sum(map(disk.count_items, disk.shard_paths(place))) == 8 and faults(place, no_progress) == []
+    assert sum(map(items_table.count_items, disk.shard_paths(place))) == 8 and faults(place, no_progress) == []
 
 
 @pytest.mark.long
@@ -408,7 +408,7 @@ def test_damaged_facts_of_an_import_end_no_index_run(tmp_path: Path) -> None:
     facts = disk.shard_paths(place)[0] / disk.ITEMS
     facts.write_bytes(facts.read_bytes()[:-9])
     index_gallery(place, photos_of(tmp_path / "photos", 0, 3))
-    assert disk.count_items(disk.shard_paths(place)[1]) == 4
+    assert items_table.count_items(disk.shard_paths(place)[1]) == 4
 
 
 def test_a_copy_of_a_segment_under_another_name_is_no_segment(gallery: Path) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from eyespot import rooms
-from eyespot.gallery.disk import read_items, shard_paths
+from eyespot.gallery.disk import shard_paths
 from eyespot.gallery.filters import checked, columns_of, mask
 from eyespot.gallery.indexing import Summary
+from eyespot.gallery.items_table import read_items
 from eyespot.gallery.texts import TextSummary, reading_order, text_facts
 from eyespot.types import EyespotError, TextBox
 from tests.lazy_import import requires

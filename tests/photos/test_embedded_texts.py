@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.photos.embedded_texts import EmbeddedTexts
 from eyespot.photos.exif import Exif
 from eyespot.photos.pictures import open_picture
@@ -94,7 +94,7 @@ def test_index_keeps_them_as_columns_of_shards_that_have_some_also_when_it_is_lo
         file.unlink()
     index_gallery(tmp_path / "gallery", photos)
 
-    without, shard = (disk.read_items(shard) for shard in disk.shard_paths(tmp_path / "gallery"))
+    without, shard = (items_table.read_items(shard) for shard in disk.shard_paths(tmp_path / "gallery"))
     assert "embedded_title" not in without.column_names
     (fact,) = shard.select(["embedded_title", "embedded_keywords"]).to_pylist()
     assert fact == {"embedded_title": "Garza cuca", "embedded_keywords": "heron; Ñuble"}

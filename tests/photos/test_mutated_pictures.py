@@ -17,7 +17,8 @@ import pytest
 from PIL import Image
 
 from eyespot import sample
-from eyespot.gallery.disk import read_items, shard_paths
+from eyespot.gallery.disk import shard_paths
+from eyespot.gallery.items_table import read_items
 from eyespot.photos.names import real_name
 from tests.command import run_eyespot
 

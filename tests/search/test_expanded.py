@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import eyespot
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.facts import table_of
 from eyespot.gallery.picture_index import StoredRow
 from eyespot.gallery.view import View
@@ -41,7 +41,7 @@ def plane(folder: Path, degrees: list[float]) -> View:
     shard = disk.shard_path(folder, 0)
     shard.mkdir(parents=True)
     rows = [StoredRow(f"{one:g}", {}, [0], [f"{one:g}.jpg"], 1, 1, {}) for one in degrees]
-    disk.write_items(shard, table_of(rows, COLUMNS))
+    items_table.write_items(shard, table_of(rows, COLUMNS))
     disk.write_vectors(shard, directions(degrees), disk.SpaceNote(Compass.space, [], []))
     stem = disk.stem_of(Compass.space)
     disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {stem: Compass.space}, stem, 1))

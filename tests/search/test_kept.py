@@ -17,7 +17,7 @@ import pytest
 
 import eyespot
 from eyespot import rooms
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.view import View
 from eyespot.search.index_choice import (
     Measured,
@@ -120,10 +120,10 @@ def test_rows_imported_since_are_found(view: View) -> None:
 
 def test_pictures_that_are_gone_are_not_found(view: View) -> None:
     (shard,) = view.shards
-    table = disk.read_items(shard)
+    table = items_table.read_items(shard)
     gone = np.isin(np.arange(ROWS), [7, 8])
     at = table.column_names.index("live")
-    disk.write_items(shard, table.set_column(at, table.schema.field("live"), pa.array(~gone)))
+    items_table.write_items(shard, table.set_column(at, table.schema.field("live"), pa.array(~gone)))
     now = view_of(view.gallery.path)
 
     found = open_index(now, "faiss").search(np.concatenate(now.blocks)[[7, 8]], 50, now.live)

@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.gallery import disk, filters, row_store
+from eyespot.gallery import disk, filters, items_table, row_store
 from eyespot.search.collection import Collection
 from eyespot.types import Mask, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web.found.facets import facets_of
-from eyespot.web.found.facts import Facts, FactStore, RowGroups
-from eyespot.web.found.masks import RUNS, FilterRun, MaskStore, PackedMask
+from eyespot.web.found.facts import Facts, RowGroups
+from eyespot.web.found.masks import RUNS, FactStore, FilterRun, MaskStore, PackedMask
 from eyespot.web.found.snapshot import Snapshot
 from tests.examples import examples
 from tests.web.conftest import copy_gallery
@@ -70,7 +70,7 @@ def shards_of(folder: Path, tables: list[list[dict[str, Any]]], lacking: str, by
             del made[lacking]
         if number == 0 and lacking == "number" and len(tables) > 1:
             made["number"] = made["number"].cast(pa.string())
-        disk.write_items(shard, pa.table(made))
+        items_table.write_items(shard, pa.table(made))
         if by_row and number % 2:
             row_store.write_row_store(shard)
         shards.append(shard)
@@ -223,7 +223,9 @@ def test_a_table_that_was_removed_or_written_anew_since_is_not_filtered(tmp_path
     files = [table.stamp.path for table in facts.tables]
     condition, kinds = filters.checked("number >= 0", ["number"]), filters.kinds_of(files)
     if rows:
-        disk.write_items(files[1].parent, pa.table({"id": [str(at) for at in range(rows)], "number": range(rows)}))
+        items_table.write_items(
+            files[1].parent, pa.table({"id": [str(at) for at in range(rows)], "number": range(rows)})
+        )
     else:
         shutil.rmtree(files[1].parent)
 

@@ -16,8 +16,8 @@ from hypothesis import given
 from eyespot.search.collection import Collection
 from eyespot.types import Index, Mask, NearestRows, NothingFound, Vectors
 from eyespot.web._search_params import SearchParams
-from eyespot.web.found.facts import FactStore
 from eyespot.web.found.kept_results import PLAIN, Results
+from eyespot.web.found.masks import FactStore
 from eyespot.web.found.results import JudgedPlace, RankedResult, SearchContext
 from eyespot.web.found.snapshot import Snapshot
 from tests.web.conftest import copy_gallery

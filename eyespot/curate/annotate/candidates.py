@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
-from eyespot.gallery import disk, filters
+from eyespot.gallery import filters, items_table
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.view import View
 from eyespot.photos.names import stored_name
@@ -101,7 +101,7 @@ def draw_from_gallery(
     import pyarrow.compute as pc
 
     wanted = pa.array(list(seen), pa.string())
-    found = [pc.is_in(disk.read_items(shard, ["id"])["id"].combine_chunks(), wanted) for shard in view.shards]
+    found = [pc.is_in(items_table.read_items(shard, ["id"])["id"].combine_chunks(), wanted) for shard in view.shards]
     masks = [np.from_dlpack(one.cast(pa.uint8())).astype(bool) for one in found]
     mask = np.concatenate([np.zeros(0, bool), *masks])
     unseen = np.flatnonzero(collection.view.live & ~mask)

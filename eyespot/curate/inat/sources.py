@@ -395,7 +395,5 @@ def source_of(place: Path) -> ObservationSource:
         return camtrap_source(place)
     if is_export(place):
         return export_source(place)
-    raise UsageError(
-        f"{place} holds neither an export (observations, photos, taxa and observers as .csv.gz) nor a Camtrap DP "
-        "(datapackage.json); name another folder, or a table of observations"
-    )
+    forms = "an export (observations, photos, taxa and observers as .csv.gz) nor a Camtrap DP (datapackage.json)"
+    raise UsageError(f"{place} holds neither {forms}; name another folder, or a table of observations")

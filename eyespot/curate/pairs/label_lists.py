@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.groups.hashes import lacks_hashes, read_hashes
 from eyespot.gallery.view import Gallery
 from eyespot.photos.found import Labels, Seen, Unreadable
@@ -137,7 +137,7 @@ def _of_gallery(source: LabelSource) -> Iterator[LabelledPicture | Unlabelled]:
             raise UsageError(
                 f"{source.place} has pictures without perceptual hashes, which copies are known by: {line}"
             )
-        table = disk.read_items(shard)
+        table = items_table.read_items(shard)
         known |= set(table.column_names)
         if column in table.column_names:
             hashes, _ = read_hashes(shard, table.num_rows)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from eyespot.formats.exports._names import safe_name
-from eyespot.gallery.disk import read_items
+from eyespot.gallery.items_table import read_items
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.photos.found import is_utf8
 from eyespot.photos.names import real_name

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eyespot.gallery import disk
+from eyespot.gallery import items_table
 from eyespot.gallery.groups.rule import KINDS
 from eyespot.gallery.groups.stored import Groups
 from eyespot.gallery.view import View
@@ -77,7 +77,7 @@ def file_groups(view: View) -> list[FileGroup]:
 def _several_paths(view: View) -> Any:
     import pyarrow.compute as pc
 
-    counts = [pc.list_value_length(disk.read_items(shard, ["paths"])["paths"]) for shard in view.shards]
+    counts = [pc.list_value_length(items_table.read_items(shard, ["paths"])["paths"]) for shard in view.shards]
     return np.concatenate([np.zeros(0, bool), *(np.array(count.to_pylist(), float) > 1 for count in counts)])
 
 

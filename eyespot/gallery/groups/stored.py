@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery import disk
+from eyespot.gallery import disk, items_table
 from eyespot.gallery.groups.hashes import HASHES, read_hashes, read_numbers
 from eyespot.gallery.groups.near_duplicates import Families
 from eyespot.gallery.groups.rule import ALONE, Frames, Signs, links_of
@@ -91,7 +91,7 @@ def frames_of(view: View, shards: int | None = None) -> Frames:
         of_rows = read_hashes(shard, len(block))
         hashes.append(of_rows[0])
         colours.append(of_rows[1])
-        facts = disk.read_items(shard, ["taken", "camera"])
+        facts = items_table.read_items(shard, ["taken", "camera"])
         there = facts.column_names  # imported facts may have neither
         seconds.append(_seconds(facts["taken"]) if "taken" in there else np.full(len(block), np.nan))
         cameras.append(_numbered(facts["camera"], known) if "camera" in there else np.full(len(block), ALONE))
@@ -125,10 +125,10 @@ def frames_by_video(view: View) -> Numbers:
     found = np.full(int(view.starts[-1]), ALONE, np.int64)
     numbers: dict[str, int] = {}
     for start, shard in zip(view.starts.tolist(), view.shards, strict=False):
-        videos = disk.read_items(shard, [VIDEO_ID])  # a column that is not there is not read
+        videos = items_table.read_items(shard, [VIDEO_ID])  # a column that is not there is not read
         if VIDEO_ID not in videos.column_names:
             continue
-        paths = disk.read_items(shard, ["paths"])["paths"].to_pylist()
+        paths = items_table.read_items(shard, ["paths"])["paths"].to_pylist()
         for row, (video, places) in enumerate(zip(videos[VIDEO_ID].to_pylist(), paths, strict=True)):
             # Stills may have such a label too; and a frame may lie under several roots: a list named it, say
             if video is not None and places and frame_of(places[0]) is not None:
@@ -208,7 +208,7 @@ class Groups:
         number_of: dict[str, int] = {}
         wanted = set(ids)
         for start, shard in zip(self._view.starts.tolist(), self._view.shards, strict=False):
-            names = disk.read_items(shard, ["id"])["id"].to_pylist()
+            names = items_table.read_items(shard, ["id"])["id"].to_pylist()
             number_of |= {name: int(self.numbers[start + row]) for row, name in enumerate(names) if name in wanted}
         grouped = [number for number in number_of.values() if number >= 0]
         return len(wanted) - len(grouped) + len(set(grouped))

@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ from eyespot.gallery import disk
 from eyespot.gallery.files import whole
 from eyespot.gallery.row_store import IdIndex, numbers_of, open_ids, open_rows, plain_type, rows_in
 from eyespot.types import EyespotError
-from eyespot.web.found.masks import MaskStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -194,20 +192,3 @@ class Facts:
             for table in self.tables
         ]
         return pa.chunked_array(pieces, kind)
-
-
-class FactStore:
-    """All tables of facts that somebody holds open, and the masks of filters over them."""
-
-    def __init__(self) -> None:
-        self._known: WeakValueDictionary[TableStamp, ShardFacts] = WeakValueDictionary()
-        self.groups, self.masks = RowGroups(), MaskStore()
-
-    def open(self, shards: Sequence[Path]) -> Facts:
-        """The facts of these shards as they are now; those that somebody holds are not opened again."""
-        tables = []
-        for shard in shards:
-            stamp = TableStamp.of(shard)
-            known = self._known.get(stamp) or ShardFacts(stamp, self.groups)
-            tables.append(self._known.setdefault(stamp, known))
-        return Facts(tables)

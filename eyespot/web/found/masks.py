@@ -10,8 +10,10 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event, Lock
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +22,7 @@ from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
 from eyespot.types import Mask
 from eyespot.web._problems import Problem
-
-if TYPE_CHECKING:
-    from eyespot.web.found.facts import ShardFacts, TableStamp
+from eyespot.web.found.facts import Facts, RowGroups, ShardFacts, TableStamp
 
 PATIENCE = 10.0  # seconds that somebody waits for a filter; then it goes on without them
 MASKS = 256 << 20  # bytes of remembered masks
@@ -195,3 +195,20 @@ def _stretches(tables: Sequence[ShardFacts], rows: int) -> Iterator[list[ShardFa
         part.append(table)
     if part:
         yield part
+
+
+class FactStore:
+    """All tables of facts that somebody holds open, and the masks of filters over them."""
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[TableStamp, ShardFacts] = WeakValueDictionary()
+        self.groups, self.masks = RowGroups(), MaskStore()
+
+    def open(self, shards: Sequence[Path]) -> Facts:
+        """The facts of these shards as they are now; those that somebody holds are not opened again."""
+        tables = []
+        for shard in shards:
+            stamp = TableStamp.of(shard)
+            known = self._known.get(stamp) or ShardFacts(stamp, self.groups)
+            tables.append(self._known.setdefault(stamp, known))
+        return Facts(tables)

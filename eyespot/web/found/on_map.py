@@ -138,10 +138,10 @@ class ShownMap:
         Where it has none, as for photos without that label, the other columns are tried that say what photos show.
         """
         if column not in self._clusters:
-            self._clusters[column] = self._named(column)
+            self._clusters[column] = self._clusters_with_names(column)
         return self._clusters[column]
 
-    def _named(self, column: str | None) -> list[PhotoCluster]:
+    def _clusters_with_names(self, column: str | None) -> list[PhotoCluster]:
         names: dict[int, tuple[str, float]] = {}
         for one in [column, *self.columns] if column else []:
             if one and (one == column or not ABOUT_FILES.search(one)):

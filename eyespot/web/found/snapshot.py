@@ -34,7 +34,8 @@ from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.named import NameReader
 from eyespot.types import Encoder, EyespotError, Mask, Query, Run, Vectors
 from eyespot.web._recent import RecentAnswers
-from eyespot.web.found.facts import Facts, FactStore, ShardFacts
+from eyespot.web.found.facts import Facts, ShardFacts
+from eyespot.web.found.masks import FactStore
 from eyespot.web.found.scanning import ScanCounts, adapting, shared
 
 if TYPE_CHECKING:
