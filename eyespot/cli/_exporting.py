@@ -140,8 +140,8 @@ def _run(module: Any, names: list[str], out: Path, gallery: Path | None, encoder
 def _judged(view: View, qrels: str | None, queries: Path | None, by: list[str] | None) -> JudgedQueries:
     """Judgements of a file, or else the verdicts in the gallery, with the texts of their queries."""
     from eyespot.cli.judges import judged_queries
-    from eyespot.runs import read_judged
-    from eyespot.runs.judged import JudgedQueries, read_queries
+    from eyespot.runs import read_judged, read_queries
+    from eyespot.runs.judged import JudgedQueries
 
     if qrels is None:
         return judged_queries(view.gallery.path / "ledger.sqlite", by or [], queries)

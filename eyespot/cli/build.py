@@ -54,8 +54,7 @@ def rerank(
     from eyespot.curate import rerank as rerank_set
     from eyespot.curate.rerank import Division, RerankLimits, divide, select
     from eyespot.curate.rerank_files import LAYOUTS, RerankInputs, counted, write
-    from eyespot.runs import read_judged, read_run
-    from eyespot.runs.judged import read_queries
+    from eyespot.runs import read_judged, read_queries, read_run
 
     if sum((val is not None, val_share is not None, keep_split)) > 1:
         raise UsageError("--val, --val-share and --keep-split exclude each other; give one of them")

@@ -113,7 +113,7 @@ def _sections(
 ) -> list[Section]:
     """What moved by the first measure, one run after another, with the texts of the queries where a table has them."""
     from eyespot.reports.moved import RunPair, sections
-    from eyespot.runs.judged import read_queries
+    from eyespot.runs import read_queries
 
     table = read_queries(queries) if queries else {}
     texts = {query: str(facts["text"]) for query, facts in table.items() if facts.get("text")}

@@ -71,8 +71,8 @@ def _looks_like_judgements(source: Path, format: str | None) -> bool:
 
 def _write_qrels(source: Path, out: Path, format: str | None, to: str | None, queries: Path | None) -> Qrels:
     """Judgements in another format; a BEIR folder also has the texts of the queries."""
-    from eyespot.runs import beir, read_judged, write_qrels
-    from eyespot.runs.judged import JudgedQueries, read_queries
+    from eyespot.runs import beir, read_judged, read_queries, write_qrels
+    from eyespot.runs.judged import JudgedQueries
     from eyespot.storage.atomic import whole_folder
 
     judged = read_judged(source, format)

@@ -138,7 +138,7 @@ def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
     """The name of each query: its id in the file given, else its own words."""
     from eyespot.ledger.export import distinct_names
     from eyespot.ledger.judgements import query_digest
-    from eyespot.runs.judged import read_queries
+    from eyespot.runs import read_queries
 
     names: dict[str, str] = {}
     if queries is not None:

@@ -68,8 +68,7 @@ def run(
 
 def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQueries:
     """The judgements with the queries that count: those of `--queries`, else those that the same files list."""
-    from eyespot.runs import read_judged
-    from eyespot.runs.judged import read_queries
+    from eyespot.runs import read_judged, read_queries
 
     judged = read_judged(qrels, format)
     if queries is not None:

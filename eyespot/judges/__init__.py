@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.judges._prompt import PLAIN, JudgePrompt, wording
+    from eyespot.judges._prompt import PLAIN, JudgePrompt
     from eyespot.judges._rounds import JudgeStats, JudgingRound, ask, known, prompts_of, unknown
     from eyespot.judges._verdicts import on_one_scale, scale_of, served_by
+    from eyespot.judges._wordings import wording
 
 __all__ = [
     "PLAIN",
@@ -45,6 +46,6 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "scale_of": "_verdicts",
             "served_by": "_verdicts",
             "unknown": "_rounds",
-            "wording": "_prompt",
+            "wording": "_wordings",
         },
     )

@@ -12,12 +12,30 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.runs import beir, circo, eccv, ilias, inquire, json_scores, karpathy, matrix, reranking, rmir, table, trec
-from eyespot.runs.judged import JudgedQueries
+from eyespot.runs.judged import Columns, JudgedQueries, queries_of_table
 from eyespot.storage.tables import opened_parquet
 from eyespot.storage.text_files import data_of
 from eyespot.types import Qrels, Run, UsageError
 
-__all__ = ["QRELS_FORMATS", "RUN_FORMATS", "read_judged", "read_qrels", "read_run", "write_qrels", "write_run"]
+__all__ = [
+    "QRELS_FORMATS",
+    "RUN_FORMATS",
+    "read_judged",
+    "read_qrels",
+    "read_queries",
+    "read_run",
+    "write_qrels",
+    "write_run",
+]
+    "QRELS_FORMATS",
+    "RUN_FORMATS",
+    "read_judged",
+    "read_qrels",
+    "read_queries",
+    "read_run",
+    "write_qrels",
+    "write_run",
+]
 
 RUN_FORMATS = {
     "trec": "query Q0 image rank score tag, a line each hit",
@@ -111,6 +129,20 @@ def _collections(path: Path, part: str) -> dict[str, Callable[[], JudgedQueries]
         "rmir": lambda: rmir.read(path),
         "rerank-set": lambda: reranking.read(path, part or None),
     }
+
+
+def read_queries(place: Path) -> dict[str, Columns]:
+    """Queries by id, with `text` where a column tells it and all other columns as they are.
+
+    `place` is a csv, tsv, jsonl or parquet table with a column of ids (query_id, id …), or a folder of a layout that
+    lists its queries. Raises `UsageError` for a query that stands twice and for one without an id.
+    """
+    if not place.is_dir():
+        return queries_of_table(place)
+    found = read_judged(place).queries
+    if not found:
+        raise UsageError(f"{place} lists no queries; give the csv, jsonl or parquet file that does")
+    return found
 
 
 def write_run(run: Run, path: Path | str, format: str | None = None) -> None:

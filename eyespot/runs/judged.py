@@ -42,19 +42,8 @@ class JudgedQueries:
         return JudgedQueries(subset, Qrels(grades, self.qrels.header), self.images, candidates)
 
 
-def read_queries(place: Path) -> dict[str, Columns]:
-    """Queries by id, with `text` where a column tells it and all other columns as they are.
-
-    `place` is a csv, tsv, jsonl or parquet table with one of the columns of `ID`, or a folder of a layout that lists
-    its queries. Raises `UsageError` for a query that stands twice and for one without an id.
-    """
-    if place.is_dir():
-        from eyespot.runs import read_judged
-
-        found = read_judged(place).queries
-        if not found:
-            raise UsageError(f"{place} lists no queries; give the csv, jsonl or parquet file that does")
-        return found
+def queries_of_table(place: Path) -> dict[str, Columns]:
+    """Queries of a csv, tsv, jsonl or parquet table with one of the columns of `ID`, as `read_queries` gives them."""
     table_found: dict[str, Columns] = {}
     for line, row in rows_of(place):
         query = required(place, line, row, *ID)

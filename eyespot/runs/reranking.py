@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eyespot.runs import table
-from eyespot.runs.judged import JudgedQueries, read_queries
+from eyespot.runs.judged import JudgedQueries, queries_of_table
 from eyespot.types import Qrels, UsageError
 
 QUERIES, QRELS, CANDIDATES = "queries.csv", "qrels.parquet", "candidates.parquet"
@@ -25,7 +25,7 @@ def read(folder: Path, split: str | None = None) -> JudgedQueries:
 
     Raises `UsageError` for a split that no query has, and for a set whose tables do not name the same queries.
     """
-    queries = read_queries(folder / QUERIES)
+    queries = queries_of_table(folder / QUERIES)
     qrels, candidates = table.read_qrels(folder / QRELS), table.read_run(folder / CANDIDATES)
     for name, rows in ((QRELS, qrels.queries), (CANDIDATES, candidates.queries)):
         if odd := set(rows) ^ set(queries):

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.runs.judged import groups, read_queries
+from eyespot.runs import read_queries
+from eyespot.runs.judged import groups
 from eyespot.types import UsageError
 from tests.wording import raises
 

@@ -1,7 +1,7 @@
-"""INQUIRE's released prompts, read from a user's own clone of its repository: parsed, never run.
+"""Prompts by their names: ours, those of a TOML file, and INQUIRE's released ones from a user's own clone.
 
-The file src/lmm_utils.py has two chains of `if model_name.startswith(…)`: one assigns `prompt`, the other the tokens of
-the two answers (a word, and which of its ids counts).
+The clone is parsed, never run. Its file src/lmm_utils.py has two chains of `if model_name.startswith(…)`: one assigns
+`prompt`, the other the tokens of the two answers (a word, and which of its ids counts).
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from eyespot.judges._prompt import QUERY, JudgePrompt
+from eyespot.judges._prompt import PLAIN, QUERY, JudgePrompt
+from eyespot.storage.toml import toml_of
 from eyespot.types import UsageError
 
+KEYS = ("name", "system", "question", "yes", "no")
+WORDINGS = {PLAIN.name: PLAIN}
+RELEASED = "inquire"  # inquire:CLONE are the prompts of INQUIRE's released code
 FILE = Path("src/lmm_utils.py")
 PROMPTS, MODELS = "get_lmm_prompt", "load_model"
 # What stands around a question in the turns of one family; a server with a chat template writes its own
@@ -22,6 +26,36 @@ TURNS = re.compile(
     r"|\[/?INST\]",
     re.DOTALL,
 )
+
+
+def wording(named: str, judge: str = "") -> JudgePrompt:
+    """One of ours by its name, or the one in a TOML file with the keys system, question, yes and no.
+
+    `inquire:CLONE` is what INQUIRE's released code, in a clone of it, asks the model of this `judge`. Raises
+    `UsageError` where it has no prompt for that model.
+
+    Raises `UsageError` for a name that is none of ours and no file, and for keys that no wording has.
+    """
+    if named in WORDINGS:
+        return WORDINGS[named]
+    name, _, clone = named.partition(":")
+    if name == RELEASED:
+        if not clone:
+            raise UsageError(
+                "write inquire:CLONE with a clone of inquire-benchmark/INQUIRE, whose prompts are read; the wording "
+                f"that was called inquire is now called {PLAIN.name}"
+            )
+        return released_prompt(Path(clone), judge.partition(":")[2].partition("@")[0])
+    path = Path(named)
+    if not path.is_file():
+        raise UsageError(f"no wording {named!r}; name a TOML file, inquire:CLONE or one of: {', '.join(WORDINGS)}")
+    found = toml_of(path)
+    for key, value in found.items():
+        if key not in KEYS or not isinstance(value, str):
+            raise UsageError(f"{path}: {key} is no text of a wording; it has the keys {', '.join(KEYS)}")
+    if "question" not in found:
+        raise UsageError(f"{path} has no question; write one that holds {QUERY}")
+    return JudgePrompt(**{"name": path.stem, "system": "", **found})
 
 
 def released_prompt(clone: Path, model: str) -> JudgePrompt:
