@@ -27,15 +27,6 @@ __all__ = [
     "write_qrels",
     "write_run",
 ]
-    "QRELS_FORMATS",
-    "RUN_FORMATS",
-    "read_judged",
-    "read_qrels",
-    "read_queries",
-    "read_run",
-    "write_qrels",
-    "write_run",
-]
 
 RUN_FORMATS = {
     "trec": "query Q0 image rank score tag, a line each hit",
