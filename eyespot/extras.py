@@ -20,7 +20,6 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     "watchfiles": "watch",
     "rapidocr": "ocr",
     "faiss": "faiss",
-    "lancedb": "lance",
     "ray": "ray",
     **dict.fromkeys(("mteb", "datasets"), "mteb"),
     **dict.fromkeys(("numba", "llvmlite"), "fast"),

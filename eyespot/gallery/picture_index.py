@@ -58,7 +58,7 @@ def _open_ledger(gallery: Path) -> None:
         if "roots" not in sqlite.table_names(sql):
             return
     raise EyespotError(
-        f"{gallery} is of an eyespot before December 2026, which is read no more; index again into a new folder:"
+        f"{gallery} is of an eyespot before 26 November 2026, which is read no more; index again into a new folder:"
         f" eyespot index PHOTOS -g {gallery.with_name(f'{gallery.name}-new')}"
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 from urllib.parse import urlencode
 
 from fastapi import Depends, Query, Request
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.json_schema import JsonSchemaValue
 
 from eyespot.search import query_language
-from eyespot.settings.search import SharedSearchSettings
+from eyespot.settings.search import RENAMED, SharedSearchSettings
 from eyespot.types import Query as Asking
 from eyespot.types import Term, UsageError
 from eyespot.web._problems import Problem
@@ -95,6 +95,7 @@ class SearchParams(SharedSearchSettings):
     """A search; every part may be left out, but not words, picture and `like` together."""
 
     model_config = ConfigDict(extra="ignore")  # an address has a cursor and more beside it
+    renamed: ClassVar[Mapping[str, str]] = RENAMED | {"left_adapter": "left_adapt", "right_adapter": "right_adapt"}
 
     q: Words = Field(default=None, description='Words, with weights and minus: "2:heron + water - people".')
     picture: Digest = Field(default=None, description="A picture to search with, by what /v1/pictures gave for it.")

@@ -167,7 +167,7 @@ def _side(state: AppState, given: SearchParams, ways: dict[str, str | None], per
     params = _base(given).model_copy(update=ways)
     result = state.searches.run(params, own_of(person))
     items = judged_items(state, given, items_of(result, result.slice(0, DEPTH)), person)
-    parts = [ways["encoder"] or state.snapshots.encoders[0], f"through {ways['adapt']}" if ways["adapter"] else ""]
+    parts = [ways["encoder"] or state.snapshots.encoders[0], f"through {ways['adapt']}" if ways["adapt"] else ""]
     parts += [{"look": "by look", "words": "by words", "both": "by words and look"}.get(ways["by"] or "", "")]
     parts += [f"in the order of {ways['rerank']}" if ways["rerank"] else ""]
     silent = ways["rerank"] and all(place.probability is None for place in result.judged.values())
