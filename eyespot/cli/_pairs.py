@@ -126,9 +126,7 @@ def clicks(
     out: Path = typer.Option(..., "--out", help="A new folder."),
     encoder: str = typer.Option(None, "-e", "--encoder", help="Take the vectors of this encoder's space."),
     ledger: Path = ledger_option(),
-    feedback_from: str = typer.Option(
-        None, "--feedback-from", metavar="PERSON|JUDGE", help="Only what this person or judge said."
-    ),
+    feedback: str = typer.Option(None, metavar="PERSON|JUDGE", help="Only what this person or judge said."),
     seed: int = typer.Option(0, min=0, help="Another seed samples other pairs of queries with very many photos."),
     json: bool = _JSON,
 ) -> None:
@@ -137,7 +135,7 @@ def clicks(
 
     place = gallery_here(gallery)
     view = open_collection(place, encoder, "exact").view
-    made = clicked_pairs(view, ledger_of(ledger, place), feedback_from, seed)
+    made = clicked_pairs(view, ledger_of(ledger, place), feedback, seed)
     write(view, made, out)
     left_out = {reason: count for reason, count in made.left_out.items() if count}
     lines = [f"{len(made.rows)} pairs of {made.queries} queries", *(f"{n} {reason}" for reason, n in left_out.items())]

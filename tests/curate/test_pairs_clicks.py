@@ -93,7 +93,7 @@ def test_the_command_counts_pairs_and_takes_one_persons(collection: Collection, 
 
     every, bobs = (
         json.loads(run_eyespot(*line, "--out", tmp_path / name, *more).stdout)
-        for name, more in (("all", []), ("bob", ["--feedback-from", "bob", "-e", "starter", "--seed", "3"]))
+        for name, more in (("all", []), ("bob", ["--feedback", "bob", "-e", "starter", "--seed", "3"]))
     )
 
     assert (every["pairs"], every["queries"], every["left_out"]) == (4, 2, {})
