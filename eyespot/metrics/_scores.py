@@ -21,7 +21,7 @@ class Rules:
     """What counts besides the formula.
 
     `missing`: judged queries that the run lacks score 0 or are left out; `barren`: so for those without a relevant
-    image. `order`: rankings as `given`, or as `trec`_eval sorts them, whatever order they came in.
+    image. `order`: rankings as `given`, or as trec_eval sorts them (`trec`), whatever order they came in.
     """
 
     missing: str = "zero"
