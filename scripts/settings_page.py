@@ -27,7 +27,7 @@ def table(model: type[Settings]) -> str:
         spelled = ", ".join(f"`{one}`" for one in shown.spelled or (option(name),))
         spelled += f", `{shown.env}`" if shown.env else ""
         without = {"page and API": shown.web, "Python": shown.python}
-        told = [str(field.description), *(f"Not in {where}: {why}." for where, why in without.items() if why)]
+        texts = [str(field.description), *(f"Not in {where}: {why}." for where, why in without.items() if why)]
         default = shown.default or _default(field.get_default(call_default_factory=True))
         bounds = ", ".join(
             text.format(getattr(more, end))
@@ -36,7 +36,7 @@ def table(model: type[Settings]) -> str:
             if hasattr(more, end)
         )
         kind = f" ({bounds})" if bounds else _words(field.annotation)
-        cells = [f"`{name}`", spelled + kind, default, " ".join(told)]
+        cells = [f"`{name}`", spelled + kind, default, " ".join(texts)]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

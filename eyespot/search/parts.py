@@ -133,7 +133,7 @@ def moves_of(collection: Searchable, query: Query, settings: SearchSettings) -> 
 
 
 def judge_options(settings: JudgeSettings) -> dict[str, Any]:
-    """The options of the judge itself; `UsageError` for one that it has not, or where there is no such judge."""
+    """The options of the judge itself; `UsageError` for an option that it lacks, or an unknown judge."""
     from importlib import import_module
 
     from eyespot import rooms
@@ -166,7 +166,7 @@ def judge_options(settings: JudgeSettings) -> dict[str, Any]:
 
 @contextmanager
 def judge_stage(settings: JudgeSettings, gallery: Path) -> Iterator[JudgeRerank]:
-    """The judge as a second stage; verdicts are kept in the gallery's ledger unless a file is named."""
+    """The judge as a second stage; its verdicts go into the gallery's ledger unless a file is named."""
     from eyespot.judges import wording
     from eyespot.ledger.judgements import Judgements
     from eyespot.llms.budget import Budget

@@ -55,21 +55,21 @@ def search_costs(images: int, dim: int, *, latency: float, ram: float) -> list[S
         "float32": (4 * dim, 4 * dim),
         "float16": (2 * dim, 2 * dim),
         "int8": (codes, 2 * dim + codes),
-        # A map for each query leaves so many rows in doubt that vectors are read all over.
+        # A map for each query leaves many rows in doubt, so vectors are read all over.
         "quari": (2 * dim + codes, 2 * dim + codes),
     }
     found = []
-    for way, (hot, kept) in sizes.items():
+    for way, (hot, stored) in sizes.items():
         memory = images * hot / GIB
         machines = _machines(images * dim, way, latency, least=math.ceil(memory / (USABLE * ram)) or 1)
         seconds = None if machines is None else seconds_of(images * dim, way, machines)
-        disk = images * (kept + facts) / GIB
+        disk = images * (stored + facts) / GIB
         found.append(SearchCost(way, memory, disk, machines, seconds, costs()["scan"][way]["source"]))
     return found
 
 
 def seconds_of(numbers: float, way: str, machines: int = 1) -> float:
-    """Of one query over so many numbers (rows times dimensions), on machines that each hold a share."""
+    """Of one query over this many numbers (rows times dimensions), on machines that each hold a share."""
     line, other = costs()["scan"][way], costs()["other"]
     seconds = line["fixed"] + line["slope"] * numbers / BILLION / machines
     seconds += other["rechecked"] * other["seek"] if way == "int8" else 0.0  # these vectors may lie on disk

@@ -1,4 +1,4 @@
-"""What a setting says beside its name, type, default and bounds; and what is said of values that are no settings."""
+"""What a setting says beside its name, type, default and bounds; and the errors for values that do not fit."""
 
 from __future__ import annotations
 

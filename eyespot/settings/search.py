@@ -146,7 +146,7 @@ class StageSettings(RankingSettings):
 
 
 class SharedSearchSettings(FilterSettings, RankingSettings, RerankSetting):
-    """What every way to search can be told: command line, page, API and Python."""
+    """The settings of every way to search: command line, page, API and Python."""
 
     renamed: ClassVar[Mapping[str, str]] = RENAMED
 
