@@ -22,6 +22,7 @@ const unsaved = stored();    // image → mark until the server has it, in capit
 const aside = [];             // what the server says to marks that it refuses
 const queued = [];           // keys that wait for photos that are on their way
 let here = 0, anchor = null, first = 0, loaded = 0, total = 0, sized = false, grows = false, loading = null, sending = false;
+let sent = null, deliveries = 0;  // the promise of what is being sent, and how often marks came to the server
 let late = false;     // keys wait until it is known which photo is next
 let beyond = false;   // the last photo has its mark, and the next mark is for a photo that is not there yet
 let unused = 0;       // marks without a photo since the cursor moved last
@@ -51,7 +52,7 @@ async function fetchMore() {
   const more = { what, first: first + loaded, count: PAGE };
   if (grows && first + loaded >= total) {
     const { new: fresh } = await ask("grow", { what }, { method: "POST" });
-    if (!fresh && what !== "audit") standing(await ask("standing", { what }));  // the list may be at its end now
+    if (!fresh && what !== "audit") latestStanding().catch(tell);  // the list may be at its end now
     // Photos that others left come back anywhere in a shared list
     if (what === "team") Object.assign(more, { first: 0, count: MOST, unmarked: true });
   }
@@ -342,7 +343,7 @@ function forget(image, value) {
 
 function keep() {
   tally();
-  if (unsaved.size && !sending) send();
+  if (unsaved.size && !sending) sent = send();
 }
 
 function tally() {
@@ -384,6 +385,7 @@ async function deliver(batch) {
   try {
     const told = await ask("marks", {}, { method: "POST", body, headers: { "Content-Type": "application/json" } });
     begun = null;
+    deliveries += 1;
     confirmed(batch);
     standing(told);
   } catch (error) {
@@ -422,6 +424,17 @@ function tell(error) {
 addEventListener("beforeunload", (event) => { if (unsaved.size) event.preventDefault(); });
 
 // -- how it stands --------------------------------------------------------------------------------------------
+
+// An answer that was counted before the marks on their way may come after theirs, and is older.
+async function latestStanding() {
+  let before, told;
+  do {
+    await sent;
+    before = deliveries;
+    told = await ask("standing", { what });
+  } while (sending || before !== deliveries);
+  standing(told);
+}
 
 function standing(told) {
   const { descent, audit } = told;
