@@ -28,7 +28,7 @@ def table(model: type[Settings]) -> str:
         spelled += f", `{shown.env}`" if shown.env else ""
         without = {"page and API": shown.web, "Python": shown.python}
         texts = [str(field.description), *(f"Not in {where}: {why}." for where, why in without.items() if why)]
-        default = shown.default or _default(field.get_default(call_default_factory=True))
+        default = shown.usual or _default(field.get_default(call_default_factory=True))
         bounds = ", ".join(
             text.format(getattr(more, end))
             for more in field.metadata

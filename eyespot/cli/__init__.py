@@ -70,11 +70,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _explain(error: Exception) -> NoReturn:
     """End with one sentence on what went wrong and the way out."""
+    from eyespot.cli.console import sentence_of
     from eyespot.storage.atomic import is_forbidden
     from eyespot.types import EyespotError
 
     if isinstance(error, EyespotError):
-        _fail(str(error), error.exit_code)
+        _fail(sentence_of(error), error.exit_code)
     if isinstance(error, MemoryError):
         _fail("out of memory; close other programs, or use fewer --workers")
     if isinstance(error, OSError):

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._judge_options import calls_option, money_option
-from eyespot.cli._options import flag
 from eyespot.cli.console import (
     exit_if_failed,
     note,
@@ -20,36 +18,17 @@ from eyespot.cli.console import (
     print_summary,
     progress_bar,
 )
-from eyespot.cli.settings import json_option
+from eyespot.cli.settings import json_option, option_of
+from eyespot.settings.build import RecipeSettings, RecosSettings, RmirSettings
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.pipelines import CostLimits, Origin, PlannedStep, RunOptions, Step, StepResult
+    from eyespot.pipelines import CostLimits, PlannedStep, RunOptions, Step, StepResult
 
-POSITIONS = flag("--positions", "Keep the positions that photos tell in their metadata.")
-RETRY_FAILED = flag("--retry-failed", "Retry what failed in earlier runs.")
-REPLACE = flag("--replace", "Overwrite an earlier set even if this run lost records that it has.")
-DRY_RUN = flag("--dry-run", "Only print how many requests would be sent, and their cost.")
-PHOTOS = typer.Option(None, "-g", "--gallery", help="The photos.", show_default="the recipe's")
+PHOTOS = option_of(RmirSettings, "gallery")
 
 
-def rmir(
-    recipe: Path = typer.Argument(help="The recipe, a TOML file; docs/rmir.md has one to start with."),
-    out: Path = typer.Option(..., "--out", help="The output folder; use the same one again to continue a run."),
-    gallery: Path | None = PHOTOS,
-    limit: int | None = typer.Option(None, "--limit", min=1, help="A trial: ask about at most this many photos."),
-    calls: int | None = calls_option(),
-    money: float | None = money_option(),
-    audit: int = typer.Option(
-        100, "--audit", min=0, help="The number of judgements of each verdict that a person checks."
-    ),
-    pictures: bool = flag("--pictures", "Put the photos into the set; only if you are allowed to share them."),
-    positions: bool = POSITIONS,
-    retry_failed: bool = RETRY_FAILED,
-    replace: bool = REPLACE,
-    json: bool = json_option(),
-    dry_run: bool = DRY_RUN,
-) -> None:
+def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     """Make an RMIR set: questions about your photos that need reasoning, and the photos that answer them."""
     from eyespot.curate.rmir.audit import Sizes
     from eyespot.curate.rmir.card import notes, summary
@@ -59,23 +38,24 @@ def rmir(
     from eyespot.formats.positions import as_it_is, without_position
     from eyespot.pipelines import read_recipe
 
-    making = RmirJob(read_recipe(recipe), out, gallery, limit)
+    out = settings.out
+    making = RmirJob(read_recipe(settings.recipe), out, settings.gallery, settings.limit)
     pipe = making.pipeline()
-    how = making.running(_limits(making.recipe.limits, calls, money), retry_failed)
-    if dry_run:
+    how = making.running(_limits(making.recipe.limits, settings), settings.retry_failed)
+    if settings.dry_run:
         outlook = forecast(pipe)
         _tell_planned(plan_steps(pipe, how), json, outlook.sentences(), forecast=outlook.fields())
         return
     making.check(how.limits)
     made = FinishedSteps(pipe, _carry_out(pipe.steps, pipe.work, how))
-    share = (as_it_is if positions else without_position) if pictures else None
-    target = set_of(made, out, replace=replace)
-    place = target.place
-    cases = write_set(made, out, share=share, sizes=Sizes(audit, audit * 3 // 4), target=target)
+    share = (as_it_is if settings.positions else without_position) if settings.pictures else None
+    target = set_of(made, out, replace=settings.replace)
+    place, sizes = target.place, Sizes(settings.audit, settings.audit * 3 // 4)
+    cases = write_set(made, out, share=share, sizes=sizes, target=target)
     note_all(filter(None, [*notes(made), target.note]))
     tell_lapsed(out / AUDIT / name for name in cases)
     more: dict[str, Any] = {}
-    if limit is not None:
+    if settings.limit is not None:
         outlook = forecast(dataclasses.replace(making, limit=None).pipeline())
         more["forecast"] = outlook.fields()
         note_all(f"without --limit: {sentence}" for sentence in outlook.sentences())
@@ -110,22 +90,7 @@ def rmir_audit(
     print_result(fields, [*lines, f"last hits  {lower}"], json)
 
 
-def recos(
-    recipe: Path = typer.Argument(help="The recipe, a TOML file; or `demonstration`, which needs no model."),
-    out: Path | None = typer.Option(None, "--out", help="The output folder; use the same one again to continue a run."),
-    gallery: list[str] = typer.Option(
-        [], "-g", "--gallery", help="NAME=FOLDER, once per source; overrides the recipe."
-    ),
-    limit: int | None = typer.Option(None, "--limit", min=1, help="A trial: at most this many pictures in v0."),
-    calls: int | None = calls_option(),
-    money: float | None = money_option(),
-    positions: bool = POSITIONS,
-    retry_failed: bool = RETRY_FAILED,
-    replace: bool = REPLACE,
-    show: bool = flag("--show", "Only print the recipe, as a start for your own."),
-    json: bool = json_option(),
-    dry_run: bool = DRY_RUN,
-) -> None:
+def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.curate.recos.card import notes
     from eyespot.curate.recos.making import RecosJob, galleries_of, place_of, recipe_at
@@ -133,15 +98,16 @@ def recos(
     from eyespot.formats.positions import as_it_is, without_position
     from eyespot.storage.text_files import text_of
 
-    if show:
-        print_line(text_of(place_of(recipe)).rstrip())
+    if settings.show:
+        print_line(text_of(place_of(settings.recipe)).rstrip())
         return
-    if out is None:
+    if settings.out is None:
         raise UsageError("the set needs a folder; name one with --out")
-    share = as_it_is if positions else without_position
-    making = RecosJob(recipe_at(recipe), out, galleries_of(gallery), limit, share, replace)
-    how = making.running(_limits(making.recipe.limits, calls, money), retry_failed)
-    if dry_run:
+    share = as_it_is if settings.positions else without_position
+    recipe, galleries = recipe_at(settings.recipe), galleries_of(settings.gallery)
+    making = RecosJob(recipe, settings.out, galleries, settings.limit, share, settings.replace)
+    how = making.running(_limits(making.recipe.limits, settings), settings.retry_failed)
+    if settings.dry_run:
         _tell_planned(plan_steps(making.pipeline, how), json)
         return
     making.check(how.limits)
@@ -158,10 +124,10 @@ def recos(
 # -- running a pipeline ---------------------------------------------------------------------------------------------
 
 
-def _limits(recipe: CostLimits, calls: int | None, money: float | None) -> CostLimits:
+def _limits(recipe: CostLimits, settings: RecipeSettings) -> CostLimits:
     """Those of the recipe, and those of the command line in their place."""
-    calls, money = (recipe.calls if calls is None else calls), (recipe.money if money is None else money)
-    return dataclasses.replace(recipe, calls=calls, money=money)
+    given = {"calls": settings.budget_calls, "money": settings.budget_money}
+    return dataclasses.replace(recipe, **{name: value for name, value in given.items() if value is not None})
 
 
 def _carry_out(steps: Sequence[Step], work: Path, options: RunOptions) -> list[StepResult]:
@@ -200,7 +166,13 @@ def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
         counts = result.counts
         cost = {"seconds": round(result.cost.seconds, 3), **result.cost.spent._asdict()}
         fields = {"name": result.step.name, "ran": result.ran, "folder": str(result.folder), **counts._asdict()}
-        steps.append({**fields, **cost, "answers": list(map(_origin_fields, result.origins))})
+        answers = []  # with their provenance; null where none is recorded
+        for origin in result.origins:
+            known = origin.provenance
+            changes = None if known is None else [change._asdict() for change in known.changes]
+            facts = {"served": None if known is None else known.served, "changes": changes}
+            answers.append({"model": origin.model, "count": origin.answers, **facts})
+        steps.append({**fields, **cost, "answers": answers})
         dropped = "".join(f"; {count:,} {reason}" for reason, count in counts.dropped.items())
         line = f"{counts.came:,} in, {counts.added:,} added, {counts.kept:,} kept{dropped}"
         lines.append(f"{result.step.name:<16} {line}")
@@ -208,13 +180,6 @@ def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
     if failed := sum(result.counts.failed for result in done):
         note(f"{failed:,} records failed; what was dropped says why, --retry-failed tries them again")
     exit_if_failed(failed)
-
-
-def _origin_fields(origin: Origin) -> dict[str, Any]:
-    """The provenance of answers as JSON; null where none is recorded."""
-    known = origin.provenance
-    served, changes = (None, None) if known is None else (known.served, [change._asdict() for change in known.changes])
-    return {"model": origin.model, "count": origin.answers, "served": served, "changes": changes}
 
 
 def tell_lapsed(queues: Iterable[Path]) -> None:

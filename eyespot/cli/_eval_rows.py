@@ -6,53 +6,45 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._eval_inputs import (
-    EvalOptions,
-    is_file,
-    jury_of,
-    known,
-    rankings,
-    results_of,
-    second_of,
-    tasks_of,
-)
-from eyespot.cli.console import exit_if_failed, note, print_json, print_line, progress_bar
+from eyespot.cli._eval_inputs import EvalInputs, is_file, results_of
+from eyespot.cli.console import exit_if_failed, note, print_json, print_line, progress_bar, sentence_of
 from eyespot.cli.settings import gallery_here, searched_here
+from eyespot.settings.judge import DEPTH
 from eyespot.types import EyespotError, NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.benchmarks import Benchmark, Evaluation, GallerySearcher, Result, Task
-    from eyespot.settings.judge import JudgeSettings
+    from eyespot.benchmarks import Benchmark, Evaluation, GallerySearcher, Task
+    from eyespot.settings.measure import EvalSettings
     from eyespot.types import Run
 
 PLACES = ("data", "gallery", "ledger", "prices", "images")
 NAMES_OR_FILES = ("rerank", "wording", "expand")
 LINEAR = "linear:"
-OF_PROCESS = ("means", "opened")  # the numbers do not depend on who computes them
 OF_A_ROW = (
-    *("run", "run_format", "gallery", "encoder", "index", "adapt", "adapt_depth", "neighbours", "alpha", "by"),
+    *("run", "run_format", "gallery", "encoder", "index", "adapt", "adapt_depth", "neighbours", "alpha", "by", "teach"),
     *("rerank_local", "expand", "rerank", "depth", "blend", "wording", "match", "pool"),
 )
 OF_ONE_SYSTEM = {"system": "--name", "map": "--map", "beside": "--beside", "images": "--images"}
 SIGNATURE = "row.json"
 
 
-class Ranked(NamedTuple):
-    """The tasks of a benchmark with their rankings; `searched` where a gallery was searched."""
+@dataclass(frozen=True)
+class Ranked:
+    """The tasks of a benchmark with their rankings; `searched` if a gallery was searched, `by_judge` if one follows."""
 
     benchmark: Benchmark
     whole: Sequence[Task]
     tasks: Sequence[Task]
     runs: dict[str, Run]
     searched: GallerySearcher | None
-    second: JudgeSettings | None
+    by_judge: bool
 
     @property
     def judged(self) -> bool:
@@ -60,53 +52,55 @@ class Ranked(NamedTuple):
         return any(task.judged.qrels.grade.any() for task in self.tasks)
 
 
-def ranked_by(options: EvalOptions) -> Ranked:
-    """The rankings that the options ask for."""
-    second = second_of(options)  # an unknown judge is refused before a search is paid
-    benchmark, whole, tasks = tasks_of(options)
-    return Ranked(benchmark, whole, tasks, *rankings(options, whole, tasks), second)
+def ranked_by(inputs: EvalInputs) -> Ranked:
+    """The rankings that the settings name."""
+    by_judge = inputs.judged()  # an unknown judge is refused before a search is paid
+    benchmark, whole, tasks = inputs.tasks()
+    runs, searched = inputs.rankings(whole, tasks)
+    return Ranked(benchmark, whole, tasks, runs, searched, by_judge)
 
 
-def evaluation_of(options: EvalOptions, ranked: Ranked) -> Evaluation:
-    """The results with how they were made: the options, and the digest of every file that they depend on."""
-    from eyespot.benchmarks import Evaluation, files_of, made_by
+def evaluation_of(inputs: EvalInputs, ranked: Ranked) -> Evaluation:
+    """The results with how they were made: the options, and the digest of every file that they depend on.
 
-    results = _results(options, ranked)
-    header, searched = results[0].run.header, ranked.searched
-    files = files_of(ranked.whole, options.run or ())
-    given = replace(options, gallery=gallery_here(options.gallery)) if "judge" in header else options
+    Rankings are scored as they are, with a second stage whose scores are there, or after a judge has seen them.
+    """
+    from eyespot.benchmarks import Evaluation, Rescored, files_of, made_by, scored
+    from eyespot.runs import read_run
+
+    options, searched, tasks = inputs.settings, ranked.searched, ranked.tasks
+    depth = options.depth or DEPTH
+    if ranked.by_judge:
+        with inputs.jury(searched) as jury:
+            results = results_of(
+                tasks, ranked.runs, lambda task, run: jury.result(task, run, jury.look(task, run), options.pool)
+            )
+    else:
+        rescored = Rescored(read_run(Path(options.rerank).expanduser()), depth) if options.rerank else None
+        results = results_of(tasks, ranked.runs, lambda task, run: scored(task, run, rescored, options.pool))
+    header = results[0].run.header
+    files = files_of(ranked.whole, options.run)
     more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
     of_judge = ("judge", "prompt", "blend", "served", "fingerprints", "not_accepted")
     judge = {name: header[name] for name in of_judge if name in header}
-    inputs = map(_absolute, _inputs_of(options, files, searched))
-    made = made_by(_arguments_of(given, more), inputs, seed=options.seed, **more, **judge)
-    system = options.system
-    if not system:  # the first stage, and what re-ranks it or changes how it searches
-        place = Path((options.adapt or "").removeprefix(LINEAR))
-        training = place.parent.name
-        # Every training calls its adapter `model`; its folder says more.
-        adapter = training if place.name == "model" and training not in ("", "..") else place.name
-        by = {"look": "", "words": "words"}.get(options.by, "words and look")
-        expansion = "" if options.neighbours is None else f"QE-{options.neighbours}"
-        first = files[0].name if files or searched is None else searched.view.space.encoder
-        system = " + ".join(filter(None, (first, adapter, options.rerank_local, by, expansion)))
+    read = map(_absolute, _files_of(inputs, files, searched))
+    place = more.get("gallery") or (gallery_here(options.gallery) if "judge" in header else None)
+    made = made_by(_arguments_of(options, place), read, seed=options.seed, **more, **judge)
     split = options.split or ranked.benchmark.splits[0]
-    return Evaluation(ranked.benchmark, split, system, results, made, options.depth if options.rerank else None)
+    system = options.system or _system(options, files, searched)
+    return Evaluation(ranked.benchmark, split, system, results, made, depth if options.rerank else None)
 
 
-def _results(options: EvalOptions, ranked: Ranked) -> list[Result]:
-    """The rankings scored as they are, with a second stage whose scores are there, or after a judge has looked."""
-    from eyespot.benchmarks import Rescored, scored
-    from eyespot.runs import read_run
-
-    tasks, runs = ranked.tasks, ranked.runs
-    if ranked.second is None:
-        rescored = Rescored(read_run(Path(options.rerank).expanduser()), options.depth) if options.rerank else None
-        return list(results_of(tasks, runs, lambda task, run: scored(task, run, rescored, options.pool)))
-    with jury_of(options, ranked.second, ranked.searched) as jury:
-        return list(
-            results_of(tasks, runs, lambda task, run: jury.result(task, run, jury.look(task, run), options.pool))
-        )
+def _system(options: EvalSettings, files: Sequence[Path], searched: GallerySearcher | None) -> str:
+    """The name of a system: the first stage, and what re-ranks it or changes how it searches."""
+    place = Path((options.adapt or "").removeprefix(LINEAR))
+    training = place.parent.name
+    # Every training calls its adapter `model`; its folder says more.
+    adapter = training if place.name == "model" and training not in ("", "..") else place.name
+    by = {"look": "", "words": "words"}.get(options.by or "look", "words and look")
+    expansion = "" if options.neighbours is None else f"QE-{options.neighbours}"
+    first = files[0].name if files or searched is None else searched.view.space.encoder
+    return " + ".join(filter(None, (first, adapter, options.rerank_local, by, expansion)))
 
 
 def lacks_verdicts(evaluation: Evaluation) -> bool:
@@ -118,20 +112,20 @@ def lacks_verdicts(evaluation: Evaluation) -> bool:
 # -- how it was made ----------------------------------------------------------------------------------------------
 
 
-def _inputs_of(options: EvalOptions, files: Sequence[Path], searched: GallerySearcher | None = None) -> Iterator[Path]:
+def _files_of(inputs: EvalInputs, files: Sequence[Path], searched: GallerySearcher | None = None) -> Iterator[Path]:
     """The files that the numbers depend on, but for the vectors of a gallery."""
     from eyespot.benchmarks import check
     from eyespot.search.index_choice import EXACT, SETTINGS, folder_of
 
+    options = inputs.settings
     yield from files
-    yield from (Path(value) for value in (vars(options)[name] for name in NAMES_OR_FILES) if is_file(value))
+    yield from (Path(value) for value in (getattr(options, name) for name in NAMES_OR_FILES) if is_file(value))
     yield from _adapter_files(options.adapt)
-    places = [state.place for state in check(*known(options))]
+    places = [state.place for state in check(*inputs.known())]
     yield from (place for place in places if place is not None and place.is_file())
-    index = options.index or EXACT
     searches = not (options.adapt and options.neighbours is None and options.adapt_depth is None)
-    if searched is not None and index != EXACT and not options.run and searches:
-        yield folder_of(searched.view, index) / SETTINGS
+    if searched is not None and options.index != EXACT and not options.run and searches:
+        yield folder_of(searched.view, options.index) / SETTINGS
 
 
 def _adapter_files(adapt: str | None) -> list[Path]:
@@ -142,23 +136,22 @@ def _adapter_files(adapt: str | None) -> list[Path]:
     return [place] if adapt and place.is_file() else []
 
 
-def _arguments_of(options: EvalOptions, searched: Mapping[str, str]) -> dict[str, Any]:
+def _arguments_of(options: EvalSettings, gallery: Path | str | None = None) -> dict[str, Any]:
     """The options, with places that hold wherever the evaluation is repeated."""
-    given = vars(options)
-    named = {name: _absolute(given[name]) for name in PLACES if given[name]}
-    if "gallery" in searched:
-        named["gallery"] = _absolute(searched["gallery"])
-    named |= {name: _absolute(given[name]) for name in NAMES_OR_FILES if is_file(given[name])}
+    given = options.model_dump(exclude={"dry_run"})
+    given |= {name: _absolute(given[name]) for name in PLACES if given[name]}
+    given |= {name: _absolute(given[name]) for name in NAMES_OR_FILES if is_file(given[name])}
+    if gallery is not None:
+        given["gallery"] = _absolute(gallery)
     runs = []
-    for run in options.run or ():
+    for run in options.run:
         task, sign, path = run.partition("=")
         has_task = bool(sign) and not Path(run).exists()
         runs.append(f"{task}={_absolute(path)}" if has_task else str(_absolute(run)))
     adapt = options.adapt
     if adapt is not None and _adapter_files(adapt):
         adapt = f"{LINEAR if adapt.startswith(LINEAR) else ''}{_absolute(adapt.removeprefix(LINEAR))}"
-    arguments = {**given, **named, "run": runs, "adapt": adapt}
-    return {name: _plain(value) for name, value in arguments.items() if name not in OF_PROCESS}
+    return {name: _plain(value) for name, value in {**given, "run": runs, "adapt": adapt}.items()}
 
 
 def _absolute(path: Path | str) -> Path:
@@ -174,24 +167,22 @@ def _plain(value: Any) -> Any:
 # -- rows of a table ----------------------------------------------------------------------------------------------
 
 
-def rows_in(context: typer.Context, options: EvalOptions, rows: Sequence[str]) -> list[EvalOptions]:
-    """The options of each row: those of the command, and its own in their place.
+def rows_in(context: typer.Context, settings: EvalSettings, rows: Sequence[str]) -> list[EvalSettings]:
+    """The settings of each row: those of the command, and its own in their place.
 
     `UsageError` for a row without a name, two of one name, and options that all rows share.
     """
-    if rows and (alone := [option for name, option in OF_ONE_SYSTEM.items() if vars(options)[name]]):
+    if rows and (alone := [spelled for name, spelled in OF_ONE_SYSTEM.items() if getattr(settings, name)]):
         raise UsageError(f"{alone[0]} is about one system; leave it out, or leave out --row")
-    if rows and (context.params["dry_run"] or context.params["again"]):
-        raise UsageError("--dry-run and --from are about one system; leave them out, or leave out --row")
     found = []
     for row in rows:
         name, _, rest = row.partition("=")
         if not name.strip() or name.strip().startswith("-"):
             raise UsageError(f"--row {row!r} has no name; write it first, as in: --row 'QE-1 = --neighbours 1'")
         given = _given(context, row, rest)
-        if strange := [option.replace("_", "-") for option in given if option not in OF_A_ROW]:
+        if strange := [one.replace("_", "-") for one in given if one not in OF_A_ROW]:
             raise UsageError(f"--row {row!r}: {strange[0]} is the same for all rows; give it to eyespot eval itself")
-        found.append(replace(options, **given, system=name.strip()))
+        found.append(settings.model_copy(update={**given, "system": name.strip()}))
     names = Counter(_folder_name(one) for one in found)
     if twice := [name for name, count in names.items() if count > 1]:
         raise UsageError(f"--row has {twice[0]!r} twice; give each row a name of its own")
@@ -201,8 +192,7 @@ def rows_in(context: typer.Context, options: EvalOptions, rows: Sequence[str]) -
 def _given(context: typer.Context, row: str, rest: str) -> dict[str, Any]:
     """The parameters that a row names, read as the command line reads them."""
     try:
-        words = shlex.split(rest)
-        inner = context.command.make_context(context.info_name, words, parent=context.parent)
+        inner = context.command.make_context(context.info_name, shlex.split(rest), parent=context.parent)
     except ValueError as error:
         raise UsageError(f"--row {row!r} cannot be read ({error}); check its quotes") from None
     except Exception as error:  # of click, whose copy in typer has no public name
@@ -213,26 +203,26 @@ def _given(context: typer.Context, row: str, rest: str) -> dict[str, Any]:
     return {name: inner.params[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
 
-def _folder_name(row: EvalOptions) -> str:
+def _folder_name(row: EvalSettings) -> str:
     """The folder of a row's report below --out."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", str(row.system)).strip("-.") or "row"
 
 
-def evaluate_rows(rows: Sequence[EvalOptions], json: bool) -> None:
+def evaluate_rows(inputs: EvalInputs, rows: Sequence[EvalSettings], json: bool) -> None:
     """The table of all rows; a row that fails is reported, and the others go on (exit code 3)."""
     from eyespot.reports.rows import row_tables
     from eyespot.reports.tables import as_latex, as_markdown, as_text
 
-    benchmark, _, split = known(rows[0])
+    benchmark, _, split = inputs.known()
     summaries, failed, lacking = [], {}, False
     with progress_bar("rows") as progress:
         for number, row in enumerate(rows):
             progress(str(row.system), number, len(rows))
             try:
-                summary, incomplete = _summary(row)
+                summary, incomplete = _summary(replace(inputs, settings=row))
             except EyespotError as error:
-                failed[str(row.system)] = str(error)
-                note(f"{row.system} is left out: {error}")
+                failed[str(row.system)] = sentence_of(error)
+                note(f"{row.system} is left out: {sentence_of(error)}")
                 continue
             summaries.append(summary)
             lacking |= incomplete
@@ -251,13 +241,14 @@ def evaluate_rows(rows: Sequence[EvalOptions], json: bool) -> None:
     exit_if_failed(failed or lacking)
 
 
-def _summary(row: EvalOptions) -> tuple[dict[str, Any], bool]:
+def _summary(inputs: EvalInputs) -> tuple[dict[str, Any], bool]:
     """The summary of a row, and whether a judge left some of it undone; read where an earlier command wrote it."""
     from eyespot.reports.folder import write
     from eyespot.reports.summary import read_summary, summary_of
 
+    row = inputs.settings
     folder = None if row.out is None else row.out.expanduser() / _folder_name(row)
-    signature = _signature(row) if folder is not None else {}
+    signature = _signature(inputs) if folder is not None else {}
     if folder is not None:
         try:
             signed = json.loads((folder / SIGNATURE).read_text(encoding="utf-8"))
@@ -268,10 +259,10 @@ def _summary(row: EvalOptions) -> tuple[dict[str, Any], bool]:
                 f"{row.system} is in {folder} already, from the same options and files; remove it to evaluate it again"
             )
             return read_summary(folder), False
-    ranked = ranked_by(row)
+    ranked = ranked_by(inputs)
     if not ranked.judged:
         raise NothingFound("no image of this split is judged relevant; evaluate it without --row to get its rankings")
-    evaluation = evaluation_of(row, ranked)
+    evaluation = evaluation_of(inputs, ranked)
     for sentence in evaluation.notes:
         note(f"{row.system}: {sentence}")
     if folder is not None:
@@ -282,19 +273,20 @@ def _summary(row: EvalOptions) -> tuple[dict[str, Any], bool]:
     return summary_of(evaluation), lacks_verdicts(evaluation)
 
 
-def _signature(row: EvalOptions) -> dict[str, Any]:
+def _signature(inputs: EvalInputs) -> dict[str, Any]:
     """What a row's numbers depend on: its options, its files, and what its gallery holds."""
     from eyespot.benchmarks import made_by
     from eyespot.gallery import disk
     from eyespot.search.collection import Collection
 
-    paths = [Path(run.partition("=")[2] if not Path(run).exists() else run) for run in row.run or ()]
-    arguments = {name: value for name, value in _arguments_of(row, {}).items() if name != "out"}
-    made = made_by(arguments, _inputs_of(row, paths))
+    row = inputs.settings
+    paths = [Path(run.partition("=")[2] if not Path(run).exists() else run) for run in row.run]
+    arguments = {name: value for name, value in _arguments_of(row).items() if name != "out"}
+    made = made_by(arguments, _files_of(inputs, paths))
     signature = {name: made[name] for name in ("eyespot", "arguments", "inputs")}
     place = searched_here(row.gallery, row.encoder)
     if (place / "gallery.toml").is_file():
-        view = Collection(place, row.encoder, row.index or "exact").view
+        view = Collection(place, row.encoder, row.index).view
         files = {shard.name: [shard / disk.ITEMS, shard / f"{view.stem}.npy"] for shard in view.shards}
         shards = [[name, *(path.stat().st_mtime_ns for path in paths)] for name, paths in files.items()]
         signature |= {"space": view.space.digest, "pictures": int(view.live.sum()), "shards": shards}

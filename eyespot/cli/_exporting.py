@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from pydantic import create_model
 
 from eyespot import rooms
-from eyespot.cli._filtering import (
-    Selection,
-    after_option,
-    before_option,
-    ids_option,
-    label_option,
-    near_option,
-    where_option,
-)
-from eyespot.cli._options import flag
-from eyespot.cli.console import (
-    exit_if_failed,
-    note,
-    note_all,
-    note_first,
-    print_json,
-    print_summary,
-    progress_bar,
-)
-from eyespot.cli.settings import gallery_option, json_option, searched_here
+from eyespot.cli._filtering import chosen_rows
+from eyespot.cli.console import exit_if_failed, note, note_all, note_first, print_json, print_summary, progress_bar
+from eyespot.cli.settings import json_option, searched_here
+from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
+from eyespot.settings.search import FilterSettings
 from eyespot.types import Qrels, UsageError
 
 if TYPE_CHECKING:
@@ -38,53 +23,34 @@ if TYPE_CHECKING:
     from eyespot.runs.judged import JudgedQueries
 
 ROOM = "formats.exports"
-_SHARED: dict[str, tuple[Any, Any]] = {  # type and option
-    "out": (Path, typer.Argument(..., help="A new folder.")),
-    "gallery": (Path, gallery_option("The gallery to write.")),
-    "encoder": (
-        str,
-        typer.Option(
-            None,
-            "-e",
-            "--encoder",
-            envvar="EYESPOT_ENCODER",
-            help="The encoder whose vectors to write; default: the one used for search.",
-        ),
-    ),
-    "where": (str, where_option()),
-    "after": (str, after_option()),
-    "before": (str, before_option()),
-    "near": (str, near_option()),
-    "label": (list[str], label_option()),
-    "ids": (Path, ids_option()),
-}
-_OWN: dict[str, tuple[Any, Any]] = {  # what some formats follow: type and option
-    "float16": (bool, flag("--float16", "Write half-precision vectors.")),
-    "pictures": (bool, flag("--pictures", "Put the pictures themselves into the tables.")),
-    "category": (str, typer.Option(None, "--category", metavar="COLUMN", help="The column that names the category.")),
-    "split": (str, typer.Option(None, "--split", metavar="COLUMN", help="The column that names the split.")),
-    "images_at": (
-        str,
-        typer.Option(None, "--images-at", metavar="ADDRESS", help="The address below which the pictures are served."),
-    ),
-    "qrels": (str, typer.Option(None, "--qrels", metavar="FILE", help="Judgements in any format; default: verdicts.")),
-    "queries": (
-        Path,
-        typer.Option(None, "--queries", help="A table: only these queries, with their ids and texts."),
-    ),
-    "by": (
-        list[str],
-        typer.Option(None, "--by", help="Only verdicts of this judge; several judges vote; `all` for every judge."),
-    ),
-    "shard_rows": (int, typer.Option(10_000, "--shard-rows", min=1, help="The number of pictures in a shard.")),
-}
-_LAST: dict[str, tuple[Any, Any]] = {
-    "all_columns": (
-        bool,
-        flag("--all-columns", "Also write columns and metadata that reveal where a picture was taken and who owns it."),
-    ),
-    "json": (bool, json_option()),
-}
+
+
+class ExportSettings(FilterSettings):
+    """What is written of a gallery."""
+
+    out: Path = setting("A new folder.", default=..., argument=True)
+    gallery: Path | None = setting("The gallery to write.", **GALLERY)
+    encoder: str | None = setting("The encoder whose vectors to write; default: the one used for search.", **ENCODER)
+    ids: Path | None = setting("Only pictures with these ids, one a line; - for stdin.", metavar="FILE")
+    all_columns: bool = setting(
+        "Also write columns and metadata that reveal where a picture was taken and who owns it.", default=False
+    )
+
+
+class FormatSettings(Settings):
+    """What some formats follow; each names those that it does."""
+
+    float16: bool = setting("Write half-precision vectors.", default=False)
+    pictures: bool = setting("Put the pictures themselves into the tables.", default=False)
+    category: str | None = setting("The column that names the category.", metavar="COLUMN")
+    split: str | None = setting("The column that names the split.", metavar="COLUMN")
+    images_at: str | None = setting("The address below which the pictures are served.", metavar="ADDRESS")
+    qrels: str | None = setting("Judgements in any format; default: verdicts.", metavar="FILE")
+    queries: Path | None = setting("A table: only these queries, with their ids and texts.")
+    by: Texts = setting("Only verdicts of this judge; several judges vote; `all` for every judge.", default=())
+    shard_rows: int = setting("The number of pictures in a shard.", default=10_000, ge=1)
+
+
 _JUDGED = ("qrels", "queries", "by")  # of formats that hold judgements
 
 
@@ -93,32 +59,34 @@ def add_commands(group: typer.Typer) -> None:
     for name in rooms.names(ROOM):
         module = rooms.module(ROOM, name)
         wanted = [one for option in module.OPTIONS for one in (_JUDGED if option == "judged" else (option,))]
-        follows = {one: _OWN[one] for one in wanted if one in _OWN}
-        run = partial(_run, module, list(follows))
-        options = _SHARED | follows | _LAST
-        keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters = [inspect.Parameter(one, keyword, default=option) for one, (_, option) in options.items()]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {one: kind for one, (kind, _) in options.items()}
-        group.command(name.replace("_", "-"), help=module.ABOUT)(run)
+        fields = {one: FormatSettings.model_fields[one] for one in wanted if one in FormatSettings.model_fields}
+        own: dict[str, Any] = {one: (field.annotation, field) for one, field in fields.items()}
+        verb = _verb(module, create_model("Followed", __base__=Settings, **own))
+        group.command(name.replace("_", "-"), help=module.ABOUT)(verb)
 
 
-def _run(module: Any, names: list[str], out: Path, gallery: Path | None, encoder: str | None, **rest: Any) -> None:
-    """Write one format, whose options of its own have these names; exit code 3 if some pictures were not written."""
+def _verb(module: Any, follows: type[Settings]) -> Callable[..., None]:
+    def run(settings: ExportSettings, followed: Any, json: bool = json_option()) -> None:
+        _run(module, settings, followed.model_dump(), json)
+
+    run.__annotations__["followed"] = follows
+    return run
+
+
+def _run(module: Any, settings: ExportSettings, own: dict[str, Any], json: bool) -> None:
+    """Write one format with what it follows; exit code 3 if some pictures were not written."""
     from eyespot.formats.exporting import ExportOptions, export
     from eyespot.gallery.view import Gallery
 
-    json, all_columns, own = rest.pop("json"), rest.pop("all_columns"), {name: rest.pop(name) for name in names}
-    opened = Gallery(searched_here(gallery, encoder))
-    view = opened.view(opened.stem(encoder))
+    opened, out = Gallery(searched_here(settings.gallery, settings.encoder)), settings.out
+    view = opened.view(opened.stem(settings.encoder))
     if "judged" in module.OPTIONS:
         own = {"judged": _judged(view, *(own.pop(name) for name in _JUDGED)), **own}
     if "tasks" in module.OPTIONS:
         own |= {"tasks": _tasks(view)}
-    labels, ids = rest.pop("label") or (), rest.pop("ids")
-    chosen = Selection(**rest, labels=labels, ids=ids).mask(view)
+    chosen = chosen_rows(view, settings, settings.ids)
     with progress_bar() as progress:
-        options = ExportOptions(all_columns=all_columns, chosen=chosen, progress=progress, **own)
+        options = ExportOptions(all_columns=settings.all_columns, chosen=chosen, progress=progress, **own)
         done = export(view, module.write, out, options)
     if done.left_out:
         note(f"left out: {', '.join(done.left_out)} (where and whose; --all-columns writes them)")
@@ -137,14 +105,14 @@ def _run(module: Any, names: list[str], out: Path, gallery: Path | None, encoder
     exit_if_failed(done.failed)
 
 
-def _judged(view: View, qrels: str | None, queries: Path | None, by: list[str] | None) -> JudgedQueries:
+def _judged(view: View, qrels: str | None, queries: Path | None, by: tuple[str, ...]) -> JudgedQueries:
     """Judgements of a file, or else the verdicts in the gallery, with the texts of their queries."""
     from eyespot.cli.judges import judged_queries
     from eyespot.runs import read_judged, read_queries
     from eyespot.runs.judged import JudgedQueries
 
     if qrels is None:
-        return judged_queries(view.gallery.path / "ledger.sqlite", by or [], queries)
+        return judged_queries(view.gallery.path / "ledger.sqlite", list(by), queries)
     if by:
         raise UsageError("--by chooses among the gallery's verdicts, and --qrels names a file; drop one of them")
     read = read_judged(Path(qrels))

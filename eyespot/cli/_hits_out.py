@@ -1,91 +1,90 @@
-"""What `eyespot search` does with hits besides printing them: copies, links, a table, keywords, a page that opens."""
+"""Where hits go: onto stdout as lines or paths, into folders, a table, keywords, a page, and the browser."""
 
 from __future__ import annotations
 
 import tempfile
 import webbrowser
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-import typer
+from pydantic import model_validator
 
-from eyespot.cli._options import flag
 from eyespot.cli.console import SHOWN, escaped, note, note_all, note_first
+from eyespot.settings.fields import Settings, setting
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.formats.albums import AlbumReport
     from eyespot.types import Run
 
-
-def copy_option() -> Any:
-    """The option `--copy`."""
-    return typer.Option(None, "--copy", metavar="FOLDER", help="Copy the originals of the hits into this folder.")
+OUTPUT = "Output"
 
 
-def album_option() -> Any:
-    """The option `--album`."""
-    return typer.Option(None, "--album", metavar="FOLDER", help="Put links to the hits into this folder.")
+class FilesOut(Settings):
+    """Folders and tables that get photos."""
 
+    copy_to: Path | None = setting(
+        "Copy the originals of the hits into this folder.", spelled=("--copy",), metavar="FOLDER", panel=OUTPUT
+    )
+    album: Path | None = setting("Put links to the hits into this folder.", metavar="FOLDER", panel=OUTPUT)
+    csv: Path | None = setting("Write the hits with their facts as a table.", metavar="FILE", panel=OUTPUT)
+    all_columns: bool = setting(
+        "In --csv, also the columns that reveal where a picture was taken and who owns it.", default=False, panel=OUTPUT
+    )
 
-def csv_option() -> Any:
-    """The option `--csv`."""
-    return typer.Option(None, "--csv", metavar="FILE", help="Write the hits with their facts as a table.")
-
-
-def all_columns_option() -> Any:
-    """The option `--all-columns`."""
-    help = "In --csv, also the columns that reveal where a picture was taken and who owns it."
-    return typer.Option(False, "--all-columns", help=help)
-
-
-def xmp_option() -> Any:
-    """The option `--xmp`."""
-    help = "Write this keyword into XMP sidecars beside the hits; the photos are not changed."
-    return typer.Option(None, "--xmp", metavar="KEYWORD", help=help)
-
-
-def open_option() -> Any:
-    """The option `--open`."""
-    return flag("--open", "Show the hits in the browser.")
-
-
-@dataclass(frozen=True)
-class HitsOut:
-    """Where hits go besides stdout."""
-
-    copy: Path | None = None
-    album: Path | None = None
-    csv: Path | None = None
-    all_columns: bool = False
-    xmp: str | None = None
-    open: bool = False
-
-    def __post_init__(self) -> None:
-        if self.xmp is not None and not (self.xmp.strip() and self.xmp.isprintable()):
-            raise UsageError("--xmp takes a keyword of visible characters, as in --xmp heron")
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
         if self.all_columns and self.csv is None:
             raise UsageError("--all-columns says what --csv writes; name its file, as in --csv hits.csv")
+        return self
 
-    def write(self, hits: Sequence[dict[str, Any]], sheet: Run) -> int:
+    def write(self, hits: Sequence[dict[str, Any]]) -> int:
         """Do all that is wanted; the number of hits for which something failed."""
         from eyespot.formats.albums import copy_hits, link_hits, write_table
-        from eyespot.formats.sidecars import add_keyword
-        from eyespot.search.contact_sheet import write_html
 
         failed = 0
-        if self.copy is not None:
-            failed += _report(copy_hits(hits, self.copy), f"copied to {self.copy}")
+        if self.copy_to is not None:
+            failed += _report(copy_hits(hits, self.copy_to), f"copied to {self.copy_to}")
         if self.album is not None:
             failed += _report(link_hits(hits, self.album), f"linked in {self.album}")
         if self.csv is not None and (left_out := write_table(hits, self.csv, self.all_columns)):
             note(f"left out of {self.csv}: {', '.join(left_out)} (where and whose; --all-columns writes them)")
+        if self.copy_to or self.album:
+            _name_times(hits)
+        return failed
+
+
+class HitsOut(FilesOut):
+    """The same, and what else becomes of the hits of a search."""
+
+    xmp: str | None = setting(
+        "Write this keyword into XMP sidecars beside the hits; the photos are not changed.",
+        metavar="KEYWORD",
+        panel=OUTPUT,
+    )
+    why: bool = setting("Say what each term and word of the query adds.", default=False, panel=OUTPUT)
+    paths: bool = setting("Print only paths, one per line.", default=False, panel=OUTPUT)
+    print0: bool = setting("Print only paths, each followed by a NUL (for xargs -0).", default=False, panel=OUTPUT)
+    html: Path | None = setting("Write a contact sheet.", panel=OUTPUT)
+    open: bool = setting("Show the hits in the browser.", default=False, panel=OUTPUT)
+
+    @model_validator(mode="after")
+    def _visible(self) -> Self:
+        if self.xmp is not None and not (self.xmp.strip() and self.xmp.isprintable()):
+            raise UsageError("--xmp takes a keyword of visible characters, as in --xmp heron")
+        return self
+
+    def write_all(self, hits: Sequence[dict[str, Any]], sheet: Run) -> int:
+        """Do all that is wanted; the number of hits for which something failed."""
+        from eyespot.formats.sidecars import add_keyword
+        from eyespot.search.contact_sheet import write_html
+
+        failed = self.write(hits)
         if self.xmp is not None:
             failed += _report(add_keyword(hits, self.xmp.strip()), f"have the keyword {self.xmp.strip()}")
-        if self.copy or self.album or self.xmp:
-            _name_times(hits)
+            if not (self.copy_to or self.album):
+                _name_times(hits)
         if self.open:
             # A folder for temporary files that only this user may read
             page = Path(tempfile.mkdtemp(prefix="eyespot-")) / "hits.html"

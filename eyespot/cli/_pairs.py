@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._answering import open_collection
-from eyespot.cli._judge_options import ledger_option
-from eyespot.cli._options import group
 from eyespot.cli.console import escaped, exit_if_failed, note_all, print_result, print_summary, progress_bar
-from eyespot.cli.settings import gallery_here, json_option
+from eyespot.cli.settings import gallery_here, group, json_option
 from eyespot.search.parts import ledger_of
+from eyespot.settings.judge import LedgerSetting
 
 if TYPE_CHECKING:
     from eyespot.curate.pair_set import PairSource, PairsResult
@@ -122,10 +121,10 @@ def labelled(
 
 @app.command("clicks")
 def clicks(
+    stored: LedgerSetting,
     gallery: Path = typer.Argument(None, help="The gallery whose photos were judged.", show_default="the one here"),
     out: Path = typer.Option(..., "--out", help="A new folder."),
     encoder: str = typer.Option(None, "-e", "--encoder", help="Take the vectors of this encoder's space."),
-    ledger: Path = ledger_option(),
     feedback: str = typer.Option(None, metavar="PERSON|JUDGE", help="Only what this person or judge said."),
     seed: int = typer.Option(0, min=0, help="Another seed samples other pairs of queries with very many photos."),
     json: bool = _JSON,
@@ -135,7 +134,7 @@ def clicks(
 
     place = gallery_here(gallery)
     view = open_collection(place, encoder, "exact").view
-    made = clicked_pairs(view, ledger_of(ledger, place), feedback, seed)
+    made = clicked_pairs(view, ledger_of(stored.ledger, place), feedback, seed)
     write(view, made, out)
     left_out = {reason: count for reason, count in made.left_out.items() if count}
     lines = [f"{len(made.rows)} pairs of {made.queries} queries", *(f"{n} {reason}" for reason, n in left_out.items())]

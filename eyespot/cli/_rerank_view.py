@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from eyespot.cli._judge_options import tell_cost, tell_plan
-from eyespot.cli.console import note
+from eyespot.cli.console import note, print_json, print_line
 from eyespot.search.parts import judge_stage
 from eyespot.settings.fields import SettingsConflict
 from eyespot.settings.search import FEW
@@ -16,13 +15,15 @@ from eyespot.types import RankedImage, Run
 
 if TYPE_CHECKING:
     from eyespot.search.calibrated import Calibrated, Calibration
-    from eyespot.search.calibration import Accuracy, Cut
-    from eyespot.search.judge_rerank import JudgeRerank, JudgeResult
+    from eyespot.search.calibration import Accuracy
+    from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate
+    from eyespot.settings.judge import JudgeOptions
     from eyespot.settings.search import SearchSettings
     from eyespot.types import Judgement, Note, Query
 
 
-class SearchOutput(NamedTuple):
+@dataclass(frozen=True)
+class SearchOutput:
     """What is printed: the hits, what a judge said of each by its image, and more fields of the JSON.
 
     `sheet` holds the same hits with the numbers of a contact sheet; `column` names the numbers of a table; `why` says
@@ -30,42 +31,127 @@ class SearchOutput(NamedTuple):
     """
 
     run: Run
-    verdicts: Mapping[str, Mapping[str, Any]]
-    header: Mapping[str, Any]
     sheet: Run
-    looked: JudgeResult | None = None
+    verdicts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    header: Mapping[str, Any] = field(default_factory=dict)
+    result: JudgeResult | None = None
     column: str = "score"
-    why: Mapping[str, Sequence[Note]] = {}
+    why: Mapping[str, Sequence[Note]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RerankView:
-    """The judge, whether it makes an order or a calibration, and the gallery whose pictures it sees."""
+    """The judge, the accuracy of its calibration (None: it makes an order), and the gallery whose pictures it sees."""
 
     settings: SearchSettings
-    curve: CalibrationOptions | None
+    accuracy: Accuracy | None
     gallery: Path
 
-    def output(self, run: Run, query: Query, k: int | None) -> SearchOutput:
-        """The first k hits after the look; None: the usual number, or all that are likely."""
+    def output(self, run: Run, query: Query) -> SearchOutput:
+        """The first k hits after the judge; without k the usual number, or all that are likely."""
         if self.settings.rerank is None:
-            return SearchOutput(run, {}, {}, run)
+            return SearchOutput(run, run)
         with judge_stage(self.settings, self.gallery) as stage:
-            if self.curve is not None:
-                return self.curve.output(run, query, k, stage)
-            looked = stage.look([query], run)
-            tell_cost(stage, looked)
-            first = _first(stage.reranked(run, looked), k or FEW)
-            (hits,) = first.values()
-            judgements = looked.judgements.get(query.id, {})
-            verdicts = {hit.image: _verdict(judgements.get(hit.image)) for hit in hits}
-            return SearchOutput(first, verdicts, _header(first), first, looked, "probability")
+            if self.accuracy is not None:
+                return self._calibrated(run, query, stage)
+            result = stage.look([query], run)
+            note(f"{stage.judge.name}: {result.stats}")
+            first = _first(stage.reranked(run, result), self.settings.k or FEW)
+            judgements = result.judgements.get(query.id, {})
+            verdicts = {hit.image: _verdict(judgements.get(hit.image)) for hit in first[query.id]}
+            return SearchOutput(first, first, verdicts, _header(first), result, "probability")
 
     def tell_plan(self, run: Run, query: Query, json: bool) -> None:
         """What the judge would judge; the most of a calibration."""
         with judge_stage(self.settings, self.gallery) as stage:
-            plan = stage.plan([query], run) if self.curve is None else self.curve.of(stage).plan(query, run)
+            calibrated = None if self.accuracy is None else self._calibration(stage, self.accuracy)
+            plan = stage.plan([query], run) if calibrated is None else calibrated.plan(query, run)
             tell_plan(self.settings, stage, plan, json)
+
+    def _calibration(self, stage: JudgeRerank, accuracy: Accuracy) -> Calibrated:
+        """The calibration by this stage's judge; `UsageError`, before any request, for what it cannot answer."""
+        from eyespot.search.calibrated import Calibrated, refuse_unverified
+
+        if self.settings.likely is not None:
+            refuse_unverified(stage.judge.name, accuracy)
+        return Calibrated(stage, self.settings.calibrate or 0, accuracy)
+
+    def _calibrated(self, run: Run, query: Query, stage: JudgeRerank) -> SearchOutput:
+        """The ranking as it was with a probability for each hit; a message says how many are relevant."""
+        from eyespot.search.calibrated import with_covariate
+
+        assert self.accuracy is not None
+        k, likely = self.settings.k, self.settings.likely
+        made = with_covariate(self._calibration(stage, self.accuracy)(query, run), query, stage.ledger)
+        note(f"{stage.judge.name}: {made.looked.stats}")
+        if not made.verified:
+            return _opinion(made, k or FEW)
+        count, accuracy = made.count, made.curve.accuracy
+        sentences = [
+            f"{count.expected:.1f} relevant pictures are expected among the first {made.curve.hits:,} (95% interval "
+            f"{count.low:,} to {count.high:,}), by {len(made.curve.sample.ranks):,} verdicts"
+            + ("" if accuracy.exact else f" of {made.judge}, if it is right as often as --accuracy says")
+        ]
+        if (model := made.covariate) is not None and model.helped:
+            narrowed = f"{model.answers:,} answers of {model.judge} narrowed the interval by {model.narrowed:.0%}"
+            sentences[0] += f"; {narrowed}, from {model.alone.low:,} to {model.alone.high:,}"
+        note(sentences[0])  # before the cut, which may not exist
+        cut = None if likely is None else made.likely(likely)
+        numbers = {"relevant": {"among": made.curve.hits, **count._asdict(), "expected": round(count.expected, 2)}}
+        numbers |= {} if accuracy.exact else {"accuracy": asdict(accuracy)}
+        numbers |= {} if model is None else {"covariate": model.as_json()}
+        if cut is not None:
+            numbers["likely"] = cut._asdict()
+            sentences.append(
+                f"of the first {cut.hits:,} a share of {cut.precision:.2f} is expected to be relevant (95% interval "
+                f"{cut.low:.2f} to {cut.high:.2f})"
+            )
+            note(sentences[1])
+        # Hits are shown down to the cut, but no more than -k.
+        most = (k or FEW) if cut is None else min(k or cut.hits, cut.hits)
+        return _with_probabilities(made, most, sentences, numbers)
+
+
+def accuracy_of(settings: SearchSettings) -> Accuracy | None:
+    """How often the judge of a calibration is right; None without one, `SettingsConflict` for what is no accuracy."""
+    if settings.calibrate is None:
+        return None
+    from eyespot.search.calibration import Accuracy
+
+    if settings.accuracy is None:
+        return Accuracy()
+    try:
+        sensitivity, specificity, *counts = (float(part) for part in settings.accuracy.split(","))
+        relevant, irrelevant = map(int, counts) if counts else (None, None)
+    except ValueError:
+        raise SettingsConflict(
+            "{accuracy} takes two shares, as in 0.9,0.85, or with the numbers of pictures they were measured on, "
+            "as in 0.9,0.85,50,50, not {given!r}",
+            given=settings.accuracy,
+        ) from None
+    return Accuracy(sensitivity, specificity, relevant, irrelevant)
+
+
+def tell_plan(settings: JudgeOptions, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:
+    """How many requests the judge would get, and their cost; on stdout, because it is the output of a dry run."""
+    from eyespot.llms.prices import estimate
+    from eyespot.search.parts import prices_of
+
+    fields = {"judge": stage.judge.name, "prompt": stage.judge.prompt, "depth": stage.depth, **plan._asdict()}
+    cost: dict[str, Any] = {"tokens": 0, "money": 0.0}
+    cost_text = ""
+    if stage.judge.language_model is not None:
+        price = prices_of(settings).of(str(settings.rerank).partition(":")[2])
+        spent = estimate(plan.to_ask, price)
+        cost = {"tokens": spent.tokens_in + spent.tokens_out, "money": spent.money if price else None}
+        money = f"${spent.money:.2f}" if price else "no price is known"
+        cost_text = f", about {cost['tokens']:,} tokens, {money}"
+    if json:
+        print_json({**fields, **cost})
+        return
+    known = f"{plan.pairs - plan.to_ask:,} in the ledger, {plan.to_ask:,} to ask"
+    lacking = f"; {plan.pictureless:,} hits have no picture here" if plan.pictureless else ""
+    print_line(f"{stage.judge.name}: {plan.pairs:,} pairs, {known}{cost_text}{lacking}")
 
 
 def _first(run: Run, k: int) -> Run:
@@ -90,78 +176,8 @@ def _verdict(judgement: Judgement | None) -> dict[str, Any]:
     return fields | {name: value for name, value in more.items() if value is not None}
 
 
-# -- a probability for each hit -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class CalibrationOptions:
-    """The calibration that the command line asks for."""
-
-    verdicts: int
-    likely: float | None
-    accuracy: Accuracy
-
-    def of(self, stage: JudgeRerank) -> Calibrated:
-        """The calibration by this stage's judge; `UsageError`, before any request, for what it cannot answer."""
-        from eyespot.search.calibrated import Calibrated, refuse_unverified
-
-        if self.likely is not None:
-            refuse_unverified(stage.judge.name, self.accuracy)
-        return Calibrated(stage, self.verdicts, self.accuracy)
-
-    def output(self, run: Run, query: Query, k: int | None, stage: JudgeRerank) -> SearchOutput:
-        """The ranking as it was with a probability for each hit; a note says how many are relevant."""
-        from eyespot.search.calibrated import with_covariate
-
-        made = with_covariate(self.of(stage)(query, run), query, stage.ledger)
-        tell_cost(stage, made.looked)
-        if not made.verified:
-            return _opinion(made, k or FEW)
-        count, hits, exact = made.count, made.curve.hits, made.curve.accuracy.exact
-        sentences = [
-            f"{count.expected:.1f} relevant pictures are expected among the first {hits:,} (95% interval {count.low:,} "
-            f"to {count.high:,}), by {len(made.curve.sample.ranks):,} verdicts"
-            + ("" if exact else f" of {made.judge}, if it is right as often as --accuracy says")
-        ]
-        if (model := made.covariate) is not None and model.helped:
-            narrowed = f"{model.answers:,} answers of {model.judge} narrowed the interval by {model.narrowed:.0%}"
-            sentences[0] += f"; {narrowed}, from {model.alone.low:,} to {model.alone.high:,}"
-        note(sentences[0])  # before the cut, which may not exist
-        cut = None if self.likely is None else made.likely(self.likely)
-        if cut is not None:
-            sentences.append(
-                f"of the first {cut.hits:,} a share of {cut.precision:.2f} is expected to be relevant (95% interval "
-                f"{cut.low:.2f} to {cut.high:.2f})"
-            )
-            note(sentences[1])
-        # Hits are shown down to the cut, but no more than -k.
-        most = (k or FEW) if cut is None else min(k or cut.hits, cut.hits)
-        return _calibrated(made, most, cut, sentences)
-
-
-def calibration_options(settings: SearchSettings) -> CalibrationOptions | None:
-    """The calibration, or None without `calibrate`; `UsageError` for an accuracy that is none."""
-    if settings.calibrate is None:
-        return None
-    from eyespot.search.calibration import Accuracy
-
-    shares = Accuracy()
-    if settings.accuracy is not None:
-        try:
-            sensitivity, specificity, *counts = (float(part) for part in settings.accuracy.split(","))
-            relevant, irrelevant = map(int, counts) if counts else (None, None)
-        except ValueError:
-            raise SettingsConflict(
-                "{accuracy} takes two shares, as in 0.9,0.85, or with the numbers of pictures they were measured on, "
-                "as in 0.9,0.85,50,50, not {given!r}",
-                given=settings.accuracy,
-            ) from None
-        shares = Accuracy(sensitivity, specificity, relevant, irrelevant)
-    return CalibrationOptions(settings.calibrate, settings.likely, shares)
-
-
 def _opinion(made: Calibration, k: int) -> SearchOutput:
-    """The ranking as it was, with the judge's verdicts on the hits that it looked at."""
+    """The ranking as it was, with the judge's verdicts on the hits that it saw."""
     opinion = made.opinion
     sentence = (
         f"{opinion.judge} says yes (0.5 or more) to {opinion.yes:,} of the {opinion.looked:,} pictures it looked at, "
@@ -170,33 +186,28 @@ def _opinion(made: Calibration, k: int) -> SearchOutput:
     )
     note(sentence)
     first, sheet = _first(made.run, k), _first(made.run, k)
-    (hits,) = first.values()
     sheet.notes = [f"{sentence}.", *first.notes]
-    verdicts = {hit.image: _own_verdict(made, hit.image) for hit in hits}
-    return SearchOutput(first, verdicts, {**_header(first), "opinion": opinion._asdict()}, sheet, made.looked)
+    verdicts = {hit.image: _verdict_beside(made, hit.image) for hit in first[made.query]}
+    return SearchOutput(first, sheet, verdicts, {**_header(first), "opinion": opinion._asdict()}, made.looked)
 
 
-def _calibrated(made: Calibration, k: int, cut: Cut | None, sentences: Sequence[str]) -> SearchOutput:
-    """The first k hits, each with its probability and, where the judge looked, its verdict."""
+def _with_probabilities(made: Calibration, k: int, sentences: list[str], numbers: Mapping[str, Any]) -> SearchOutput:
+    """The first k hits, each with its probability and, where the judge saw it, its verdict."""
     first, probability = _first(made.run, k), made.probability
-    (hits,) = first.values()
+    hits = first[made.query]
     sheet = Run({made.query: [RankedImage(hit.image, probability.get(hit.image, 0.0)) for hit in hits]})
     sheet.header, sheet.facts = first.header, first.facts
     sheet.notes = [f"{'; '.join(sentences)}. Each number is a probability.", *first.notes]
     verdicts = {}
     for hit in hits:
-        own = probability.get(hit.image)
-        verdicts[hit.image] = {"probability": None if own is None else round(own, 4), **_own_verdict(made, hit.image)}
-    count, accuracy = made.count, made.curve.accuracy
-    numbers = {"relevant": {"among": made.curve.hits, **count._asdict(), "expected": round(count.expected, 2)}}
-    numbers |= {} if accuracy.exact else {"accuracy": asdict(accuracy)}
-    numbers |= {} if made.covariate is None else {"covariate": made.covariate.as_json()}
-    numbers |= {} if cut is None else {"likely": cut._asdict()}
-    return SearchOutput(first, verdicts, {**_header(first), **numbers}, sheet, made.looked, "probability")
+        value = probability.get(hit.image)
+        rounded = None if value is None else round(value, 4)
+        verdicts[hit.image] = {"probability": rounded, **_verdict_beside(made, hit.image)}
+    return SearchOutput(first, sheet, verdicts, {**_header(first), **numbers}, made.looked, "probability")
 
 
-def _own_verdict(made: Calibration, image: str) -> dict[str, Any]:
-    """The judge's answer on a hit as `verdict`, where it looked."""
+def _verdict_beside(made: Calibration, image: str) -> dict[str, Any]:
+    """The judge's answer on a hit as `verdict`, where it saw it."""
     fields = _verdict(made.looked.judgements.get(made.query, {}).get(image))
     probability = fields.pop("probability")
     return fields if fields["judge"] is None else {"verdict": probability, **fields}

@@ -11,8 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from eyespot.cli._options import flag
 from eyespot.cli.console import escaped
+from eyespot.cli.settings import expanded, flag
 
 # A module with `run`, or a group of commands as `app`; the order is that of the help.
 PANELS = {
@@ -64,7 +64,7 @@ def app_of(names: Iterable[str] = VERBS) -> typer.Typer:
         if isinstance(group, typer.Typer):
             app.add_typer(group, name=name)
         else:
-            app.command(name, cls=getattr(module, "Command", None))(module.run)
+            app.command(name, cls=getattr(module, "Command", None))(expanded(module.run))
     return app
 
 

@@ -10,9 +10,8 @@ import typer
 
 from eyespot.cli import _annotate_team
 from eyespot.cli._annotate_team import AS, GALLERY, open_store
-from eyespot.cli._options import ENCODER, LAYOUT, flag, group
 from eyespot.cli.console import escaped, note, note_all, print_line, print_result, print_summary
-from eyespot.cli.settings import json_option, searched_here
+from eyespot.cli.settings import LAYOUT, encoder_option, flag, group, json_option, searched_here
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def listed(
     ),
     run: Path = typer.Option(None, "--run", help="The photos of a ranking, in any known format."),
     gallery: Path = GALLERY,
-    encoder: str = ENCODER,
+    encoder: str = encoder_option(),
     json: bool = json_option(),
 ) -> None:
     """Select the photos to label for a query: those with some labels, the nearest, or those of a ranking."""

@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING
 import typer
 
 from eyespot.cli import _building, _pairs
-from eyespot.cli._judge_options import calls_option, ledger_option, money_option
-from eyespot.cli._options import COUNT_ONLY, LAYOUT, QRELS_FORMAT, QUERIES, RUN_FORMAT, flag, group
 from eyespot.cli.console import escaped, exit_if_failed, note, note_all, print_result, print_summary, progress_bar
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import (
+    COUNT_ONLY,
+    LAYOUT,
+    QRELS_FORMAT,
+    QUERIES,
+    RUN_FORMAT,
+    flag,
+    gallery_here,
+    gallery_option,
+    group,
+    json_option,
+)
 from eyespot.llms.budget import Budget
 from eyespot.search.parts import ledger_of
+from eyespot.settings.build import InatSettings
+from eyespot.settings.judge import BudgetSettings, LedgerSetting
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +35,6 @@ if TYPE_CHECKING:
 app = group("Build judged collections.")
 app.add_typer(_pairs.app, name="pairs")
 BY, SHARE = "category", 0.2
-CHECKS = ("decode", "face", "spectrogram", "empty")
 
 
 @app.command("rerank")
@@ -107,67 +117,40 @@ def review(
 
 
 @app.command("inat")
-def inat(
-    export: Path = typer.Argument(
-        help="iNaturalist's open-data export, a Camtrap DP package, or a table of observations."
-    ),
-    out: Path | None = typer.Option(None, "--out", help="A separate folder; run the same command again to continue."),
-    targets: Path | None = typer.Option(None, help="The species to collect: csv with name, and id, taxon_id, ranks."),
-    mapping: Path | None = typer.Option(None, help="Changes of taxa: csv with old, new, kind (rename, split, merge)."),
-    ranges: Path | None = typer.Option(None, help="Ranges of species: csv with species, west, south, east, north."),
-    years: str | None = typer.Option(
-        None, help="Years of observation: 2021-2023, or 2022.", show_default="2021-2023 of an export, else all"
-    ),
-    grade: list[str] = typer.Option([], help="Quality grades to keep.", show_default="research of an export, else all"),
-    licence: list[str] = typer.Option([], help="Licences to keep.", show_default="all that allow copying"),
-    cap: int = typer.Option(550, help="The most observations of a species."),
-    seed: int = typer.Option(0, help="Another seed gives another sample."),
-    km: float = typer.Option(10.0, help="Observations of a day within this distance are one group."),
-    groups: str = typer.Option("all", help="all: groups over all species; species: groups within each."),
-    clusters: int = typer.Option(200, help="The most clusters of a species' groups."),
-    space_km: float = typer.Option(100.0, help="A distance that counts as much as --time-days."),
-    time_days: float = typer.Option(90.0, help="A time that counts as much as --space-km."),
-    photos: Path | None = typer.Option(
-        None, help="The folder with the photos; without it the result is a list to download."
-    ),
-    check: list[str] = typer.Option(list(CHECKS), help="Checks to run on pictures."),
-    side: int = typer.Option(500, help="Pixels of the longer side."),
-    face: float = typer.Option(0.5, help="The confidence from which a face goes to a person."),
-    flagged: Path | None = typer.Option(None, help="Photos flagged by annotators: csv with a column photo."),
-    coarsen: Path | None = typer.Option(
-        None, help="Taxa whose positions are coarsened: csv with name, or one per line."
-    ),
-    accuracy: float = typer.Option(10_000.0, help="Positions less accurate than this (m) are coarsened."),
-    coarse_degrees: float = typer.Option(0.2, help="The cell size of coarsened positions."),
-    memory: float = typer.Option(3.0, help="GiB of memory for the tables."),
-    threads: int = typer.Option(2, help="Number of threads."),
-    sample: int = typer.Option(200_000, help="Observations that --dry-run reads."),
-    dry_run: bool = flag("--dry-run", "Only show the funnel of the first observations."),
-    json: bool = json_option(),
-) -> None:
+def inat(given: InatSettings, json: bool = json_option()) -> None:
     """Build a collection like iNat24 from millions of observations: balanced, licensed, clean and documented."""
     from eyespot.curate.inat import curating, settings
 
-    kinds = settings.ObservationFilter(settings.years_of(years), tuple(grade) or None, settings.checked(licence))
+    out, photos = given.out, given.photos
     collection = settings.CollectionSettings(
-        kinds,
-        settings.Species(targets, mapping, ranges),
-        settings.Sampling(km, groups, cap, clusters, space_km, time_days, seed),
-        settings.PictureSettings(photos, tuple(check), side, face, flagged),
-        settings.Positions(coarsen, accuracy, coarse_degrees),
-        memory,
-        threads,
+        settings.ObservationFilter(
+            settings.years_of(given.years), given.grade or None, settings.checked(list(given.licence))
+        ),
+        settings.Species(given.targets, given.mapping, given.ranges),
+        settings.Sampling(
+            given.km,
+            given.groups,
+            given.cap,
+            clusters=given.clusters,
+            space_km=given.space_km,
+            time_days=given.time_days,
+            seed=given.seed,
+        ),
+        settings.PictureSettings(photos, given.check, given.side, given.face, given.flagged),
+        settings.Positions(given.coarsen, given.accuracy, given.coarse_degrees),
+        given.memory,
+        given.threads,
     )
-    if dry_run:
+    if given.dry_run:
         with progress_bar("steps") as tell:
-            planned = curating.foretell(export, collection, sample, tell)
-        _tell_funnel(planned, json, first=sample)
+            planned = curating.foretell(given.export, collection, given.sample, tell)
+        _tell_funnel(planned, json, first=given.sample)
         print_summary("nothing was written")
         return
     if out is None:
         raise UsageError("the collection needs a folder; name one with --out, or only count with --dry-run")
     with progress_bar("steps") as tell:
-        done = curating.curate(export, out, collection, tell)
+        done = curating.curate(given.export, out, collection, tell)
     _tell_funnel(done, json, out=str(out), pictures=done.pictures)
     if photos is None:
         note(f"no --photos: {out / 'download.csv'} lists what to fetch; run the line again with the folder")
@@ -204,6 +187,8 @@ app.command("recos")(_building.recos)
 
 @app.command("captions")
 def captions(
+    budget: BudgetSettings,
+    stored: LedgerSetting,
     out: Path = typer.Option(..., "--out", help="The output, .parquet or .csv, with the columns id and caption."),
     gallery: Path = gallery_option("The gallery whose labels are used."),
     common: str | None = typer.Option(
@@ -223,9 +208,6 @@ def captions(
         help="Let a vision model write the captions: openai:MODEL.",
         show_default="templates",
     ),
-    budget_calls: int | None = calls_option(),
-    budget_money: float | None = money_option(),
-    ledger: Path | None = ledger_option(),
     json: bool = json_option(),
     dry_run: bool = COUNT_ONLY,
 ) -> None:
@@ -250,8 +232,8 @@ def captions(
 
         # The model gets the labels that templates would use.
         labels = Templates.over(columns(place), named, 0).columns.values()
-        model = language_model(by, Budget(budget_calls, None, budget_money))
-        captioner = Seeing(by, model, ledger_of(ledger, place), tuple(labels))
+        model = language_model(by, Budget(budget.budget_calls, None, budget.budget_money))
+        captioner = Seeing(by, model, ledger_of(stored.ledger, place), tuple(labels))
     pictures = captioned(place, captioner)
     written = count(pictures) if dry_run else write(pictures, out, captioner)
     failures = [failure._asdict() for failure in written.failures]

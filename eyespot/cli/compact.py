@@ -6,9 +6,8 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli._options import flag
 from eyespot.cli.console import note_all, print_result, progress_bar
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import flag, gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
 
 FEWEST = 1_000  # rows of a segment

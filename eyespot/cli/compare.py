@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli._options import MEASURE, NORM_OPTION, PRESET, QRELS_FORMAT, RUN_FORMAT, TIES_OPTION, flag
 from eyespot.cli.console import escaped, note, note_all, print_result
 from eyespot.cli.metrics import scored, scoring_of
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, gallery_here, gallery_option, json_option
+from eyespot.settings.measure import ScoringSettings
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -21,14 +21,11 @@ if TYPE_CHECKING:
 
 
 def run(
+    settings: ScoringSettings,
     runs: list[Path] = typer.Argument(
         help="Rankings in any known format, two or more; all are compared with the first."
     ),
     qrels: Path = typer.Option(..., "--qrels", help="Judgements in any known format."),
-    measure: list[str] | None = MEASURE,
-    preset: str | None = PRESET,
-    norm: str | None = NORM_OPTION,
-    ties: str | None = TIES_OPTION,
     samples: int = typer.Option(10_000, min=1, max=10_000_000, help="The number of random samples of each test."),
     seed: int = typer.Option(0, min=0, help="The same seed gives the same numbers."),
     correction: str = typer.Option("holm", help="Correction for multiple tests: holm, bonferroni or none."),
@@ -57,7 +54,7 @@ def run(
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
     address = checked_address(page)
-    scoring = scoring_of(measure, preset, norm, ties)
+    scoring = scoring_of(settings)
     # By file name, or by whole path where two would share one; the same path may come again.
     names = [path.name for path in runs]
     if len(set(names)) < len(set(runs)):

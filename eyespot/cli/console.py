@@ -39,6 +39,11 @@ def _stdout() -> TextIO:
     return (_STREAMS.get() or (sys.stdout, sys.stderr))[0]
 
 
+def sentence_of(error: Exception) -> str:
+    """What an error says, with settings named as options of the command line."""
+    return str(error.on_line() if hasattr(error, "on_line") else error)
+
+
 def note(sentence: str) -> None:
     """A warning or hint, on stderr."""
     print(f"eyespot: {escaped(sentence)}", file=(_STREAMS.get() or (sys.stdout, sys.stderr))[1])

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli._options import flag
 from eyespot.cli.console import note, print_json, print_summary
-from eyespot.cli.settings import json_option
+from eyespot.cli.settings import flag, json_option
 from eyespot.types import Qrels, UsageError
 
 BEIR = "beir"

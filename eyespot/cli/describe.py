@@ -7,12 +7,13 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli._options import flag
 from eyespot.cli.console import escaped, exit_if_failed, note, print_result, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.settings.index import ReadSettings
 
 
 def run(
+    reading: ReadSettings,
     gallery: Path = gallery_option("The gallery to describe."),
     extractor: str = typer.Option(
         "sift", "--with", help="sift, or dinov2:ORG/NAME (details: docs/rerank_baselines.md)."
@@ -20,10 +21,6 @@ def run(
     count: int = typer.Option(
         100, "--count", min=1, help="The number of descriptors per picture; the strongest are kept."
     ),
-    workers: int = typer.Option(
-        0, "--workers", envvar="EYESPOT_WORKERS", min=0, max=256, help="Reading threads; 0: one per core."
-    ),
-    retry_failed: bool = flag("--retry-failed", "Retry pictures that could not be described before."),
     json: bool = json_option(),
 ) -> None:
     """Compute the local descriptors of every picture once; run it again after you index more."""
@@ -32,7 +29,7 @@ def run(
 
     place, made_by = gallery_here(gallery, writes=True), rooms.load("descriptors", extractor)
     with progress_bar() as progress:
-        options = Describing(count, workers or os.cpu_count() or 1, retry_failed, progress)
+        options = Describing(count, reading.workers or os.cpu_count() or 1, reading.retry_failed, progress)
         summary = describe(place, made_by, options)
     extractor = made_by.name
     failures = [failure._asdict() for failure in summary.failures]

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._options import flag
 from eyespot.cli.console import GATE_FAILED, note_all, print_result, progress_bar
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import flag, gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from eyespot.cli._options import group
 from eyespot.cli.console import print_result
-from eyespot.cli.settings import json_option
+from eyespot.cli.settings import group, json_option
 
 app = group("Encoders turn pictures and words into vectors.")
 adapters = group("Adapters give a query its own view of an encoder's space.")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli._options import RUN_FORMAT
 from eyespot.cli.console import escaped, note_all, print_result
-from eyespot.cli.settings import json_option
+from eyespot.cli.settings import RUN_FORMAT, json_option
 from eyespot.types import UsageError
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._options import flag
-from eyespot.cli._ray import pool_on, ray_option
+from eyespot.cli._ray import pool_on
 from eyespot.cli.console import conclude, exit_if_failed, note, note_all, print_json, print_result, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.settings.index import IndexSettings
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
@@ -26,47 +25,11 @@ if TYPE_CHECKING:
 
 
 def run(
+    settings: IndexSettings,
     photos: list[str] = typer.Argument(
         None, help="Folders, .tar files, .csv, .json or .parquet lists, pictures; default: the known ones."
     ),
     gallery: Path = gallery_option("The gallery; created if it does not exist."),
-    encoder: str = typer.Option(
-        None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Add or update this space only."
-    ),
-    crops: int = typer.Option(
-        None,
-        "--crops",
-        metavar="N",
-        help="Embed each picture as the mean of it and of N parts (4, 5 or 9), in a space of its own.",
-    ),
-    workers: int = typer.Option(
-        0,
-        "--workers",
-        envvar="EYESPOT_WORKERS",
-        min=0,
-        max=256,
-        help="Threads or processes that read, or workers on Ray; 0: all cores.",
-    ),
-    memory: str = typer.Option(
-        None,
-        "--memory",
-        envvar="EYESPOT_DECODE_MEMORY",
-        metavar="SIZE",
-        help="The most that decoding takes in all of them together, as in 2G or 800M.",
-        show_default="half of what is free, 0.5G to 2G",
-    ),
-    ray: str = ray_option(),
-    half: bool = flag("--half", "Store new vectors in float16, half the size, from now on."),
-    codes: bool = flag("--codes", "Also store int8 codes: fast exact search in little memory."),
-    ocr: bool = flag("--ocr", "Also read the text in pictures, once; needs the extra [ocr]."),
-    retry_failed: bool = flag("--retry-failed", "Retry what could not be read before."),
-    repair: bool = flag("--repair", "Read every file of the gallery, and make again what is damaged."),
-    forget: bool = flag("--forget", "Forget pictures that no longer exist, even if they are many."),
-    remove: list[str] = typer.Option(
-        None, "--remove", help="Remove this folder, tar or list from the gallery; its files are not touched."
-    ),
-    watch: bool = flag("--watch", "Go on: index new and changed photos as they come; Ctrl-C ends."),
-    dry_run: bool = flag("--dry-run", "Only count all pictures and the new ones."),
     json: bool = json_option(),
 ) -> None:
     """Index photos, or update an index: only new and changed photos are embedded."""
@@ -74,23 +37,24 @@ def run(
     from eyespot.gallery.indexing import Options
     from eyespot.photos.memory import VARIABLE, decode_limit
 
-    if memory is not None:
-        os.environ[VARIABLE] = memory  # where threads, and workers that are started from here, look for it
+    if settings.memory is not None:
+        os.environ[VARIABLE] = settings.memory  # where threads, and workers that are started from here, find it
         decode_limit()
     place = gallery_here(gallery, writes=True)
-    for option, given in {"--remove": remove, "--watch": watch, "--ocr": ocr}.items():
-        if given and dry_run:
-            raise UsageError(f"{option} and --dry-run exclude each other: a dry run changes nothing")
+    for name in ("remove", "watch", "ocr"):
+        if getattr(settings, name) and settings.dry_run:
+            raise UsageError(f"--{name} and --dry-run exclude each other: a dry run changes nothing")
     roots = _roots(place, photos or [])
-    if dry_run:
+    if settings.dry_run:
         _tell_survey(place, roots, json)
         return
-    encoders = _encoders(place, encoder if crops is None else f"crops:{crops}:{encoder or 'starter'}", bool(photos))
-    threads = workers or os.cpu_count() or 1
-    reader = rooms.load("photos.ocr", "rapidocr", threads=threads) if ocr else None
-    later = Options(threads, half=half, codes=codes, text_reader=reader)
-    options = replace(later, retry_failed=retry_failed, forget=forget, remove=remove or (), repair=repair)
-    with nullcontext() if ray is None else pool_on(ray, workers) as pool:
+    crops, name = settings.crops, settings.encoder
+    encoders = _encoders(place, name if crops is None else f"crops:{crops}:{name or 'starter'}", bool(photos))
+    threads = settings.workers or os.cpu_count() or 1
+    reader = rooms.load("photos.ocr", "rapidocr", threads=threads) if settings.ocr else None
+    later = Options(threads, half=settings.half, codes=settings.codes, text_reader=reader)
+    once = {name: getattr(settings, name) for name in ("retry_failed", "forget", "remove", "repair")}
+    with pool_on(settings) as pool:
 
         def index_once(options: Options) -> None:
             try:
@@ -101,10 +65,10 @@ def run(
                 raise
             _report(place, summary, json)
 
-        if watch:
-            keep_up(place, roots, partial(index_once, options), partial(index_once, later))
+        if settings.watch:
+            keep_up(place, roots, lambda: index_once(replace(later, **once)), lambda: index_once(later))
         else:
-            index_once(options)
+            index_once(replace(later, **once))
 
 
 def keep_up(gallery: Path, roots: Sequence[Root], first: Callable[[], None], later: Callable[[], None]) -> None:
@@ -243,7 +207,18 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         damaged = [fault._asdict() for fault in summary.damaged]
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
-    conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
+    # The fate of every file, in one line
+    parts = [
+        f"{summary.embedded:,} embedded now" if summary.embedded else "",
+        f"{looked.copies:,} exact {'copy' if looked.copies == 1 else 'copies'}" if looked.copies else "",
+        *_skipped_texts(looked.skipped),
+        f"{looked.failures:,} failed" if looked.failures else "",
+    ]
+    videos = looked.videos
+    frames = f" and {_counted(videos.frames, 'frame')} of {_counted(videos.videos, 'video')}" if videos.videos else ""
+    account = f"{_counted(looked.pictures, 'picture')}{frames} from {_counted(looked.files, 'file')}"
+    account += f": {', '.join(filter(None, parts))}" if any(parts) else ""
+    conclude(f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}")
     if looked.searchable < looked.pictorial:
         share = f"{looked.searchable:,} of {looked.pictorial:,} photos, videos and drawings"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in looked.by_extra.items()]
@@ -260,21 +235,6 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
         note(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
     exit_if_failed(summary.failures or summary.damaged or (texts and texts.failures))
-
-
-def _account(summary: Summary) -> str:
-    """The fate of every file, in one line."""
-    looked = summary.looked
-    parts = [
-        f"{summary.embedded:,} embedded now" if summary.embedded else "",
-        f"{looked.copies:,} exact {'copy' if looked.copies == 1 else 'copies'}" if looked.copies else "",
-        *_skipped_texts(looked.skipped),
-        f"{looked.failures:,} failed" if looked.failures else "",
-    ]
-    videos = looked.videos
-    frames = f" and {_counted(videos.frames, 'frame')} of {_counted(videos.videos, 'video')}" if videos.videos else ""
-    account = f"{_counted(looked.pictures, 'picture')}{frames} from {_counted(looked.files, 'file')}"
-    return f"{account}: {', '.join(filter(None, parts))}" if any(parts) else account
 
 
 # -- what was taken and what not ----------------------------------------------------------------------------

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._judge_options import ledger_option
-from eyespot.cli._options import flag, group
 from eyespot.cli.console import note, print_json, print_result, print_summary
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import flag, gallery_here, gallery_option, group, json_option
+from eyespot.settings.judge import LedgerSetting, PricesSetting
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -48,14 +47,14 @@ def listing(json: bool = json_option()) -> None:
 
 @app.command("prices")
 def prices(
+    settings: PricesSetting,
     model: str | None = typer.Argument(None, help="Show only this model."),
-    table: Path | None = typer.Option(None, "--prices", envvar="EYESPOT_PRICES", help="Your own table of prices."),
     json: bool = json_option(),
 ) -> None:
     """Show model prices in US dollars per million tokens, and the file in which to change them."""
     from eyespot.llms.prices import own_table, read_prices
 
-    known_prices = read_prices(table)
+    known_prices = read_prices(settings.prices)
     models = {model: known_prices.of(model)} if model else dict(sorted(known_prices.models.items()))
     if None in models.values():
         raise NothingFound(f"no price is known for {model}; add it to {own_table()}, or name a table with --prices")
@@ -73,9 +72,9 @@ def prices(
 
 
 def export(
+    stored: LedgerSetting,
     to: Path = typer.Option(..., help=f"A table ({', '.join(TABLES)}) or qrels ({', '.join(SCORES)})."),
     gallery: Path = gallery_option("The gallery with the judgements."),
-    ledger: Path | None = ledger_option(),
     by: list[str] | None = typer.Option(None, help="Only this judge; several judges vote; `all` for every judge."),
     queries: Path | None = typer.Option(None, help="A table or folder of queries: export only these, under their ids."),
     threshold: float = typer.Option(0.5, min=0, max=1, help="The probability from which a picture counts as relevant."),
@@ -91,7 +90,7 @@ def export(
     from eyespot.runs import write_qrels
 
     as_qrels = as_qrels or to.suffix.lower() not in TABLES
-    place = (ledger or gallery_here(gallery) / "ledger.sqlite").expanduser()
+    place = (stored.ledger or gallery_here(gallery) / "ledger.sqlite").expanduser()
     endings = (*SCORES, ".parquet") if as_qrels else TABLES
     if not to.name.lower().removesuffix(".gz").endswith(endings):
         raise UsageError(f"{to} has no ending that says what to write; use {', '.join((*TABLES, *SCORES))}")

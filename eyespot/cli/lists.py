@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._hits_out import HitsOut, album_option, all_columns_option, copy_option, csv_option
-from eyespot.cli._options import group
+from eyespot.cli._hits_out import FilesOut
 from eyespot.cli.console import escaped, exit_if_failed, print_result
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.types import NothingFound, Run, UsageError
+from eyespot.cli.settings import gallery_here, gallery_option, group, json_option
+from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.ledger.photo_lists import PhotoLists
@@ -46,18 +45,15 @@ def show(
 
 @app.command("export")
 def export(
+    output: FilesOut,
     name: str = _NAME,
-    copy: Path = copy_option(),
-    album: Path = album_option(),
-    csv: Path = csv_option(),
-    all_columns: bool = all_columns_option(),
     gallery: Path = gallery_option("The gallery."),
 ) -> None:
     """Copy the originals of a list, link to them, or write a table of them."""
-    if not (copy or album or csv):
+    if not (output.copy_to or output.album or output.csv):
         raise UsageError("say where to: --copy FOLDER, --album FOLDER or --csv FILE")
     hits = _hits(gallery_here(gallery), name)
-    exit_if_failed(HitsOut(copy, album, csv, all_columns).write(hits, Run({})))
+    exit_if_failed(output.write(hits))
 
 
 def _opened(gallery: Path) -> PhotoLists:

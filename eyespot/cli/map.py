@@ -6,14 +6,13 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli._options import flag
 from eyespot.cli.console import print_result, progress_bar
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, json_option
 
 
 def run(
     gallery: Path = gallery_option("The gallery to lay out."),
-    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="By the look in this space."),
+    encoder: str = encoder_option("By the look in this space."),
     again: bool = flag("--again", "Compute the map anew, not only place what is new."),
     seed: int = typer.Option(0, "--seed", min=0, help="A seed; the same one gives the same map."),
     sample: int = typer.Option(

@@ -7,20 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli._options import (
-    MEASURE,
-    NORM,
-    NORM_OPTION,
-    PRESET,
-    QRELS_FORMAT,
-    RUN_FORMAT,
-    TIES,
-    TIES_OPTION,
-    USUAL,
-    flag,
-)
 from eyespot.cli.console import note_all, print_result
-from eyespot.cli.settings import json_option
+from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, json_option
+from eyespot.settings.measure import NORM, TIES, USUAL, ScoringSettings
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -29,12 +18,9 @@ if TYPE_CHECKING:
 
 
 def run(
+    scoring: ScoringSettings,
     qrels: Path = typer.Argument(help="Judgements in any known format, or `list` for the measures and presets."),
     run: Path | None = typer.Argument(None, help="Rankings in any known format."),
-    measure: list[str] | None = MEASURE,
-    preset: str | None = PRESET,
-    norm: str | None = NORM_OPTION,
-    ties: str | None = TIES_OPTION,
     per_query: bool = flag("--per-query", "Also print the values of every query."),
     keys: str = typer.Option("ir-measures", help="The names of measures in JSON: ir-measures or mteb."),
     qrels_format: str | None = QRELS_FORMAT,
@@ -53,8 +39,7 @@ def run(
         lines += [f"{'preset':<8} {name:<15} {sentence}" for name, sentence in PRESETS.items()]
         print_result({"measures": names(), "ir-measures": OUTSIDE, "presets": PRESETS}, lines, json)
         return
-    scoring = scoring_of(measure, preset, norm, ties)
-    scores = scored(read_run(run, run_format), read_qrels(qrels, qrels_format), scoring)
+    scores = scored(read_run(run, run_format), read_qrels(qrels, qrels_format), scoring_of(scoring))
     note_all(scores.notes)
     values = scores.as_json(per_query, keys)
     width = max(map(len, values["measures"]))
@@ -71,16 +56,15 @@ def run(
     print_result(values, lines, json)
 
 
-def scoring_of(
-    stated: list[str] | None, named: str | None, norm: str | None, ties: str | None
-) -> tuple[list[Measure], Rules]:
+def scoring_of(settings: ScoringSettings) -> tuple[list[Measure], Rules]:
     """The measures of `-m`, after those of the preset, with the preset's rules."""
     from eyespot.metrics import Rules, parse, preset
 
-    if named and not stated and (norm or ties):
+    named, norm, ties = settings.preset, settings.norm, settings.ties
+    if named and not settings.measure and (norm or ties):
         raise UsageError("a preset has its own norm and ties; leave --norm and --ties to measures given with -m")
     chosen, rules = preset(named).scoring if named else ((), Rules())
-    spellings = stated or (() if named else USUAL)
+    spellings = settings.measure or (() if named else USUAL)
     return [*chosen, *(parse(spelling, norm or NORM, ties or TIES) for spelling in spellings)], rules
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._options import group
-from eyespot.cli._ray import means_on, ray_option, workers_option
+from eyespot.cli._ray import backend_on
 from eyespot.cli.console import note, print_json, print_summary, progress_bar
-from eyespot.cli.settings import json_option
+from eyespot.cli.settings import group, json_option
+from eyespot.settings.search import ClusterSettings
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ INDEXES = ("exact", "ivf")
 
 @app.command("semipositives")
 def semipositives(
+    cluster: ClusterSettings,
     vectors: Path = typer.Argument(help="Vectors of images (.npy, .pt), or pairs or a gallery as for eyespot train."),
     out: Path = typer.Option(..., "--out", metavar="FILE.npz", help="The output: rows and weights, one row per image."),
     neighbours: int = typer.Option(100, min=1, help="Neighbours that share the softmax."),
@@ -30,8 +31,6 @@ def semipositives(
     temperature: float = typer.Option(0.07, help="The temperature of the softmax over similarities."),
     index: str = typer.Option("exact", help="exact, or ivf: approximate and faster over millions; needs [faiss]."),
     encoder: str = typer.Option(None, "-e", "--encoder", help="For a gallery: the encoder whose vectors to use."),
-    ray: str = ray_option(),
-    workers: int = workers_option(),
     json: bool = json_option(),
 ) -> None:
     """Mine the nearest neighbours of each image; run it again to continue."""
@@ -48,10 +47,10 @@ def semipositives(
     else:
         opened = Gallery(vectors)
         images, ids = pictures(opened.view(opened.stem(encoder)))
-    if ray is not None and index != "exact":
+    if cluster.ray is not None and index != "exact":
         raise UsageError(f"workers on Ray mine exactly; leave out --index {index}, or --ray")
-    with progress_bar() as progress, means_on(ray, workers) as means:
-        found = mine_into(out, images, ids, searching(index, how, means), progress)
+    with progress_bar() as progress, backend_on(cluster) as backend:
+        found = mine_into(out, images, ids, searching(index, how, backend), progress)
     alone = int(np.all(found.rows < 0, axis=1).sum())
     if json:
         print_json({"out": str(out), "images": len(found.rows), "keep": keep, "without": alone})
@@ -60,15 +59,15 @@ def semipositives(
     print_summary(f"semi-positives of {len(found.rows)} images in {out}")
 
 
-def searching(index: str, how: Any, means: SearchBackend | None = None) -> NeighbourSearch:
-    """How neighbours are searched; exactly by `means`, if there are any, in place of this process."""
+def searching(index: str, how: Any, backend: SearchBackend | None = None) -> NeighbourSearch:
+    """How neighbours are searched; exactly by `backend`, if there is one, in place of this process."""
     from eyespot import rooms
     from eyespot.adapters.quari.mining import Inverted, NeighbourSearch
 
     if index not in INDEXES:
         raise UsageError(f"no index {index!r} for mining; there are: {', '.join(INDEXES)}")
-    if means is not None:
-        return NeighbourSearch(index, lambda vectors: means.index([vectors]), how)
+    if backend is not None:
+        return NeighbourSearch(index, lambda vectors: backend.index([vectors]), how)
     if index == "exact":
         return NeighbourSearch(index, lambda vectors: rooms.load("indexes", "exact", vectors), how)
     with rooms.needs("mining by cells"):

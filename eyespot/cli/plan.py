@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from eyespot.cli.console import note, print_json, print_line
-from eyespot.cli.settings import json_option
+from eyespot.cli.settings import encoder_option, json_option
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ _STEPS = {
 
 def run(
     images: str = typer.Option(..., "--images", help="The number of images: 5000000, 5M or 1.5B."),
-    encoder: str = typer.Option(
-        "starter", "-e", "--encoder", envvar="EYESPOT_ENCODER", help="The encoder that makes the vectors."
-    ),
+    encoder: str = encoder_option("The encoder that makes the vectors.", "starter"),
     dim: int = typer.Option(
         None, "--dim", min=1, help="The dimension of the vectors; default: the encoder's, if known."
     ),

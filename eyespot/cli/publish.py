@@ -7,9 +7,8 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli._options import flag
 from eyespot.cli.console import print_result, progress_bar
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import flag, gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
 
 

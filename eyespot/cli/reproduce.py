@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli._options import flag
 from eyespot.cli.console import escaped, note, print_result
-from eyespot.cli.settings import json_option
+from eyespot.cli.settings import flag, json_option
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import inspect
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from eyespot.settings.fields import Settings
 
 GALLERY = ".eyespot"
+QRELS_FORMAT = typer.Option(None, "--format", help="The format of the judgements.")
+RUN_FORMAT = typer.Option(None, help="The format of the rankings.")
+QUERIES = typer.Option(None, help="The queries to include, with their columns: csv, jsonl, parquet.")
+LAYOUT = typer.Option("rerank-set", "--layout", help="rerank-set, or inquire-rerank: the parquet files of the hub.")
+COUNT_ONLY = typer.Option(False, "--dry-run", help="Only count; write nothing.")
 _NOT_COMMON = {"import": ("encoder",)}  # the encoder of one's own index is not that of imported vectors
 
 
@@ -31,10 +36,9 @@ def gallery_option(help: str) -> Any:
     return typer.Option(None, "-g", "--gallery", envvar="EYESPOT_GALLERY", help=help, show_default="nearest .eyespot")
 
 
-def index_option() -> Any:
-    """The option `--index` of verbs that search a gallery: exact by default."""
-    help = "exact, or an index that eyespot tune built: approximate, and faster over millions."
-    return typer.Option("exact", "--index", envvar="EYESPOT_INDEX", help=help)
+def encoder_option(help: str = "Search this encoder's space.", default: str | None = None) -> Any:
+    """The option `-e/--encoder` with the same name and environment variable on every verb."""
+    return typer.Option(default, "-e", "--encoder", envvar="EYESPOT_ENCODER", help=help)
 
 
 def json_option() -> Any:
@@ -96,89 +100,103 @@ def _fetched(given: Path, writes: bool) -> Path | None:
 # -- options of settings ------------------------------------------------------------------------------------
 
 
+def group(help: str) -> typer.Typer:
+    """An empty group of commands; one with a single command is a group, too."""
+    app = Group(no_args_is_help=True, help=help)
+    app.callback()(lambda: None)
+    return app
+
+
+class Group(typer.Typer):
+    """A group of commands whose settings are options."""
+
+    def command(self, name: str | None = None, **more: Any) -> Callable[[Any], Any]:
+        """Add a verb, with an option for each setting of the models among its parameters."""
+        register = super().command(name, **more)
+
+        def add(verb: Any) -> Any:
+            register(expanded(verb))
+            return verb
+
+        return add
+
+
+def flag(name: str, help: str, **more: Any) -> Any:
+    """An option without a value."""
+    return typer.Option(False, name, help=help, **more)
+
+
 def option_of(model: type[Settings], name: str, **changed: Any) -> Any:
-    """The option of a setting; with another default or help where a verb has that."""
+    """The option or argument of a setting; with another help where a verb has that."""
     from eyespot.settings.fields import option as spelled_as
 
     field, shown = model.model_fields[name], model.display(name)
-    default = changed.pop("default", field.get_default(call_default_factory=True))
-    bounds = {"min": "ge", "max": "le"} | ({"min": "gt"} if any(hasattr(one, "gt") for one in field.metadata) else {})
-    limits = {
-        end: value
-        for end, word in bounds.items()
-        for value in (getattr(one, word) for one in field.metadata if hasattr(one, word))
-    }
-    told: dict[str, Any] = {"help": field.description, "metavar": shown.metavar, "envvar": shown.env}
-    told |= {"show_default": shown.default or True, "rich_help_panel": shown.panel} | limits | changed
-    spelled = spelled_as(name) + (f"/--no-{name.replace('_', '-')}" if field.annotation is bool else "")
-    return typer.Option(None if default == () else default, *(shown.spelled or (spelled,)), **told)
+    given = ... if field.is_required() else field.get_default(call_default_factory=True)
+    words = {"ge": "min", "gt": "min", "le": "max"}
+    limits = {words[end]: getattr(one, end) for one in field.metadata for end in words if hasattr(one, end)}
+    more: dict[str, Any] = {"help": field.description, "metavar": shown.metavar, "rich_help_panel": shown.panel}
+    more |= {"show_default": shown.usual or True, **limits} | changed
+    given = None if given == () else list(given) if isinstance(given, tuple) else given
+    if shown.argument:
+        return typer.Argument(given, **more)
+    spelled = spelled_as(name) + (f"/--no-{name.replace('_', '-')}" if given is True else "")
+    return typer.Option(given, *(shown.spelled or (spelled,)), envvar=shown.env, **more)
 
 
-def with_settings(model: type[Settings]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A verb whose `settings` are options of the command line, each at the place of that parameter.
+def expanded(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb whose settings are options, each at the place of the parameter that takes their model.
 
     A name of earlier versions is an option that no help lists, and that says what to write in its place.
     """
+    models: dict[str, tuple[Any, list[str]]] = {}  # by the parameter that takes one; with the names of its options
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(verb, eval_str=True).parameters.values():
+        if hasattr(parameter.annotation, "renamed"):
+            options = list(_options_of(parameter.annotation))
+            models[parameter.name] = parameter.annotation, [one.name for one in options]
+            parameters += options
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    if not models:
+        return verb
 
-    def wrap(verb: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(verb, eval_str=True)
-        parameters, spelled = [], {one for name in model.model_fields for one in model.display(name).spelled}
-        for parameter in signature.parameters.values():
-            if parameter.name != "settings":
-                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-                continue
-            options = {
-                name: (_plain_type(field.annotation), option_of(model, name))
-                for name, field in model.model_fields.items()
-            }
-            for name in model.renamed:
-                if not any(f"--{name}" in one for one in spelled):
-                    options[name] = (str, typer.Option(None, hidden=True))
-            for name, (kind, default) in options.items():
-                parameters.append(
-                    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-                )
-            names = list(options)
-
-        def run(**given: Any) -> None:
+    def run(**given: Any) -> None:
+        for parameter, (model, names) in models.items():
             values = {name: given.pop(name) for name in names}
-            with names_as_options():
-                settings = model.read(**{name: value for name, value in values.items() if value not in (None, [])})
-                verb(settings=settings, **given)
+            given[parameter] = model.read(**{name: one for name, one in values.items() if one not in (None, [])})
+        verb(**given)
 
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        run.__doc__, run.__name__ = verb.__doc__, verb.__name__
-        return run
-
-    return wrap
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__doc__, run.__name__ = verb.__doc__, verb.__name__
+    return run
 
 
-@contextmanager
-def names_as_options() -> Iterator[None]:
-    """A block whose errors name settings as options of the command line."""
-    from eyespot.settings.fields import SettingsConflict
-
-    try:
-        yield
-    except SettingsConflict as error:
-        raise UsageError(error.on_line()) from None
+def _options_of(model: Any) -> Iterator[inspect.Parameter]:
+    """The parameters of a verb that a model makes: its settings, inherited ones last, and names of earlier versions."""
+    kind, first = inspect.Parameter.KEYWORD_ONLY, inspect.get_annotations(model)
+    for name in sorted(model.model_fields, key=lambda one: one not in first):  # a stable sort
+        annotation = _plain_type(model.model_fields[name].annotation)
+        yield inspect.Parameter(name, kind, annotation=annotation, default=option_of(model, name))
+    spelled = [one for name in model.model_fields for one in model.display(name).spelled]
+    for name in model.renamed:
+        if not any(f"--{name}" in one for one in spelled):
+            yield inspect.Parameter(name, kind, annotation=str, default=typer.Option(None, hidden=True))
 
 
 def _plain_type(annotation: Any) -> Any:
     """The type of an option: text for one of several words, a list for what is repeatable."""
     kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
     kind = kinds[0] if type(None) in get_args(annotation) else annotation
-    if not isinstance(kind, type):
-        return list[str] if getattr(kind, "__origin__", None) is tuple else str
-    return kind
+    if get_origin(kind) is tuple:
+        return list[get_args(kind)[0]]  # type: ignore[misc]
+    return kind if isinstance(kind, type) else str
 
 
 class PanelCommand(TyperCommand):
-    """A verb whose help lists its options by panels, in their order; `panel_of` names those of its own options."""
+    """A verb whose help lists its options by panels, in their order; those that name none stand in the first."""
 
     panels: tuple[str, ...] = ()
-    panel_of: Mapping[str, str] = {}
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, then each panel under its name."""
@@ -186,8 +204,7 @@ class PanelCommand(TyperCommand):
         for parameter in self.get_params(ctx):
             if (record := parameter.get_help_record(ctx)) is None:
                 continue
-            own = self.panel_of.get(str(parameter.name), self.panels[0])
-            panel = getattr(parameter, "rich_help_panel", None) or own
+            panel = getattr(parameter, "rich_help_panel", None) or self.panels[0]
             rows["Arguments" if parameter.param_type_name == "argument" else panel].append(record)
         for name, listed in rows.items():
             if listed:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._options import QRELS_FORMAT, QUERIES
 from eyespot.cli.console import note, print_result
-from eyespot.cli.settings import json_option
+from eyespot.cli.settings import QRELS_FORMAT, QUERIES, json_option
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:

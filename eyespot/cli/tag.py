@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._filtering import Selection, after_option, before_option, label_option, near_option, where_option
-from eyespot.cli._judge_options import ledger_option
-from eyespot.cli._options import flag
+from eyespot.cli._filtering import chosen_rows
 from eyespot.cli.console import SHOWN, exit_if_failed, note, note_all, print_result
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, json_option
 from eyespot.cli.transfer import index_list
+from eyespot.settings.judge import LedgerSetting
+from eyespot.settings.search import FilterSettings
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -27,9 +27,11 @@ BESIDE = ("score", "by", "probability")  # columns that stand beside that of the
 
 
 def run(
+    filters: FilterSettings,
+    stored: LedgerSetting,
     labels: str = typer.Argument(..., help="Labels that compete, with commas between them."),
     gallery: Path = gallery_option("The gallery to label."),
-    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Compare in this space."),
+    encoder: str = encoder_option("Compare in this space."),
     others: str = typer.Option(
         "", "--others", metavar="LABELS", help="What else the pictures show; what is nearer to these gets no label."
     ),
@@ -40,12 +42,6 @@ def run(
     likely: float = typer.Option(
         0.5, "--likely", min=0, max=1, help="The probability from which a picture gets a calibrated label."
     ),
-    where: str = where_option(),
-    after: str = after_option(),
-    before: str = before_option(),
-    near: str = near_option(),
-    label: list[str] = label_option(),
-    ledger: Path = ledger_option(),
     dry_run: bool = flag("--dry-run", "Only count the pictures of each label."),
     json: bool = json_option(),
 ) -> None:
@@ -58,8 +54,8 @@ def run(
         raise UsageError("--calibrated-by takes person:NAME; nobody has verified what a model says")
     collection = eyespot.open(gallery_here(gallery, writes=not dry_run), encoder)
     _refuse_foreign(collection, column)
-    allowed = Selection(where, after, before, near, label or ()).mask(collection.view)
-    known = {} if calibrated_by is None else _probabilities(collection, names, calibrated_by, ledger)
+    allowed = chosen_rows(collection.view, filters)
+    known = {} if calibrated_by is None else _probabilities(collection, names, calibrated_by, stored.ledger)
     found = list(tags(collection, LabelSet(names, other_names, known, likely), allowed))
     counts = Counter(tag.label for tag in found)
     uncalibrated = [name for name in names if name not in known]

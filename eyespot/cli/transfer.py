@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli import _exporting, judges
-from eyespot.cli._options import flag
 from eyespot.cli.console import (
     exit_if_failed,
     note,
@@ -20,7 +19,8 @@ from eyespot.cli.console import (
     print_summary,
     progress_bar,
 )
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.settings import gallery_here, gallery_option, group, json_option
+from eyespot.settings.fields import GALLERY, Settings, setting
 from eyespot.storage.digests import text_digest
 from eyespot.types import NothingFound, UsageError
 
@@ -28,57 +28,59 @@ if TYPE_CHECKING:
     from eyespot.formats.imports.photo_facts import PhotoFacts
     from eyespot.formats.imports.registered import ImportSource, VectorImport
 
-importing = typer.Typer(no_args_is_help=True, help="Bring vectors, facts and labels of other programs into a gallery.")
-exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in another format.")
+importing = group("Bring vectors, facts and labels of other programs into a gallery.")
+exporting = group("Write a gallery, or judgements, in another format.")
 exporting.command("judgements")(judges.export)
 _exporting.add_commands(exporting)
 
-_INTO = "Where the gallery lies or shall lie."
-# No environment variable here: what stands there for indexing says nothing of who made these vectors.
-_MADE_BY = typer.Option(None, "-e", "--encoder", help="The encoder that made the vectors.")
-_COPY = flag("--copy", "Copy the vectors and scale them to unit length; otherwise they stay where they are.")
+
+class VectorsFrom(Settings):
+    """Where vectors of other programs go, and who made them."""
+
+    gallery: Path | None = setting("Where the gallery lies or shall lie.", **GALLERY)
+    # No environment variable here: what stands there for indexing says nothing of who made these vectors.
+    encoder: str | None = setting("The encoder that made the vectors.", spelled=("-e", "--encoder"))
+    copy_vectors: bool = setting(
+        "Copy the vectors and scale them to unit length; otherwise they stay where they are.",
+        default=False,
+        spelled=("--copy",),
+    )
 
 
 @importing.command("clip-retrieval")
 def import_clip_retrieval(
+    into: VectorsFrom,
     folder: Path = typer.Argument(..., help="The folder with img_emb/img_emb_N.npy and metadata/metadata_N.parquet."),
-    gallery: Path = gallery_option(_INTO),
-    encoder: str = _MADE_BY,
-    copy: bool = _COPY,
     json: bool = json_option(),
 ) -> None:
     """Import the output folder of clip-retrieval inference, in place."""
     from eyespot.formats.imports import clip_retrieval
 
-    _import(clip_retrieval.source([folder]), gallery, encoder, json, copy)
+    _import(clip_retrieval.source([folder]), into, json)
 
 
 @importing.command("npy")
 def import_npy(
+    into: VectorsFrom,
     places: list[Path] = typer.Argument(..., help="A folder with vectors.npy and items.parquet or .csv; or two files."),
-    gallery: Path = gallery_option(_INTO),
-    encoder: str = _MADE_BY,
-    copy: bool = _COPY,
     json: bool = json_option(),
 ) -> None:
     """Import an array of vectors and its table, in place."""
     from eyespot.formats.imports import npy
 
-    _import(npy.source(places), gallery, encoder, json, copy)
+    _import(npy.source(places), into, json)
 
 
 @importing.command("hdf5")
 def import_hdf5(
+    into: VectorsFrom,
     places: list[Path] = typer.Argument(..., help="HDF5 files with features and index, or folders of them."),
-    gallery: Path = gallery_option(_INTO),
-    encoder: str = _MADE_BY,
-    copy: bool = _COPY,
     json: bool = json_option(),
 ) -> None:
     """Import HDF5 files of vectors in the form of ILIAS, in place if possible."""
     from eyespot.formats.imports import hdf5
 
-    _import(hdf5.source(places), gallery, encoder, json, copy, hdf5.WhereItCan())
+    _import(hdf5.source(places), into, json, hdf5.WhereItCan())
 
 
 @importing.command("inquire-cache")
@@ -139,18 +141,11 @@ def import_label_studio(
     print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {opened.path}")
 
 
-def _import(
-    source: ImportSource,
-    gallery: Path | None,
-    encoder: str | None,
-    json: bool,
-    copy: bool,
-    in_place: VectorImport | None = None,
-) -> None:
+def _import(source: ImportSource, into: VectorsFrom, json: bool, in_place: VectorImport | None = None) -> None:
     from eyespot import rooms
     from eyespot.formats.imports.registered import Copied, InPlace, take_in
 
-    place, known = gallery_here(gallery, writes=True), rooms.names("encoders")
+    encoder, place, known = into.encoder, gallery_here(into.gallery, writes=True), rooms.names("encoders")
     if encoder is None:
         raise UsageError(
             "say which encoder made the vectors, or words cannot be searched: -e open_clip:ViT-B-32/laion2b_s34b_b79k"
@@ -160,7 +155,7 @@ def _import(
             f"{encoder} is no encoder eyespot knows (there are: {', '.join(known)}); for CLIP models write "
             "-e open_clip:MODEL/WEIGHTS"
         )
-    way = Copied() if copy else in_place or InPlace()
+    way = Copied() if into.copy_vectors else in_place or InPlace()
     with progress_bar() as progress:
         done = take_in(place, source, encoder, way, progress)
     note_all(done.notes)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli._options import flag
 from eyespot.cli.console import note, print_result, print_summary, progress_bar
-from eyespot.cli.settings import gallery_option, json_option, searched_here
+from eyespot.cli.settings import encoder_option, flag, gallery_option, json_option, searched_here
 from eyespot.rooms import needs
 from eyespot.types import EyespotError, UsageError
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 def run(
     gallery: Path = gallery_option("The gallery to tune for."),
-    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Tune this encoder's space."),
+    encoder: str = encoder_option("Tune this encoder's space."),
     recall: float = typer.Option(0.99, help="The share of the true 50 nearest pictures that must be found."),
     kind: str = typer.Option("auto", help="auto, pq, ivf, rabitq or hnsw."),
     queries: Path = typer.Option(

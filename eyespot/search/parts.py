@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eyespot.search.judge_rerank import JudgeRerank
     from eyespot.search.query_rewriting import Reworded
     from eyespot.search.searchable import Searchable
-    from eyespot.settings.judge import JudgeSettings
+    from eyespot.settings.judge import JudgeOptions
     from eyespot.settings.search import FilterSettings, SearchSettings
     from eyespot.types import Query
 
@@ -132,7 +132,7 @@ def moves_of(collection: Searchable, query: Query, settings: SearchSettings) -> 
 # -- a judge ------------------------------------------------------------------------------------------------
 
 
-def judge_options(settings: JudgeSettings) -> dict[str, Any]:
+def judge_options(settings: JudgeOptions) -> dict[str, Any]:
     """The options of the judge itself; `UsageError` for an option that it lacks, or an unknown judge."""
     from importlib import import_module
 
@@ -165,7 +165,7 @@ def judge_options(settings: JudgeSettings) -> dict[str, Any]:
 
 
 @contextmanager
-def judge_stage(settings: JudgeSettings, gallery: Path) -> Iterator[JudgeRerank]:
+def judge_stage(settings: JudgeOptions, gallery: Path) -> Iterator[JudgeRerank]:
     """The judge as a second stage; its verdicts go into the gallery's ledger unless a file is named."""
     from eyespot.judges import wording
     from eyespot.ledger.judgements import Judgements
@@ -184,7 +184,7 @@ def judge_stage(settings: JudgeSettings, gallery: Path) -> Iterator[JudgeRerank]
         yield JudgeRerank(judge, ledger, settings.depth or DEPTH, 1.0 if settings.blend is None else settings.blend)
 
 
-def prices_of(settings: JudgeSettings) -> Prices:
+def prices_of(settings: JudgeOptions) -> Prices:
     """The prices of models, with those of one's own table."""
     from eyespot.llms.prices import read_prices
 

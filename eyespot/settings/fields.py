@@ -6,36 +6,50 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from eyespot.types import UsageError
 
 EVERYDAY, JUDGES, RESEARCH = "Everyday", "Judges", "Research"
 
 
-def _several(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-Texts = Annotated[tuple[str, ...], BeforeValidator(_several)]  # a single text is one of them
+# A single text is one of them
+Texts = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
 
 
 @dataclass(frozen=True)
 class Display:
     """How a setting is shown.
 
-    spelled: its spellings on the command line, `--name` without any. metavar: what stands for its value. env: the
-    variable that sets it. default: the default in words. panel: its part of the help. web, python: why the page and
-    API, or Python's keyword arguments, have no setting of this name.
+    spelled: its spellings on the command line, `--name` without any. argument: whether it is given by its place there.
+    metavar: what stands for its value. env: the variable that sets it. usual: the default in words. panel: its part
+    of the help. web, python: why the page and API, or Python's keyword arguments, have no setting of this name.
     """
 
     spelled: tuple[str, ...] = ()
+    argument: bool = False
     metavar: str | None = None
     env: str | None = None
-    default: str | None = None
+    usual: str | None = None
     panel: str = EVERYDAY
     web: str = ""
     python: str = ""
+
+
+GALLERY: dict[str, Any] = {
+    "spelled": ("-g", "--gallery"),
+    "env": "EYESPOT_GALLERY",
+    "usual": "nearest .eyespot",
+}
+ENCODER: dict[str, Any] = {"spelled": ("-e", "--encoder"), "env": "EYESPOT_ENCODER"}
+
+
+def setting(help: str, *, default: Any = None, **more: Any) -> Any:
+    """A field of a model: its default, help, bounds (ge, gt, le, allow_inf_nan), and how it is shown (`Display`)."""
+    shown = {name: more.pop(name) for name in Display.__dataclass_fields__ if name in more}
+    field: Any = Field(default=default, description=help, **more)
+    field.metadata.append(Display(**shown))
+    return field
 
 
 class SettingsConflict(UsageError):
@@ -67,7 +81,8 @@ def option(name: str) -> str:
 class Settings(BaseModel):
     """Settings that are read and checked together; they never change."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Validators are built by the first value, so that help and other verbs do not wait for them
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     renamed: ClassVar[Mapping[str, str]] = {}  # a name of earlier versions, and what to write in its place
 
     @classmethod

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, model_validator
 
-from eyespot.settings.fields import RESEARCH, Display, Settings, SettingsConflict, Texts
+from eyespot.settings.fields import ENCODER, JUDGES, RESEARCH, Settings, SettingsConflict, Texts, setting
 from eyespot.settings.judge import JudgeSettings, RerankSetting
 
 FEW = 20  # pictures that a search shows
@@ -23,30 +23,53 @@ RENAMED = {
 }
 
 
-def _text(value: Any) -> Any:
-    return str(value) if isinstance(value, PurePath) else value
-
-
 def _whose(value: Any) -> Any:
     """True is everybody, and False nobody, as in `feedback=True`."""
     return (EVERYBODY if value else None) if isinstance(value, bool) else value
 
 
+class ClusterSettings(Settings):
+    """A Ray cluster whose workers search, or read and embed."""
+
+    ray: str | None = setting(
+        "Work on a Ray cluster: local, auto, HOST:PORT or ray://HOST:PORT.",
+        metavar="ADDRESS",
+        env="EYESPOT_RAY",
+        panel=RESEARCH,
+    )
+    workers: int = setting(
+        "Workers on the cluster; 0: one per GPU, or per processor.", default=0, ge=0, le=4096, panel=RESEARCH
+    )
+
+
+class IndexSetting(Settings):
+    """How vectors are searched."""
+
+    index: str = setting(
+        "exact, or an index that eyespot tune built: approximate, and faster over millions.",
+        default="exact",
+        env="EYESPOT_INDEX",
+        panel=RESEARCH,
+    )
+
+
+class BackendSettings(ClusterSettings, IndexSetting):
+    """What searches vectors."""
+
+
 class FilterSettings(Settings):
     """Which pictures count; all of these hold together."""
 
-    where: Annotated[str | None, Display()] = Field(
-        default=None, description="A SQL condition over the gallery's columns."
+    where: str | None = setting("A SQL condition over the gallery's columns.")
+    after: str | None = setting("Taken at or after this date (2024, 2024-05, 2024-05-01).")
+    before: str | None = setting("Taken before this date.")
+    near: str | None = setting(
+        "Taken within KM of a place, or within SOUTH,WEST,NORTH,EAST in degrees.", metavar="LAT,LON,KM"
     )
-    after: Annotated[str | None, Display()] = Field(
-        default=None, description="Taken at or after this date (2024, 2024-05, 2024-05-01)."
-    )
-    before: Annotated[str | None, Display()] = Field(default=None, description="Taken before this date.")
-    near: Annotated[str | None, Display(metavar="LAT,LON,KM")] = Field(
-        default=None, description="Taken within KM of a place, or within SOUTH,WEST,NORTH,EAST in degrees."
-    )
-    label: Annotated[Texts, Display(metavar="COLUMN=VALUE")] = Field(
-        default=(), description="Only pictures with this label; those of one column are alternatives; repeatable."
+    label: Texts = setting(
+        "Only pictures with this label; those of one column are alternatives; repeatable.",
+        default=(),
+        metavar="COLUMN=VALUE",
     )
 
     @property
@@ -58,32 +81,39 @@ class FilterSettings(Settings):
 class RankingSettings(Settings):
     """By what pictures are ranked."""
 
-    by: Annotated[
-        Way | None, Display(metavar="WAY", default="both; look with an adapter, neighbours or rerank-local")
-    ] = Field(default=None, description="By look, by words (labels, titles, names) or both.")
-    teach: Annotated[bool, Display()] = Field(
-        default=True, description="Go by what photos with these words look like, too."
+    by: Way | None = setting(
+        "By look, by words (labels, titles, names) or both.",
+        metavar="WAY",
+        usual="both; look with an adapter, neighbours or rerank-local",
     )
-    adapt: Annotated[str | None, BeforeValidator(_text), Display(metavar="CKPT", panel=RESEARCH)] = Field(
-        default=None, description=f"Search with an adapter: {ADAPT}; on a page, an adapter by its name there."
+    teach: bool = setting("Go by what photos with these words look like, too.", default=True)
+    adapt: Annotated[
+        str | None, BeforeValidator(lambda value: str(value) if isinstance(value, PurePath) else value)
+    ] = setting(
+        f"Search with an adapter: {ADAPT}; on a page, an adapter by its name there.",
+        metavar="CKPT",
+        panel=RESEARCH,
     )
-    adapt_depth: Annotated[int | None, Display(metavar="N", panel=RESEARCH)] = Field(
-        default=None,
+    adapt_depth: int | None = setting(
+        "Let the adapter re-rank the first N hits of the plain search, in place of searching with it.",
         ge=1,
-        description="Let the adapter re-rank the first N hits of the plain search, in place of searching with it.",
+        metavar="N",
+        panel=RESEARCH,
     )
-    neighbours: Annotated[int | None, Display(metavar="N", panel=RESEARCH)] = Field(
-        default=None,
+    neighbours: int | None = setting(
+        "Search again with the N nearest pictures added (query expansion, QE-N).",
         ge=0,
         le=1000,
-        description="Search again with the N nearest pictures added (query expansion, QE-N).",
+        metavar="N",
+        panel=RESEARCH,
     )
-    alpha: Annotated[float | None, Display(metavar="A", default="1", panel=RESEARCH)] = Field(
-        default=None,
+    alpha: float | None = setting(
+        "With --neighbours: a picture weighs its cosine to the power of A (α-QE, often 3); 0: all weigh the same.",
         ge=0,
         allow_inf_nan=False,
-        description="With --neighbours: a picture weighs its cosine to the power of A (α-QE, often 3); 0: all weigh "
-        "the same.",
+        metavar="A",
+        usual="1",
+        panel=RESEARCH,
     )
 
     @property
@@ -124,14 +154,11 @@ class RankingSettings(Settings):
 class StageSettings(RankingSettings):
     """The same, with what takes too long for a page."""
 
-    rerank_local: Annotated[
-        str | None,
-        Display(
-            metavar="METHOD", panel=RESEARCH, web="it compares photos for seconds, which many at once cannot wait for"
-        ),
-    ] = Field(
-        default=None,
-        description="Re-rank by local descriptors: chamfer, spatial, or onnx:FILE, a learned re-ranker (AMES).",
+    rerank_local: str | None = setting(
+        "Re-rank by local descriptors: chamfer, spatial, or onnx:FILE, a learned re-ranker (AMES).",
+        metavar="METHOD",
+        panel=RESEARCH,
+        web="it compares photos for seconds, which many at once cannot wait for",
     )
 
     @property
@@ -139,10 +166,16 @@ class StageSettings(RankingSettings):
         """The method that compares local descriptors of the first hits."""
         return self.rerank_local
 
-    @model_validator(mode="after")
-    def _without_conflicts(self) -> Self:
-        self.refuse_conflicts()
-        return self
+
+class ExpandSetting(Settings):
+    """What rewrites a query."""
+
+    expand: str | None = setting(
+        "Also search with rewritten queries: openai:MODEL, or a JSON file of terms.",
+        metavar="MODEL|FILE",
+        panel=RESEARCH,
+        web="each query would cost the owner a request to a model",
+    )
 
 
 class SharedSearchSettings(FilterSettings, RankingSettings, RerankSetting):
@@ -150,50 +183,53 @@ class SharedSearchSettings(FilterSettings, RankingSettings, RerankSetting):
 
     renamed: ClassVar[Mapping[str, str]] = RENAMED
 
-    encoder: Annotated[
-        str | None,
-        Display(("-e", "--encoder"), env="EYESPOT_ENCODER", python="a collection is opened with it: eyespot.open"),
-    ] = Field(default=None, description="Search this encoder's space.")
-    grouped: Annotated[
-        bool | None,
-        Display(("--grouped/--ungrouped",), default="grouped; all of them with --calibrate, and in Python"),
-    ] = Field(
-        default=None,
-        description="Show the best of each group of copies or burst frames with the number of others, or all of them.",
+    encoder: str | None = setting(
+        "Search this encoder's space.", python="a collection is opened with it: eyespot.open", **ENCODER
     )
-    feedback: Annotated[str | None, BeforeValidator(_whose), Display(metavar="WHO")] = Field(
-        default=None,
-        description="Let what was recorded for this query move the search: by everybody, or by the person or judge that"
-        " is named; on a page also mine.",
+    grouped: bool | None = setting(
+        "Show the best of each group of copies or burst frames with the number of others, or all of them.",
+        spelled=("--grouped/--ungrouped",),
+        usual="grouped; all of them with --calibrate, and in Python",
     )
-    likely: Annotated[float | None, Display(metavar="P", panel="Judges", python="Calibration.likely cuts a run")] = (
-        Field(
-            default=None,
-            gt=0,
-            le=1,
-            allow_inf_nan=False,
-            description="Show only hits down to an expected precision of P: with --calibrate, or where people judged a "
-            "spread on the page.",
-        )
+    feedback: Annotated[str | None, BeforeValidator(_whose)] = setting(
+        "Let what was recorded for this query move the search: by everybody, or by the person or judge that is named; "
+        "on a page also mine.",
+        metavar="WHO",
+    )
+    likely: float | None = setting(
+        "Show only hits down to an expected precision of P: with --calibrate, or where people judged a spread on the "
+        "page.",
+        gt=0,
+        le=1,
+        allow_inf_nan=False,
+        metavar="P",
+        panel=JUDGES,
+        python="Calibration.likely cuts a run",
     )
 
 
-class SearchSettings(SharedSearchSettings, StageSettings, JudgeSettings):
+class SearchSettings(SharedSearchSettings, ExpandSetting, StageSettings, JudgeSettings):
     """One search."""
 
-    k: Annotated[int | None, Display(("-k",), default=str(FEW), web="pages have `limit` and `cursor`")] = Field(
-        default=None, ge=1, description="The number of pictures to show."
+    k: int | None = setting(
+        "The number of pictures to show.",
+        ge=1,
+        spelled=("-k",),
+        usual=str(FEW),
+        web="pages have `limit` and `cursor`",
     )
-    yes: Annotated[Texts, Display(metavar="ID", web="`like`, which also searches without words")] = Field(
-        default=(), description="A photo that is what you look for; repeatable."
+    yes: Texts = setting(
+        "A photo that is what you look for; repeatable.",
+        default=(),
+        metavar="ID",
+        web="`like`, which also searches without words",
     )
-    no: Annotated[Texts, Display(metavar="ID", web="`unlike`, which also takes the photo out")] = Field(
-        default=(), description="A photo that is not what you look for; repeatable."
+    no: Texts = setting(
+        "A photo that is not what you look for; repeatable.",
+        default=(),
+        metavar="ID",
+        web="`unlike`, which also takes the photo out",
     )
-    expand: Annotated[
-        str | None,
-        Display(metavar="MODEL|FILE", panel=RESEARCH, web="each query would cost the owner a request to a model"),
-    ] = Field(default=None, description="Also search with rewritten queries: openai:MODEL, or a JSON file of terms.")
 
     @property
     def moves(self) -> bool:
@@ -202,7 +238,8 @@ class SearchSettings(SharedSearchSettings, StageSettings, JudgeSettings):
 
     @model_validator(mode="after")
     def _moved_or_measured(self) -> Self:
-        """What cannot be moved, or would be measured by what moved it, is refused."""
+        """What cannot be moved, or would be measured by what moved it, is refused; and stages without their means."""
+        self.refuse_conflicts()
         if self.feedback is not None and (not self.feedback.strip() or self.feedback.startswith("-")):
             raise SettingsConflict("{feedback} names nobody; give a person or a judge, or: {feedback} everybody")
         if self.moves and self.calibrate is not None:
