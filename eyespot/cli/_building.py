@@ -126,7 +126,7 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
 
 def _limits(recipe: CostLimits, settings: RecipeSettings) -> CostLimits:
     """Those of the recipe, and those of the command line in their place."""
-    given = {"calls": settings.budget_calls, "money": settings.budget_money}
+    given: dict[str, Any] = {"calls": settings.budget_calls, "money": settings.budget_money}
     return dataclasses.replace(recipe, **{name: value for name, value in given.items() if value is not None})
 
 

@@ -41,9 +41,9 @@ def run(
         os.environ[VARIABLE] = settings.memory  # where threads, and workers that are started from here, find it
         decode_limit()
     place = gallery_here(gallery, writes=True)
-    for name in ("remove", "watch", "ocr"):
-        if getattr(settings, name) and settings.dry_run:
-            raise UsageError(f"--{name} and --dry-run exclude each other: a dry run changes nothing")
+    for option in ("remove", "watch", "ocr"):
+        if getattr(settings, option) and settings.dry_run:
+            raise UsageError(f"--{option} and --dry-run exclude each other: a dry run changes nothing")
     roots = _roots(place, photos or [])
     if settings.dry_run:
         _tell_survey(place, roots, json)
@@ -53,7 +53,7 @@ def run(
     threads = settings.workers or os.cpu_count() or 1
     reader = rooms.load("photos.ocr", "rapidocr", threads=threads) if settings.ocr else None
     later = Options(threads, half=settings.half, codes=settings.codes, text_reader=reader)
-    once = {name: getattr(settings, name) for name in ("retry_failed", "forget", "remove", "repair")}
+    once = settings.model_dump(include={"retry_failed", "forget", "remove", "repair"})
     with pool_on(settings) as pool:
 
         def index_once(options: Options) -> None:
