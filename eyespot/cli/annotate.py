@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli import _annotate_team
-from eyespot.cli._annotate_team import AS, GALLERY, open_store
-from eyespot.cli.console import escaped, note, note_all, print_line, print_result, print_summary
-from eyespot.cli.settings import LAYOUT, encoder_option, flag, group, json_option, searched_here
+from eyespot.cli.console import escaped, note, note_all, print_result, print_summary
+from eyespot.cli.settings import (
+    LAYOUT,
+    encoder_option,
+    flag,
+    gallery_here,
+    gallery_option,
+    group,
+    json_option,
+    searched_here,
+)
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
+    from eyespot.curate.annotate.annotation_store import AnnotationStore
     from eyespot.curate.annotate.export import Labelled
     from eyespot.search.collection import Collection
 
 app = group("Label queries completely, alone or with others.")
+GALLERY = gallery_option("The gallery whose photos are labelled.")
+AS = typer.Option(..., "--as", envvar="EYESPOT_ANNOTATOR", help="Your name: a label, without proof.")
 QUERY = typer.Argument(help="The query's id.")
 ONE = typer.Argument(None, help="Only this query.")
+
+
+@contextmanager
+def open_store(gallery: Path | None) -> Iterator[AnnotationStore]:
+    """The annotations of a gallery."""
+    from eyespot.curate.annotate.annotation_store import AnnotationStore
+    from eyespot.gallery.view import Gallery
+
+    opened = Gallery(gallery_here(gallery))  # a ledger without a gallery would be a stray file
+    with AnnotationStore(opened.path / "ledger.sqlite") as store:
+        yield store
 
 
 def _collection(gallery: Path | None, encoder: str | None = None) -> Collection:
@@ -98,14 +120,6 @@ def listed(
     print_result(fields, [f"{new} new photos on the list, {every} in all"], json)
 
 
-@app.command("remove")
-def remove(id: str = QUERY, gallery: Path = GALLERY) -> None:
-    """Delete a query that has no marks, with its list."""
-    with open_store(gallery) as store:
-        store.remove(id)
-    print_line(f"{id} is removed")
-
-
 # -- labelling ------------------------------------------------------------------------------------------------------
 
 
@@ -170,34 +184,6 @@ def audit(
     near = "" if even is None else f", {len(drawn.photos) - even} near the labelled depth"
     line = f"{len(drawn.photos)} of {drawn.rest} photos drawn{near}; mark them on the pages of eyespot serve"
     print_result(fields, [line], json)
-
-
-@app.command("settle")
-def settle(
-    id: str = QUERY,
-    image: str = typer.Argument(help="The photo's id."),
-    mark: str = typer.Argument(help="y, n, or d for doubt."),
-    who: str = AS,
-    own: bool = flag("--own", "Settle it although you have a mark on it yourself."),
-    note: str = typer.Option("", "--note", help="Why, for the others."),
-    gallery: Path = GALLERY,
-) -> None:
-    """Settle a photo on which annotators differ."""
-    from eyespot.curate.annotate import agreement
-    from eyespot.curate.annotate.team_store import name_of
-
-    with open_store(gallery) as store:
-        if image not in store.photos(id):
-            raise UsageError(f"no photo {image} is on the list of {id}; see: eyespot annotate disputes {id}")
-        agreement.check_disputed(store, id, image)
-        if not own:
-            agreement.check_impartial(store, id, who, image)
-        agreement.settle(store, id, who, image, mark)
-        store.team.write_note(id, image, name_of(who), note)
-
-
-app.command("assign")(_annotate_team.assign)
-app.command("flag")(_annotate_team.flag)
 
 
 # -- looking at it --------------------------------------------------------------------------------------------------
@@ -304,9 +290,6 @@ def disputes(
             marks = "  ".join(f"{who}: {mark}" for who, mark in photo.marks.items())
             lines.append(f"{query}  {photo.image}  {marks}")
     print_result(fields, map(escaped, lines), json)
-
-
-app.command("flags")(_annotate_team.flags)
 
 
 # -- taking it away -------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from eyespot.curate.annotate.agreement import settle
 from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.progress import standing
 from tests.cli.conftest import done, run_json
@@ -60,9 +61,7 @@ def twelve(tmp_path: Path) -> Place:
     return where
 
 
-@pytest.mark.parametrize(
-    ("words", "code"), [("status", 4), ("list 1", 2), ("add", 2), ("export out", 4), ("remove 1", 2)]
-)
+@pytest.mark.parametrize(("words", "code"), [("status", 4), ("list 1", 2), ("add", 2), ("export out", 4)])
 def test_what_cannot_be_is_told_in_a_sentence(words: str, code: int, tmp_path: Path) -> None:
     index_gallery(tmp_path / "gallery", draw_photos(tmp_path / "photos", 1))
 
@@ -73,7 +72,8 @@ def test_what_cannot_be_is_told_in_a_sentence(words: str, code: int, tmp_path: P
 def test_from_marks_to_a_set_and_its_rerank_subset(labelled: Place, tmp_path: Path) -> None:
     """Only sets without problems are kept, and they are re-ranked as deep as asked."""
     (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
-    done("annotate", "settle", "1", dispute["image"], "y", "--as", "Cy", *labelled)
+    with AnnotationStore(labelled[1] / "ledger.sqlite") as store:
+        settle(store, "1", "Cy", dispute["image"], "y")
     done("annotate", "add", "--id", "2", "--text", "another heron", *labelled)
     done("annotate", "list", "2", "--nearest", 4, *labelled)
     (tmp_path / "run.txt").write_text(f"2 Q0 {photo(0)} 1 2 t\n")
@@ -95,17 +95,6 @@ def test_from_marks_to_a_set_and_its_rerank_subset(labelled: Place, tmp_path: Pa
     assert set(survivors) < set(every) == {"1", "2"} and Counter(row["query"] for row in rows) == {"a heron": 15}
 
 
-@pytest.mark.long
-def test_a_mistyped_query_is_removed_and_a_labelled_one_is_not(twelve: Place, tmp_path: Path) -> None:
-    done("annotate", "add", "--id", "2", "--text", "a hreon", *twelve)
-    done("annotate", "mark", "1", marks(tmp_path / "m.csv", {photo(0): "y"}), "--as", "Ada", *twelve)
-
-    done("annotate", "remove", "2", *twelve)
-
-    refuses("annotate", "remove", "2", *twelve)
-    refuses("annotate", "remove", "1", *twelve)
-
-
 def test_a_table_without_marks_takes_none_back_and_empty_ones_do(twelve: Place, tmp_path: Path) -> None:
     labelled = []
     for table, code in {"image,mark\n{},y\n": 0, "image,Mark\n{},n\n": 2, "image,mark\n{},\n": 0}.items():
@@ -121,32 +110,18 @@ def test_a_table_without_marks_takes_none_back_and_empty_ones_do(twelve: Place, 
 
 
 @pytest.mark.long
-def test_a_team_settles_flags_gives_and_takes(labelled: Place, tmp_path: Path) -> None:
-    """Who is of a dispute settles it only where they say so; what nobody disputes is not settled."""
+def test_the_agreement_of_a_team_and_a_set_without_flagged_photos(labelled: Place, tmp_path: Path) -> None:
     (pair,) = run_json("annotate", "agreement", *labelled)["1"]["pairs"]
     (dispute,) = run_json("annotate", "disputes", *labelled)["1"]
-    settle = ("annotate", "settle", "1", dispute["image"], "n", "--note", "a stork", *labelled, "--as")
-    flag, assigned = ("annotate", "flag", "--as", "Ada", *labelled), []
-    refuses("annotate", "settle", "1", photo(0), "n", "--as", "Cy", *labelled)
-    refuses(*settle, "Bo")
-    done(*settle, "Bo", "--own")
-    refuses(*flag, "none", "face")
-    refuses(*flag, photo(3), "ugly")
-    done(*flag, photo(3), "other", "--reason", "a drawing")
-    for more in ((), ("--take",)):
-        done("annotate", "assign", "Bo", "1", "--as", "Lea", *more, *labelled)
-        with AnnotationStore(labelled[1] / "ledger.sqlite") as store:
-            assigned.append(store.team.assigned())
-            notes = [note[:2] for note in store.team.notes("1")[photo(1)]]
+    with AnnotationStore(labelled[1] / "ledger.sqlite") as store:
+        settle(store, "1", "Cy", dispute["image"], "n")
+        store.team.flags.put(photo(3), "other", "Ada", "a drawing")
 
     assert (pair["photos"], pair["agreed"]) == (2, 0.5)
     assert dispute["image"] == photo(1) and dispute["marks"] == {"Ada": "y", "Bo": "n"}
-    assert run_json("annotate", "disputes", *labelled) == {"1": []} and notes == [("Bo", "a stork")]
-    (raised,) = run_json("annotate", "flags", "--out", tmp_path / "flags.csv", *labelled)["flags"]
-    assert (raised["kind"], raised["reason"], raised["person"]) == ("other", "a drawing", "Ada")
-    assert "0003,0003.jpg,other,a drawing,Ada," in (tmp_path / "flags.csv").read_text()
+    assert run_json("annotate", "disputes", *labelled) == {"1": []}
     counts = run_json("annotate", "export", tmp_path / "set", "--without-flagged", *labelled)["queries"]["1"]
-    assert counts["labelled"] == 29 and assigned == [{"1": ["Bo"]}, {}]
+    assert counts["labelled"] == 29
     assert "all together: 9 relevant of 30" in done("annotate", "status", *labelled).stdout
 
 
