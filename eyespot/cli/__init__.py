@@ -6,10 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
-
-if TYPE_CHECKING:
-    import typer
+from typing import Any, NoReturn
 
 
 def __getattr__(name: str) -> Any:
@@ -20,19 +17,6 @@ def __getattr__(name: str) -> Any:
 
     globals()["app"] = app = app_of()
     return app
-
-
-def _app_for(words: list[str]) -> typer.Typer:
-    """The command line with the verb of these words alone, which starts in a third of the time; with all where any may
-    be meant: an unknown verb, help, completion, settings in a file."""
-    from eyespot.cli._verbs import VERBS, app_of
-
-    verb = next((word for word in words if not word.startswith("-")), None)
-    alone = verb in VERBS and "app" not in globals() and not any(name.startswith("_EYESPOT") for name in os.environ)
-    if alone and not os.path.lexists("eyespot.toml"):
-        return app_of([str(verb)])
-    whole: typer.Typer = sys.modules[__name__].app
-    return whole
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -47,9 +31,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         try:
             code = answer(words)  # before anything is imported that takes time
             if code is None:
+                from eyespot.cli._verbs import VERBS, app_of
                 from eyespot.cli.settings import from_toml
 
-                app = _app_for(words)
+                verb = next((word for word in words if not word.startswith("-")), None)
+                # A verb alone starts in a third of the time; all are there where any may be meant: an unknown verb,
+                # help, completion, settings in a file.
+                alone = verb in VERBS and not any(name.startswith("_EYESPOT") for name in os.environ)
+                alone &= "app" not in globals() and not os.path.lexists("eyespot.toml")
+                app = app_of([str(verb)]) if alone else sys.modules[__name__].app
                 app(words, prog_name="eyespot", default_map=from_toml(app))
         finally:
             sys.stdout.flush()  # here, where an error can still be reported

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from copy import copy
 from pathlib import Path
@@ -30,15 +29,6 @@ def open_collection(gallery: Path, encoder: str | None, index: str) -> Collectio
     import eyespot
 
     return eyespot.open(gallery, encoder, index)
-
-
-@contextmanager
-def _opened_by(opener: Opener) -> Iterator[None]:
-    token = _OPENER.set(opener)
-    try:
-        yield
-    finally:
-        _OPENER.reset(token)
 
 
 def install(app: FastAPI) -> None:
@@ -83,6 +73,7 @@ def _run(state: Any, words: list[str]) -> dict[str, Any]:
     import typer
 
     from eyespot.cli._verbs import app_of
+    from eyespot.gallery.view import Gallery
 
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=how) for how in ("strict", "backslashreplace"))
 
@@ -92,9 +83,18 @@ def _run(state: Any, words: list[str]) -> dict[str, Any]:
         return _under(path, encoder, snapshot.collection)
 
     command = typer.main.get_command(app_of(["search"]))
-    snapshot = state.snapshots.current(_encoder(state, words))
-    with snapshot.alone(), _opened_by(opener), printed_to(out, err):
-        code = command.main(args=words, prog_name="eyespot", standalone_mode=False)
+    # The encoder whose space this line searches: that of -e, else the gallery's own, whatever the server's
+    named = [word for at, word in enumerate(words) if at and words[at - 1] in ("-e", "--encoder")]
+    named += [word.partition("=")[2] for word in words if word.startswith("--encoder=")]
+    gallery = Gallery(state.settings.gallery)
+    space = gallery.header.spaces[gallery.stem(named[-1] if named else None)]
+    snapshot = state.snapshots.current(str(space.encoder))
+    token = _OPENER.set(opener)
+    try:
+        with snapshot.alone(), printed_to(out, err):
+            code = command.main(args=words, prog_name="eyespot", standalone_mode=False)
+    finally:
+        _OPENER.reset(token)
     out.flush()
     err.flush()
     stdout, stderr = (stream.buffer.getvalue() for stream in (out, err))
@@ -103,16 +103,6 @@ def _run(state: Any, words: list[str]) -> dict[str, Any]:
         "stdout": stdout.decode("utf-8", "surrogateescape"),
         "stderr": stderr.decode(),
     }
-
-
-def _encoder(state: Any, words: list[str]) -> str:
-    """The encoder whose space this line searches: that of -e, else the gallery's own, whatever the server's."""
-    named = [word for at, word in enumerate(words) if at and words[at - 1] in ("-e", "--encoder")]
-    named += [word.partition("=")[2] for word in words if word.startswith("--encoder=")]
-    from eyespot.gallery.view import Gallery
-
-    gallery = Gallery(state.settings.gallery)
-    return str(gallery.header.spaces[gallery.stem(named[-1] if named else None)].encoder)
 
 
 def _under(path: Path, encoder: str | None, collection: Collection) -> Collection:

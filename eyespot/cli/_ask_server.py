@@ -42,7 +42,10 @@ class ServerNote(NamedTuple):
 
 def answer(words: Sequence[str]) -> int | None:
     """Print what a running server says to `eyespot WORDS…`; the exit code, or None if none can be asked."""
-    if words[:1] != ["search"] or not LOCKS_OPEN_FILES or not _is_usual():
+    # Output is UTF-8, and no setting but the gallery comes from anywhere else than the command line
+    settings = {name for name in os.environ if name.startswith(("EYESPOT_", "_EYESPOT"))} - {"EYESPOT_GALLERY"}
+    plain = all((stream.encoding or "").lower() in ("utf-8", "utf8") for stream in (sys.stdout, sys.stderr))
+    if words[:1] != ["search"] or not LOCKS_OPEN_FILES or settings or not plain or os.path.lexists(_SETTINGS):
         return None
     line = plain_line(words[1:])
     found = line and note_of(line[0])
@@ -56,13 +59,6 @@ def answer(words: Sequence[str]) -> int | None:
     sys.stdout.buffer.write(reply["stdout"].encode("utf-8", "surrogateescape"))
     sys.stdout.flush()
     return int(reply["code"])
-
-
-def _is_usual() -> bool:
-    """Whether output is UTF-8 and no setting but the gallery comes from anywhere else than the command line."""
-    settings = {name for name in os.environ if name.startswith(("EYESPOT_", "_EYESPOT"))} - {"EYESPOT_GALLERY"}
-    plain = all((stream.encoding or "").lower() in ("utf-8", "utf8") for stream in (sys.stdout, sys.stderr))
-    return plain and not settings and not os.path.lexists(_SETTINGS)
 
 
 def plain_line(words: Sequence[str]) -> tuple[str, list[str]] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +12,17 @@ import typer
 from pydantic import create_model
 
 from eyespot import rooms
-from eyespot.cli._filtering import chosen_rows
 from eyespot.cli.console import exit_if_failed, note, note_all, note_first, print_json, print_summary, progress_bar
 from eyespot.cli.settings import json_option, searched_here
+from eyespot.search.parts import condition_of
 from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
 from eyespot.settings.search import FilterSettings
-from eyespot.types import Qrels, UsageError
+from eyespot.types import NothingFound, Qrels, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.formats.exporting import LabelTask
     from eyespot.gallery.view import View
     from eyespot.runs.judged import JudgedQueries
+    from eyespot.types import Mask
 
 ROOM = "formats.exports"
 
@@ -75,15 +77,20 @@ def _verb(module: Any, follows: type[Settings]) -> Callable[..., None]:
 
 def _run(module: Any, settings: ExportSettings, own: dict[str, Any], json: bool) -> None:
     """Write one format with what it follows; exit code 3 if some pictures were not written."""
+    import eyespot
     from eyespot.formats.exporting import ExportOptions, export
-    from eyespot.gallery.view import Gallery
 
-    opened, out = Gallery(searched_here(settings.gallery, settings.encoder)), settings.out
-    view = opened.view(opened.stem(settings.encoder))
+    out, place = settings.out, searched_here(settings.gallery, settings.encoder)
+    view = eyespot.open(place, settings.encoder).view
     if "judged" in module.OPTIONS:
         own = {"judged": _judged(view, *(own.pop(name) for name in _JUDGED)), **own}
     if "tasks" in module.OPTIONS:
-        own |= {"tasks": _tasks(view)}
+        from eyespot.curate.annotate.annotation_store import AnnotationStore
+        from eyespot.curate.annotate.label_studio import tasks_of
+
+        ledger = view.gallery.path / "ledger.sqlite"
+        with AnnotationStore(ledger) if ledger.is_file() else nullcontext() as store:
+            own["tasks"] = [] if store is None else tasks_of(store)  # nothing where nobody labels
     chosen = chosen_rows(view, settings, settings.ids)
     with progress_bar() as progress:
         options = ExportOptions(all_columns=settings.all_columns, chosen=chosen, progress=progress, **own)
@@ -105,6 +112,32 @@ def _run(module: Any, settings: ExportSettings, own: dict[str, Any], json: bool)
     exit_if_failed(done.failed)
 
 
+def chosen_rows(view: View, settings: FilterSettings, ids: Path | None = None) -> Mask | None:
+    """True for the rows that are wanted, (rows,); None: all. `NothingFound` if there are none."""
+    import numpy as np
+
+    from eyespot.gallery import filters
+    from eyespot.storage.text_files import text_of
+
+    condition = condition_of(settings, list(filters.columns_of(view.tables)) if settings.filters else [])
+    if condition is None and ids is None:
+        return None
+    chosen: Mask = np.ones(int(view.starts[-1]), np.bool_)
+    if condition is not None:
+        chosen = filters.mask(view.tables, condition)
+    if ids is not None:
+        listed = np.zeros(len(chosen), np.bool_)
+        text = sys.stdin.read() if str(ids) == "-" else text_of(ids)
+        names = list(dict.fromkeys(filter(None, map(str.strip, text.split("\n")))))
+        if not names:
+            raise UsageError(f"{ids} holds no ids; write one on each line, as `eyespot search --json` prints them")
+        listed[view.rows_of(names)] = True
+        chosen = chosen & listed
+    if not (chosen & view.live).any():
+        raise NothingFound("no picture fits the filter; widen it, or leave it out to export all")
+    return chosen
+
+
 def _judged(view: View, qrels: str | None, queries: Path | None, by: tuple[str, ...]) -> JudgedQueries:
     """Judgements of a file, or else the verdicts in the gallery, with the texts of their queries."""
     from eyespot.cli.judges import judged_queries
@@ -121,15 +154,3 @@ def _judged(view: View, qrels: str | None, queries: Path | None, by: tuple[str, 
     texts = read_queries(queries)
     grades = {query: read.qrels[query] for query in read.qrels if query in texts}
     return JudgedQueries(texts, Qrels(grades))
-
-
-def _tasks(view: View) -> list[LabelTask]:
-    """What is labelled in the gallery; nothing where nobody labels."""
-    from eyespot.curate.annotate.annotation_store import AnnotationStore
-    from eyespot.curate.annotate.label_studio import tasks_of
-
-    ledger = view.gallery.path / "ledger.sqlite"
-    if not ledger.is_file():
-        return []
-    with AnnotationStore(ledger) as desk:
-        return tasks_of(desk)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from eyespot.cli.console import note
 from eyespot.types import EyespotError, UsageError
-
-if TYPE_CHECKING:
-    from eyespot.search.adapted import AnyAdapter
 
 AT_ONCE = 1 << 16  # rows copied at once
 LARGE = 1 << 27  # numbers, of which a copy is worth a word
@@ -29,8 +26,11 @@ def run(
     """Search arrays of floats or int8 with an adapter: under QuARI each query transforms the space in its own way."""
     import numpy as np
 
+    from eyespot.adapters.linear import Linear
+    from eyespot.adapters.quari.scoring import AdaptedIndex
     from eyespot.kernels.codes import NotFiniteVectors
     from eyespot.search.adapted import adapter_named
+    from eyespot.search.linear_adapted import LinearIndex
     from eyespot.storage.atomic import write_whole
 
     adapter = adapter_named(checkpoint)
@@ -39,32 +39,23 @@ def run(
         raise UsageError(f"{queries} has {matrix.shape[1]} components, {gallery} {images.shape[1]}; they must be alike")
     if adapter.caution is not None:
         note(adapter.caution)
+    vectors = np.asarray(matrix, np.float32)  # (queries, dim)
     try:
-        arrays = _arrays(adapter, np.asarray(matrix, np.float32), images, k)
+        if isinstance(adapter, Linear):
+            found, seen = LinearIndex(adapter, [images]).search(vectors, k), adapter.apply(vectors)
+        else:
+            views = adapter.adapt(vectors)
+            found, seen = AdaptedIndex([images]).search(views, k), np.array([view.query for view in views])
     except NotFiniteVectors:
         starts = range(0, len(images), AT_ONCE)
         lost = (at + np.flatnonzero(~np.isfinite(images[at : at + AT_ONCE]).all(axis=1)) for at in starts)
         row = next(int(rows[0]) for rows in lost if len(rows))
         way_out = "embed it again, or leave it out"
         raise UsageError(f"row {row} (counted from 0) of {gallery} holds NaN or infinity; {way_out}") from None
+    # ids and scores (queries, k), and the queries as the adapter has them
+    arrays: dict[str, Any] = {"ids": found.rows, "scores": found.scores, "refined_query": seen}
     write_whole(out, lambda file: np.savez(file, allow_pickle=False, **arrays))
-    note(f"{len(matrix)} queries, the best {arrays['ids'].shape[1]} of {len(images)} images each, in {out}")
-
-
-def _arrays(adapter: AnyAdapter, queries: Any, images: Any, k: int) -> dict[str, Any]:
-    """ids and scores (queries, k), and the queries as the adapter has them."""
-    import numpy as np
-
-    from eyespot.adapters.linear import Linear
-    from eyespot.adapters.quari.scoring import AdaptedIndex
-    from eyespot.search.linear_adapted import LinearIndex
-
-    if isinstance(adapter, Linear):
-        found, seen = LinearIndex(adapter, [images]).search(queries, k), adapter.apply(queries)
-    else:
-        views = adapter.adapt(queries)
-        found, seen = AdaptedIndex([images]).search(views, k), np.array([view.query for view in views])
-    return {"ids": found.rows, "scores": found.scores, "refined_query": seen}
+    note(f"{len(matrix)} queries, the best {found.rows.shape[1]} of {len(images)} images each, in {out}")
 
 
 def _vectors(path: Path) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -193,29 +193,26 @@ def audit(
 def status(
     id: str = ONE,
     wage: float = typer.Option(15.5, "--wage", min=0, help="The cost of an hour, in US dollars."),
-    grouped: bool = flag("--grouped", "Also count copies and frames of one burst as one picture."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
     """Show the progress of each query: labelled, stopped, remaining with its interval, time, cost, open problems."""
     from eyespot.curate.annotate.export import labelled
-    from eyespot.curate.annotate.progress import labelled_images
-    from eyespot.gallery.groups.stored import Groups
 
-    counts: dict[tuple[str, str], dict[str, int]] = {}  # by query and person, of groups
     with open_store(gallery) as store:
         queries = [labelled(store, query) for query in ([id] if id else store.queries())]
-        if not queries:
-            raise NothingFound("no query was taken in yet; begin with: eyespot annotate add FILE.csv")
-        if grouped:
-            groups = Groups(_collection(gallery).view)
-            for key in ((query.wanted.id, stands.who) for query in queries for stands in query.stands):
-                counts[key] = {name: groups.count(images) for name, images in labelled_images(store, *key).items()}
-    fields = {query.wanted.id: _status_fields(query, wage, counts) for query in queries}
-    print_result(fields, map(escaped, (line for query in queries for line in _status_lines(query, wage, counts))), json)
+    if not queries:
+        raise NothingFound("no query was taken in yet; begin with: eyespot annotate add FILE.csv")
+    fields = {}
+    for query in queries:
+        costs = {one.who: {**one.as_json(), "cost": round(one.cost(wage), 2)} for one in query.stands}
+        together = None if query.team is None else query.team.as_json()
+        about = {"text": query.wanted.text, "listed": len(query.photos), "annotators": costs}
+        fields[query.wanted.id] = {**about, "together": together, "faults": query.faults}
+    print_result(fields, map(escaped, (line for query in queries for line in _status_lines(query, wage))), json)
 
 
-def _status_lines(query: Labelled, wage: float, counts: Mapping[tuple[str, str], dict[str, int]]) -> Iterator[str]:
+def _status_lines(query: Labelled, wage: float) -> Iterator[str]:
     """The state of a query, a line for each person, for the team, and for open problems."""
     from eyespot.curate.annotate.export import unseen
 
@@ -226,23 +223,9 @@ def _status_lines(query: Labelled, wage: float, counts: Mapping[tuple[str, str],
         stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
         took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
         relevant = f"{stands.relevant} relevant of {stands.labelled}"
-        if groups := counts.get((query.wanted.id, stands.who)):
-            relevant += f" ({groups['relevant']} of {groups['labelled']} where copies and bursts count once)"
         yield f"  {stands.who}: {relevant}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
     if query.faults:
         yield f"  open problems: {'; '.join(query.faults)}"
-
-
-def _status_fields(query: Labelled, wage: float, counts: Mapping[tuple[str, str], dict[str, int]]) -> dict[str, Any]:
-    """The state of a query as JSON has it; with numbers of groups where they were counted."""
-    people = {}
-    for stands in query.stands:
-        groups = counts.get((query.wanted.id, stands.who))
-        own = {} if groups is None else {"groups": groups}
-        people[stands.who] = {**stands.as_json(), "cost": round(stands.cost(wage), 2), **own}
-    about = {"text": query.wanted.text, "listed": len(query.photos)}
-    together = None if query.team is None else query.team.as_json()
-    return {**about, "annotators": people, "together": together, "faults": query.faults}
 
 
 @app.command("agreement")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,16 @@ from typing import TYPE_CHECKING
 import typer
 
 from eyespot.cli import _building, _pairs
-from eyespot.cli.console import escaped, exit_if_failed, note, note_all, print_result, print_summary, progress_bar
+from eyespot.cli.console import (
+    conclude,
+    escaped,
+    exit_if_failed,
+    note,
+    note_all,
+    print_result,
+    print_summary,
+    progress_bar,
+)
 from eyespot.cli.settings import (
     COUNT_ONLY,
     LAYOUT,
@@ -31,10 +41,12 @@ from eyespot.types import UsageError
 if TYPE_CHECKING:
     from eyespot.curate.captions import Captioner
     from eyespot.curate.inat.curating import Curated
+    from eyespot.pipelines.human_review import Case, Queue
 
 app = group("Build judged collections.")
 app.add_typer(_pairs.app, name="pairs")
 BY, SHARE = "category", 0.2
+KEYS = "a accept, m edit, d drop, s skip, b back, q quit"
 
 
 @app.command("rerank")
@@ -105,15 +117,67 @@ def review(
     """Review the cases a pipeline is in doubt about: accept, edit (m) or drop; each decision is saved at once."""
     import getpass
 
-    from eyespot.cli import _reviewing
     from eyespot.pipelines.human_review import Queue
 
     opened = Queue(queue)
     _building.tell_lapsed([queue])
-    _reviewing.review(opened, who or getpass.getuser())
+    _review(opened, who or getpass.getuser())
     counts = opened.counts()
     line = "  ".join(f"{count} {what}" for what, count in counts.items())
     print_result({"queue": str(queue), "decisions": str(opened.decided), **counts}, [line], json)
+
+
+class Leave(Exception):
+    """The person wants to stop."""
+
+
+def _review(queue: Queue, who: str) -> None:
+    """Show what is open, one case after the other, until all are decided or the person leaves.
+
+    Each decision is on the disk before the next case is shown; `b` shows the one before once more.
+    """
+    cases, at = queue.open(), 0
+    while at < len(cases):
+        case = cases[at]
+        print(f"\n{at + 1} of {len(cases)}  {escaped(case.id)}\n  {escaped(case.why)}", file=sys.stderr)
+        for picture in case.pictures:
+            conclude(f"  picture  {picture}")
+        for name, text in case.texts.items():
+            conclude(f"  {name}: {text}")
+        try:
+            at = max(0, at + _decide(queue, case, who))
+        except Leave:
+            return
+
+
+def _decide(queue: Queue, case: Case, who: str) -> int:
+    """The person's decision goes to the queue; returns how far to go on: one case, or one back."""
+    while True:
+        key = _read_answer(f"{KEYS}: ").lower()[:1]
+        if key == "q":
+            raise Leave
+        if key in ("s", "b"):
+            return 1 if key == "s" else -1
+        if key in ("a", "d"):
+            why = _read_answer("  why (Enter for nothing): ") if key == "d" else ""
+            queue.decide(case, "drop" if key == "d" else "accept", who, note=why)
+            return 1
+        if key == "m":
+            if not case.texts:
+                conclude("  there is no text to edit; accept or drop it")
+            lines = {name: _read_answer(f"  {escaped(name)} (Enter leaves it): ") for name in case.texts}
+            texts = {name: text for name, text in lines.items() if text and text != case.texts[name]}
+            if texts:
+                queue.decide(case, "mend", who, texts=texts)
+                return 1
+
+
+def _read_answer(question: str) -> str:
+    print(question, end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        raise Leave
+    return line.strip()
 
 
 @app.command("inat")

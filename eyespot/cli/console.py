@@ -10,7 +10,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -92,7 +91,9 @@ def print_raw(path: str, end: bytes) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout, in UTF-8; what is no finite number is null."""
-    text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain, allow_nan=False)
+    text = json.dumps(
+        _finite(value), ensure_ascii=False, indent=2, default=lambda date: date.isoformat(), allow_nan=False
+    )
     # Bytes of a path that are no UTF-8 become \udcXX, as JSON writes them.
     _stdout().buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
@@ -108,15 +109,16 @@ def print_result(value: Any, lines: Iterable[str], json: bool) -> None:
 
 def escaped(text: str) -> str:
     """The text on one line; what would break it or act on the terminal is spelled out as `\\n` or `\\x1b`."""
-    return text if text.isprintable() else "".join(map(_escaped, text))
-
-
-def _escaped(char: str) -> str:
-    if "\udc80" <= char <= "\udcff":  # a byte of a path that is no UTF-8
-        return f"\\x{ord(char) - 0xDC00:02x}"
-    if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _TURNING:
-        return char.encode("unicode_escape").decode()
-    return char
+    if text.isprintable():
+        return text
+    parts = []
+    for char in text:
+        if "\udc80" <= char <= "\udcff":  # a byte of a path that is no UTF-8
+            char = f"\\x{ord(char) - 0xDC00:02x}"
+        elif unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _TURNING:
+            char = char.encode("unicode_escape").decode()
+        parts.append(char)
+    return "".join(parts)
 
 
 def _finite(value: Any) -> Any:
@@ -125,12 +127,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import GATE_FAILED, note_all, print_result, progress_bar
-from eyespot.cli.settings import flag, gallery_here, gallery_option, json_option
+from eyespot.cli.console import GATE_FAILED, print_result, progress_bar
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ TOLERANCE = 1e-2  # of a fingerprint's components: other CPUs differ by rounding
 
 def run(
     gallery: Path = gallery_option("The gallery whose vectors are compared with their encoders."),
-    repair: bool = flag("--repair", "Make again what is damaged in the gallery, as eyespot index --repair does."),
     adapt: list[str] = typer.Option(
         None, "--adapt", metavar="CKPT", help="An adapter to look at: its encoder and validation; repeatable."
     ),
@@ -41,18 +40,20 @@ def run(
     import eyespot
     from eyespot.cli.encoders import known
     from eyespot.extras import install_line
+    from eyespot.gallery.integrity import faults
     from eyespot.gallery.remote import EVERYTHING, complete
     from eyespot.indexes import single_queries
     from eyespot.kernels import compiled
     from eyespot.storage.systems import usable_cores
 
-    place = gallery_here(gallery, writes=repair)
+    place = gallery_here(gallery)
     with progress_bar("bytes") as progress:
         complete(place, EVERYTHING, progress)  # of the copy of a published gallery all files come first
     damaged: list[Fault] = []
     spaces: list[dict[str, Any]] = []
     if gallery is not None or (place / "gallery.toml").exists():
-        damaged = _damaged(place, repair)
+        with progress_bar() as progress:
+            damaged = faults(place, progress)
         spaces = list(_spaces(place, damaged))
     system = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
     usable = usable_cores()
@@ -72,19 +73,6 @@ def run(
     print_result(report, _lines(report), json)
     if damaged or any(space["status"] == "differs" for space in spaces):
         raise typer.Exit(GATE_FAILED)
-
-
-def _damaged(place: Path, repair: bool) -> list[Fault]:
-    """What is damaged in the gallery, after what can be made again was made again if that is wanted."""
-    from eyespot.cli.index import repair_gallery
-    from eyespot.gallery.integrity import faults
-
-    if not repair:
-        with progress_bar() as progress:
-            return faults(place, progress)
-    summary = repair_gallery(place)
-    note_all(summary.notes)
-    return summary.damaged
 
 
 def _version(package: str) -> str:

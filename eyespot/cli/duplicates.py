@@ -26,13 +26,12 @@ def run(
     html: Path = typer.Option(None, "--html", help="Write a contact sheet of the groups that take most."),
 ) -> None:
     """List copies and bursts, how much they take, and which file of each would stay; nothing is deleted."""
+    import eyespot
     from eyespot.gallery import disk, items_table
     from eyespot.gallery.groups.hashes import lacks_hashes
     from eyespot.gallery.groups.listing import GROUP_KINDS, file_groups
-    from eyespot.gallery.view import Gallery
 
-    opened = Gallery(searched_here(gallery))
-    view = opened.view(opened.stem())
+    view = eyespot.open(searched_here(gallery)).view
     groups = file_groups(view)
     without = sum(items_table.count_items(s) for s in view.shards if lacks_hashes(s) and not disk.is_imported(s))
     if without:

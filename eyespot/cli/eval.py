@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._eval_inputs import EvalInputs
-from eyespot.cli._eval_rows import Ranked, evaluate_rows, evaluation_of, lacks_verdicts, ranked_by, rows_in
+from eyespot.cli._eval_rows import evaluate_rows, evaluation_of, lacks_verdicts, ranked_by, rows_in
 from eyespot.cli._ray import backend_on, refuse_on_cluster
 from eyespot.cli.console import escaped, exit_if_failed, note, note_all, print_json, print_line, print_result
 from eyespot.cli.settings import PanelCommand, flag, gallery_here, json_option
@@ -111,10 +111,22 @@ def _evaluate(inputs: EvalInputs, json: bool, earlier: dict[str, str]) -> None:
     from eyespot.reports.folder import comparable
     from eyespot.reports.summary import read_summary, summary_of
     from eyespot.reports.tables import as_text, tables_of
+    from eyespot.runs import write_run
 
     options, ranked = inputs.settings, ranked_by(inputs)
-    if not ranked.judged:
-        _submit(options, ranked)
+    if not ranked.judged:  # the truths of a split are not public: rankings as its server takes them
+        benchmark, task = ranked.benchmark, ranked.tasks[0]
+        if options.out is None or benchmark.submission is None:
+            way = f"; --out DIR writes what to send there: {benchmark.home}" if benchmark.submission else ""
+            what = f"no image of this split of {benchmark.name} is judged relevant: there is nothing to score"
+            raise NothingFound(what + way)
+        run = ranked.runs[task.name].only(task.judged.queries)
+        if lacking := len(task.judged.queries) - len(run):
+            note(f"{lacking} of {len(task.judged.queries)} queries have no ranking; the server may want all")
+        place = options.out.expanduser() / "submission.json"
+        make_folder(place.parent)
+        write_run(run, place, benchmark.submission)
+        note(f"the truths of this split are not public; send {place} to {benchmark.home}")
         return
     evaluation = evaluation_of(inputs, ranked)
     now = evaluation.made["inputs"]
@@ -171,24 +183,6 @@ def _write(
     out = options.out.expanduser()
     written = write(evaluation, out, beside, maps, _examples_for(inputs, evaluation, beside, searched))
     note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
-
-
-def _submit(options: EvalSettings, ranked: Ranked) -> None:
-    """Rankings of a split whose truths are not public, as its server takes them."""
-    from eyespot.runs import write_run
-
-    benchmark, task = ranked.benchmark, ranked.tasks[0]
-    if options.out is None or benchmark.submission is None:
-        way = f"; --out DIR writes what to send there: {benchmark.home}" if benchmark.submission else ""
-        what = f"no image of this split of {benchmark.name} is judged relevant: there is nothing to score"
-        raise NothingFound(what + way)
-    run = ranked.runs[task.name].only(task.judged.queries)
-    if lacking := len(task.judged.queries) - len(run):
-        note(f"{lacking} of {len(task.judged.queries)} queries have no ranking; the server may want all")
-    out = options.out.expanduser()
-    make_folder(out)
-    write_run(run, out / "submission.json", benchmark.submission)
-    note(f"the truths of this split are not public; send {out / 'submission.json'} to {benchmark.home}")
 
 
 # -- the queries that the report shows ----------------------------------------------------------------------------

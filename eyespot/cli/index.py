@@ -120,15 +120,6 @@ def update(gallery: Path, photos: Sequence[str], encoders: Sequence[Encoder], op
     return summary
 
 
-def repair_gallery(gallery: Path) -> Summary:
-    """What `eyespot index --repair` does without further options."""
-    from eyespot.gallery.indexing import Options
-
-    _roots(gallery, [])
-    with progress_bar() as progress:
-        return update(gallery, [], _encoders(gallery, None, False), Options(repair=True, progress=progress))
-
-
 def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
     """The roots to walk, checked before anything is written; a known root may be away, a new one may not."""
     from eyespot.photos.sources import roots_of

@@ -138,11 +138,20 @@ def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
     from eyespot.ledger.export import distinct_names
     from eyespot.ledger.judgements import query_digest
     from eyespot.runs import read_queries
+    from eyespot.types import Query, Term
 
     names: dict[str, str] = {}
     if queries is not None:
+        folder = queries if queries.is_dir() else queries.parent
         for id, facts in read_queries(queries).items():
-            other = names.setdefault(query_digest(_query(queries, id, facts)), id)
+            text, image = facts.get("text"), facts.get("image")
+            picture = folder / image if isinstance(image, str) and (folder / image).is_file() else None
+            if not text and picture is None:
+                raise UsageError(
+                    f"{queries}: query {id!r} has neither text nor a picture that is there; add a column text"
+                )
+            terms = [Term(1.0, image=picture)] * (picture is not None) + [Term(1.0, text=str(text))] * bool(text)
+            other = names.setdefault(query_digest(Query(id, tuple(terms))), id)
             if other != id:
                 raise UsageError(f"{queries}: {id!r} asks what {other!r} asks; keep one of the two")
         return names
@@ -156,16 +165,3 @@ def _text(query: Query) -> str:
 
     (first, *others) = query.terms
     return first.text if first.text is not None and first.weight == 1 and not others else format_query(query)
-
-
-def _query(path: Path, id: str, facts: dict[str, Any]) -> Query:
-    from eyespot.types import Query
-
-    folder = path if path.is_dir() else path.parent
-    text, image = facts.get("text"), facts.get("image")
-    picture = folder / image if isinstance(image, str) and (folder / image).is_file() else None
-    if picture is not None:
-        return Query.composed(picture, text, id) if text else Query.picture(picture, id)
-    if not text:
-        raise UsageError(f"{path}: query {id!r} has neither text nor a picture that is there; add a column text")
-    return Query.words(text, id)

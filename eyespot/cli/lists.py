@@ -69,18 +69,12 @@ def _opened(gallery: Path) -> PhotoLists:
 
 def _hits(gallery: Path, name: str) -> list[dict[str, Any]]:
     """The photos of a list with what the gallery knows of them; those that it has no more are left out."""
-    from eyespot.gallery import items_table
-    from eyespot.gallery.view import Gallery
+    import eyespot
 
     with _opened(gallery) as lists:
         images = lists.photos(name)
-    opened = Gallery(gallery)
-    view = opened.view(opened.stem())
-    wanted, row_of = set(images), dict[str, int]()
-    for start, shard in zip(view.starts.tolist(), view.shards, strict=False):
-        ids = items_table.read_items(shard, ["id"])["id"].to_pylist()
-        row_of |= {id: start + at for at, id in enumerate(ids) if id in wanted and view.live[start + at]}
-    hits = view.facts([row_of[image] for image in images if image in row_of])
+    view = eyespot.open(gallery).view
+    hits = view.facts([row for row in view.rows_by_id(images).tolist() if row >= 0 and view.live[row]])
     if not hits:
         raise NothingFound(f"the list {name!r} has no photo that is in the gallery")
     return hits

@@ -23,11 +23,10 @@ def run(
     """Make the map of a gallery, or place photos on it that came since; eyespot serve shows it at /map."""
     import numpy as np
 
+    import eyespot
     from eyespot.gallery.layout.stored import LayoutOptions, extend_layout, make_layout, place_of_layout, read_layout
-    from eyespot.gallery.view import Gallery
 
-    opened = Gallery(gallery_here(gallery, writes=True))
-    view = opened.view(opened.stem(encoder))
+    view = eyespot.open(gallery_here(gallery, writes=True), encoder).view
     known = None if again else read_layout(view)
     with progress_bar("steps") as progress:
         if known is None:

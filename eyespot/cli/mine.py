@@ -36,17 +36,16 @@ def semipositives(
     """Mine the nearest neighbours of each image; run it again to continue."""
     import numpy as np
 
+    import eyespot
     from eyespot.adapters.quari.mining import Mining, mine_into
     from eyespot.adapters.quari.training.reading import read_images
-    from eyespot.gallery.view import Gallery
     from eyespot.search.captioned import pictures
 
     how = Mining(neighbours, keep, temperature)
     if not (vectors / "gallery.toml").is_file():
         images, ids = read_images(vectors)
     else:
-        opened = Gallery(vectors)
-        images, ids = pictures(opened.view(opened.stem(encoder)))
+        images, ids = pictures(eyespot.open(vectors, encoder).view)
     if cluster.ray is not None and index != "exact":
         raise UsageError(f"workers on Ray mine exactly; leave out --index {index}, or --ray")
     with progress_bar() as progress, backend_on(cluster) as backend:

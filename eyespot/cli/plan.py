@@ -40,7 +40,10 @@ def run(
     """Estimate memory, disk, machines and hours for a collection, from a table of measured costs."""
     from eyespot.search.plan import build_costs, costs, search_costs
 
-    count, seconds = _number(images), _seconds(latency)
+    count, time = _number(images), re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", latency.strip().lower())
+    seconds = float(time[1]) * (1e-3 if time[2] == "ms" else 1.0) if time else 0.0
+    if not seconds:
+        raise UsageError(f"--latency {latency} is no time; write it as in 200ms or 2s")
     known = costs()["encoders"].get(encoder, {})
     size = dim or known.get("dim")
     if size is None:
@@ -94,12 +97,3 @@ def _number(images: str) -> int:
     if not 0.5 < count < _MOST:
         raise UsageError(f"--images {images[:40]} is no number of images; write it as in 5000000, 5M or 1.5B")
     return round(count)
-
-
-def _seconds(latency: str) -> float:
-    """A time as people write it: 200ms or 2s."""
-    time = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", latency.strip().lower())
-    seconds = float(time[1]) * (1e-3 if time[2] == "ms" else 1.0) if time else 0.0
-    if not seconds:
-        raise UsageError(f"--latency {latency} is no time; write it as in 200ms or 2s")
-    return seconds

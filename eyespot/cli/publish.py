@@ -22,29 +22,27 @@ def run(
 ) -> None:
     """Publish a gallery: what is new or missing is sent; others search it with -g URL."""
     from eyespot.gallery.remote import address_of, publish
-
-    place = gallery_here(gallery, writes=True)
-    url = url if address_of(url) else f"file://{Path(url).expanduser().absolute()}"  # a plain folder
-    with progress_bar("bytes") as progress:
-        ledger = place / "ledger.sqlite"
-        done = publish(place, url, lambda first, file: _judgements(ledger, first, file), progress, check)
-    files = "1 file" if done.sent == 1 else f"{done.sent} files"
-    line = f"{files} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}"
-    print_result({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known}, [line], json)
-
-
-def _judgements(ledger: Path, first: int, file: Path) -> int:
-    """The ledger's judgements from a number on, as a table; `UsageError` if those before are of another ledger."""
     from eyespot.ledger.export import write_table
     from eyespot.ledger.judgements import Judgements
 
-    if not ledger.is_file():
-        return 0
-    with Judgements(ledger) as judgements:
-        rows = judgements.rows()
-        if (before := sum(1 for _ in islice(rows, first))) < first:
-            raise UsageError(
-                f"{first} judgements are published there and this ledger has {before}: it is another one; publish the "
-                "gallery to an address of its own"
-            )
-        return write_table(rows, {}, file)
+    place = gallery_here(gallery, writes=True)
+    url = url if address_of(url) else f"file://{Path(url).expanduser().absolute()}"  # a plain folder
+
+    def judgements_from(first: int, file: Path) -> int:
+        """The ledger's judgements from a number on, as a table; `UsageError` if those before are of another ledger."""
+        if not (place / "ledger.sqlite").is_file():
+            return 0
+        with Judgements(place / "ledger.sqlite") as judgements:
+            rows = judgements.rows()
+            if (before := sum(1 for _ in islice(rows, first))) < first:
+                raise UsageError(
+                    f"{first} judgements are published there and this ledger has {before}: it is another one; publish "
+                    "the gallery to an address of its own"
+                )
+            return write_table(rows, {}, file)
+
+    with progress_bar("bytes") as progress:
+        done = publish(place, url, judgements_from, progress, check)
+    files = "1 file" if done.sent == 1 else f"{done.sent} files"
+    line = f"{files} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}"
+    print_result({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known}, [line], json)

@@ -176,21 +176,17 @@ def _options_of(model: Any) -> Iterator[inspect.Parameter]:
     """The parameters of a verb that a model makes: its settings, inherited ones last, and names of earlier versions."""
     kind, first = inspect.Parameter.KEYWORD_ONLY, inspect.get_annotations(model)
     for name in sorted(model.model_fields, key=lambda one: one not in first):  # a stable sort
-        annotation = _plain_type(model.model_fields[name].annotation)
-        yield inspect.Parameter(name, kind, annotation=annotation, default=option_of(model, name))
+        annotation = model.model_fields[name].annotation
+        kinds = [one for one in get_args(annotation) if one is not type(None)]
+        plain = kinds[0] if type(None) in get_args(annotation) else annotation
+        # Text for one of several words, a list for what is repeatable
+        several = list[get_args(plain)[0]] if get_origin(plain) is tuple else None  # type: ignore[misc]
+        plain = several or (plain if isinstance(plain, type) else str)
+        yield inspect.Parameter(name, kind, annotation=plain, default=option_of(model, name))
     spelled = [one for name in model.model_fields for one in model.display(name).spelled]
     for name in model.renamed:
         if not any(f"--{name}" in one for one in spelled):
             yield inspect.Parameter(name, kind, annotation=str, default=typer.Option(None, hidden=True))
-
-
-def _plain_type(annotation: Any) -> Any:
-    """The type of an option: text for one of several words, a list for what is repeatable."""
-    kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
-    kind = kinds[0] if type(None) in get_args(annotation) else annotation
-    if get_origin(kind) is tuple:
-        return list[get_args(kind)[0]]  # type: ignore[misc]
-    return kind if isinstance(kind, type) else str
 
 
 class PanelCommand(TyperCommand):
@@ -224,17 +220,22 @@ def from_toml(app: typer.Typer, path: Path = Path("eyespot.toml")) -> dict[str, 
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{path} cannot be read ({error}); fix it or move it away") from error
     verbs = _members(typer.main.get_command(app))
-    for sentence in _unknown(settings, verbs):
-        note(f"{path} {sentence}")
+    known = {verb: _parameters(command) for verb, command in verbs.items()}
+    every = {name for parameters in known.values() for name in parameters}
     common = {name: value for name, value in settings.items() if name not in verbs}
+    for name in (name for name in common if name not in every):
+        there = f"{', '.join(sorted(every))}, and tables for {', '.join(sorted(verbs))}"
+        note(f"{path} has an unknown key {name}; known are: {there}")
     defaults = {}
     for verb, command in verbs.items():
-        own = settings.get(verb, {})
-        if not isinstance(own, dict):
+        table = settings.get(verb, {})
+        if not isinstance(table, dict):
             raise UsageError(f"{path}: {verb} is a table of settings; write [{verb}] on a line and its keys below")
+        for key in (key for key in table if key not in known[verb]):
+            note(f"{path} has an unknown key {key} in [{verb}]; known are: {', '.join(sorted(known[verb]))}")
         shared = {name: value for name, value in common.items() if name not in _NOT_COMMON.get(verb, ())}
-        known = _parameters(command)
-        values = {name: _as_given(path, known[name], value) for name, value in (shared | own).items() if name in known}
+        given = {name: value for name, value in (shared | table).items() if name in known[verb]}
+        values = {name: _as_given(path, known[verb][name], value) for name, value in given.items()}
         defaults[verb] = dict.fromkeys(_members(command), values) or values
     return defaults
 
@@ -245,21 +246,6 @@ def _underscored(table: Mapping[str, Any]) -> dict[str, Any]:
         name.replace("-", "_"): _underscored(value) if isinstance(value, dict) else value
         for name, value in table.items()
     }
-
-
-def _unknown(settings: Mapping[str, Any], verbs: Mapping[str, Any]) -> Iterator[str]:
-    every = {name for command in verbs.values() for name in _parameters(command)}
-    for name, value in settings.items():
-        if name in verbs:
-            known = _parameters(verbs[name])
-            wrong = [key for key in value if key not in known] if isinstance(value, dict) else []
-            yield from (f"has an unknown key {key} in [{name}]; known are: {_listed(known)}" for key in wrong)
-        elif name not in every:
-            yield f"has an unknown key {name}; known are: {_listed(every)}, and tables for {_listed(verbs)}"
-
-
-def _listed(names: Mapping[str, Any] | set[str]) -> str:
-    return ", ".join(sorted(names))
 
 
 def _members(command: Any) -> dict[str, Any]:

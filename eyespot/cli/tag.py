@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._filtering import chosen_rows
+from eyespot.cli._exporting import chosen_rows
 from eyespot.cli.console import SHOWN, exit_if_failed, note, note_all, print_result
 from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, json_option
 from eyespot.cli.transfer import index_list
-from eyespot.settings.judge import LedgerSetting
+from eyespot.settings.judge import JudgeSettings, LedgerSetting
 from eyespot.settings.search import FilterSettings
 from eyespot.types import NothingFound, UsageError
 
@@ -47,15 +47,24 @@ def run(
 ) -> None:
     """Label pictures by what they look like; the labels become a column to filter by."""
     import eyespot
-    from eyespot.search.tagging import LabelSet, tags
+    from eyespot.judges.person import PersonJudge
+    from eyespot.search.parts import judge_stage
+    from eyespot.search.tagging import LabelSet, probabilities_by, tags
 
-    names, other_names = _names(labels), _names(others)
+    names, other_names = ([part.strip() for part in text.split(",") if part.strip()] for text in (labels, others))
     if calibrated_by is not None and not calibrated_by.startswith("person:"):
         raise UsageError("--calibrated-by takes person:NAME; nobody has verified what a model says")
     collection = eyespot.open(gallery_here(gallery, writes=not dry_run), encoder)
     _refuse_foreign(collection, column)
     allowed = chosen_rows(collection.view, filters)
-    known = {} if calibrated_by is None else _probabilities(collection, names, calibrated_by, stored.ledger)
+    known = {}  # of each label that a person's verdicts calibrate, the probabilities
+    if calibrated_by is not None:
+        judge = JudgeSettings(rerank=calibrated_by, ledger=stored.ledger)
+        with judge_stage(judge, collection.gallery.path) as stage:
+            assert isinstance(stage.judge, PersonJudge)
+            silent = replace(stage, judge=replace(stage.judge, ask=lambda _: ""))  # only what is in the ledger
+            made = {name: probabilities_by(silent, collection, name) for name in names}
+        known = {name: probabilities for name, probabilities in made.items() if probabilities is not None}
     found = list(tags(collection, LabelSet(names, other_names, known, likely), allowed))
     counts = Counter(tag.label for tag in found)
     uncalibrated = [name for name in names if name not in known]
@@ -76,10 +85,6 @@ def run(
     exit_if_failed(failed)
 
 
-def _names(text: str) -> list[str]:
-    return [name for part in text.split(",") if (name := part.strip())]
-
-
 def _refuse_foreign(collection: Collection, column: str) -> None:
     """`UsageError` for a column that holds what people or other programs say."""
     from eyespot.formats.imports.photo_facts import FOLDER
@@ -92,22 +97,6 @@ def _refuse_foreign(collection: Collection, column: str) -> None:
     for name in [] if own else [column, *(f"{column}_{part}" for part in BESIDE)]:
         if name in there:
             raise UsageError(f"the column {name} holds what eyespot tag did not write; choose another with --column")
-
-
-def _probabilities(
-    collection: Collection, names: Sequence[str], person: str, ledger: Path | None
-) -> dict[str, dict[str, float]]:
-    """Of each label that a person's verdicts calibrate."""
-    from eyespot.judges.person import PersonJudge
-    from eyespot.search.parts import judge_stage
-    from eyespot.search.tagging import probabilities_by
-    from eyespot.settings.judge import JudgeSettings
-
-    with judge_stage(JudgeSettings(rerank=person, ledger=ledger), collection.gallery.path) as stage:
-        assert isinstance(stage.judge, PersonJudge)
-        silent = replace(stage.judge, ask=lambda _: "")  # only what is in the ledger
-        found = {name: probabilities_by(replace(stage, judge=silent), collection, name) for name in names}
-    return {name: probabilities for name, probabilities in found.items() if probabilities is not None}
 
 
 def _store(collection: Collection, found: Sequence[Tag], column: str) -> list[tuple[str, str]]:

@@ -5,12 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.cli._train_inputs import Data, captions_of, linear, read
-from eyespot.cli._train_report import report
-from eyespot.cli.console import note, print_json, print_result, print_summary, progress_bar
+import typer
+
+from eyespot.cli.console import (
+    GATE_FAILED,
+    note,
+    note_all,
+    print_json,
+    print_line,
+    print_result,
+    print_summary,
+    progress_bar,
+)
 from eyespot.cli.settings import group, json_option
 from eyespot.settings.train import (
     FEWEST_HELD_OUT,
@@ -18,17 +28,26 @@ from eyespot.settings.train import (
     MOST_HELD_OUT,
     MOST_SHARE,
     BackboneSettings,
+    LinearSettings,
+    PairSettings,
     QuariSettings,
 )
 from eyespot.storage.atomic import make_folder
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
+    from eyespot.adapters.quari import FrozenComparison
     from eyespot.adapters.quari.config import Config
-    from eyespot.adapters.quari.training import TrainingData, TrainingSettings
+    from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
+    from eyespot.adapters.quari.training.loop import TrainingResult
+    from eyespot.search.captioned import CaptionRows
+    from eyespot.types import Vectors
 
 app = group("Train adapters on pairs of text and image vectors.")
 MINED = "semi-positives.npz"
+FEWEST = 6  # held-out images, of which a sign-flip test can reach p < 0.05: twice 1 of 2⁶ outcomes
+VISIBLE = 0.0005  # the smallest lead that is printed as one
+NEW_FOLDER = "in a new folder"
 
 
 @app.command("quari")
@@ -45,10 +64,8 @@ def quari(given: QuariSettings, json: bool = json_option()) -> None:
     out, (recipe, form) = given.out, preset_of(given.preset)
     data = read(given)
     form = form | SIZES.get(given.preset, {}) | given.of(Config)
-    shape, settings = (
-        Config(data.pairs.dim, feature_extractor=data.space, **form),
-        replace(recipe, **given.of(TrainingSettings)),
-    )
+    shape = Config(data.pairs.dim, feature_extractor=data.space, **form)
+    settings = replace(recipe, **given.of(TrainingSettings))
     for ablation in given.without:
         shape, settings = ablated(shape, settings, ablation)
     material = _material(data, given, settings.seed)
@@ -69,7 +86,59 @@ def quari(given: QuariSettings, json: bool = json_option()) -> None:
     report(done, material, settings, json)
 
 
-app.command("linear")(linear)
+@app.command("linear")
+def linear(given: LinearSettings, json: bool = json_option()) -> None:
+    """Train a static linear adapter (TA), QuARI's baseline: by labels, else each image with its texts is a class."""
+    import numpy as np
+
+    from eyespot.adapters.linear import LinearRecipe, save, train
+
+    if given.labels is not None:
+        vectors, classes, space = _by_label(given, given.labels)
+    else:  # each image with its texts is a class of its own
+        data = read(given)
+        shown, of_text = np.unique(data.pairs.of), data.pairs.image[data.pairs.of]
+        vectors = np.concatenate([data.pairs.images[shown], data.pairs.texts])
+        classes, space = np.concatenate([data.pairs.image[shown], of_text]), data.space
+    recipe = LinearRecipe(given.width, given.epochs, given.batch, seed=given.seed)
+    with progress_bar() as progress:
+        trained = train(vectors, classes, recipe, lambda *at: progress("training", *at[:2]))
+    save(given.out, replace(trained, space=space))
+    if json:
+        counts = {"vectors": len(vectors), "classes": len(np.unique(classes))}
+        print_json({"out": str(given.out), **counts, "width": given.width})
+    print_summary(f"a map from {trained.dim} to {given.width} components in {given.out}")
+
+
+def _by_label(source: PairSettings, labels: str) -> tuple[Vectors, Any, str | None]:
+    """Images of a label, with their texts where there are captions, are a class."""
+    import numpy as np
+
+    from eyespot.storage.text_files import text_of
+
+    if not source.is_gallery:
+        data = read(source)
+        lines = [line.strip() for line in text_of(Path(labels).expanduser()).splitlines()]
+        if len(lines) != len(data.pairs.images):
+            raise UsageError(f"{labels} has {len(lines)} lines for {len(data.pairs.images)} images; give one for each")
+        vectors, of = np.concatenate([data.pairs.images, data.pairs.texts]), data.pairs.of
+        classes, space = np.array(lines), data.space
+    else:
+        import eyespot
+        from eyespot.search.captioned import labels_of, pictures
+
+        view = eyespot.open(source.pairs, source.encoder).view
+        found = labels_of(view, labels)
+        note_all(found.notes)
+        there = zip(found.labels, view.live.tolist(), strict=True)
+        classes, space = np.array([label or "" for label, live in there if live]), view.space.encoder
+        vectors, of = pictures(view)[0], np.zeros(0, np.int64)
+        if source.captions:
+            data = read(source)
+            vectors, of = np.concatenate([data.pairs.images, data.pairs.texts]), data.pairs.of
+    every = np.concatenate([classes, classes[of]])
+    good = np.flatnonzero((every != "") & np.isfinite(vectors).all(axis=1) & vectors.any(axis=1))
+    return vectors[good], every[good], space
 
 
 @app.command("backbone")
@@ -195,3 +264,120 @@ def _course() -> Iterator[Callable[[Any, int], None]]:
         yield tell
     finally:
         bar.close()
+
+
+# -- what is given ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Data:
+    """Pairs and the encoder that made them, if that is known."""
+
+    pairs: Pairs
+    space: str | None
+
+
+def read(source: PairSettings) -> Data:
+    from eyespot.adapters.quari.training.reading import read_pairs
+
+    if source.is_gallery:
+        from eyespot.adapters.quari.training import Pairs
+        from eyespot.search.captioned import captioned
+
+        collection, captions = captions_of(source)
+        found = Data(Pairs(*captioned(collection.view, collection.encoder, captions)), collection.view.space.encoder)
+    elif source.captions:
+        raise UsageError(f"--captions speaks of the pictures of a gallery, and {source.pairs} is none")
+    else:
+        read = read_pairs(source.pairs)
+        note_all(read.notes)
+        found = Data(read.pairs, source.encoder)
+    good = found.pairs.with_direction()
+    if len(good) < len(found.pairs):
+        note(f"{len(found.pairs) - len(good)} pairs have a vector that is 0 or not finite, and are left out")
+    return replace(found, pairs=good)
+
+
+def captions_of(source: PairSettings) -> tuple[Any, list[CaptionRows]]:
+    """A gallery, and the captions of its pictures."""
+    import eyespot
+    from eyespot.search.captioned import said_in
+
+    if not source.captions:
+        raise UsageError(f"{source.pairs} is a gallery; say where its texts are: --captions FILE or --captions COLUMN")
+    collection = eyespot.open(source.pairs, source.encoder)
+    caption_rows = [one for captions in source.captions for one in said_in(collection.view, captions)]
+    note_all(sentence for one in caption_rows for sentence in one.notes)
+    return collection, caption_rows
+
+
+# -- how it ended -------------------------------------------------------------------------------------------------
+
+
+def report(done: TrainingResult, material: TrainingData, settings: TrainingSettings, json: bool) -> None:
+    """Print the model, or why there is none; then the exit code is 4."""
+    needs = [] if done.ahead else list(_needs(done, material, settings))
+    if json:
+        model = None if done.model is None else str(done.model)
+        summary: dict[str, Any] = {"model": model, "step": done.step, "steps": done.total}
+        summary |= {"loss": done.loss, "RR": done.best, "best_step": done.best_step, "RR_frozen": done.frozen}
+        validation = None if done.comparison is None else asdict(done.comparison) | {"better": done.comparison.better}
+        print_json({**summary, "stopped_early": not done.patient, "validation": validation, "needs": needs})
+    elif done.model is not None:
+        print_line(str(done.model))
+    early = "" if done.patient else f" (of {done.total}: no better validation any more)"
+    if done.ahead:
+        print_summary(f"{done.step} steps{early}, loss {done.loss:.3f}; search with: --adapt {done.model}")
+        note(f"the model finds more than the vectors as they are: {done.comparison}")
+        return
+    note_all(needs)
+    if done.model is None:
+        note("no model is named, and searching as before is best; --keep-anyway on the same line keeps this one")
+        raise typer.Exit(GATE_FAILED)
+
+
+def _needs(done: TrainingResult, material: TrainingData, settings: TrainingSettings) -> Iterator[str]:
+    """Why the model is not shown to be better, and what would be needed."""
+    found = done.comparison
+    if found is None:
+        yield "nothing was held out, so nothing shows whether this model finds more than the vectors as they are"
+        return
+    verdict = "the model finds less than the vectors as they are" if found.worse else "the model is not shown to help"
+    yield f"{verdict}: {found}"
+    yield from _test_needs(found, len(material.pairs))
+    if done.frozen == 1:
+        yield "the vectors as they are find the image of every held-out text first: there is nothing to gain on these"
+        return
+    apart = settings.validation_steps(done.total)
+    if done.best is not None and done.frozen is not None and done.best <= done.frozen:
+        yield (
+            f"no validation of {done.step} steps was above the frozen space; more pairs, or a lower --rate, may help "
+            f"({NEW_FOLDER})"
+        )
+    elif done.patient and done.best_step > done.step - apart:
+        more = f"--epochs {2 * settings.epochs} ({NEW_FOLDER})"
+        yield f"the validation still rose at step {done.best_step}, the last; more steps may help: {more}"
+
+
+def _test_needs(found: FrozenComparison, pairs: int) -> Iterator[str]:
+    """What would show whether the model helps."""
+    if found.better:
+        return
+    if found.images < FEWEST:
+        yield (
+            f"fewer than {FEWEST} images to test on can show of no model that it helps; hold out more with "
+            f"--held-out-share, or train on more pairs ({NEW_FOLDER})"
+        )
+    elif not found.spread:
+        yield f"the model changed the rank of none of the {found.queries} texts of the test"
+    elif found.needed is not None and found.difference >= VISIBLE:
+        needed = float(f"{found.needed / max(1, found.images) * pairs:.2g}")  # to two digits, as an estimate has
+        yield (
+            f"an estimate from this spread: about {found.needed} held-out images like these {found.images} would show "
+            f"such a lead in 80 % of the cases, or {needed:,.0f} pairs with the same share"
+        )
+    else:
+        yield (
+            f"an estimate from this spread: {found.images} held-out images show a lead of {found.smallest:.3f} in 80 % "
+            f"of the cases; a model learns one from more than these {pairs} pairs, if at all"
+        )

@@ -125,20 +125,18 @@ def import_label_studio(
     json: bool = json_option(),
 ) -> None:
     """Import what people said in Label Studio about tasks of eyespot export label-studio."""
+    import eyespot
     from eyespot.curate.annotate import label_studio
     from eyespot.curate.annotate.annotation_store import AnnotationStore
     from eyespot.gallery.items_table import read_items
-    from eyespot.gallery.view import Gallery
 
-    opened = Gallery(gallery_here(gallery, writes=True))
-    tasks = label_studio.read(file)
-    view = opened.view(opened.stem())
+    tasks, view = label_studio.read(file), eyespot.open(gallery_here(gallery, writes=True)).view
     known = {str(id) for shard in view.shards for id in read_items(shard, ["id"])["id"].to_pylist()}
-    with AnnotationStore(opened.path / "ledger.sqlite") as store:
+    with AnnotationStore(view.gallery.path / "ledger.sqlite") as store:
         done = label_studio.take_in(store, tasks, known)
     if json:
-        print_json({"gallery": str(opened.path), **done._asdict()})
-    print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {opened.path}")
+        print_json({"gallery": str(view.gallery.path), **done._asdict()})
+    print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {view.gallery.path}")
 
 
 def _import(source: ImportSource, into: VectorsFrom, json: bool, in_place: VectorImport | None = None) -> None:

@@ -70,12 +70,6 @@ def page_of(
     return render("report.html", pictured=pictured, long=LONG, is_wide=_is_wide, **given)
 
 
-def page_of_table(table: ReportTable, pictured: Pictured, footer: str = "") -> str:
-    """One self-contained page of a drawing and the numbers that it shows."""
-    content = {"title": table.title, "table": table, "pictured": pictured, "footer": footer}
-    return render("report_table.html", **content, **_TABLES)
-
-
 def _is_wide(table: ReportTable) -> bool:
     return sum(max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)) > WIDE
 

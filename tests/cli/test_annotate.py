@@ -81,12 +81,12 @@ def test_from_marks_to_a_set_and_its_rerank_subset(labelled: Place, tmp_path: Pa
     done("annotate", "mark", "2", marks(tmp_path / "m.csv", {photo(0): "d"}), "--as", "Ada", *labelled)
     subset = ("--rerank", tmp_path / "deep", "--depth", 15, "--layout", "inquire-rerank")
 
-    status = run_json("annotate", "status", "1", "--grouped", "--wage", 10**9, *labelled)["1"]["annotators"]["Ada"]
+    status = run_json("annotate", "status", "1", "--wage", 10**9, *labelled)["1"]["annotators"]["Ada"]
     every = run_json("annotate", "export", tmp_path / "all", "--rerank", tmp_path / "whole", *labelled)["queries"]
     survivors = run_json("annotate", "export", tmp_path / "kept", "--kept", *labelled, *subset)["queries"]
 
     assert status["relevant"] == 10 and status["stopped"] and status["cost"] >= 0
-    assert status["groups"]["labelled"] <= status["labelled"] == 30
+    assert status["labelled"] == 30
     with (tmp_path / "kept" / "annotations.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 10
     assert len(json.loads((tmp_path / "kept" / "candidates.json").read_text())["1"]) == 30

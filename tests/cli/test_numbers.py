@@ -100,20 +100,15 @@ def test_what_cannot_be_measured_is_one_sentence(
 def judged(tmp_path: Path) -> Path:
     (tmp_path / "qrels.txt").write_text("q1 0 a 1\nq1 0 b 1\nq1 0 c 0\nq2 0 a 1\nq3 0 c 0\n")
     (tmp_path / "queries.csv").write_text("query_id,kind\nq1,Social\nq2,social\nq3,\n")
-    (tmp_path / "run.txt").write_text("q1 Q0 a 1 3 t\nq1 Q0 x 2 2 t\nq2 Q0 a 1 1 t\n")
     return tmp_path
 
 
-def test_json_holds_the_whole_the_parts_and_what_of_a_run_is_judged(judged: Path) -> None:
-    words = ("--queries", "queries.csv", "--run", "run.txt", "--by", "kind", "--json")
-    shown = done("stats", "qrels.txt", *words, cwd=judged)
-    report = json.loads(shown.stdout)
+def test_json_holds_the_whole_and_the_parts(judged: Path) -> None:
+    report = run_json("stats", "qrels.txt", "--queries", "queries.csv", "--by", "kind", cwd=judged)
     assert (report["queries"], report["judged"], report["relevant"], report["barren"]) == (3, 5, 3, ["q3"])
     assert report["matches"]["mean"] == 1 and report["pool"] is None
-    assert report["run"] == {"Judged@10": 0.75, "Judged@50": 0.75, "Judged@100": 0.75}
     assert list(report["by"]["kind"]) == ["", "Social"]
-    assert report["by"]["kind"]["Social"]["relevant"] == 3 and report["by"]["kind"][""]["run"]["Judged@10"] is None
-    assert shown.stderr == "eyespot: 1 of 3 queries are missing from the run; its shares leave them out\n"
+    assert report["by"]["kind"]["Social"]["relevant"] == 3
 
 
 def test_lines_for_people(judged: Path) -> None:
@@ -461,14 +456,15 @@ def test_a_format_is_taken_at_its_word(verb: str, runs: Path) -> None:
     lines: dict[str, tuple[object, ...]] = {
         "compare": ("compare", *both, "--qrels", runs / "qrels.txt"),
         "fuse": ("fuse", *both, "--out", runs / "fused.txt"),
-        "stats": ("stats", runs / "qrels.txt", "--run", runs / "first.txt"),
+        "stats": ("stats", runs / "qrels.txt"),
         "eval": ("eval", "own", "--data", runs / "own", "--run", runs / "first.txt"),
         "rerank": ("build", "rerank", both[0], runs / "qrels.txt", "--out", runs / "task", "--depth", 2, "--dry-run"),
     }
     unnamed = done(*lines[verb]).stdout
 
-    # some are given no judgements, or those of the benchmark
-    for option in ("--run-format",) if verb in ("fuse", "eval") else ("--format", "--run-format"):
+    # some are given no judgements, or those of the benchmark; some no run
+    named = {"fuse": ["--run-format"], "eval": ["--run-format"], "stats": ["--format"]}
+    for option in named.get(verb, ["--format", "--run-format"]):
         assert done(*lines[verb], option, "trec").stdout == unnamed
         refuses(*lines[verb], option, "nope")
 

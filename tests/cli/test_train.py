@@ -27,7 +27,7 @@ from eyespot.adapters.linear import load
 from eyespot.adapters.quari import FrozenComparison
 from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
 from eyespot.adapters.quari.training.reading import read_pairs
-from eyespot.cli._train_report import report
+from eyespot.cli.train import report
 from eyespot.extras import install_line
 from eyespot.gallery.view import Gallery
 from eyespot.search.captioned import labels_of
