@@ -1,4 +1,4 @@
-"""The table of the settings of a search under the mark in docs/settings.md, from the model.
+"""The tables of the settings under the mark in docs/settings.md, from the models.
 
 python scripts/settings_page.py       # writes it; tests/test_settings.py checks that it is up to date
 """
@@ -8,27 +8,52 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, get_args
 
+from eyespot.settings.build import InatSettings, LabelledSettings, RecosSettings, RerankSetSettings, RmirSettings
 from eyespot.settings.fields import Settings, option
-from eyespot.settings.search import SearchSettings
+from eyespot.settings.index import IndexSettings
+from eyespot.settings.measure import EvalSettings, ScoringSettings
+from eyespot.settings.search import BackendSettings, SearchSettings
+from eyespot.settings.serve import ServeSettings
+from eyespot.settings.train import BackboneSettings, LinearSettings, QuariSettings
 
 PAGE, MARK = Path(__file__).resolve().parent.parent / "docs" / "settings.md", "<!-- settings -->\n"
+MODELS: dict[str, type[Settings]] = {
+    "search": SearchSettings,
+    "search, where vectors are searched": BackendSettings,
+    "index": IndexSettings,
+    "serve": ServeSettings,
+    "metrics and compare": ScoringSettings,
+    "eval": EvalSettings,
+    "train quari": QuariSettings,
+    "train linear": LinearSettings,
+    "train backbone": BackboneSettings,
+    "build rerank": RerankSetSettings,
+    "build inat": InatSettings,
+    "build rmir": RmirSettings,
+    "build recos": RecosSettings,
+    "build pairs labelled": LabelledSettings,
+}
 _BOUNDS = {"ge": "≥ {}", "gt": "> {}", "le": "≤ {}"}
 
 
-def table(model: type[Settings]) -> str:
-    """Each setting with its option, default, bounds, help, and where it is not to be had; everyday ones first."""
+def table(model: type[Settings], places: bool = False) -> str:
+    """Each setting with its option, default, bounds and help, everyday ones first; with `places` where it is lacking."""
     lines = ["| Setting | On the command line | Default | What it does |", "|---|---|---|---|"]
     panel = ""
-    for name in sorted(model.model_fields, key=lambda one: model.display(one).panel):  # a stable sort
+    for name in sorted(model.model_fields, key=lambda one: places and model.display(one).panel):  # a stable sort
         field, shown = model.model_fields[name], model.display(name)
-        if shown.panel != panel:
+        if places and shown.panel != panel:
             panel = shown.panel
             lines.append(f"| **{panel}** | | | |")
         spelled = ", ".join(f"`{one}`" for one in shown.spelled or (option(name),))
+        spelled = "the argument" if shown.argument else spelled
         spelled += f", `{shown.env}`" if shown.env else ""
         without = {"page and API": shown.web, "Python": shown.python}
-        texts = [str(field.description), *(f"Not in {where}: {why}." for where, why in without.items() if why)]
-        default = shown.usual or _default(field.get_default(call_default_factory=True))
+        texts = [
+            str(field.description),
+            *(f"Not in {where}: {why}." for where, why in without.items() if why and places),
+        ]
+        default = shown.usual or ("" if field.is_required() else _default(field.get_default(call_default_factory=True)))
         bounds = ", ".join(
             text.format(getattr(more, end))
             for more in field.metadata
@@ -42,7 +67,9 @@ def table(model: type[Settings]) -> str:
 
 
 def _default(value: Any) -> str:
-    return "" if value is None or value == () else {True: "on", False: "off"}.get(value, f"{value}")
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "" if value is None else ", ".join(value) if isinstance(value, tuple) else f"{value}"
 
 
 def _words(annotation: Any) -> str:
@@ -52,8 +79,9 @@ def _words(annotation: Any) -> str:
 
 
 def page() -> str:
-    """The page as it is, with the table as it should be."""
-    return PAGE.read_text(encoding="utf-8").partition(MARK)[0] + MARK + table(SearchSettings)
+    """The page as it is, with the tables as they should be."""
+    tables = (f"\n## eyespot {verb}\n\n{table(model, model is SearchSettings)}" for verb, model in MODELS.items())
+    return PAGE.read_text(encoding="utf-8").partition(MARK)[0] + MARK + "".join(tables)
 
 
 if __name__ == "__main__":

@@ -37,31 +37,28 @@ def install(app: FastAPI) -> None:
     Lines are limited here once more to those that write and read no file: whoever has the token may send any.
     """
     from fastapi import HTTPException, Request
+    from pydantic import BaseModel
 
     from eyespot.cli._ask_server import PATH, plain_line
 
     state = app.state.eyespot
 
-    def answer(words: list[str], person: Any) -> dict[str, Any]:
-        line = plain_line(words[1:]) if words[:1] == ["search"] else None
-        if not person.internal or line is None:
-            raise HTTPException(403, "this is for plain lines of eyespot search on the same machine")
-        if not state.snapshots.ready or len(words) > MOST_WORDS:
-            raise HTTPException(503, "not yet")
-        try:
-            return _run(state, ["search", *line[1], f"--gallery={line[0]}"])
-        except BaseException as error:  # whatever it is, the search itself says it best
-            if isinstance(error, KeyboardInterrupt | GeneratorExit):
-                raise
-            raise HTTPException(409, "search without the server") from None
-
-    from pydantic import BaseModel
-
     class CommandLine(BaseModel):
         words: list[str]
 
     def route(request: Request, line: CommandLine) -> dict[str, Any]:
-        return answer(line.words, request.scope["person"])
+        words = line.words
+        plain = plain_line(words[1:]) if words[:1] == ["search"] else None
+        if not request.scope["person"].internal or plain is None:
+            raise HTTPException(403, "this is for plain lines of eyespot search on the same machine")
+        if not state.snapshots.ready or len(words) > MOST_WORDS:
+            raise HTTPException(503, "not yet")
+        try:
+            return _run(state, ["search", *plain[1], f"--gallery={plain[0]}"])
+        except BaseException as error:  # whatever it is, the search itself says it best
+            if isinstance(error, KeyboardInterrupt | GeneratorExit):
+                raise
+            raise HTTPException(409, "search without the server") from None
 
     # Types are given here, for those of a nested function are not found by their names
     route.__annotations__ = {"request": Request, "line": CommandLine, "return": dict[str, Any]}

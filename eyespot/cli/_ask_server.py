@@ -179,13 +179,26 @@ def noted(gallery: str, port: int, token: str) -> Iterator[bool]:
     or where no folder for states may be written.
     """
     settings = {name for name in os.environ if name.startswith("EYESPOT_")} - {"EYESPOT_GALLERY"}
-    handle = None
+    handle, place = None, _place(gallery)
     with suppress(OSError):
-        handle = _locked(_place(gallery)) if LOCKS_OPEN_FILES and not settings else None
+        if LOCKS_OPEN_FILES and not settings:
+            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+            handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if handle is None:
         yield False
         return
+    # Only this user may read the file, locked as long as this process lives; a search sees whether the lock is free by
+    # holding it for a moment
+    attempt = 0
+    while not lock_now(handle):
+        attempt += 1
+        if attempt == 5:
+            os.close(handle)
+            yield False
+            return
+        time.sleep(0.02 * attempt)
     try:
+        os.fchmod(handle, 0o600)
         os.ftruncate(handle, 0)
         note = ServerNote(port, token, _identity(gallery), _version(), _machine())
         os.write(handle, json.dumps(note).encode())
@@ -194,16 +207,3 @@ def noted(gallery: str, port: int, token: str) -> Iterator[bool]:
         with suppress(OSError):
             os.unlink(_place(gallery))
         os.close(handle)
-
-
-def _locked(place: str) -> int | None:
-    """The file, which only this user may read, locked as long as this process lives; None if another holds it."""
-    os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
-    handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    for attempt in range(5):  # a search looks whether the lock is free by holding it for a moment
-        if lock_now(handle):
-            os.fchmod(handle, 0o600)
-            return handle
-        time.sleep(0.02 * (attempt + 1))
-    os.close(handle)
-    return None

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import (
-    exit_if_failed,
-    note,
-    note_all,
-    print_line,
-    print_result,
-    print_summary,
-    progress_bar,
-)
+from eyespot.cli.console import exit_if_failed, note, note_all, print_line, print_result, print_summary, progress_bar
 from eyespot.cli.settings import json_option, option_of
 from eyespot.settings.build import RecipeSettings, RecosSettings, RmirSettings
 from eyespot.types import UsageError

@@ -140,17 +140,31 @@ def chosen_rows(view: View, settings: FilterSettings, ids: Path | None = None) -
 
 def _judged(view: View, qrels: str | None, queries: Path | None, by: tuple[str, ...]) -> JudgedQueries:
     """Judgements of a file, or else the verdicts in the gallery, with the texts of their queries."""
-    from eyespot.cli.judges import judged_queries
+    from eyespot.cli.judges import names_in, text_of
+    from eyespot.ledger.export import Reading, voters
+    from eyespot.ledger.export import qrels as qrels_of
+    from eyespot.ledger.judgements import Judgements
     from eyespot.runs import read_judged, read_queries
     from eyespot.runs.judged import JudgedQueries
 
-    if qrels is None:
-        return judged_queries(view.gallery.path / "ledger.sqlite", list(by), queries)
-    if by:
-        raise UsageError("--by chooses among the gallery's verdicts, and --qrels names a file; drop one of them")
-    read = read_judged(Path(qrels))
-    if queries is None:
-        return read
-    texts = read_queries(queries)
-    grades = {query: read.qrels[query] for query in read.qrels if query in texts}
-    return JudgedQueries(texts, Qrels(grades))
+    if qrels is not None:
+        if by:
+            raise UsageError("--by chooses among the gallery's verdicts, and --qrels names a file; drop one of them")
+        read = read_judged(Path(qrels))
+        if queries is None:
+            return read
+        given = read_queries(queries)
+        return JudgedQueries(given, Qrels({query: read.qrels[query] for query in read.qrels if query in given}))
+    ledger = view.gallery.path / "ledger.sqlite"
+    if not ledger.is_file():
+        raise NothingFound(f"there is no ledger {ledger}; name the gallery with -g, or judgements with --qrels")
+    with Judgements(ledger) as judgements:
+        names, by_digest = names_in(judgements, queries), judgements.queries()
+        whose = voters(judgements.judges(), list(by))
+        found = qrels_of((row for row in judgements.rows() if row.judgement.judge in whose), names, Reading())
+    if not len(found):
+        raise NothingFound(f"{ledger} has no verdict on these queries; judge first, or name judgements with --qrels")
+    texts = {
+        names[digest]: {"text": text_of(query)} for digest, query in by_digest.items() if query and digest in names
+    }
+    return JudgedQueries({query: texts.get(query, {}) for query in found}, found)

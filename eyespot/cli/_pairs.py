@@ -11,6 +11,7 @@ from eyespot.cli._answering import open_collection
 from eyespot.cli.console import escaped, exit_if_failed, note_all, print_result, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, group, json_option
 from eyespot.search.parts import ledger_of
+from eyespot.settings.build import LabelledSettings
 from eyespot.settings.judge import LedgerSetting
 
 if TYPE_CHECKING:
@@ -84,39 +85,19 @@ def rmir(
 
 
 @app.command("labelled")
-def labelled(
-    place: Path = typer.Argument(
-        metavar="PLACE",
-        help="A folder with a folder for each class, a table with a column that names files, UnED's info_files, or a "
-        "gallery.",
-    ),
-    out: Path = _OUT,
-    label: str = typer.Option(
-        None, "--label", metavar="COLUMN", help="The column with the label.", show_default="of a table: label, class_id"
-    ),
-    images: Path = typer.Option(
-        None, help="Of UnED: the folder with its pictures.", show_default="images beside info_files"
-    ),
-    split: str = typer.Option("train", help="Of UnED: the files to read, DATASET/SPLIT.json."),
-    count: int = typer.Option(1_000_000, min=2, help="Pictures to draw, in whole classes."),
-    per_class: int = typer.Option(20, "--per-class", min=2, help="Pictures of a class, at most."),
-    partners: int = typer.Option(1, min=1, help="Pairs that each picture asks in."),
-    held_out: float = typer.Option(0.05, "--held-out", min=0, max=0.9, help="The share of classes for validation."),
-    seed: int = typer.Option(0, min=0, help="Another seed draws other classes and pairs."),
-    workers: int = typer.Option(4, min=1, help="Threads that read pictures."),
-    without: Path = _WITHOUT,
-    json: bool = _JSON,
-) -> None:
+def labelled(given: LabelledSettings, json: bool = _JSON) -> None:
     """Labelled pictures: each with another of its class, never with a copy of itself; some classes held out."""
     from eyespot.curate.pairs import labelled as pairs
     from eyespot.curate.pairs.label_lists import LabelSource
 
-    draw = pairs.ClassDraw(count, per_class, partners, held_out, seed)
-    source = pairs.LabelledSet(LabelSource(place, label, images, split), out, draw, _ids(without), workers)
+    draw = pairs.ClassDraw(given.count, given.per_class, given.partners, given.held_out, given.seed)
+    files = LabelSource(given.place, given.label, given.images, given.split)
+    source = pairs.LabelledSet(files, given.out, draw, _ids(given.without), given.workers)
     with progress_bar() as progress:
         made = pairs.make(source, progress)
-    own = place if source.source.is_gallery else "GALLERY"
-    _tell(made, out, json, f"train with: eyespot train linear {own} --labels {out}/train/", classes=source.classes)
+    gallery = given.place if files.is_gallery else "GALLERY"
+    summary = f"train with: eyespot train linear {gallery} --labels {given.out}/train/"
+    _tell(made, given.out, json, summary, classes=source.classes)
 
 
 @app.command("clicks")

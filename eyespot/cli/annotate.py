@@ -24,7 +24,6 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.curate.annotate.annotation_store import AnnotationStore
-    from eyespot.curate.annotate.export import Labelled
     from eyespot.search.collection import Collection
 
 app = group("Label queries completely, alone or with others.")
@@ -197,35 +196,28 @@ def status(
     json: bool = json_option(),
 ) -> None:
     """Show the progress of each query: labelled, stopped, remaining with its interval, time, cost, open problems."""
-    from eyespot.curate.annotate.export import labelled
+    from eyespot.curate.annotate.export import labelled, unseen
 
     with open_store(gallery) as store:
         queries = [labelled(store, query) for query in ([id] if id else store.queries())]
     if not queries:
         raise NothingFound("no query was taken in yet; begin with: eyespot annotate add FILE.csv")
-    fields = {}
+    fields, lines = {}, []
     for query in queries:
         costs = {one.who: {**one.as_json(), "cost": round(one.cost(wage), 2)} for one in query.stands}
         together = None if query.team is None else query.team.as_json()
         about = {"text": query.wanted.text, "listed": len(query.photos), "annotators": costs}
         fields[query.wanted.id] = {**about, "together": together, "faults": query.faults}
-    print_result(fields, map(escaped, (line for query in queries for line in _status_lines(query, wage))), json)
-
-
-def _status_lines(query: Labelled, wage: float) -> Iterator[str]:
-    """The state of a query, a line for each person, for the team, and for open problems."""
-    from eyespot.curate.annotate.export import unseen
-
-    yield f"{query.wanted.id}: {query.wanted.text} ({len(query.photos)} listed)"
-    for stands in [*query.stands, *([query.team] if query.team else [])]:
-        down = stands.descent
-        where = "at the end" if stands.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
-        stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
-        took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
-        relevant = f"{stands.relevant} relevant of {stands.labelled}"
-        yield f"  {stands.who}: {relevant}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
-    if query.faults:
-        yield f"  open problems: {'; '.join(query.faults)}"
+        lines.append(f"{query.wanted.id}: {query.wanted.text} ({len(query.photos)} listed)")
+        for one in [*query.stands, *([query.team] if query.team else [])]:
+            down = one.descent
+            where = "at the end" if one.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
+            where += f", stopped at {down.stopped_at}" if down.stopped_at else ""
+            took = f"{one.seconds / 60:.0f} min, ${one.cost(wage):.2f}"
+            counts = f"{one.relevant} relevant of {one.labelled}"
+            lines.append(f"  {one.who}: {counts}; {where}; still unseen: {unseen(one)}; {took}")
+        lines += [f"  open problems: {'; '.join(query.faults)}"] if query.faults else []
+    print_result(fields, map(escaped, lines), json)
 
 
 @app.command("agreement")
@@ -252,26 +244,6 @@ def agreement(
             lines.append(f"{query}  {pair.first}, {pair.second}: {pair.agreed:.1%} of {pair.photos} photos")
         for name, value in beyond.items():
             lines.append(f"{query}  {name}: {value['value']:.2f} ({value['low']:.2f} to {value['high']:.2f})")
-    print_result(fields, map(escaped, lines), json)
-
-
-@app.command("disputes")
-def disputes(
-    id: str = ONE,
-    gallery: Path = GALLERY,
-    json: bool = json_option(),
-) -> None:
-    """List the photos on which annotators differ and that nobody has settled."""
-    from eyespot.curate.annotate import agreement
-
-    with open_store(gallery) as store:
-        found = {query: agreement.disputes(store, query) for query in ([id] if id else store.queries())}
-    fields, lines = {}, []
-    for query, photos in found.items():
-        fields[query] = [{"image": photo.image, "marks": photo.marks} for photo in photos]
-        for photo in photos:
-            marks = "  ".join(f"{who}: {mark}" for who, mark in photo.marks.items())
-            lines.append(f"{query}  {photo.image}  {marks}")
     print_result(fields, map(escaped, lines), json)
 
 

@@ -20,21 +20,10 @@ from eyespot.cli.console import (
     print_summary,
     progress_bar,
 )
-from eyespot.cli.settings import (
-    COUNT_ONLY,
-    LAYOUT,
-    QRELS_FORMAT,
-    QUERIES,
-    RUN_FORMAT,
-    flag,
-    gallery_here,
-    gallery_option,
-    group,
-    json_option,
-)
+from eyespot.cli.settings import COUNT_ONLY, gallery_here, gallery_option, group, json_option
 from eyespot.llms.budget import Budget
 from eyespot.search.parts import ledger_of
-from eyespot.settings.build import InatSettings
+from eyespot.settings.build import InatSettings, RerankSetSettings
 from eyespot.settings.judge import BudgetSettings, LedgerSetting
 from eyespot.types import UsageError
 
@@ -50,62 +39,43 @@ KEYS = "a accept, m edit, d drop, s skip, b back, q quit"
 
 
 @app.command("rerank")
-def rerank(
-    run: Path = typer.Argument(help="Rankings in any known format; their first images are the candidates."),
-    qrels: Path = typer.Argument(help="Judgements in any known format."),
-    out: Path = typer.Option(..., "--out", help="A new folder."),
-    queries: Path | None = QUERIES,
-    depth: int = typer.Option(100, help="Candidates per query."),
-    most: int = typer.Option(50, help="Drop queries with more relevant candidates than this."),
-    least: int = typer.Option(1, help="Drop queries with fewer relevant candidates than this."),
-    by: str | None = typer.Option(
-        None, help="Split in proportion to the values of this column.", show_default="category, if there is one"
-    ),
-    val: int | None = typer.Option(None, help="The number of validation queries.", show_default="a fifth"),
-    val_share: float | None = typer.Option(None, help="The share of validation queries."),
-    keep_split: bool = flag("--keep-split", "Keep the split in the queries' column `split`."),
-    seed: int = typer.Option(0, help="Another seed gives another split."),
-    judged_only: bool = flag("--judged-only", "First remove hits without a judgement."),
-    layout: str = LAYOUT,
-    run_format: str | None = RUN_FORMAT,
-    format: str | None = QRELS_FORMAT,
-    json: bool = json_option(),
-    dry_run: bool = COUNT_ONLY,
-) -> None:
+def rerank(given: RerankSetSettings, json: bool = json_option()) -> None:
     """Make a re-ranking set: queries with candidates, of which some but not most are relevant."""
     from eyespot.curate import rerank as rerank_set
     from eyespot.curate.rerank import Division, RerankLimits, divide, select
     from eyespot.curate.rerank_files import LAYOUTS, RerankInputs, counted, write
     from eyespot.runs import read_judged, read_queries, read_run
 
-    if sum((val is not None, val_share is not None, keep_split)) > 1:
+    if sum((given.val is not None, given.val_share is not None, given.keep_split)) > 1:
         raise UsageError("--val, --val-share and --keep-split exclude each other; give one of them")
-    if layout not in LAYOUTS:
-        raise UsageError(f"no layout {layout!r}; there are: {', '.join(LAYOUTS)}")
-    judged = read_judged(qrels, format)
-    if queries is not None:
-        judged = replace(judged, queries=read_queries(queries))
-    if by is not None and not any(judged.queries.values()):
+    if given.layout not in LAYOUTS:
+        raise UsageError(f"no layout {given.layout!r}; there are: {', '.join(LAYOUTS)}")
+    judged = read_judged(given.qrels, given.format)
+    if given.queries is not None:
+        judged = replace(judged, queries=read_queries(given.queries))
+    if given.by is not None and not any(judged.queries.values()):
         raise UsageError("a split by a column needs the columns of the queries; name their file with --queries")
-    column = by or (BY if any(BY in facts for facts in judged.queries.values()) else None)
-    selected = select(read_run(run, run_format), judged, RerankLimits(depth, least, most, judged_only))
-    division = None if keep_split else Division(val, SHARE if val_share is None else val_share, seed)
+    column = given.by or (BY if any(BY in facts for facts in judged.queries.values()) else None)
+    limits = RerankLimits(given.depth, given.least, given.most, given.judged_only)
+    selected = select(read_run(given.run, given.run_format), judged, limits)
+    share = SHARE if given.val_share is None else given.val_share
+    division = None if given.keep_split else Division(given.val, share, given.seed)
     made = rerank_set.keep_split(selected) if division is None else divide(selected, division, column)
     if division is not None and any("split" in facts for facts in judged.queries.values()):
         note("the queries have a split, which a new one replaces; --keep-split keeps theirs")
     note_all(made.notes)
-    if not dry_run:
-        files = {"run": run, "qrels": qrels} | ({} if queries is None else {"queries": queries})
+    if not given.dry_run:
+        files = {"run": given.run, "qrels": given.qrels} | ({"queries": given.queries} if given.queries else {})
         settings = asdict(made.limits) | ({"split": "that of the queries"} if division is None else asdict(division))
-        if val is not None:
+        if given.val is not None:
             del settings["share"]
-        write(made, out, RerankInputs(files, settings | {"by": column}, column), layout)
+        write(made, given.out, RerankInputs(files, settings | {"by": column}, column), given.layout)
     counts = counted(made, column)
     splits = counts["splits"].items()
     lines = [f"{name:<6} " + "  ".join(f"{count} {what}" for what, count in split.items()) for name, split in splits]
     lines += [f"{'out':<6} {count} queries: {reason}" for reason, count in counts["dropped"].items()]
-    print_result({"out": str(out), **counts, "notes": made.notes}, lines, json)
-    print_summary("nothing was written" if dry_run else f"written to {out}")
+    print_result({"out": str(given.out), **counts, "notes": made.notes}, lines, json)
+    print_summary("nothing was written" if given.dry_run else f"written to {given.out}")
 
 
 @app.command("review")
@@ -127,10 +97,6 @@ def review(
     print_result({"queue": str(queue), "decisions": str(opened.decided), **counts}, [line], json)
 
 
-class Leave(Exception):
-    """The person wants to stop."""
-
-
 def _review(queue: Queue, who: str) -> None:
     """Show what is open, one case after the other, until all are decided or the person leaves.
 
@@ -146,7 +112,7 @@ def _review(queue: Queue, who: str) -> None:
             conclude(f"  {name}: {text}")
         try:
             at = max(0, at + _decide(queue, case, who))
-        except Leave:
+        except EOFError:
             return
 
 
@@ -155,7 +121,7 @@ def _decide(queue: Queue, case: Case, who: str) -> int:
     while True:
         key = _read_answer(f"{KEYS}: ").lower()[:1]
         if key == "q":
-            raise Leave
+            raise EOFError
         if key in ("s", "b"):
             return 1 if key == "s" else -1
         if key in ("a", "d"):
@@ -176,7 +142,7 @@ def _read_answer(question: str) -> str:
     print(question, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
-        raise Leave
+        raise EOFError
     return line.strip()
 
 

@@ -11,7 +11,7 @@ import typer
 from eyespot.cli.console import escaped, note, note_all, print_result
 from eyespot.cli.metrics import scored, scoring_of
 from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, gallery_here, gallery_option, json_option
-from eyespot.settings.measure import ScoringSettings
+from eyespot.settings.measure import PageSettings, ScoringSettings
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 def run(
     settings: ScoringSettings,
+    shown: PageSettings,
     runs: list[Path] = typer.Argument(
         help="Rankings in any known format, two or more; all are compared with the first."
     ),
@@ -34,10 +35,6 @@ def run(
         None, "--html", help="Write a page with the images of these queries, run above run."
     ),
     gallery: Path | None = gallery_option("The gallery with the images of the page, by id, path or file stem."),
-    images: Path | None = typer.Option(None, help="A folder with the images of the page, by path or file stem."),
-    page: str | None = typer.Option(
-        None, metavar="ADDRESS", envvar="EYESPOT_PAGE", help="A running eyespot serve that the page links into."
-    ),
     queries: Path | None = typer.Option(None, help="The texts of the queries, for the page: a table of id and text."),
     per_query: bool = flag("--per-query", "Also print both values and the difference of every query."),
     qrels_format: str | None = QRELS_FORMAT,
@@ -53,7 +50,7 @@ def run(
 
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
-    address = checked_address(page)
+    address = checked_address(shown.page)
     scoring = scoring_of(settings)
     # By file name, or by whole path where two would share one; the same path may come again.
     names = [path.name for path in runs]
@@ -70,7 +67,7 @@ def run(
         if scoring[1].order == "trec":
             rankings = {name: trec_order(each) for name, each in rankings.items()}
         chosen = _sections(comparison, rankings, judged, moved, queries)
-        chosen, pictures = linked(address, chosen, _pictures(chosen, gallery, images))
+        chosen, pictures = linked(address, chosen, _pictures(chosen, gallery, shown.images))
         first = _first_measure(comparison)
         title = f"{', '.join(pair.run for pair in first)} against {comparison.baseline}"
         write_html(html, title, chosen, pictures, [summary(pair) for pair in first])

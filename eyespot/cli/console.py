@@ -140,8 +140,8 @@ def progress_bar(unit: str = "pictures", delay: float = 0.0) -> Iterator[Progres
     bar: tqdm[Any] = tqdm(unit=f" {unit}", dynamic_ncols=True, delay=delay)
 
     def tell(what: str, done: int, total: int) -> None:
-        if bar.desc != f"{what}: ":
-            bar.set_description(what, refresh=False)
+        bar.set_description(what, refresh=False)
+        if bar.total != (total or None) or done < bar.n:  # of something else than before
             bar.reset(total=total or None)
         bar.update(done - bar.n)
 

@@ -14,7 +14,6 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.ledger.judgements import Judgements
-    from eyespot.runs.judged import JudgedQueries
     from eyespot.types import Query
 
 TABLES, SCORES = (".parquet", ".jsonl"), (".txt", ".trec", ".qrels", ".json")
@@ -97,7 +96,7 @@ def export(
     if not place.is_file():
         raise NothingFound(f"there is no ledger {place}; name the gallery with -g, or the file with --ledger")
     with Judgements(place) as judgements:
-        names = _names(judgements, queries)
+        names = names_in(judgements, queries)
         whose = voters(judgements.judges(), (by or []) if as_qrels else by or ["all"])
         rows = (row for row in judgements.rows() if row.judgement.judge in whose)
         if as_qrels:
@@ -115,25 +114,7 @@ def export(
     print_summary(f"{', '.join(f'{count} {what}' for what, count in counts.items())} written to {to}")
 
 
-def judged_queries(ledger: Path, by: list[str], queries: Path | None) -> JudgedQueries:
-    """The verdicts in a ledger as qrels, with the text of each query; `NothingFound` if there are none."""
-    from eyespot.ledger.export import Reading, qrels, voters
-    from eyespot.ledger.judgements import Judgements
-    from eyespot.runs.judged import JudgedQueries
-
-    if not ledger.is_file():
-        raise NothingFound(f"there is no ledger {ledger}; name the gallery with -g, or judgements with --qrels")
-    with Judgements(ledger) as judgements:
-        names, by_digest = _names(judgements, queries), judgements.queries()
-        whose = voters(judgements.judges(), by)
-        found = qrels((row for row in judgements.rows() if row.judgement.judge in whose), names, Reading())
-    if not len(found):
-        raise NothingFound(f"{ledger} has no verdict on these queries; judge first, or name judgements with --qrels")
-    texts = {names[digest]: {"text": _text(query)} for digest, query in by_digest.items() if query and digest in names}
-    return JudgedQueries({query: texts.get(query, {}) for query in found}, found)
-
-
-def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
+def names_in(judgements: Judgements, queries: Path | None) -> dict[str, str]:
     """The name of each query: its id in the file given, else its own words."""
     from eyespot.ledger.export import distinct_names
     from eyespot.ledger.judgements import query_digest
@@ -156,10 +137,10 @@ def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
                 raise UsageError(f"{queries}: {id!r} asks what {other!r} asks; keep one of the two")
         return names
     items = judgements.queries().items()
-    return distinct_names({digest: digest if query is None else _text(query) for digest, query in items})
+    return distinct_names({digest: digest if query is None else text_of(query) for digest, query in items})
 
 
-def _text(query: Query) -> str:
+def text_of(query: Query) -> str:
     """The plain words of a query, or the line that says it with weights and pictures."""
     from eyespot.search.query_language import format_query
 

@@ -52,8 +52,15 @@ def gallery_here(given: Path | None, writes: bool = False) -> Path:
     Of an address it is the local copy, brought up to date; vectors come with `searched_here`, or when they are read.
     `UsageError` for a verb that `writes` to the gallery.
     """
-    if given is not None and ":/" in str(given) and (copy := _fetched(given, writes)) is not None:
-        return copy
+    if given is not None and ":/" in str(given):
+        from eyespot.gallery.remote import FACTS, address_of, fetch
+
+        if (url := address_of(given)) is not None:
+            if writes:
+                way_out = "change the gallery it came from, then: eyespot publish"
+                raise UsageError(f"{url} can be searched, not written; {way_out}")
+            with progress_bar("bytes") as progress:
+                return fetch(url, progress=progress, part=FACTS)
     if given is None:
         here = Path.cwd()
         above = (folder / GALLERY for folder in (here, *here.parents) if (folder / GALLERY / "gallery.toml").is_file())
@@ -82,19 +89,6 @@ def searched_here(given: Path | None, encoder: str | None = None) -> Path:
         with suppress(UsageError), progress_bar("bytes") as progress:  # whoever opens a space that is not there says so
             complete(place, Gallery(place).stem(encoder), progress)
     return place
-
-
-def _fetched(given: Path, writes: bool) -> Path | None:
-    """The local copy of what is published at an address; None for a folder."""
-    from eyespot.gallery.remote import FACTS, address_of, fetch
-
-    url = address_of(given)
-    if url is None:
-        return None
-    if writes:
-        raise UsageError(f"{url} can be searched, not written; change the gallery it came from, then: eyespot publish")
-    with progress_bar("bytes") as progress:
-        return fetch(url, progress=progress, part=FACTS)
 
 
 # -- options of settings ------------------------------------------------------------------------------------

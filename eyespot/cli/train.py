@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
     from eyespot.adapters.quari.training.loop import TrainingResult
     from eyespot.search.captioned import CaptionRows
-    from eyespot.types import Vectors
+    from eyespot.types import Progress, Vectors
 
 app = group("Train adapters on pairs of text and image vectors.")
 MINED = "semi-positives.npz"
@@ -81,8 +79,8 @@ def quari(given: QuariSettings, json: bool = json_option()) -> None:
             with progress_bar() as progress:
                 mine_into(out / MINED, material.pairs.images, material.pairs.ids, how, progress)
         material = material.with_semi_positives(read_mined(given.semi_positives or out / MINED))
-    with _course() as tell:
-        done = train(material, shape, settings, out, tell)
+    with progress_bar("steps") as progress:
+        done = train(material, shape, settings, out, lambda *at: _tell(progress, *at))
     report(done, material, settings, json)
 
 
@@ -157,8 +155,8 @@ def backbone(given: BackboneSettings, json: bool = json_option()) -> None:
         return
     encoders.refuse_if_lost(model)
     towers: Any = model.towers
-    with _course() as tell:
-        done = finetune(towers, material, recipe, given.out, tell)
+    with progress_bar("steps") as progress:
+        done = finetune(towers, material, recipe, given.out, lambda *at: _tell(progress, *at))
     # Written once, whole; a training that had ended before has written it.
     folder = given.out / "model"
     files = [path for path in folder.rglob("*") if path.is_file()]
@@ -243,27 +241,9 @@ def _print_plan(material: TrainingData, shape: Config, settings: TrainingSetting
     )
 
 
-@contextmanager
-def _course() -> Iterator[Callable[[Any, int], None]]:
-    """Steps with loss and validation on a terminal; silence elsewhere, where log.csv tells."""
-    if not sys.stderr.isatty():
-        yield lambda _point, _total: None
-        return
-    from tqdm import tqdm
-
-    bar: tqdm[Any] = tqdm(unit=" steps", dynamic_ncols=True)
-    postfix: dict[str, str] = {}
-
-    def tell(point: Any, total: int) -> None:
-        postfix.update({"loss": f"{point.loss:.3f}"} | ({"RR": f"{point.RR:.3f}"} if point.RR is not None else {}))
-        bar.total = total
-        bar.set_postfix(postfix, refresh=False)
-        bar.update(point.step - bar.n)
-
-    try:
-        yield tell
-    finally:
-        bar.close()
+def _tell(progress: Progress, point: Any, total: int) -> None:
+    """The step, with its loss and validation."""
+    progress(f"loss {point.loss:.3f}" + ("" if point.RR is None else f", RR {point.RR:.3f}"), point.step, total)
 
 
 # -- what is given ------------------------------------------------------------------------------------------------

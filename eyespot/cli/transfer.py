@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli import _exporting, judges
-from eyespot.cli.console import (
-    exit_if_failed,
-    note,
-    note_all,
-    note_first,
-    print_json,
-    print_summary,
-    progress_bar,
-)
+from eyespot.cli.console import exit_if_failed, note, note_all, note_first, print_json, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, group, json_option
 from eyespot.settings.fields import GALLERY, Settings, setting
 from eyespot.storage.digests import text_digest

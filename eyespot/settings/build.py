@@ -74,3 +74,49 @@ class InatSettings(Settings):
     threads: int = setting("Number of threads.", default=2)
     sample: int = setting("Observations that --dry-run reads.", default=200_000)
     dry_run: bool = setting("Only show the funnel of the first observations.", default=False)
+
+
+class RerankSetSettings(Settings):
+    """A re-ranking set: which queries and candidates, and how it is split."""
+
+    run: Path = setting(
+        "Rankings in any known format; their first images are the candidates.", default=..., argument=True
+    )
+    qrels: Path = setting("Judgements in any known format.", default=..., argument=True)
+    out: Path = setting("A new folder.", default=...)
+    queries: Path | None = setting("The queries to include, with their columns: csv, jsonl, parquet.")
+    depth: int = setting("Candidates per query.", default=100)
+    most: int = setting("Drop queries with more relevant candidates than this.", default=50)
+    least: int = setting("Drop queries with fewer relevant candidates than this.", default=1)
+    by: str | None = setting("Split in proportion to the values of this column.", usual="category, if there is one")
+    val: int | None = setting("The number of validation queries.", usual="a fifth")
+    val_share: float | None = setting("The share of validation queries.")
+    keep_split: bool = setting("Keep the split in the queries' column `split`.", default=False)
+    seed: int = setting("Another seed gives another split.", default=0)
+    judged_only: bool = setting("First remove hits without a judgement.", default=False)
+    layout: str = setting("rerank-set, or inquire-rerank: the parquet files of the hub.", default="rerank-set")
+    run_format: str | None = setting("The format of the rankings.")
+    format: str | None = setting("The format of the judgements.")
+    dry_run: bool = setting("Only count; write nothing.", default=False)
+
+
+class LabelledSettings(Settings):
+    """Pairs of two pictures with one label."""
+
+    place: Path = setting(
+        "A folder with a folder for each class, a table with a column that names files, UnED's info_files, or "
+        "a gallery.",
+        default=...,
+        argument=True,
+    )
+    out: Path = setting("The output folder; each file of the set gets a folder in it.", default=...)
+    label: str | None = setting("The column with the label.", metavar="COLUMN", usual="of a table: label, class_id")
+    images: Path | None = setting("Of UnED: the folder with its pictures.", usual="images beside info_files")
+    split: str = setting("Of UnED: the files to read, DATASET/SPLIT.json.", default="train")
+    count: int = setting("Pictures to draw, in whole classes.", default=1_000_000, ge=2)
+    per_class: int = setting("Pictures of a class, at most.", default=20, ge=2)
+    partners: int = setting("Pairs that each picture asks in.", default=1, ge=1)
+    held_out: float = setting("The share of classes for validation.", default=0.05, ge=0, le=0.9)
+    seed: int = setting("Another seed draws other classes and pairs.", default=0, ge=0)
+    workers: int = setting("Threads that read pictures.", default=4, ge=1)
+    without: Path | None = setting("Ids to leave out, one per line: those of a test set.", metavar="FILE")

@@ -23,7 +23,16 @@ class ScoringSettings(Settings):
     ties: str | None = setting("How to treat equal scores: average, or rank (as given).", usual=TIES)
 
 
-class EvalSettings(JudgeOptions, ExpandSetting, StageSettings, IndexSetting):
+class PageSettings(Settings):
+    """What a page of rankings shows beside numbers."""
+
+    images: Path | None = setting("A folder with the pictures that the page shows.", metavar="DIR")
+    page: str | None = setting(
+        "A running eyespot serve that the page links into.", metavar="ADDRESS", env="EYESPOT_PAGE"
+    )
+
+
+class EvalSettings(PageSettings, JudgeOptions, ExpandSetting, StageSettings, IndexSetting):
     """The evaluation of one system on a benchmark: what ranks, what is measured, and what is shown."""
 
     benchmark: str | None = setting("The benchmark, or `list`.", argument=True)
@@ -55,7 +64,3 @@ class EvalSettings(JudgeOptions, ExpandSetting, StageSettings, IndexSetting):
     )
     out: Path | None = setting("Write the report here: run, values, tables, figures, page.", metavar="DIR")
     map: str | None = setting("Draw a map of the vectors around this query (with -g, --out).", metavar="QUERY")
-    images: Path | None = setting("A folder with the pictures that the report shows.", metavar="DIR")
-    page: str | None = setting(
-        "A running eyespot serve that the report links into.", metavar="ADDRESS", env="EYESPOT_PAGE"
-    )
