@@ -37,7 +37,7 @@ _BOUNDS = {"ge": "≥ {}", "gt": "> {}", "le": "≤ {}"}
 
 
 def table(model: type[Settings], places: bool = False) -> str:
-    """Each setting with its option, default, bounds and help, everyday ones first; with `places` where it is lacking."""
+    """Each setting with its option, default, bounds and help; `places`: in panels, and where it is not to be had."""
     lines = ["| Setting | On the command line | Default | What it does |", "|---|---|---|---|"]
     panel = ""
     for name in sorted(model.model_fields, key=lambda one: places and model.display(one).panel):  # a stable sort

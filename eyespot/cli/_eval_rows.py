@@ -138,11 +138,11 @@ def _adapter_files(adapt: str | None) -> list[Path]:
 
 def _arguments_of(options: EvalSettings, gallery: Path | str | None = None) -> dict[str, Any]:
     """The options, with places that hold wherever the evaluation is repeated."""
-    given = options.model_dump(exclude={"dry_run"})
-    given |= {name: _absolute(given[name]) for name in PLACES if given[name]}
-    given |= {name: _absolute(given[name]) for name in NAMES_OR_FILES if is_file(given[name])}
+    given = options.model_dump(mode="json", exclude={"dry_run"})
+    given |= {name: str(_absolute(given[name])) for name in PLACES if given[name]}
+    given |= {name: str(_absolute(given[name])) for name in NAMES_OR_FILES if is_file(given[name])}
     if gallery is not None:
-        given["gallery"] = _absolute(gallery)
+        given["gallery"] = str(_absolute(gallery))
     runs = []
     for run in options.run:
         task, sign, path = run.partition("=")
@@ -151,17 +151,11 @@ def _arguments_of(options: EvalSettings, gallery: Path | str | None = None) -> d
     adapt = options.adapt
     if adapt is not None and _adapter_files(adapt):
         adapt = f"{LINEAR if adapt.startswith(LINEAR) else ''}{_absolute(adapt.removeprefix(LINEAR))}"
-    return {name: _plain(value) for name, value in {**given, "run": runs, "adapt": adapt}.items()}
+    return {**given, "run": runs, "adapt": adapt}
 
 
 def _absolute(path: Path | str) -> Path:
     return Path(path).expanduser().absolute()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 # -- rows of a table ----------------------------------------------------------------------------------------------

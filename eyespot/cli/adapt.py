@@ -10,8 +10,7 @@ import typer
 from eyespot.cli.console import note
 from eyespot.types import EyespotError, UsageError
 
-AT_ONCE = 1 << 16  # rows copied at once
-LARGE = 1 << 27  # numbers, of which a copy is worth a word
+AT_ONCE = 1 << 16  # rows checked at once
 
 
 def run(
@@ -81,11 +80,5 @@ def _vectors(path: Path) -> Any:
             f"{path} holds {mapped.dtype}; save floats, and of codes what they stand for: "
             f"numpy.save({path.name!r}, vectors.astype('float32'))"
         )
-    rows, dim = mapped.shape
-    copy = np.empty((rows, dim), np.float32)
     with np.errstate(over="ignore"):
-        for at in range(0, rows, AT_ONCE):
-            copy[at : at + AT_ONCE] = mapped[at : at + AT_ONCE]
-    if rows * dim >= LARGE:
-        note(f"{path} holds {mapped.dtype} and is copied to {copy.nbytes / 1e9:.1f} GB of float32; float32 is mapped")
-    return copy
+        return mapped.astype(np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,7 @@ from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.metrics import Compared, Comparison
-    from eyespot.reports.moved import Picture, Section
-    from eyespot.types import Qrels, Run
+    from eyespot.reports.moved import Section
 
 
 def run(
@@ -44,13 +43,13 @@ def run(
     """Compare rankings query by query: differences with intervals, tests, and the queries that moved most."""
     from eyespot.html import checked_address
     from eyespot.metrics import Resampling, compare
-    from eyespot.reports.moved import linked, summary, write_html
-    from eyespot.runs import read_qrels, read_run
+    from eyespot.reports.moved import RunPair, sections
+    from eyespot.runs import read_qrels, read_queries, read_run
     from eyespot.runs.trec import trec_order
 
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
-    address = checked_address(shown.page)
+    checked_address(shown.page)  # before all that takes long
     scoring = scoring_of(settings)
     # By file name, or by whole path where two would share one; the same path may come again.
     names = [path.name for path in runs]
@@ -66,11 +65,15 @@ def run(
     if html:
         if scoring[1].order == "trec":
             rankings = {name: trec_order(each) for name, each in rankings.items()}
-        chosen = _sections(comparison, rankings, judged, moved, queries)
-        chosen, pictures = linked(address, chosen, _pictures(chosen, gallery, shown.images))
-        first = _first_measure(comparison)
-        title = f"{', '.join(pair.run for pair in first)} against {comparison.baseline}"
-        write_html(html, title, chosen, pictures, [summary(pair) for pair in first])
+        table = read_queries(queries) if queries else {}
+        texts = {query: str(facts["text"]) for query, facts in table.items() if facts.get("text")}
+        chosen: list[Section] = []  # what moved by the first measure, one run after another
+        for pair in _first_measure(comparison):
+            rel = comparison.measures[pair.measure].definition.get("rel", 1)
+            names = [comparison.baseline, pair.run]
+            both = RunPair((names[0], names[1]), (rankings[names[0]], rankings[names[1]]), judged, rel)
+            chosen += sections(both, pair, moved, texts)
+        _write_page(html, comparison, chosen, gallery, shown)
     print_result(comparison.as_json(moved, per_query), _lines(comparison, moved, per_query), json)
 
 
@@ -99,41 +102,26 @@ def _lines(comparison: Comparison, moved: int, per_query: bool) -> Iterator[str]
             yield f"{pair.measure}\t{escaped(pair.run)}\t{escaped(move.query)}\t{numbers}"
 
 
-# -- the page -----------------------------------------------------------------------------------------------
-
-
-def _sections(
-    comparison: Comparison, rankings: Mapping[str, Run], qrels: Qrels, moved: int, queries: Path | None
-) -> list[Section]:
-    """What moved by the first measure, one run after another, with the texts of the queries where a table has them."""
-    from eyespot.reports.moved import RunPair, sections
-    from eyespot.runs import read_queries
-
-    table = read_queries(queries) if queries else {}
-    texts = {query: str(facts["text"]) for query, facts in table.items() if facts.get("text")}
-    chosen: list[Section] = []
-    for compared in _first_measure(comparison):
-        rel = comparison.measures[compared.measure].definition.get("rel", 1)
-        names = comparison.baseline, compared.run
-        pair = RunPair(names, (rankings[names[0]], rankings[names[1]]), qrels, rel)
-        chosen += sections(pair, compared, moved, texts)
-    return chosen
-
-
 def _first_measure(comparison: Comparison) -> list[Compared]:
     return [pair for pair in comparison.pairs if pair.measure == comparison.pairs[0].measure]
 
 
-def _pictures(chosen: Sequence[Section], gallery: Path | None, images: Path | None) -> dict[str, Picture]:
-    """From the folder, and what it lacks from the gallery that is named or the nearest one."""
-    from eyespot.reports.moved import from_folder, from_gallery, shown_images
+def _write_page(
+    html: Path, comparison: Comparison, chosen: list[Section], gallery: Path | None, shown: PageSettings
+) -> None:
+    """The page, with pictures from the folder, and what it lacks from the gallery that is named or the nearest one."""
+    from eyespot.html import checked_address
+    from eyespot.reports.moved import from_folder, from_gallery, linked, shown_images, summary, write_html
 
     wanted = shown_images(chosen)
-    pictures = from_folder(images, wanted) if images else {}
+    pictures = from_folder(shown.images, wanted) if shown.images else {}
     place = gallery_here(gallery)
     if gallery or (place / "gallery.toml").is_file():
         pictures |= from_gallery(place, [image for image in wanted if image not in pictures])
     if lacking := len(wanted) - len(pictures):
         way_out = "name the gallery that has them with -g, or the folder with --images"
         note(f"{lacking} of the page's {len(wanted)} images were not found and are shown by their ids; {way_out}")
-    return pictures
+    chosen, pictures = linked(checked_address(shown.page), chosen, pictures)
+    first = _first_measure(comparison)
+    title = f"{', '.join(pair.run for pair in first)} against {comparison.baseline}"
+    write_html(html, title, chosen, pictures, [summary(pair) for pair in first])

@@ -21,7 +21,6 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.benchmarks import Evaluation, GallerySearcher, Task
-    from eyespot.reports.examples import Examples
     from eyespot.reports.moved import Picture
     from eyespot.reports.tables import Summary
     from eyespot.types import Run
@@ -164,43 +163,18 @@ def _again(place: Path, out: Path | None) -> tuple[EvalSettings, dict[str, str]]
 def _write(
     inputs: EvalInputs, evaluation: Evaluation, beside: Sequence[Summary], searched: GallerySearcher | None
 ) -> None:
-    from eyespot.reports.folder import write
-
-    options = inputs.settings
-
-    def maps() -> Iterator[Any]:
-        """The map of `--map`, of the first task that has the query."""
-        from eyespot.reports.drawing import map_of
-
-        query = options.map
-        if query is not None and searched is not None:
-            tasks = [result.task for result in evaluation.results]
-            task = next((task for task in tasks if query in task.judged.queries and task.way != "i2t"), tasks[0])
-            around = searched.around(task, query, options.seed)
-            yield map_of(query, around, searched.adapted(around))
-
-    assert options.out is not None  # the caller checks
-    out = options.out.expanduser()
-    written = write(evaluation, out, beside, maps, _examples_for(inputs, evaluation, beside, searched))
-    note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
-
-
-# -- the queries that the report shows ----------------------------------------------------------------------------
-
-
-def _examples_for(
-    inputs: EvalInputs, evaluation: Evaluation, beside: Sequence[Summary], searched: GallerySearcher | None
-) -> Examples:
-    """What to look at: by the run of this evaluation, and below it by those of the reports beside it."""
+    """The report, with what to look at: by the run of this evaluation, and below it by those of reports beside it."""
     from eyespot.html import checked_address
     from eyespot.reports.examples import Examples, examples_of
+    from eyespot.reports.folder import write
     from eyespot.reports.moved import shown_images
     from eyespot.runs import read_run
 
-    options = inputs.settings
-    page = checked_address(options.page)
-    several = len(evaluation.results) > 1
-    files = {one.task.name: f"run-{one.task.name}.parquet" if several else "run.parquet" for one in evaluation.results}
+    options, results = inputs.settings, evaluation.results
+    assert options.out is not None  # the caller checks
+    out, page = options.out.expanduser(), checked_address(options.page)
+    several = len(results) > 1
+    files = {one.task.name: f"run-{one.task.name}.parquet" if several else "run.parquet" for one in results}
     others: dict[str, dict[str, Run]] = {}
     for summary, given in zip(beside, options.beside, strict=True):
         place = given.expanduser()
@@ -209,8 +183,22 @@ def _examples_for(
         others[str(summary["system"])] = {task: read_run(path) for task, path in there.items()}
     groups = examples_of(evaluation, others)
     wanted = shown_images(section for group in groups for section in group.sections)
-    tasks = [result.task for result in evaluation.results if result.task.way != "i2t"]
-    return Examples(groups, _pictures(inputs, tasks, wanted, searched) if wanted else {}, page)
+    tasks = [result.task for result in results if result.task.way != "i2t"]
+    examples = Examples(groups, _pictures(inputs, tasks, wanted, searched) if wanted else {}, page)
+
+    def maps() -> Iterator[Any]:
+        """The map of `--map`, of the first task that has the query."""
+        from eyespot.reports.drawing import map_of
+
+        query = options.map
+        if query is not None and searched is not None:
+            every = [result.task for result in results]
+            task = next((task for task in every if query in task.judged.queries and task.way != "i2t"), every[0])
+            around = searched.around(task, query, options.seed)
+            yield map_of(query, around, searched.adapted(around))
+
+    written = write(evaluation, out, beside, maps, examples)
+    note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 
 
 def _pictures(
