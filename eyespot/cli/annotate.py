@@ -221,11 +221,7 @@ def status(
 
 
 @app.command("agreement")
-def agreement(
-    id: str = ONE,
-    gallery: Path = GALLERY,
-    json: bool = json_option(),
-) -> None:
+def agreement(id: str = ONE, gallery: Path = GALLERY, json: bool = json_option()) -> None:
     """Show how often annotators who labelled the same photos agree, and how far beyond chance."""
     from eyespot.curate.annotate.agreement import coefficients, everybody, overlaps
 

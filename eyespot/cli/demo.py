@@ -18,8 +18,7 @@ CAPTIONS = ("author", "licence")  # the sample's authors are named, as their lic
 
 
 def run(
-    out: Path = typer.Option(Path(), "--out", help="Folder for demo.html and demo.png."),
-    json: bool = json_option(),
+    out: Path = typer.Option(Path(), "--out", help="Folder for demo.html and demo.png."), json: bool = json_option()
 ) -> None:
     """Index the sample photos, search them five ways, and write demo.html and demo.png to look at."""
     import eyespot

@@ -60,7 +60,7 @@ def run(
     adapters = [_adapter(place) for place in adapt or ()]
     report = {
         "versions": system | {name: _version(name) for name in PACKAGES},
-        "encoders": {row["name"]: row["needs"] for row in known()},
+        "encoders": {row["name"]: row["needs"] for row in known("encoders")},
         "threads": {"cores": os.cpu_count(), "usable": usable}
         | {name: os.environ[name] for name in THREADS if name in os.environ}
         | ({"single queries": single_queries()} if compiled() else {}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from eyespot.cli.console import print_result
 from eyespot.cli.settings import group, json_option
 
@@ -12,17 +14,23 @@ adapters = group("Adapters give a query its own view of an encoder's space.")
 @app.command("list")
 def listing(json: bool = json_option()) -> None:
     """List encoder families, how to name one, and whether they work offline."""
-    rows = known()
+    rows = known("encoders")
     print_result(rows, (f"{row['name']:<12} {row['spelling']:<46} {row['needs']}" for row in rows), json)
 
 
-def known() -> list[dict[str, str]]:
-    """Every encoder module with its spelling and needs, as its constants say; nothing heavy is imported."""
-    from eyespot import rooms
+def known(room: str, **others: Any) -> list[dict[str, Any]]:
+    """Every member of a room with its spelling and needs, as its constants say, and others with their defaults."""
+    from eyespot import extras, rooms
 
-    modules = {name: rooms.module("encoders", name) for name in rooms.names("encoders")}
-    words = {name: (getattr(one, "SPELLING", name), getattr(one, "NEEDS", "")) for name, one in modules.items()}
-    return [{"name": name, "spelling": spelling, "needs": needs} for name, (spelling, needs) in words.items()]
+    rows: list[dict[str, Any]] = []
+    for name in rooms.names(room):
+        words, module = {"spelling": name, **others, "needs": ""}, None
+        try:
+            module = rooms.module(room, name)
+        except ImportError as error:  # it needs a package that is not there
+            words["needs"] = extras.pip_line(str(error.name))
+        rows.append({"name": name} | {word: getattr(module, word.upper(), value) for word, value in words.items()})
+    return rows
 
 
 @adapters.command("list")

@@ -9,10 +9,7 @@ from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
 
 
-def run(
-    gallery: Path = gallery_option("The gallery."),
-    json: bool = json_option(),
-) -> None:
+def run(gallery: Path = gallery_option("The gallery."), json: bool = json_option()) -> None:
     """List the pictures, folders and label rows that could not be read, with the reason."""
     failures_gallery = gallery_here(gallery)
     from eyespot.gallery import disk

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -24,20 +24,9 @@ app = group("Judges look at pictures and decide whether they match a query.")
 @app.command("list")
 def listing(json: bool = json_option()) -> None:
     """List the kinds of judges, how to name one, whether they work offline, and what they need."""
-    from importlib import import_module
+    from eyespot.cli.encoders import known
 
-    from eyespot import extras, rooms
-
-    rows: list[dict[str, Any]] = []  # as the constants of each module say
-    for name in rooms.names("judges"):
-        try:
-            module = import_module(f"eyespot.judges.{name}")
-        except ImportError as error:  # of another package, or it needs one that is not there
-            needs = "" if error.name == f"eyespot.judges.{name}" else extras.pip_line(str(error.name))
-            rows.append({"name": name, "spelling": name, "kind": "", "offline": None, "needs": needs})
-            continue
-        words = ("SPELLING", name), ("KIND", ""), ("OFFLINE", None), ("NEEDS", "")
-        rows.append({"name": name} | {word.lower(): getattr(module, word, default) for word, default in words})
+    rows = known("judges", kind="", offline=None)
     offline = {True: "offline", False: "network", None: ""}
     texts = [{**row, "offline": offline.get(row["offline"], row["offline"])} for row in rows]
     lines = (f"{one['spelling']:<38} {one['kind']:<16} {one['offline']:<22} {one['needs']}" for one in texts)

@@ -32,11 +32,7 @@ def list_(gallery: Path = gallery_option("The gallery."), json: bool = json_opti
 
 
 @app.command("show")
-def show(
-    name: str = _NAME,
-    gallery: Path = gallery_option("The gallery."),
-    json: bool = json_option(),
-) -> None:
+def show(name: str = _NAME, gallery: Path = gallery_option("The gallery."), json: bool = json_option()) -> None:
     """The photos of a list, in their order: where each lies, or its id where that is not known."""
     hits = _hits(gallery_here(gallery), name)
     rows = [{"id": hit["id"], "path": hit["path"]} for hit in hits]
@@ -44,11 +40,7 @@ def show(
 
 
 @app.command("export")
-def export(
-    output: FilesOut,
-    name: str = _NAME,
-    gallery: Path = gallery_option("The gallery."),
-) -> None:
+def export(output: FilesOut, name: str = _NAME, gallery: Path = gallery_option("The gallery.")) -> None:
     """Copy the originals of a list, link to them, or write a table of them."""
     if not (output.copy_to or output.album or output.csv):
         raise UsageError("say where to: --copy FOLDER, --album FOLDER or --csv FILE")

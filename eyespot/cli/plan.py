@@ -40,7 +40,12 @@ def run(
     """Estimate memory, disk, machines and hours for a collection, from a table of measured costs."""
     from eyespot.search.plan import build_costs, costs, search_costs
 
-    count, time = _number(images), re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", latency.strip().lower())
+    # 5000000, 5M, 1.5B or 1e7 images, in 200ms or 2s
+    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)([kmb]?)", re.sub(r"[\s,_]", "", images.lower()))
+    count = round(float(number[1]) * _TIMES[number[2]]) if number else 0
+    if not 0 < count < _MOST:
+        raise UsageError(f"--images {images[:40]} is no number of images; write it as in 5000000, 5M or 1.5B")
+    time = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", latency.strip().lower())
     seconds = float(time[1]) * (1e-3 if time[2] == "ms" else 1.0) if time else 0.0
     if not seconds:
         raise UsageError(f"--latency {latency} is no time; write it as in 200ms or 2s")
@@ -88,12 +93,3 @@ def _print(ways: Sequence[SearchCost], steps: Sequence[BuildCost]) -> None:
         else:
             hours = f"{step.hours:,.1f} machine hours" if step.hours >= 1 else f"{60 * step.hours:,.1f} machine minutes"
             print_line(f"{_STEPS.get(step.step, step.step)}: {hours} ({step.source})")
-
-
-def _number(images: str) -> int:
-    """A number of images as people write it: 5000000, 5M, 1.5B or 1e7."""
-    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)([kmb]?)", re.sub(r"[\s,_]", "", images.lower()))
-    count = float(number[1]) * _TIMES[number[2]] if number else 0.0
-    if not 0.5 < count < _MOST:
-        raise UsageError(f"--images {images[:40]} is no number of images; write it as in 5000000, 5M or 1.5B")
-    return round(count)
