@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 import eyespot
 from eyespot.cli import app
+from eyespot.settings.build import InatSettings
 from eyespot.settings.fields import SettingsConflict
 from eyespot.settings.search import RENAMED, SearchSettings, SharedSearchSettings
 from eyespot.types import UsageError
@@ -190,3 +193,30 @@ def test_the_page_of_settings_is_printed_from_the_model() -> None:
     from scripts import settings_page
 
     assert settings_page.PAGE.read_text(encoding="utf-8") == settings_page.page()
+
+
+def test_a_model_is_built_once_by_many_threads() -> None:
+    """Validators are built by the first value; threads that ask for it at once all get it."""
+    model = type("Fresh", (SearchSettings,), {"__module__": SearchSettings.__module__})
+    gate = threading.Barrier(8)
+
+    def read(k: int) -> SearchSettings:
+        gate.wait()
+        return model.read(k=k, label="species=heron")
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(read, range(1, 9)))
+
+    assert [(one.k, one.label) for one in found] == [(k, ("species=heron",)) for k in range(1, 9)]
+
+
+def test_an_option_has_the_default_and_bounds_of_its_setting() -> None:
+    """Also where a verb has several models, and a positional argument among them."""
+    import typer
+
+    command: Any = typer.main.get_command(app)
+    inat = {one.name: one for one in command.commands["build"].commands["inat"].params}
+    assert inat["cap"].default == InatSettings.model_fields["cap"].default
+    assert [one.name for one in inat.values() if one.param_type_name == "argument"] == ["export"]
+    refuses("build", "inat", "x", "--cap", "many")
+    refuses("serve", "--port", "-1")

@@ -64,7 +64,7 @@ def app_of(names: Iterable[str] = VERBS) -> typer.Typer:
         if isinstance(group, typer.Typer):
             app.add_typer(group, name=name)
         else:
-            app.command(name, cls=getattr(module, "Command", None))(expanded(module.run))
+            app.command(name, cls=getattr(module, f"{name.title()}Command", None))(expanded(module.run))
     return app
 
 

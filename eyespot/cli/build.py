@@ -152,20 +152,13 @@ def inat(given: InatSettings, json: bool = json_option()) -> None:
     from eyespot.curate.inat import curating, settings
 
     out, photos = given.out, given.photos
+    sampling = {"km", "cap", "clusters", "space_km", "time_days", "seed"}
     collection = settings.CollectionSettings(
         settings.ObservationFilter(
             settings.years_of(given.years), given.grade or None, settings.checked(list(given.licence))
         ),
         settings.Species(given.targets, given.mapping, given.ranges),
-        settings.Sampling(
-            given.km,
-            given.groups,
-            given.cap,
-            clusters=given.clusters,
-            space_km=given.space_km,
-            time_days=given.time_days,
-            seed=given.seed,
-        ),
+        settings.Sampling(within=given.groups, **given.model_dump(include=sampling)),
         settings.PictureSettings(photos, given.check, given.side, given.face, given.flagged),
         settings.Positions(given.coarsen, given.accuracy, given.coarse_degrees),
         given.memory,

@@ -9,7 +9,7 @@ import typer
 
 from eyespot.cli.console import escaped, exit_if_failed, note, print_result, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.settings.index import ReadSettings
+from eyespot.settings.gallery import ReadSettings
 
 
 def run(

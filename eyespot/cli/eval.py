@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LIST = "list"
 
 
-class Command(PanelCommand):
+class EvalCommand(PanelCommand):
     """A verb with its judge and its stages in panels of their own."""
 
     panels = (EVERYDAY, JUDGES, RESEARCH)

@@ -14,7 +14,7 @@ import typer
 from eyespot.cli._ray import pool_on
 from eyespot.cli.console import conclude, exit_if_failed, note, note_all, print_json, print_result, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.settings.index import IndexSettings
+from eyespot.settings.gallery import IndexSettings
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
@@ -198,18 +198,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         damaged = [fault._asdict() for fault in summary.damaged]
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
-    # The fate of every file, in one line
-    parts = [
-        f"{summary.embedded:,} embedded now" if summary.embedded else "",
-        f"{looked.copies:,} exact {'copy' if looked.copies == 1 else 'copies'}" if looked.copies else "",
-        *_skipped_texts(looked.skipped),
-        f"{looked.failures:,} failed" if looked.failures else "",
-    ]
-    videos = looked.videos
-    frames = f" and {_counted(videos.frames, 'frame')} of {_counted(videos.videos, 'video')}" if videos.videos else ""
-    account = f"{_counted(looked.pictures, 'picture')}{frames} from {_counted(looked.files, 'file')}"
-    account += f": {', '.join(filter(None, parts))}" if any(parts) else ""
-    conclude(f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}")
+    conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
     if looked.searchable < looked.pictorial:
         share = f"{looked.searchable:,} of {looked.pictorial:,} photos, videos and drawings"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in looked.by_extra.items()]
@@ -226,6 +215,21 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
         note(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
     exit_if_failed(summary.failures or summary.damaged or (texts and texts.failures))
+
+
+def _account(summary: Summary) -> str:
+    """The fate of every file, in one line."""
+    looked = summary.looked
+    parts = [
+        f"{summary.embedded:,} embedded now" if summary.embedded else "",
+        f"{looked.copies:,} exact {'copy' if looked.copies == 1 else 'copies'}" if looked.copies else "",
+        *_skipped_texts(looked.skipped),
+        f"{looked.failures:,} failed" if looked.failures else "",
+    ]
+    videos = looked.videos
+    frames = f" and {_counted(videos.frames, 'frame')} of {_counted(videos.videos, 'video')}" if videos.videos else ""
+    account = f"{_counted(looked.pictures, 'picture')}{frames} from {_counted(looked.files, 'file')}"
+    return account + (f": {', '.join(filter(None, parts))}" if any(parts) else "")
 
 
 # -- what was taken and what not ----------------------------------------------------------------------------

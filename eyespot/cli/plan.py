@@ -40,7 +40,7 @@ def run(
     """Estimate memory, disk, machines and hours for a collection, from a table of measured costs."""
     from eyespot.search.plan import build_costs, costs, search_costs
 
-    # 5000000, 5M, 1.5B or 1e7 images, in 200ms or 2s
+    # As people write numbers of images, 5000000, 5M, 1.5B or 1e7, and times, 200ms or 2s
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)([kmb]?)", re.sub(r"[\s,_]", "", images.lower()))
     count = round(float(number[1]) * _TIMES[number[2]]) if number else 0
     if not 0 < count < _MOST:

@@ -33,7 +33,7 @@ UNSAID, SHARES = (
 )  # codes of reasons: in no line, and in a line of their own
 
 
-class Command(PanelCommand):
+class SearchCommand(PanelCommand):
     """A verb whose query may begin with a minus and a space, which no option does."""
 
     panels = (EVERYDAY, OUTPUT, JUDGES, RESEARCH)

@@ -15,7 +15,8 @@ from eyespot.cli import _answering
 from eyespot.cli._ask_server import noted
 from eyespot.cli.console import note, note_all
 from eyespot.cli.settings import gallery_here, searched_here
-from eyespot.settings.serve import ServeSettings
+from eyespot.rooms import needs
+from eyespot.settings.gallery import ServeSettings
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 def run(settings: ServeSettings) -> None:
     """Serve the gallery to a browser: search, annotation, and the API described at /docs."""
-    from eyespot.rooms import needs
-
     with needs("eyespot serve"):
         from eyespot import web
 
@@ -40,11 +39,10 @@ def run(settings: ServeSettings) -> None:
     judges = web.read_named("--rerank", settings.rerank)
     # The names of the server, also that of its own address; None: any name, because everybody needs a token
     names = tuple(map(str.lower, [*settings.allow_host, host])) if settings.allow_host else () if here else None
-    place = (
-        searched_here(settings.gallery, settings.encoder)
-        if settings.gallery or not here
-        else begin_gallery(gallery_here(None))
-    )
+    if settings.gallery or not here:
+        place = searched_here(settings.gallery, settings.encoder)
+    else:
+        place = begin_gallery(gallery_here(None))
     server = web.ServerSettings(
         place,
         settings.encoder,

@@ -96,12 +96,12 @@ def searched_here(given: Path | None, encoder: str | None = None) -> Path:
 
 def group(help: str) -> typer.Typer:
     """An empty group of commands; one with a single command is a group, too."""
-    app = Group(no_args_is_help=True, help=help)
+    app = VerbGroup(no_args_is_help=True, help=help)
     app.callback()(lambda: None)
     return app
 
 
-class Group(typer.Typer):
+class VerbGroup(typer.Typer):
     """A group of commands whose settings are options."""
 
     def command(self, name: str | None = None, **more: Any) -> Callable[[Any], Any]:

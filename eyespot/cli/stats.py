@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +34,8 @@ def run(
     if by is not None and not any(judged.queries.values()):
         raise UsageError("a breakdown needs the columns of the queries; name their file with --queries")
     pool = len(judged.images) or None
-    whole, matches = (found := statistics(judged.qrels, list(judged.queries), pool)), found.matches
+    whole = statistics(judged.qrels, list(judged.queries), pool)
+    matches = whole.matches
     quartiles = f"quartiles {matches.lower:g} and {matches.upper:g}, {matches.least:g} to {matches.most:g}"
     facts = {
         "queries": whole.queries,
@@ -53,19 +55,24 @@ def run(
         lines.append(f"{span:>9} {bin.queries:>7}  {'#' * -(-bin.queries * WIDTH // top)}".rstrip())
     fields = whole.as_json()
     if by is not None:
-        parts = {value: statistics(judged.qrels, ids, pool) for value, ids in groups(judged.queries, by).items()}
-        fields |= {"by": {by: {value: part.as_json() for value, part in parts.items()}}}
+        fields["by"] = {by: {}}
         rows = [[by, "queries", "judged", "relevant", "mean", "median", "least", "most"]]
-        for value, part in parts.items():
+        for value, ids in groups(judged.queries, by).items():
+            part = statistics(judged.qrels, ids, pool)
+            fields["by"][by][value] = part.as_json()
             of, counts = part.matches, map(str, (part.queries, part.judged, part.relevant))
             spread = f"{of.mean:.2f}", f"{of.median:g}", f"{of.least:g}", f"{of.most:g}"
             rows.append([value or "(none)", *counts, *spread])
-        first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines.append("")
-        for name, *cells in rows:
-            right = (f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-            lines.append("  ".join([f"{name:<{first}}", *right]))
+        lines += ["", *_aligned(rows)]
     print_result(fields, lines, json)
+
+
+def _aligned(rows: list[list[str]]) -> Iterator[str]:
+    """Rows as lines: names to the left, numbers to the right."""
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *cells in rows:
+        right = (f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        yield "  ".join([f"{name:<{first}}", *right])
 
 
 def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQueries:
