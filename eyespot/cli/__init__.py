@@ -81,9 +81,9 @@ def _explain(error: Exception) -> NoReturn:
 
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:
-    from eyespot.cli.console import note
+    from eyespot.cli.console import warn
 
-    note(sentence)
+    warn(sentence)
     _leave_stdout()
     sys.exit(code)
 

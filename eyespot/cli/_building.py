@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import exit_if_failed, note, note_all, print_line, print_result, print_summary, progress_bar
+from eyespot.cli.console import exit_if_failed, print_line, print_result, print_summary, progress_bar, warn, warn_all
 from eyespot.cli.settings import json_option, option_of
 from eyespot.settings.build import RecipeSettings, RecosSettings, RmirSettings
 from eyespot.types import UsageError
@@ -44,13 +44,13 @@ def rmir(settings: RmirSettings, json: bool = json_option()) -> None:
     target = set_of(made, out, replace=settings.replace)
     place, sizes = target.place, Sizes(settings.audit, settings.audit * 3 // 4)
     cases = write_set(made, out, share=share, sizes=sizes, target=target)
-    note_all(filter(None, [*notes(made), target.note]))
+    warn_all(filter(None, [*notes(made), target.note]))
     tell_lapsed(out / AUDIT / name for name in cases)
     more: dict[str, Any] = {}
     if settings.limit is not None:
         outlook = forecast(dataclasses.replace(making, limit=None).pipeline())
         more["forecast"] = outlook.fields()
-        note_all(f"without --limit: {sentence}" for sentence in outlook.sentences())
+        warn_all(f"without --limit: {sentence}" for sentence in outlook.sentences())
     print_summary(f"the set is in {place}; look at {place / 'card.html'}")
     _tell_done(made.done, json, out=str(place), audit=cases, **summary(made), **more)
 
@@ -107,7 +107,7 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     folder = making.folder(done)
     place = folder.place
     made, counts = making.write(done, folder)
-    note_all(filter(None, [*notes(made), folder.note]))
+    warn_all(filter(None, [*notes(made), folder.note]))
     tell_lapsed(making.pipeline.queues())
     print_summary(f"the set is in {place}; look at {place / 'card.html'}")
     _tell_done(done, json, out=str(place), versions=counts)
@@ -129,7 +129,7 @@ def _carry_out(steps: Sequence[Step], work: Path, options: RunOptions) -> list[S
 
     client = options.client
     if isinstance(client, Models):
-        client = dataclasses.replace(client, note=note)
+        client = dataclasses.replace(client, note=warn)
     with progress_bar("records") as tell:
         return run(steps, work, dataclasses.replace(options, tell=tell, client=client))
 
@@ -170,7 +170,7 @@ def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
         lines.append(f"{result.step.name:<16} {line}")
     print_result({"steps": steps, **more}, lines, json)
     if failed := sum(result.counts.failed for result in done):
-        note(f"{failed:,} records failed; what was dropped says why, --retry-failed tries them again")
+        warn(f"{failed:,} records failed; what was dropped says why, --retry-failed tries them again")
     exit_if_failed(failed)
 
 
@@ -180,6 +180,6 @@ def tell_lapsed(queues: Iterable[Path]) -> None:
 
     for queue in queues:
         if count := len(Queue(queue).lapsed()):
-            note(
+            warn(
                 f"{count:,} decisions on {queue} no longer stand, because what was seen has changed; decide them again"
             )

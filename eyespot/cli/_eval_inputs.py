@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eyespot.cli._rerank_view import tell_plan as tell_estimate
-from eyespot.cli.console import note, note_all
+from eyespot.cli.console import warn, warn_all
 from eyespot.cli.settings import searched_here
 from eyespot.search.parts import judge_options, judge_stage, ledger_of, rewriter
 from eyespot.settings.judge import DEPTH, OF_A_JUDGE
@@ -78,7 +78,7 @@ class EvalInputs:
             from eyespot.benchmarks import runs_of, unknown
 
             runs = runs_of(whole, options.run, options.run_format)
-            note_all(unknown(whole, runs))
+            warn_all(unknown(whole, runs))
             if not (options.adapt or options.rerank_local):
                 return runs, None
             searcher = self.searcher()  # re-ranks the first hits of each
@@ -98,7 +98,7 @@ class EvalInputs:
         from eyespot.search.query_rewriting import Reworded
 
         if isinstance(reword := searcher.reword, Reworded):
-            note(f"{reword.worded} of {reword.queries} queries have further wordings by {options.expand}")
+            warn(f"{reword.worded} of {reword.queries} queries have further wordings by {options.expand}")
         return made, searcher
 
     def searcher(self) -> GallerySearcher:
@@ -170,7 +170,7 @@ class EvalInputs:
                 runs = runs_of([task], options.run, options.run_format) if options.run else {task.name: searcher(task)}
                 jury = jury.learned(task, runs[task.name])
                 queries = f"{len(task.judged.qrels)} queries of {options.blend_from}"
-                note(f"the judge counts {jury.stage.blend:g}, learned on the {queries} by {task.measures[0]}")
+                warn(f"the judge counts {jury.stage.blend:g}, learned on the {queries} by {task.measures[0]}")
             yield jury
 
     def tell_plan(self, json: bool) -> None:
@@ -188,7 +188,7 @@ class EvalInputs:
                 try:
                     pairs.append(jury.pairs(task, runs[task.name]))
                 except NothingFound as nothing:
-                    note(f"{task.name} is left out: {nothing}")
+                    warn(f"{task.name} is left out: {nothing}")
             if not pairs:
                 raise NothingFound("no task of this split has hits that a judge can look at")
             tell_estimate(self.settings, jury.stage, jury.plan(pairs), json)
@@ -221,7 +221,7 @@ def _fit(tasks: Sequence[Task], searcher: GallerySearcher) -> list[Task]:
     reasons = {task.name: unfit(task, searcher.stages) for task in tasks}
     if reasons and all(reasons.values()):
         raise UsageError(next(iter(reasons.values())))
-    note_all(filter(None, reasons.values()))
+    warn_all(filter(None, reasons.values()))
     return [task for task in tasks if not reasons[task.name]]
 
 
@@ -238,7 +238,7 @@ def results_of(tasks: Sequence[Task], runs: dict[str, Run], score: Callable[[Tas
             lacking[task.name] = str(nothing)
     if not results:
         raise NothingFound(next((why for name, why in lacking.items() if name in runs), "no task has rankings"))
-    note_all(f"{name} is left out: {why}" for name, why in lacking.items())
+    warn_all(f"{name} is left out: {why}" for name, why in lacking.items())
     return results
 
 

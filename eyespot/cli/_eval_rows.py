@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._eval_inputs import EvalInputs, is_file, results_of
-from eyespot.cli.console import exit_if_failed, note, print_json, print_line, progress_bar, sentence_of
+from eyespot.cli.console import exit_if_failed, print_json, print_line, progress_bar, sentence_of, warn
 from eyespot.cli.settings import gallery_here, searched_here
 from eyespot.settings.judge import DEPTH
 from eyespot.types import EyespotError, NothingFound, UsageError
@@ -216,7 +216,7 @@ def evaluate_rows(inputs: EvalInputs, rows: Sequence[EvalSettings], json: bool) 
                 summary, incomplete = _summary(replace(inputs, settings=row))
             except EyespotError as error:
                 failed[str(row.system)] = sentence_of(error)
-                note(f"{row.system} is left out: {sentence_of(error)}")
+                warn(f"{row.system} is left out: {sentence_of(error)}")
                 continue
             summaries.append(summary)
             lacking |= incomplete
@@ -227,7 +227,7 @@ def evaluate_rows(inputs: EvalInputs, rows: Sequence[EvalSettings], json: bool) 
         out = rows[0].out.expanduser()
         _write(out / "tables.md", as_markdown(tables))
         _write(out / "tables.tex", as_latex(tables))
-        note(f"{len(summaries)} reports and their tables are in {out}; look at {out / 'tables.md'}")
+        warn(f"{len(summaries)} reports and their tables are in {out}; look at {out / 'tables.md'}")
     if json:
         print_json({"benchmark": benchmark.name, "split": split, "rows": summaries, "failed": failed})
     else:
@@ -249,7 +249,7 @@ def _summary(inputs: EvalInputs) -> tuple[dict[str, Any], bool]:
         except (OSError, ValueError):
             signed = None
         if signed == signature:
-            note(
+            warn(
                 f"{row.system} is in {folder} already, from the same options and files; remove it to evaluate it again"
             )
             return read_summary(folder), False
@@ -258,7 +258,7 @@ def _summary(inputs: EvalInputs) -> tuple[dict[str, Any], bool]:
         raise NothingFound("no image of this split is judged relevant; evaluate it without --row to get its rankings")
     evaluation = evaluation_of(inputs, ranked)
     for sentence in evaluation.notes:
-        note(f"{row.system}: {sentence}")
+        warn(f"{row.system}: {sentence}")
     if folder is not None:
         (folder / SIGNATURE).unlink(missing_ok=True)  # of other options: a kill while writing must not leave it
         write(evaluation, folder)

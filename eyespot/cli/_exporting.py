@@ -12,7 +12,7 @@ import typer
 from pydantic import create_model
 
 from eyespot import rooms
-from eyespot.cli.console import exit_if_failed, note, note_all, note_first, print_json, print_summary, progress_bar
+from eyespot.cli.console import exit_if_failed, print_json, print_summary, progress_bar, warn, warn_all, warn_first
 from eyespot.cli.settings import json_option, searched_here
 from eyespot.search.parts import condition_of
 from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
@@ -96,14 +96,14 @@ def _run(module: Any, settings: ExportSettings, own: dict[str, Any], json: bool)
         options = ExportOptions(all_columns=settings.all_columns, chosen=chosen, progress=progress, **own)
         done = export(view, module.write, out, options)
     if done.left_out:
-        note(f"left out: {', '.join(done.left_out)} (where and whose; --all-columns writes them)")
+        warn(f"left out: {', '.join(done.left_out)} (where and whose; --all-columns writes them)")
     if view.pending:
-        note(f"{view.pending} rows have no {view.space.encoder} vectors and are not in it")
+        warn(f"{view.pending} rows have no {view.space.encoder} vectors and are not in it")
     if done.converted:
-        note(f"{done.converted} pictures of formats that few programs read are JPEG now")
-    note_all(done.notes)
+        warn(f"{done.converted} pictures of formats that few programs read are JPEG now")
+    warn_all(done.notes)
     lost = [f"not exported: {failure.path or failure.id} ({failure.reason})" for failure in done.failed]
-    note_first(lost, lambda count: f"and {count} more; --json lists them all")
+    warn_first(lost, lambda count: f"and {count} more; --json lists them all")
     if json:
         failed = [failure._asdict() for failure in done.failed]
         payload = {"rows": done.rows, "left_out": done.left_out, "converted": done.converted, "failed": failed}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import model_validator
 
-from eyespot.cli.console import SHOWN, escaped, note, note_all, note_first
+from eyespot.cli.console import SHOWN, escaped, warn, warn_all, warn_first
 from eyespot.settings.fields import Settings, setting
 from eyespot.types import UsageError
 
@@ -49,7 +49,7 @@ class FilesOut(Settings):
         if self.album is not None:
             failed += _report(link_hits(hits, self.album), f"linked in {self.album}")
         if self.csv is not None and (left_out := write_table(hits, self.csv, self.all_columns)):
-            note(f"left out of {self.csv}: {', '.join(left_out)} (where and whose; --all-columns writes them)")
+            warn(f"left out of {self.csv}: {', '.join(left_out)} (where and whose; --all-columns writes them)")
         if self.copy_to or self.album:
             _name_times(hits)
         return failed
@@ -90,7 +90,7 @@ class HitsOut(FilesOut):
             page = Path(tempfile.mkdtemp(prefix="eyespot-")) / "hits.html"
             write_html(page, [sheet])
             if not webbrowser.open(page.as_uri()):
-                note(f"no browser was found; open {escaped(str(page))}")
+                warn(f"no browser was found; open {escaped(str(page))}")
         return failed
 
 
@@ -101,11 +101,11 @@ def _name_times(hits: Sequence[dict[str, Any]]) -> None:
     times: dict[str, list[str]] = {}
     for frame in filter(None, (frame_of(hit["path"] or "") for hit in hits)):
         times.setdefault(frame.video, []).append(clock(frame.ms))
-    note_all(f"found in {video} at {', '.join(found)}" for video, found in list(times.items())[:SHOWN])
+    warn_all(f"found in {video} at {', '.join(found)}" for video, found in list(times.items())[:SHOWN])
 
 
 def _report(report: AlbumReport, what: str) -> int:
-    note(f"{len(report.files)} {'picture' if len(report.files) == 1 else 'pictures'} {what}")
+    warn(f"{len(report.files)} {'picture' if len(report.files) == 1 else 'pictures'} {what}")
     left_out = [f"left out: {failure.path or failure.id} ({failure.reason})" for failure in report.failed]
-    note_first(left_out, lambda count: f"and {count} more")
+    warn_first(left_out, lambda count: f"and {count} more")
     return len(report.failed)

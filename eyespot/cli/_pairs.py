@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._answering import open_collection
-from eyespot.cli.console import escaped, exit_if_failed, note_all, print_result, print_summary, progress_bar
+from eyespot.cli.console import escaped, exit_if_failed, print_result, print_summary, progress_bar, warn_all
 from eyespot.cli.settings import gallery_here, group, json_option
 from eyespot.search.parts import ledger_of
 from eyespot.settings.build import LabelledSettings
@@ -149,6 +149,6 @@ def _tell(made: PairsResult, out: Path, json: bool, summary: str, **more: Any) -
     for why, count in made.left_out.items():
         lines.append(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
     print_result({**fields, "left_out": dict(made.left_out), "failures": failures, **more}, lines, json)
-    note_all(f"{failure.reason}; it makes no pairs until it is fixed" for failure in made.failures)
+    warn_all(f"{failure.reason}; it makes no pairs until it is fixed" for failure in made.failures)
     print_summary(summary)
     exit_if_failed(made.failures)

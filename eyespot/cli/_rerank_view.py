@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.cli.console import note, print_json, print_line
+from eyespot.cli.console import print_json, print_line, warn
 from eyespot.search.parts import judge_stage
 from eyespot.settings.fields import SettingsConflict
 from eyespot.settings.search import FEW
@@ -55,7 +55,7 @@ class RerankView:
             if self.accuracy is not None:
                 return self._calibrated(run, query, stage)
             result = stage.look([query], run)
-            note(f"{stage.judge.name}: {result.stats}")
+            warn(f"{stage.judge.name}: {result.stats}")
             first = _first(stage.reranked(run, result), self.settings.k or FEW)
             judgements = result.judgements.get(query.id, {})
             verdicts = {hit.image: _verdict(judgements.get(hit.image)) for hit in first[query.id]}
@@ -83,7 +83,7 @@ class RerankView:
         assert self.accuracy is not None
         k, likely = self.settings.k, self.settings.likely
         made = with_covariate(self._calibration(stage, self.accuracy)(query, run), query, stage.ledger)
-        note(f"{stage.judge.name}: {made.looked.stats}")
+        warn(f"{stage.judge.name}: {made.looked.stats}")
         if not made.verified:
             return _opinion(made, k or FEW)
         count, accuracy = made.count, made.curve.accuracy
@@ -95,7 +95,7 @@ class RerankView:
         if (model := made.covariate) is not None and model.helped:
             narrowed = f"{model.answers:,} answers of {model.judge} narrowed the interval by {model.narrowed:.0%}"
             sentences[0] += f"; {narrowed}, from {model.alone.low:,} to {model.alone.high:,}"
-        note(sentences[0])  # before the cut, which may not exist
+        warn(sentences[0])  # before the cut, which may not exist
         cut = None if likely is None else made.likely(likely)
         numbers = {"relevant": {"among": made.curve.hits, **count._asdict(), "expected": round(count.expected, 2)}}
         numbers |= {} if accuracy.exact else {"accuracy": asdict(accuracy)}
@@ -106,7 +106,7 @@ class RerankView:
                 f"of the first {cut.hits:,} a share of {cut.precision:.2f} is expected to be relevant (95% interval "
                 f"{cut.low:.2f} to {cut.high:.2f})"
             )
-            note(sentences[1])
+            warn(sentences[1])
         # Hits are shown down to the cut, but no more than -k.
         most = (k or FEW) if cut is None else min(k or cut.hits, cut.hits)
         return _with_probabilities(made, most, sentences, numbers)
@@ -184,7 +184,7 @@ def _opinion(made: Calibration, k: int) -> SearchOutput:
         f"spread over the first {opinion.among:,}; that is its opinion, and how many are relevant is not known: judge "
         "yourself (--rerank person:NAME), or say how often it is right on labelled pictures (--accuracy)"
     )
-    note(sentence)
+    warn(sentence)
     first, sheet = _first(made.run, k), _first(made.run, k)
     sheet.notes = [f"{sentence}.", *first.notes]
     verdicts = {hit.image: _verdict_beside(made, hit.image) for hit in first[made.query]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from eyespot.cli.console import note
+from eyespot.cli.console import warn
 from eyespot.types import EyespotError, UsageError
 
 AT_ONCE = 1 << 16  # rows checked at once
@@ -37,7 +37,7 @@ def run(
     if images.shape[1] != matrix.shape[1]:
         raise UsageError(f"{queries} has {matrix.shape[1]} components, {gallery} {images.shape[1]}; they must be alike")
     if adapter.caution is not None:
-        note(adapter.caution)
+        warn(adapter.caution)
     vectors = np.asarray(matrix, np.float32)  # (queries, dim)
     try:
         if isinstance(adapter, Linear):
@@ -54,7 +54,7 @@ def run(
     # ids and scores (queries, k), and the queries as the adapter has them
     arrays: dict[str, Any] = {"ids": found.rows, "scores": found.scores, "refined_query": seen}
     write_whole(out, lambda file: np.savez(file, allow_pickle=False, **arrays))
-    note(f"{len(matrix)} queries, the best {found.rows.shape[1]} of {len(images)} images each, in {out}")
+    warn(f"{len(matrix)} queries, the best {found.rows.shape[1]} of {len(images)} images each, in {out}")
 
 
 def _vectors(path: Path) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import escaped, note, note_all, print_result, print_summary
+from eyespot.cli.console import escaped, print_result, print_summary, warn, warn_all
 from eyespot.cli.settings import (
     LAYOUT,
     encoder_option,
@@ -69,7 +69,7 @@ def add(
     wanted = read(file) if text is None else [AnnotationQuery(id or text, text, {})]
     with open_store(gallery) as store:
         left_out = store.take_in(wanted)
-    note_all(f"{one.id} is left out: not {' and not '.join(one.failing)}" for one in left_out)
+    warn_all(f"{one.id} is left out: not {' and not '.join(one.failing)}" for one in left_out)
     taken = [one.id for one in wanted if one not in left_out]
     fields = {"taken": taken, "left_out": {one.id: one.failing for one in left_out}}
     print_result(fields, [f"{len(taken)} taken in, {len(left_out)} left out"], json)
@@ -151,7 +151,7 @@ def mark(
     fields = {"query": id, "changed": changed, "given": len(marks)}
     print_result(fields, [f"{changed} marks changed, {len(marks) - changed} were so already"], json)
     if not json and (empty := sum(mark is None for mark in marks.values())):
-        note(f"{empty} of the {len(marks)} had an empty mark, which takes back what was marked before")
+        warn(f"{empty} of the {len(marks)} had an empty mark, which takes back what was marked before")
 
 
 @app.command("audit")
@@ -267,10 +267,10 @@ def export(
         queries = flawless(every(store)) if clean else every(store)
         queries = without_photos(queries, store.team.flags.images()) if without_flagged else queries
         write(store, queries, out)
-    note_all(f"{one.wanted.id} has open problems: {'; '.join(one.faults)}" for one in queries if one.faults)
+    warn_all(f"{one.wanted.id} has open problems: {'; '.join(one.faults)}" for one in queries if one.faults)
     if rerank is not None:
         made = rerank_set(queries, RerankLimits(depth), Division())
-        note_all(made.notes)
+        warn_all(made.notes)
         files = {"queries": out / QUERIES, "annotations": out / ANNOTATIONS}
         settings = {"depth": depth, "least": made.limits.least, "most": made.limits.most}
         rerank_files.write(made, rerank, RerankInputs(files, settings), layout)

@@ -14,11 +14,11 @@ from eyespot.cli.console import (
     conclude,
     escaped,
     exit_if_failed,
-    note,
-    note_all,
     print_result,
     print_summary,
     progress_bar,
+    warn,
+    warn_all,
 )
 from eyespot.cli.settings import COUNT_ONLY, gallery_here, gallery_option, group, json_option
 from eyespot.llms.budget import Budget
@@ -62,8 +62,8 @@ def rerank(given: RerankSetSettings, json: bool = json_option()) -> None:
     division = None if given.keep_split else Division(given.val, share, given.seed)
     made = rerank_set.keep_split(selected) if division is None else divide(selected, division, column)
     if division is not None and any("split" in facts for facts in judged.queries.values()):
-        note("the queries have a split, which a new one replaces; --keep-split keeps theirs")
-    note_all(made.notes)
+        warn("the queries have a split, which a new one replaces; --keep-split keeps theirs")
+    warn_all(made.notes)
     if not given.dry_run:
         files = {"run": given.run, "qrels": given.qrels} | ({"queries": given.queries} if given.queries else {})
         settings = asdict(made.limits) | ({"split": "that of the queries"} if division is None else asdict(division))
@@ -176,18 +176,18 @@ def inat(given: InatSettings, json: bool = json_option()) -> None:
         done = curating.curate(given.export, out, collection, tell)
     _tell_funnel(done, json, out=str(out), pictures=done.pictures)
     if photos is None:
-        note(f"no --photos: {out / 'download.csv'} lists what to fetch; run the line again with the folder")
+        warn(f"no --photos: {out / 'download.csv'} lists what to fetch; run the line again with the folder")
     if done.waiting:
         waiting = f"{done.waiting:,} pictures wait for a person"
-        note(f"{waiting}: eyespot build review {out / 'review.jsonl'}, then run again")
+        warn(f"{waiting}: eyespot build review {out / 'review.jsonl'}, then run again")
     print_summary(f"{done.pictures:,} pictures in {out}")
     if done.failed:
-        note(f"{done.failed:,} pictures are missing or do not decode; {out / 'card.md'} counts them")
+        warn(f"{done.failed:,} pictures are missing or do not decode; {out / 'card.md'} counts them")
     exit_if_failed(done.failed)
 
 
 def _tell_funnel(done: Curated, json: bool, **more: object) -> None:
-    note_all(done.notes)
+    warn_all(done.notes)
     lines = []
     for step in done.steps:
         dropped = "".join(f"; {count:,} {reason}" for reason, count in step["dropped"].items())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli.console import note_all, print_result, progress_bar
+from eyespot.cli.console import print_result, progress_bar, warn_all
 from eyespot.cli.settings import flag, gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
 
@@ -33,7 +33,7 @@ def run(
         with progress_bar() as progress:
             merged = segments.compact(place, rows, progress)
         made = len(merged.segments)
-    note_all(merged.notes)
+    warn_all(merged.notes)
     there = len(disk.shard_paths(place))
     verb = "would be merged" if dry_run else "merged"
     segments_made = "1 segment" if made == 1 else f"{made} segments"

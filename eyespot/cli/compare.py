@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import escaped, note, note_all, print_result
+from eyespot.cli.console import escaped, print_result, warn, warn_all
 from eyespot.cli.metrics import scored, scoring_of
 from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, gallery_here, gallery_option, json_option
 from eyespot.settings.measure import PageSettings, ScoringSettings
@@ -61,7 +61,7 @@ def run(
     judged = read_qrels(qrels, qrels_format)
     scores = {name: scored(each, judged, scoring, escaped(name)) for name, each in rankings.items()}
     comparison = compare(scores, Resampling(samples, seed), correction)
-    note_all(comparison.notes)
+    warn_all(comparison.notes)
     if html:
         if scoring[1].order == "trec":
             rankings = {name: trec_order(each) for name, each in rankings.items()}
@@ -120,7 +120,7 @@ def _write_page(
         pictures |= from_gallery(place, [image for image in wanted if image not in pictures])
     if lacking := len(wanted) - len(pictures):
         way_out = "name the gallery that has them with -g, or the folder with --images"
-        note(f"{lacking} of the page's {len(wanted)} images were not found and are shown by their ids; {way_out}")
+        warn(f"{lacking} of the page's {len(wanted)} images were not found and are shown by their ids; {way_out}")
     chosen, pictures = linked(checked_address(shown.page), chosen, pictures)
     first = _first_measure(comparison)
     title = f"{', '.join(pair.run for pair in first)} against {comparison.baseline}"

@@ -43,22 +43,22 @@ def sentence_of(error: Exception) -> str:
     return str(error.on_line() if hasattr(error, "on_line") else error)
 
 
-def note(sentence: str) -> None:
+def warn(sentence: str) -> None:
     """A warning or hint, on stderr."""
     print(f"eyespot: {escaped(sentence)}", file=(_STREAMS.get() or (sys.stdout, sys.stderr))[1])
 
 
-def note_all(sentences: Iterable[str]) -> None:
-    """A note for each sentence."""
+def warn_all(sentences: Iterable[str]) -> None:
+    """A warning for each sentence."""
     for sentence in sentences:
-        note(sentence)
+        warn(sentence)
 
 
-def note_first(sentences: Sequence[str], rest: Callable[[int], str]) -> None:
-    """A note for each of the first; what `rest` says of the number of the others is one more."""
-    note_all(sentences[:SHOWN])
+def warn_first(sentences: Sequence[str], rest: Callable[[int], str]) -> None:
+    """A warning for each of the first; what `rest` says of the number of the others is one more."""
+    warn_all(sentences[:SHOWN])
     if len(sentences) > SHOWN:
-        note(rest(len(sentences) - SHOWN))
+        warn(rest(len(sentences) - SHOWN))
 
 
 def exit_if_failed(failed: object) -> None:

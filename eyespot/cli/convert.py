@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli.console import note, print_json, print_summary
+from eyespot.cli.console import print_json, print_summary, warn
 from eyespot.cli.settings import flag, json_option
 from eyespot.types import Qrels, UsageError
 
@@ -41,9 +41,9 @@ def run(
         write_run(run, out, to)
         back = read_run(out, to)
         if lost := len(run) - len(back):
-            note(f"{lost} queries have no results, which this format cannot say; .parquet and .json keep them")
+            warn(f"{lost} queries have no results, which this format cannot say; .parquet and .json keep them")
         if cut := len(run.score) - len(back.score):
-            note(f"{cut} results below the depth of this format are left out")
+            warn(f"{cut} results below the depth of this format are left out")
         written = len(back), len(back.score)
     if json:
         holds = "qrels" if qrels else "run"
@@ -83,7 +83,7 @@ def _write_qrels(source: Path, out: Path, format: str | None, to: str | None, qu
     silent = [query for query, facts in named.items() if not facts.get("text")]
     named |= {query: named[query] | {"text": query} for query in silent}
     if silent:
-        note(f"{len(silent)} queries have no text, so their ids stand for it; name a table with --queries")
+        warn(f"{len(silent)} queries have no text, so their ids stand for it; name a table with --queries")
     with whole_folder(out) as folder:
         beir.write(JudgedQueries(named, judged.qrels, judged.images), folder)
     return judged.qrels

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from eyespot.cli.console import note, print_result, print_summary, progress_bar
+from eyespot.cli.console import print_result, print_summary, progress_bar, warn
 from eyespot.cli.settings import json_option
 
 SHOWN = 5
@@ -56,4 +56,4 @@ def run(
         found = (f"{item['rank']:>4}  {item['score']:.3f}  {item['title']}" for item in items)
         lines += [str(run.header["heading"]), *found]
     print_result(rows, lines, json)
-    note(f"look at {out / 'demo.html'} or {out / 'demo.png'}; now your own photos: eyespot index PHOTOS")
+    warn(f"look at {out / 'demo.html'} or {out / 'demo.png'}; now your own photos: eyespot index PHOTOS")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli.console import escaped, exit_if_failed, note, print_result, print_summary, progress_bar
+from eyespot.cli.console import escaped, exit_if_failed, print_result, print_summary, progress_bar, warn
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import ReadSettings
 
@@ -38,5 +38,5 @@ def run(
     print_result({**report, "described": summary.described, "failures": failures}, lines, json)
     print_summary(f"{summary.pictures} pictures in {place}, {summary.described} described now with {extractor}")
     if summary.failures:
-        note(f"{len(summary.failures)} could not be described; fix them and run this with --retry-failed")
+        warn(f"{len(summary.failures)} could not be described; fix them and run this with --retry-failed")
     exit_if_failed(failures)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import escaped, note, print_result
+from eyespot.cli.console import escaped, print_result, warn
 from eyespot.cli.settings import gallery_option, json_option, searched_here
 from eyespot.types import NothingFound
 
@@ -36,7 +36,7 @@ def run(
     without = sum(items_table.count_items(s) for s in view.shards if lacks_hashes(s) and not disk.is_imported(s))
     if without:
         line = f"eyespot index --repair -g {quote(str(view.gallery.path))}"
-        note(f"{without} pictures have no perceptual hashes, so copies of them are missed; make them with: {line}")
+        warn(f"{without} pictures have no perceptual hashes, so copies of them are missed; make them with: {line}")
     totals = {kind: _total([group for group in groups if group.kind == kind]) for kind in GROUP_KINDS}
     if html:
         _write_sheet(html, groups)
@@ -76,5 +76,5 @@ def _write_sheet(place: Path, groups: Sequence[FileGroup]) -> None:
         heading = f"{len(tiles)} {HEADINGS[group.kind]}, {_size(group.freed)} would be freed"
         panels.append(SheetPanel(heading, f"The first would stay: {group.why}.", tiles))
     if len(groups) > PANELS:
-        note(f"{place} shows the {PANELS} groups that take most; --json lists all {len(groups):,}")
+        warn(f"{place} shows the {PANELS} groups that take most; --json lists all {len(groups):,}")
     write_page(place, as_html("Copies and bursts", panels))

@@ -11,7 +11,7 @@ import typer
 from eyespot.cli._eval_inputs import EvalInputs
 from eyespot.cli._eval_rows import evaluate_rows, evaluation_of, lacks_verdicts, ranked_by, rows_in
 from eyespot.cli._ray import backend_on, refuse_on_cluster
-from eyespot.cli.console import escaped, exit_if_failed, note, note_all, print_json, print_line, print_result
+from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, print_result, warn, warn_all
 from eyespot.cli.settings import PanelCommand, flag, gallery_here, json_option
 from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH
 from eyespot.settings.measure import EvalSettings
@@ -121,16 +121,16 @@ def _evaluate(inputs: EvalInputs, json: bool, earlier: dict[str, str]) -> None:
             raise NothingFound(what + way)
         run = ranked.runs[task.name].only(task.judged.queries)
         if lacking := len(task.judged.queries) - len(run):
-            note(f"{lacking} of {len(task.judged.queries)} queries have no ranking; the server may want all")
+            warn(f"{lacking} of {len(task.judged.queries)} queries have no ranking; the server may want all")
         place = options.out.expanduser() / "submission.json"
         make_folder(place.parent)
         write_run(run, place, benchmark.submission)
-        note(f"the truths of this split are not public; send {place} to {benchmark.home}")
+        warn(f"the truths of this split are not public; send {place} to {benchmark.home}")
         return
     evaluation = evaluation_of(inputs, ranked)
     now = evaluation.made["inputs"]
     changed = [f"{path} has changed since" for path, digest in earlier.items() if now.get(path) != digest]
-    note_all([*evaluation.notes, *changed])
+    warn_all([*evaluation.notes, *changed])
     beside = comparable(evaluation, [read_summary(place) for place in options.beside])
     if options.out:
         _write(inputs, evaluation, beside, ranked.searched)
@@ -198,7 +198,7 @@ def _write(
             yield map_of(query, around, searched.adapted(around))
 
     written = write(evaluation, out, beside, maps, examples)
-    note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
+    warn(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 
 
 def _pictures(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli.console import escaped, note_all, print_result
+from eyespot.cli.console import escaped, print_result, warn_all
 from eyespot.cli.settings import RUN_FORMAT, json_option
 from eyespot.types import UsageError
 
@@ -42,7 +42,7 @@ def run(
     fit = learned(fusion, rankings, read_qrels(learn), measure) if learn else None
     fused = (fit.fusion if fit else fusion)(rankings)
     write_run(fused, out.expanduser())
-    note_all(fused.notes)
+    warn_all(fused.notes)
     header = {name: value for name, value in fused.header.items() if name != "of"}
     counts = {"run": str(out), "queries": len(fused), "hits": len(fused.codes)}
     learning = {"measure": fit.measure, "value": fit.value, "alone": fit.alone} if fit else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._ray import pool_on
-from eyespot.cli.console import conclude, exit_if_failed, note, note_all, print_json, print_result, progress_bar
+from eyespot.cli.console import conclude, exit_if_failed, print_json, print_result, progress_bar, warn, warn_all
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import IndexSettings
 from eyespot.types import EyespotError, UsageError
@@ -61,7 +61,7 @@ def run(
                 with progress_bar() as progress:
                     summary = update(place, photos or [], encoders, replace(options, progress=progress, hands=pool))
             except KeyboardInterrupt:
-                note("interrupted; what is done is kept: run the same line again and it goes on there")
+                warn("interrupted; what is done is kept: run the same line again and it goes on there")
                 raise
             _report(place, summary, json)
 
@@ -74,19 +74,19 @@ def run(
 def keep_up(gallery: Path, roots: Sequence[Root], first: Callable[[], None], later: Callable[[], None]) -> None:
     """Do `first`, then `later` after each burst of changes in the folders among `roots`, until Ctrl-C.
 
-    What fails in between is a note, and the next burst tries it again. `UsageError` where no root is a folder.
+    What fails in between is a warning, and the next burst tries it again. `UsageError` where no root is a folder.
     """
     folders = [root.place for root in roots if root.kind == "folder"]
     if not folders:
         raise UsageError("--watch watches folders, and none is named or known; name one: eyespot index PHOTOS --watch")
     if len(folders) < len(roots):
-        note("tars, lists and single pictures are indexed now and not watched")
+        warn("tars, lists and single pictures are indexed now and not watched")
     from eyespot import rooms
 
     with rooms.needs("--watch"):
         from eyespot.gallery.watching import changes
     if not any(map(os.path.isdir, folders)):  # then not even the first run begins
-        note(f"waiting for {', '.join(folders)}, which {'is' if len(folders) == 1 else 'are'} missing; Ctrl-C ends it")
+        warn(f"waiting for {', '.join(folders)}, which {'is' if len(folders) == 1 else 'are'} missing; Ctrl-C ends it")
     watching = changes(folders, gallery)
     next(watching)  # what changes while the first run goes on is seen after it
     with suppress(typer.Exit):  # some files cannot be read
@@ -98,10 +98,10 @@ def keep_up(gallery: Path, roots: Sequence[Root], first: Callable[[], None], lat
                 with suppress(typer.Exit):
                     later()
             except EyespotError as error:
-                note(f"{error}; the next change tries it again")
+                warn(f"{error}; the next change tries it again")
             except Exception as error:  # whatever one round ends in, photos that come later are indexed
                 what = str(error) or "no more is known"
-                note(f"this round failed ({type(error).__name__}: {what}); the next change tries it again")
+                warn(f"this round failed ({type(error).__name__}: {what}); the next change tries it again")
     except KeyboardInterrupt:
         conclude("no longer watching; the next eyespot index takes what comes from now on")
 
@@ -157,7 +157,7 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
         try:
             encoders.append(rooms.load("encoders", encoder))
         except EyespotError as error:
-            note(f"{encoder} gets no vectors for now: {error}")
+            warn(f"{encoder} gets no vectors for now: {error}")
     if not encoders:
         raise EyespotError("none of this gallery's encoders can be loaded; choose one, as in: -e starter")
     return encoders
@@ -169,7 +169,7 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
 
     for root in roots:
         if not is_there(root):
-            note(f"{root.place} is missing or empty (an unplugged disk?)")
+            warn(f"{root.place} is missing or empty (an unplugged disk?)")
     counts = survey(gallery, [root for root in roots if is_there(root)])
     parts = [
         f"{counts.pictures} pictures ({counts.bytes / 1e6:.1f} MB), {counts.new} of them new and "
@@ -183,52 +183,52 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
 def _report(gallery: Path, summary: Summary, json: bool) -> None:
     from eyespot.extras import install_line
 
-    note_all(summary.notes)
-    looked, texts = summary.looked, summary.texts
+    warn_all(summary.notes)
+    found, texts = summary.looked, summary.texts
     if json:
         counts = {
-            "files": looked.files,
-            "pictures": looked.pictures,
-            "copies": looked.copies,
-            "failed": looked.failures,
-            "videos": looked.videos._asdict(),
-            "searchable": {"files": looked.searchable, "of": looked.pictorial, "extras": looked.by_extra},
+            "files": found.files,
+            "pictures": found.pictures,
+            "copies": found.copies,
+            "failed": found.failures,
+            "videos": found.videos._asdict(),
+            "searchable": {"files": found.searchable, "of": found.pictorial, "extras": found.by_extra},
         }
-        fields = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(looked.skipped)}
+        fields = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(found.skipped)}
         damaged = [fault._asdict() for fault in summary.damaged]
         read = texts and vars(texts) | {"failures": len(texts.failures)}
         print_json({"gallery": str(gallery), **fields, "damaged": damaged, "texts": read})
     conclude(f"{_account(summary)}; {gallery} holds {_counted(summary.pictures, 'picture')}")
-    if looked.searchable < looked.pictorial:
-        share = f"{looked.searchable:,} of {looked.pictorial:,} photos, videos and drawings"
-        more = [f"; {files:,} more with {install_line(extra)}" for extra, files in looked.by_extra.items()]
-        note(f"{share} ({looked.searchable / looked.pictorial:.0%}) can be searched{''.join(more)}")
+    if found.searchable < found.pictorial:
+        share = f"{found.searchable:,} of {found.pictorial:,} photos, videos and drawings"
+        more = [f"; {files:,} more with {install_line(extra)}" for extra, files in found.by_extra.items()]
+        warn(f"{share} ({found.searchable / found.pictorial:.0%}) can be searched{''.join(more)}")
     if texts:
         read_now = f"text was read in {_counted(texts.read, 'picture')} now"
         conclude(f"{read_now}; {texts.with_text:,} of the gallery have text")
         if texts.away:
-            note(f"{_counted(texts.away, 'picture')} out of reach wait to be read; run the same line again")
+            warn(f"{_counted(texts.away, 'picture')} out of reach wait to be read; run the same line again")
         if count := len(texts.failures):
-            note(f"the text of {count} could not be read; see them with: eyespot failures -g {gallery}")
-    note_all(f"still damaged: {fault}" for fault in summary.damaged)
+            warn(f"the text of {count} could not be read; see them with: eyespot failures -g {gallery}")
+    warn_all(f"still damaged: {fault}" for fault in summary.damaged)
     if summary.failures:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
-        note(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
+        warn(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
     exit_if_failed(summary.failures or summary.damaged or (texts and texts.failures))
 
 
 def _account(summary: Summary) -> str:
     """The fate of every file, in one line."""
-    looked = summary.looked
+    found = summary.looked
     parts = [
         f"{summary.embedded:,} embedded now" if summary.embedded else "",
-        f"{looked.copies:,} exact {'copy' if looked.copies == 1 else 'copies'}" if looked.copies else "",
-        *_skipped_texts(looked.skipped),
-        f"{looked.failures:,} failed" if looked.failures else "",
+        f"{found.copies:,} exact {'copy' if found.copies == 1 else 'copies'}" if found.copies else "",
+        *_skipped_texts(found.skipped),
+        f"{found.failures:,} failed" if found.failures else "",
     ]
-    videos = looked.videos
+    videos = found.videos
     frames = f" and {_counted(videos.frames, 'frame')} of {_counted(videos.videos, 'video')}" if videos.videos else ""
-    account = f"{_counted(looked.pictures, 'picture')}{frames} from {_counted(looked.files, 'file')}"
+    account = f"{_counted(found.pictures, 'picture')}{frames} from {_counted(found.files, 'file')}"
     return account + (f": {', '.join(filter(None, parts))}" if any(parts) else "")
 
 

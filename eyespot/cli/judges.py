@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import note, print_json, print_result, print_summary
+from eyespot.cli.console import print_json, print_result, print_summary, warn
 from eyespot.cli.settings import flag, gallery_here, gallery_option, group, json_option
 from eyespot.settings.judge import LedgerSetting, PricesSetting
 from eyespot.types import NothingFound, UsageError
@@ -93,7 +93,7 @@ def export(
             if not len(combined):
                 raise NothingFound(f"{place} has no verdict on these queries; judge first, or name other queries")
             if others := set(judgements.queries()) - set(names):
-                note(f"{len(others)} judged queries are not among those named and are left out")
+                warn(f"{len(others)} judged queries are not among those named and are left out")
             write_qrels(combined, to)
             counts = {"queries": len(combined), "judgements": len(combined.grade)}
         else:

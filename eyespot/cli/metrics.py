@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import note_all, print_result
+from eyespot.cli.console import print_result, warn_all
 from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, json_option
 from eyespot.settings.measure import NORM, TIES, USUAL, ScoringSettings
 from eyespot.types import NothingFound, UsageError
@@ -40,7 +40,7 @@ def run(
         print_result({"measures": names(), "ir-measures": OUTSIDE, "presets": PRESETS}, lines, json)
         return
     scores = scored(read_run(run, run_format), read_qrels(qrels, qrels_format), scoring_of(scoring))
-    note_all(scores.notes)
+    warn_all(scores.notes)
     values = scores.as_json(per_query, keys)
     width = max(map(len, values["measures"]))
     lines = []

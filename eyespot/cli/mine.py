@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._ray import backend_on
-from eyespot.cli.console import note, print_json, print_summary, progress_bar
+from eyespot.cli.console import print_json, print_summary, progress_bar, warn
 from eyespot.cli.settings import group, json_option
 from eyespot.settings.search import ClusterSettings
 from eyespot.types import UsageError
@@ -54,7 +54,7 @@ def semipositives(
     if json:
         print_json({"out": str(out), "images": len(found.rows), "keep": keep, "without": alone})
     if alone:
-        note(f"{alone} images have no semi-positive")
+        warn(f"{alone} images have no semi-positive")
     print_summary(f"semi-positives of {len(found.rows)} images in {out}")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from eyespot.cli.console import SHOWN, conclude, exit_if_failed, note, note_all, print_result, progress_bar
+from eyespot.cli.console import SHOWN, conclude, exit_if_failed, print_result, progress_bar, warn, warn_all
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
 
@@ -44,7 +44,7 @@ def run(
     if not there:
         conclude("the gallery has no names; give it some with: eyespot names FILE")
     for summary in summaries:
-        note_all(f"left out: {one.file}:{one.line} {one.reason}" for one in summary.failures[:SHOWN])
+        warn_all(f"left out: {one.file}:{one.line} {one.reason}" for one in summary.failures[:SHOWN])
         if summary.failed > SHOWN:
-            note(f"and {summary.failed - SHOWN:,} more rows of {summary.file.name}; --json lists them")
+            warn(f"and {summary.failed - SHOWN:,} more rows of {summary.file.name}; --json lists them")
     exit_if_failed(failed)

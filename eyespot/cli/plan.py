@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import note, print_json, print_line
+from eyespot.cli.console import print_json, print_line, warn
 from eyespot.cli.settings import encoder_option, json_option
 from eyespot.types import UsageError
 
@@ -69,13 +69,13 @@ def run(
     print_line("")
     _print(ways, steps)
     if choice is None:
-        note(f"no exact way answers within {seconds:g} s however many machines; allow more with --latency")
+        warn(f"no exact way answers within {seconds:g} s however many machines; allow more with --latency")
     else:
         machines = "1 machine" if choice.machines == 1 else f"{choice.machines:,} machines"
-        note(f"exact answers take least with {choice.way}: {machines}, {choice.seconds:.3f} s")
-    note("an approximate index may take less: see docs/approximate.md")
+        warn(f"exact answers take least with {choice.way}: {machines}, {choice.seconds:.3f} s")
+    warn("an approximate index may take less: see docs/approximate.md")
     if count >= _MANY:
-        note("at this size, with many people, an engine made for it may serve better: see docs/engines.md")
+        warn("at this size, with many people, an engine made for it may serve better: see docs/engines.md")
 
 
 def _print(ways: Sequence[SearchCost], steps: Sequence[BuildCost]) -> None:

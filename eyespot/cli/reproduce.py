@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import escaped, note, print_result
+from eyespot.cli.console import escaped, print_result, warn
 from eyespot.cli.settings import flag, json_option
 from eyespot.types import NothingFound, UsageError
 
@@ -61,7 +61,7 @@ def run(
         raise NothingFound(f"{recipe.title} needs {first.what} ({first.about}); {first.way}; all: --check")
     if sample:
         make_world(recipe.world, folder)
-    run_commands(commands, folder, note)
+    run_commands(commands, folder, warn)
     _table(recipe, folder, sample, json)
 
 

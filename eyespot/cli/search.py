@@ -14,7 +14,7 @@ from eyespot.cli._answering import open_collection
 from eyespot.cli._hits_out import OUTPUT, HitsOut
 from eyespot.cli._ray import backend_on, refuse_on_cluster
 from eyespot.cli._rerank_view import RerankView, SearchOutput, accuracy_of
-from eyespot.cli.console import escaped, exit_if_failed, note, print_json, print_line, print_raw, progress_bar
+from eyespot.cli.console import escaped, exit_if_failed, print_json, print_line, print_raw, progress_bar, warn
 from eyespot.cli.settings import PanelCommand, flag, gallery_option, searched_here
 from eyespot.search.parts import condition_of, judge_options, ledger_of, moves_of, rewriter
 from eyespot.settings.fields import EVERYDAY, JUDGES, RESEARCH, option
@@ -109,7 +109,7 @@ def _ranked(
     ledger = ledger_of(settings.ledger, collection.gallery.path)
     rewriting = rewriter(settings.expand, ledger) if settings.expand else None
     if settings.ledger is not None and settings.feedback and not ledger.exists():
-        note(f"there is no ledger {ledger} yet; without --ledger the gallery's own is read")
+        warn(f"there is no ledger {ledger} yet; without --ledger the gallery's own is read")
     moves, deep = moves_of(collection, wanted, settings), max(settings.k or FEW, settings.depth or 0)
     stage = collection.stage(settings, k=deep, mask=mask, feedback=moves, rewriting=rewriting, grouped=grouped)
     run = collection.answered(wanted, stage)
@@ -118,7 +118,7 @@ def _ranked(
     if settings.expand is not None:  # people see the further wordings, because the results depend on them
         known = {term.text for term in wanted.terms}
         more = "; ".join(text for text in run.header["wordings"][wanted.id] if text not in known)
-        note(f"searched as well: {more}" if more else f"{settings.expand} has no other wording of this query")
+        warn(f"searched as well: {more}" if more else f"{settings.expand} has no other wording of this query")
     return run, rewriting
 
 
@@ -179,7 +179,7 @@ def _show(shown: SearchOutput, started: float, output: HitsOut, json: bool) -> N
         write_html(output.html, [shown.sheet], captions=("taken",) if shown.column == "taken" else ())
     for sentence in shown.run.notes:
         taught = isinstance(sentence, Note) and sentence.code == "taught"
-        note(f"{sentence}; leave it out with --no-teach" if taught else sentence)
+        warn(f"{sentence}; leave it out with --no-teach" if taught else sentence)
     items = _items(shown)
     if json:
         header = shown.run.header
@@ -188,7 +188,7 @@ def _show(shown: SearchOutput, started: float, output: HitsOut, json: bool) -> N
     elif output.paths or output.print0:
         paths = [item["path"] for item in items if item["path"]]
         if len(paths) < len(items):
-            note(f"{len(items) - len(paths)} pictures have no path; --json shows their ids")
+            warn(f"{len(items) - len(paths)} pictures have no path; --json shows their ids")
         for path in paths:
             print_raw(path, b"\n" if output.paths else b"\0")
     else:

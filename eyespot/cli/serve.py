@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from eyespot.cli import _answering
 from eyespot.cli._ask_server import noted
-from eyespot.cli.console import note, note_all
+from eyespot.cli.console import warn, warn_all
 from eyespot.cli.settings import gallery_here, searched_here
 from eyespot.rooms import needs
 from eyespot.settings.gallery import ServeSettings
@@ -75,13 +75,13 @@ def _listen(settings: ServerSettings, host: str, port: int, *, internal: str, fr
 
     app = web.application(settings)
     adapters = app.state.eyespot.adapters.items()  # visitors see these beside their answers
-    note_all(f"--adapt {name}: {adapter.caution}" for name, adapter in adapters if adapter.caution is not None)
+    warn_all(f"--adapt {name}: {adapter.caution}" for name, adapter in adapters if adapter.caution is not None)
     _answering.install(app)
     with listening(host, port) as listener:
         address, number = listener.getsockname()[:2]
         # Behind `#` a token stays in the browser: it is neither sent nor logged.
         page = f"{f'[{address}]' if ':' in address else address}:{number}/{f'login#token={fresh}' if fresh else ''}"
-        note(f"look at http://{page}; Ctrl-C ends")
+        warn(f"look at http://{page}; Ctrl-C ends")
         reached = host in ("127.0.0.1", "localhost", "0.0.0.0")  # by a search on this machine, at 127.0.0.1
         # Else a thread with a lock that others need waits long behind a page that is being drawn
         sys.setswitchinterval(0.001)
@@ -102,7 +102,7 @@ def begin_gallery(place: Path) -> Path:
     from eyespot.gallery.indexing import index
 
     index(place, [], [rooms.load("encoders", "starter")])
-    note(f"{place} is a new gallery without photos; add some on the page")
+    warn(f"{place} is a new gallery without photos; add some on the page")
     return place
 
 

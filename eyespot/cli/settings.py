@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 import typer
 from typer.core import TyperCommand
 
-from eyespot.cli.console import note, progress_bar
+from eyespot.cli.console import progress_bar, warn
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -219,14 +219,14 @@ def from_toml(app: typer.Typer, path: Path = Path("eyespot.toml")) -> dict[str, 
     common = {name: value for name, value in settings.items() if name not in verbs}
     for name in (name for name in common if name not in every):
         there = f"{', '.join(sorted(every))}, and tables for {', '.join(sorted(verbs))}"
-        note(f"{path} has an unknown key {name}; known are: {there}")
+        warn(f"{path} has an unknown key {name}; known are: {there}")
     defaults = {}
     for verb, command in verbs.items():
         table = settings.get(verb, {})
         if not isinstance(table, dict):
             raise UsageError(f"{path}: {verb} is a table of settings; write [{verb}] on a line and its keys below")
         for key in (key for key in table if key not in known[verb]):
-            note(f"{path} has an unknown key {key} in [{verb}]; known are: {', '.join(sorted(known[verb]))}")
+            warn(f"{path} has an unknown key {key} in [{verb}]; known are: {', '.join(sorted(known[verb]))}")
         shared = {name: value for name, value in common.items() if name not in _NOT_COMMON.get(verb, ())}
         given = {name: value for name, value in (shared | table).items() if name in known[verb]}
         values = {name: _as_given(path, known[verb][name], value) for name, value in given.items()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import note, print_result
+from eyespot.cli.console import print_result, warn
 from eyespot.cli.settings import QRELS_FORMAT, QUERIES, json_option
 from eyespot.types import NothingFound, UsageError
 
@@ -86,9 +86,9 @@ def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQuerie
         if without == len(table):
             raise NothingFound(f"none of the queries of {queries} is judged; check that both files name queries alike")
         if passed:
-            note(f"{passed} of {len(judged.qrels)} judged queries are not in {queries}; they are passed over")
+            warn(f"{passed} of {len(judged.qrels)} judged queries are not in {queries}; they are passed over")
         if without:
-            note(f"{without} of {len(table)} queries of {queries} have no judgements; they count with 0 matches")
+            warn(f"{without} of {len(table)} queries of {queries} have no judgements; they count with 0 matches")
         judged = replace(judged, queries=table)
     elif not judged.queries:
         judged = replace(judged, queries={query: {} for query in judged.qrels})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._exporting import chosen_rows
-from eyespot.cli.console import SHOWN, exit_if_failed, note, note_all, print_result
+from eyespot.cli.console import SHOWN, exit_if_failed, print_result, warn, warn_all
 from eyespot.cli.settings import encoder_option, flag, gallery_here, gallery_option, json_option
 from eyespot.cli.transfer import index_list
 from eyespot.settings.judge import JudgeSettings, LedgerSetting
@@ -69,7 +69,7 @@ def run(
     counts = Counter(tag.label for tag in found)
     uncalibrated = [name for name in names if name not in known]
     if uncalibrated:
-        note(
+        warn(
             f"nobody calibrated {', '.join(uncalibrated)}: each picture gets the nearest label, right or not; name "
             "what else there is with --others, or judge a spread as in: "
             f'eyespot search "{uncalibrated[0]}" --rerank person:NAME --calibrate 30'
@@ -79,9 +79,9 @@ def run(
     failures = [{"path": path, "reason": reason} for path, reason in failed]
     fields = {"column": column, "by": collection.encoder.space.encoder, "labels": labelled, "failed": failures}
     print_result(fields, (f"{counts[name]:>8,}  {name}" for name in names), json)
-    note_all(f"not labelled: {path} ({reason})" for path, reason in failed[:SHOWN])
+    warn_all(f"not labelled: {path} ({reason})" for path, reason in failed[:SHOWN])
     if failed:
-        note(f"{len(failed)} pictures could not be labelled")
+        warn(f"{len(failed)} pictures could not be labelled")
     exit_if_failed(failed)
 
 

@@ -11,13 +11,13 @@ import typer
 
 from eyespot.cli.console import (
     GATE_FAILED,
-    note,
-    note_all,
     print_json,
     print_line,
     print_result,
     print_summary,
     progress_bar,
+    warn,
+    warn_all,
 )
 from eyespot.cli.settings import group, json_option
 from eyespot.settings.train import (
@@ -127,7 +127,7 @@ def _by_label(source: PairSettings, labels: str) -> tuple[Vectors, Any, str | No
 
         view = eyespot.open(source.pairs, source.encoder).view
         found = labels_of(view, labels)
-        note_all(found.notes)
+        warn_all(found.notes)
         there = zip(found.labels, view.live.tolist(), strict=True)
         classes, space = np.array([label or "" for label, live in there if live]), view.space.encoder
         vectors, of = pictures(view)[0], np.zeros(0, np.int64)
@@ -150,7 +150,7 @@ def backbone(given: BackboneSettings, json: bool = json_option()) -> None:
     recipe = FineTuneRecipe(**given.model_dump(include=set(names)))
     collection, material = _pictured(given)
     model = encoders.trainable(collection.encoder)
-    note(f"{len(material.texts)} pairs, {steps(len(material.texts), recipe)} steps of {given.batch}")
+    warn(f"{len(material.texts)} pairs, {steps(len(material.texts), recipe)} steps of {given.batch}")
     if given.dry_run:
         return
     encoders.refuse_if_lost(model)
@@ -168,7 +168,7 @@ def backbone(given: BackboneSettings, json: bool = json_option()) -> None:
     name = encoders.name_in(model, folder)
     print_result({"model": name, **asdict(done)}, [name], json)
     if done.unread:
-        note(f"{done.unread} times a picture could not be read, and its pair was left out")
+        warn(f"{done.unread} times a picture could not be read, and its pair was left out")
     print_summary(f"{done.step} steps, loss {done.loss:.3f}; index with it: eyespot index -g {given.pairs} -e {name}")
 
 
@@ -218,7 +218,7 @@ def _material(data: Data, given: QuariSettings, seed: int) -> TrainingData:
         return TrainingData(*data.pairs.split(share, MOST_HELD_OUT, seed), test=paired_gain)
     rest = data.pairs.without(apart)
     if shared := len(data.pairs) - len(rest):
-        note(f"{shared} pairs share an image or a text with those held out, and are not trained on")
+        warn(f"{shared} pairs share an image or a text with those held out, and are not trained on")
     return TrainingData(rest, apart, test=paired_gain)
 
 
@@ -234,7 +234,7 @@ def _print_plan(material: TrainingData, shape: Config, settings: TrainingSetting
         payload = {"pairs": len(material.pairs), "held_out": held, "steps": steps, "bytes": memory.total}
         print_json({**payload, "memory": memory._asdict()})
         return
-    note(
+    warn(
         f"{len(material.pairs)} pairs, {held} held out, {steps} steps of {settings.accumulate} × {settings.batch}; a "
         f"batch takes about {memory.total / 1e9:.2g} GB in float32 (layers {memory.activations / 1e9:.2g}, maps "
         f"{memory.factors / 1e9:.2g}, loss {memory.loss / 1e9:.2g}, weights {memory.weights / 1e9:.2g})"
@@ -270,11 +270,11 @@ def read(source: PairSettings) -> Data:
         raise UsageError(f"--captions speaks of the pictures of a gallery, and {source.pairs} is none")
     else:
         read = read_pairs(source.pairs)
-        note_all(read.notes)
+        warn_all(read.notes)
         found = Data(read.pairs, source.encoder)
     good = found.pairs.with_direction()
     if len(good) < len(found.pairs):
-        note(f"{len(found.pairs) - len(good)} pairs have a vector that is 0 or not finite, and are left out")
+        warn(f"{len(found.pairs) - len(good)} pairs have a vector that is 0 or not finite, and are left out")
     return replace(found, pairs=good)
 
 
@@ -287,7 +287,7 @@ def captions_of(source: PairSettings) -> tuple[Any, list[CaptionRows]]:
         raise UsageError(f"{source.pairs} is a gallery; say where its texts are: --captions FILE or --captions COLUMN")
     collection = eyespot.open(source.pairs, source.encoder)
     caption_rows = [one for captions in source.captions for one in said_in(collection.view, captions)]
-    note_all(sentence for one in caption_rows for sentence in one.notes)
+    warn_all(sentence for one in caption_rows for sentence in one.notes)
     return collection, caption_rows
 
 
@@ -308,11 +308,11 @@ def report(done: TrainingResult, material: TrainingData, settings: TrainingSetti
     early = "" if done.patient else f" (of {done.total}: no better validation any more)"
     if done.ahead:
         print_summary(f"{done.step} steps{early}, loss {done.loss:.3f}; search with: --adapt {done.model}")
-        note(f"the model finds more than the vectors as they are: {done.comparison}")
+        warn(f"the model finds more than the vectors as they are: {done.comparison}")
         return
-    note_all(needs)
+    warn_all(needs)
     if done.model is None:
-        note("no model is named, and searching as before is best; --keep-anyway on the same line keeps this one")
+        warn("no model is named, and searching as before is best; --keep-anyway on the same line keeps this one")
         raise typer.Exit(GATE_FAILED)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli import _exporting, judges
-from eyespot.cli.console import exit_if_failed, note, note_all, note_first, print_json, print_summary, progress_bar
+from eyespot.cli.console import exit_if_failed, print_json, print_summary, progress_bar, warn, warn_all, warn_first
 from eyespot.cli.settings import gallery_here, gallery_option, group, json_option
 from eyespot.settings.fields import GALLERY, Settings, setting
 from eyespot.storage.digests import text_digest
@@ -104,7 +104,7 @@ def import_inquire_cache(
         run, other = inquire_cache.read(cache, prompts, names)
     write_run(run, to)
     if other:
-        note(f"{other:,} scores are of other queries or prompts and are left out")
+        warn(f"{other:,} scores are of other queries or prompts and are left out")
     if json:
         print_json({"run": str(to), "queries": len(run), "scores": len(run.codes), "left_out": other})
     print_summary(f"{len(run.codes):,} scores of {len(run):,} queries written to {to}")
@@ -148,7 +148,7 @@ def _import(source: ImportSource, into: VectorsFrom, json: bool, in_place: Vecto
     way = Copied() if into.copy_vectors else in_place or InPlace()
     with progress_bar() as progress:
         done = take_in(place, source, encoder, way, progress)
-    note_all(done.notes)
+    warn_all(done.notes)
     if json:
         print_json({"gallery": str(place), "rows": done.rows, "added": done.added, "shards": done.shards})
     print_summary(f"{done.added} of {done.rows} rows imported now into {place}")
@@ -216,9 +216,9 @@ def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, give
         )
     done.failed += index_list(gallery, done.path)
     if done.unknown:
-        note(f"{len(done.unknown)} photos are not in the gallery, such as {done.unknown[0]}")
+        warn(f"{len(done.unknown)} photos are not in the gallery, such as {done.unknown[0]}")
     refused = [f"not imported: {file} ({reason})" for file, reason in done.failed]
-    note_first(refused, lambda count: f"and {count} more; --json lists them all")
+    warn_first(refused, lambda count: f"and {count} more; --json lists them all")
     if json:
         failed = [{"file": file, "reason": reason} for file, reason in done.failed]
         counts = {"photos": done.photos, "known": done.known, "unknown": len(done.unknown), "failed": failed}

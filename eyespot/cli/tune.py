@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import note, print_result, print_summary, progress_bar
+from eyespot.cli.console import print_result, print_summary, progress_bar, warn
 from eyespot.cli.settings import encoder_option, flag, gallery_option, json_option, searched_here
 from eyespot.types import EyespotError, UsageError
 
@@ -52,11 +52,11 @@ def run(
     _print(tuned, recall, json)
     shares = ", ".join(f"{100 * share:.1f} % by {source}" for source, share in tuned.measured.shares.items())
     measured, index = tuned.measured, tuned.chosen.candidate.index
-    note(f"measured on {measured.queries} queries that chose nothing: of the true 50 it found {shares}")
+    warn(f"measured on {measured.queries} queries that chose nothing: of the true 50 it found {shares}")
     if measured.exact:
-        note(f"{measured.exact:.0%} of them were answered exactly, because their own estimate was too low")
+        warn(f"{measured.exact:.0%} of them were answered exactly, because their own estimate was too low")
     if tuned.seconds >= tuned.exact_seconds:
-        note("exact search is no slower here, and misses nothing")
+        warn("exact search is no slower here, and misses nothing")
     print_summary(f"search it with: eyespot search --index {index}")
 
 
@@ -75,7 +75,7 @@ def _tuning_queries(collection: Collection, place: Path | None) -> list[TuningQu
         try:
             return [pictures, words(collection.encoder)]
         except EyespotError as error:
-            note(f"tuned for pictures only, not for words: {error}")
+            warn(f"tuned for pictures only, not for words: {error}")
             return [pictures]
     place = place.expanduser()
     if place.suffix == ".npy":
