@@ -11,7 +11,7 @@ from eyespot.cli._answering import open_collection
 from eyespot.cli.console import escaped, exit_if_failed, print_result, print_summary, progress_bar, warn_all
 from eyespot.cli.settings import gallery_here, group, json_option
 from eyespot.search.parts import ledger_of
-from eyespot.settings.build import LabelledSettings
+from eyespot.settings.build import LabelledSettings, PairSetSettings
 from eyespot.settings.judge import LedgerSetting
 
 if TYPE_CHECKING:
@@ -21,67 +21,61 @@ app = group(
     "Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR, of two pictures with one label, or of "
     "judged photos."
 )
-_OUT = typer.Option(..., "--out", help="The output folder; each file of the set gets a folder in it.")
-_WITHOUT = typer.Option(None, metavar="FILE", help="Ids to leave out, one per line: those of a test set.")
 _JSON = json_option()
 
 
 @app.command("coco")
 def coco(
+    target: PairSetSettings,
     files: list[Path] = typer.Argument(help="captions_train2017.json or a similar file."),
     images: Path = typer.Option(..., help="The folder with the pictures."),
-    out: Path = _OUT,
-    without: Path = _WITHOUT,
     json: bool = _JSON,
 ) -> None:
     """COCO captions: about five per picture."""
     from eyespot.curate.pairs.published import Coco
 
-    _make(Coco(files, images, out, _ids(without)), out, json)
+    _make(Coco(files, images, target.out, _ids(target.without)), target.out, json)
 
 
 @app.command("cc12m")
 def cc12m(
+    target: PairSetSettings,
     files: list[Path] = typer.Argument(help="Webdataset shards, .tar; eyespot index reads them unchanged."),
-    out: Path = _OUT,
-    without: Path = _WITHOUT,
     json: bool = _JSON,
 ) -> None:
     """Conceptual 12M: the captions in its shards."""
     from eyespot.curate.pairs.published import Cc12m
 
-    _make(Cc12m(files, _ids(without)), out, json)
+    _make(Cc12m(files, _ids(target.without)), target.out, json)
 
 
 @app.command("biotrove")
 def biotrove(
+    target: PairSetSettings,
     files: list[Path] = typer.Argument(help="The metadata's parquet files, all of them."),
     images: Path = typer.Option(..., help="The folder with the photos, as PHOTO_ID.jpg; they can be added later."),
-    out: Path = _OUT,
     count: int = typer.Option(5_000_000, min=1, help="Photos to sample."),
     captioned: int = typer.Option(500_000, min=0, help="The number of these photos that are left to be captioned."),
     seed: int = typer.Option(0, min=0, help="Another seed samples other photos."),
-    without: Path = _WITHOUT,
     json: bool = _JSON,
 ) -> None:
     """BioTrove: a random sample of photos with captions from their labels, some left to be captioned."""
     from eyespot.curate.pairs.biotrove import BioTrove, Draw
 
-    _make(BioTrove(files, images, out, Draw(count, captioned, seed), _ids(without)), out, json)
+    _make(BioTrove(files, images, target.out, Draw(count, captioned, seed), _ids(target.without)), target.out, json)
 
 
 @app.command("rmir")
 def rmir(
+    target: PairSetSettings,
     folder: Path = typer.Argument(metavar="SET", help="The folder of the set: queries, qrels and pool."),
-    out: Path = _OUT,
     split: str = typer.Option("train", help="The split to use."),
-    without: Path = _WITHOUT,
     json: bool = _JSON,
 ) -> None:
     """An RMIR set: questions with their own picture, and the pictures that answer them."""
     from eyespot.curate.pairs.published import Rmir
 
-    _make(Rmir(folder, split, _ids(without)), out, json)
+    _make(Rmir(folder, split, _ids(target.without)), target.out, json)
 
 
 @app.command("labelled")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._ray import backend_on
-from eyespot.cli.console import print_json, print_summary, progress_bar, warn
+from eyespot.cli.console import print_result, print_summary, progress_bar, warn
 from eyespot.cli.settings import group, json_option
 from eyespot.settings.search import ClusterSettings
 from eyespot.types import UsageError
@@ -51,8 +51,7 @@ def semipositives(
     with progress_bar() as progress, backend_on(cluster) as backend:
         found = mine_into(out, images, ids, searching(index, how, backend), progress)
     alone = int(np.all(found.rows < 0, axis=1).sum())
-    if json:
-        print_json({"out": str(out), "images": len(found.rows), "keep": keep, "without": alone})
+    print_result({"out": str(out), "images": len(found.rows), "keep": keep, "without": alone}, (), json)
     if alone:
         warn(f"{alone} images have no semi-positive")
     print_summary(f"semi-positives of {len(found.rows)} images in {out}")

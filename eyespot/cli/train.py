@@ -9,27 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import (
-    GATE_FAILED,
-    print_json,
-    print_line,
-    print_result,
-    print_summary,
-    progress_bar,
-    warn,
-    warn_all,
-)
+from eyespot.cli.console import GATE_FAILED, print_result, print_summary, progress_bar, warn, warn_all
 from eyespot.cli.settings import group, json_option
-from eyespot.settings.train import (
-    FEWEST_HELD_OUT,
-    LEAST_SHARE,
-    MOST_HELD_OUT,
-    MOST_SHARE,
-    BackboneSettings,
-    LinearSettings,
-    PairSettings,
-    QuariSettings,
-)
+from eyespot.settings.train import MOST_HELD_OUT, BackboneSettings, LinearSettings, PairSettings, QuariSettings
 from eyespot.storage.atomic import make_folder
 from eyespot.types import UsageError
 
@@ -102,9 +84,8 @@ def linear(given: LinearSettings, json: bool = json_option()) -> None:
     with progress_bar() as progress:
         trained = train(vectors, classes, recipe, lambda *at: progress("training", *at[:2]))
     save(given.out, replace(trained, space=space))
-    if json:
-        counts = {"vectors": len(vectors), "classes": len(np.unique(classes))}
-        print_json({"out": str(given.out), **counts, "width": given.width})
+    counts = {"vectors": len(vectors), "classes": len(np.unique(classes)), "width": given.width}
+    print_result({"out": str(given.out), **counts}, (), json)
     print_summary(f"a map from {trained.dim} to {given.width} components in {given.out}")
 
 
@@ -211,9 +192,7 @@ def _material(data: Data, given: QuariSettings, seed: int) -> TrainingData:
         other = {"pairs": given.held_out, "captions": (), "encoder": data.space}
         apart = read(given.model_copy(update=other)).pairs
     else:
-        fair = min(MOST_SHARE, max(LEAST_SHARE, FEWEST_HELD_OUT / data.pairs.captioned_images))
-        share = fair if given.held_out_share is None else given.held_out_share
-        if not share:
+        if not (share := given.share_of(data.pairs.captioned_images)):
             return TrainingData(data.pairs)
         return TrainingData(*data.pairs.split(share, MOST_HELD_OUT, seed), test=paired_gain)
     rest = data.pairs.without(apart)
@@ -232,7 +211,7 @@ def _print_plan(material: TrainingData, shape: Config, settings: TrainingSetting
     held = 0 if material.held_out is None else len(material.held_out)
     if json:
         payload = {"pairs": len(material.pairs), "held_out": held, "steps": steps, "bytes": memory.total}
-        print_json({**payload, "memory": memory._asdict()})
+        print_result({**payload, "memory": memory._asdict()}, (), json)
         return
     warn(
         f"{len(material.pairs)} pairs, {held} held out, {steps} steps of {settings.accumulate} × {settings.batch}; a "
@@ -297,14 +276,12 @@ def captions_of(source: PairSettings) -> tuple[Any, list[CaptionRows]]:
 def report(done: TrainingResult, material: TrainingData, settings: TrainingSettings, json: bool) -> None:
     """Print the model, or why there is none; then the exit code is 4."""
     needs = [] if done.ahead else list(_needs(done, material, settings))
-    if json:
-        model = None if done.model is None else str(done.model)
-        summary: dict[str, Any] = {"model": model, "step": done.step, "steps": done.total}
-        summary |= {"loss": done.loss, "RR": done.best, "best_step": done.best_step, "RR_frozen": done.frozen}
-        validation = None if done.comparison is None else asdict(done.comparison) | {"better": done.comparison.better}
-        print_json({**summary, "stopped_early": not done.patient, "validation": validation, "needs": needs})
-    elif done.model is not None:
-        print_line(str(done.model))
+    lines = [] if done.model is None else [str(done.model)]
+    summary: dict[str, Any] = {"model": next(iter(lines), None), "step": done.step, "steps": done.total}
+    summary |= {"loss": done.loss, "RR": done.best, "best_step": done.best_step, "RR_frozen": done.frozen}
+    validation = None if done.comparison is None else asdict(done.comparison) | {"better": done.comparison.better}
+    more = {"stopped_early": not done.patient, "validation": validation, "needs": needs}
+    print_result({**summary, **more}, lines, json)
     early = "" if done.patient else f" (of {done.total}: no better validation any more)"
     if done.ahead:
         print_summary(f"{done.step} steps{early}, loss {done.loss:.3f}; search with: --adapt {done.model}")

@@ -100,7 +100,14 @@ class RerankSetSettings(Settings):
     dry_run: bool = setting("Only count; write nothing.", default=False)
 
 
-class LabelledSettings(Settings):
+class PairSetSettings(Settings):
+    """Where pairs go, and what is left out of them."""
+
+    out: Path = setting("The output folder; each file of the set gets a folder in it.", default=...)
+    without: Path | None = setting("Ids to leave out, one per line: those of a test set.", metavar="FILE")
+
+
+class LabelledSettings(PairSetSettings):
     """Pairs of two pictures with one label."""
 
     place: Path = setting(
@@ -109,7 +116,6 @@ class LabelledSettings(Settings):
         default=...,
         argument=True,
     )
-    out: Path = setting("The output folder; each file of the set gets a folder in it.", default=...)
     label: str | None = setting("The column with the label.", metavar="COLUMN", usual="of a table: label, class_id")
     images: Path | None = setting("Of UnED: the folder with its pictures.", usual="images beside info_files")
     split: str = setting("Of UnED: the files to read, DATASET/SPLIT.json.", default="train")
@@ -119,4 +125,3 @@ class LabelledSettings(Settings):
     held_out: float = setting("The share of classes for validation.", default=0.05, ge=0, le=0.9)
     seed: int = setting("Another seed draws other classes and pairs.", default=0, ge=0)
     workers: int = setting("Threads that read pictures.", default=4, ge=1)
-    without: Path | None = setting("Ids to leave out, one per line: those of a test set.", metavar="FILE")

@@ -91,6 +91,11 @@ class QuariSettings(PairSettings):
     activations: str | None = setting("Activations: kept, or recomputed (less memory).", usual="by their size")
     dry_run: bool = setting("Only print the amount of data, steps and memory.", default=False)
 
+    def share_of(self, images: int) -> float:
+        """The share of so many images that validates."""
+        fair = min(MOST_SHARE, max(LEAST_SHARE, FEWEST_HELD_OUT / images))
+        return fair if self.held_out_share is None else self.held_out_share
+
     def of(self, kind: Any) -> dict[str, Any]:
         """What is given of the fields of this dataclass, a recipe's or a shape's, which may name them otherwise."""
         sizes = {

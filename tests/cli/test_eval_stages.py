@@ -213,3 +213,11 @@ def test_a_kill_while_a_report_is_replaced_leaves_no_row_that_counts(
 
     assert broken.returncode != 0 and mean(again["rows"][0]) == mean(first["rows"][0])
     assert (tmp_path / "a" / "run.parquet").is_file()
+
+
+def test_labels_teach_an_evaluation_unless_they_may_not(gallery: Path, data: Path) -> None:
+    line = ("eval", "own", "--data", data, "-g", gallery, "--by", "both")
+
+    first, second = (run_json(*line, *more)["made"]["arguments"] for more in ((), ("--no-teach",)))
+
+    assert (first["teach"], second["teach"], first | {"teach": False}) == (True, False, second)
