@@ -12,7 +12,7 @@ import typer
 from pydantic import create_model
 
 from eyespot import rooms
-from eyespot.cli.console import exit_if_failed, print_json, print_summary, progress_bar, warn, warn_all, warn_first
+from eyespot.cli.console import exit_if_failed, print_result, print_summary, progress_bar, warn, warn_all, warn_first
 from eyespot.cli.settings import json_option, searched_here
 from eyespot.search.parts import condition_of
 from eyespot.settings.fields import ENCODER, GALLERY, Settings, Texts, setting
@@ -104,10 +104,9 @@ def _run(module: Any, settings: ExportSettings, own: dict[str, Any], json: bool)
     warn_all(done.notes)
     lost = [f"not exported: {failure.path or failure.id} ({failure.reason})" for failure in done.failed]
     warn_first(lost, lambda count: f"and {count} more; --json lists them all")
-    if json:
-        failed = [failure._asdict() for failure in done.failed]
-        payload = {"rows": done.rows, "left_out": done.left_out, "converted": done.converted, "failed": failed}
-        print_json({"out": str(out), **payload})
+    failed = [failure._asdict() for failure in done.failed]
+    payload = {"rows": done.rows, "left_out": done.left_out, "converted": done.converted, "failed": failed}
+    print_result({"out": str(out), **payload}, (), json)
     print_summary(f"{done.rows} pictures written to {out}")
     exit_if_failed(done.failed)
 

@@ -31,12 +31,11 @@ def run(
     with progress_bar() as progress:
         options = Describing(count, reading.workers or os.cpu_count() or 1, reading.retry_failed, progress)
         summary = describe(place, made_by, options)
-    extractor = made_by.name
     failures = [failure._asdict() for failure in summary.failures]
-    report = {"gallery": str(place), "extractor": extractor, "pictures": summary.pictures}
+    report = {"gallery": str(place), "extractor": made_by.name, "pictures": summary.pictures}
     lines = (f"{escaped(failure.path)}\t{escaped(failure.reason)}" for failure in summary.failures)
     print_result({**report, "described": summary.described, "failures": failures}, lines, json)
-    print_summary(f"{summary.pictures} pictures in {place}, {summary.described} described now with {extractor}")
+    print_summary(f"{summary.pictures} pictures in {place}, {summary.described} described now with {made_by.name}")
     if summary.failures:
         warn(f"{len(summary.failures)} could not be described; fix them and run this with --retry-failed")
     exit_if_failed(failures)

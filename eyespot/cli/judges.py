@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import print_json, print_result, print_summary, warn
+from eyespot.cli.console import print_result, print_summary, warn
 from eyespot.cli.settings import flag, gallery_here, gallery_option, group, json_option
 from eyespot.settings.judge import LedgerSetting, PricesSetting
 from eyespot.types import NothingFound, UsageError
@@ -56,9 +56,6 @@ def prices(
         print_summary(f"your own prices would be read from {own_table()}")
 
 
-# -- export -------------------------------------------------------------------------------------------------
-
-
 def export(
     stored: LedgerSetting,
     to: Path = typer.Option(..., help=f"A table ({', '.join(TABLES)}) or qrels ({', '.join(SCORES)})."),
@@ -98,8 +95,7 @@ def export(
             counts = {"queries": len(combined), "judgements": len(combined.grade)}
         else:
             counts = {"judgements": write_table(rows, names, to, judgements)}
-    if json:
-        print_json({"out": str(to), **counts})
+    print_result({"out": str(to), **counts}, (), json)
     print_summary(f"{', '.join(f'{count} {what}' for what, count in counts.items())} written to {to}")
 
 

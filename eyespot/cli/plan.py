@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import print_json, print_line, warn
+from eyespot.cli.console import print_result, warn
 from eyespot.cli.settings import encoder_option, json_option
 from eyespot.types import UsageError
 
@@ -58,16 +58,14 @@ def run(
     steps = build_costs(count, size, rate=speed, source=source)
     plain = [way for way in ways if way.way != "quari" and way.seconds is not None]
     choice = min(plain, key=lambda way: (way.machines, way.seconds), default=None)
+    asked = {"images": count, "dim": size, "latency": seconds, "ram": machines_ram, "images_per_second": speed}
+    rows = {"ways": [asdict(way) for way in ways], "building": [asdict(step) for step in steps]}
+    fields = {"asked": asked, "measured_on": costs()["machine"], **rows, "choice": choice.way if choice else None}
+    lines = [f"{count:,} images of {encoder}, {size} numbers each; an answer within {seconds:g} s"]
+    lines += [f"machines: {machines_ram:g} GiB, else like the one measured: {costs()['machine']}", ""]
+    print_result(fields, [*lines, *_lines(ways, steps)], json)
     if json:
-        asked = {"images": count, "dim": size, "latency": seconds, "ram": machines_ram, "images_per_second": speed}
-        rows = {"ways": [asdict(way) for way in ways], "building": [asdict(step) for step in steps]}
-        best = choice.way if choice else None
-        print_json({"asked": asked, "measured_on": costs()["machine"], **rows, "choice": best})
         return
-    print_line(f"{count:,} images of {encoder}, {size} numbers each; an answer within {seconds:g} s")
-    print_line(f"machines: {machines_ram:g} GiB, else like the one measured: {costs()['machine']}")
-    print_line("")
-    _print(ways, steps)
     if choice is None:
         warn(f"no exact way answers within {seconds:g} s however many machines; allow more with --latency")
     else:
@@ -78,18 +76,18 @@ def run(
         warn("at this size, with many people, an engine made for it may serve better: see docs/engines.md")
 
 
-def _print(ways: Sequence[SearchCost], steps: Sequence[BuildCost]) -> None:
+def _lines(ways: Sequence[SearchCost], steps: Sequence[BuildCost]) -> Iterator[str]:
     """What each way of searching needs, and what each step of building takes."""
-    print_line(f"{'way':<8} {'memory':>11} {'disk':>11} {'machines':>9} {'seconds':>9}  measured by")
+    yield f"{'way':<8} {'memory':>11} {'disk':>11} {'machines':>9} {'seconds':>9}  measured by"
     for way in ways:
         machines = "never" if way.machines is None else f"{way.machines:,}"
         time = "" if way.seconds is None else f"{way.seconds:.3f}"
         sizes = f"{f'{way.memory:,.1f} GiB':>11} {f'{way.disk:,.1f} GiB':>11}"
-        print_line(f"{way.way:<8} {sizes} {machines:>9} {time:>9}  {way.source}")
-    print_line("")
+        yield f"{way.way:<8} {sizes} {machines:>9} {time:>9}  {way.source}"
+    yield ""
     for step in steps:
         if step.hours is None:
-            print_line(f"{step.step}: not known; give images per second with --rate")
+            yield f"{step.step}: not known; give images per second with --rate"
         else:
             hours = f"{step.hours:,.1f} machine hours" if step.hours >= 1 else f"{60 * step.hours:,.1f} machine minutes"
-            print_line(f"{_STEPS.get(step.step, step.step)}: {hours} ({step.source})")
+            yield f"{_STEPS.get(step.step, step.step)}: {hours} ({step.source})"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli import _exporting, judges
-from eyespot.cli.console import exit_if_failed, print_json, print_summary, progress_bar, warn, warn_all, warn_first
+from eyespot.cli.console import exit_if_failed, print_result, print_summary, progress_bar, warn, warn_all, warn_first
 from eyespot.cli.settings import gallery_here, gallery_option, group, json_option
 from eyespot.settings.fields import GALLERY, Settings, setting
 from eyespot.storage.digests import text_digest
@@ -105,8 +105,7 @@ def import_inquire_cache(
     write_run(run, to)
     if other:
         warn(f"{other:,} scores are of other queries or prompts and are left out")
-    if json:
-        print_json({"run": str(to), "queries": len(run), "scores": len(run.codes), "left_out": other})
+    print_result({"run": str(to), "queries": len(run), "scores": len(run.codes), "left_out": other}, (), json)
     print_summary(f"{len(run.codes):,} scores of {len(run):,} queries written to {to}")
 
 
@@ -126,8 +125,7 @@ def import_label_studio(
     known = {str(id) for shard in view.shards for id in read_items(shard, ["id"])["id"].to_pylist()}
     with AnnotationStore(view.gallery.path / "ledger.sqlite") as store:
         done = label_studio.take_in(store, tasks, known)
-    if json:
-        print_json({"gallery": str(view.gallery.path), **done._asdict()})
+    print_result({"gallery": str(view.gallery.path), **done._asdict()}, (), json)
     print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {view.gallery.path}")
 
 
@@ -149,8 +147,8 @@ def _import(source: ImportSource, into: VectorsFrom, json: bool, in_place: Vecto
     with progress_bar() as progress:
         done = take_in(place, source, encoder, way, progress)
     warn_all(done.notes)
-    if json:
-        print_json({"gallery": str(place), "rows": done.rows, "added": done.added, "shards": done.shards})
+    fields = {"gallery": str(place), "rows": done.rows, "added": done.added, "shards": done.shards}
+    print_result(fields, (), json)
     print_summary(f"{done.added} of {done.rows} rows imported now into {place}")
 
 
@@ -219,10 +217,9 @@ def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, give
         warn(f"{len(done.unknown)} photos are not in the gallery, such as {done.unknown[0]}")
     refused = [f"not imported: {file} ({reason})" for file, reason in done.failed]
     warn_first(refused, lambda count: f"and {count} more; --json lists them all")
-    if json:
-        failed = [{"file": file, "reason": reason} for file, reason in done.failed]
-        counts = {"photos": done.photos, "known": done.known, "unknown": len(done.unknown), "failed": failed}
-        print_json({"gallery": str(gallery), **counts, "list": str(done.path)})
+    failed = [{"file": file, "reason": reason} for file, reason in done.failed]
+    counts = {"photos": done.photos, "known": done.known, "unknown": len(done.unknown), "failed": failed}
+    print_result({"gallery": str(gallery), **counts, "list": str(done.path)}, (), json)
     print_summary(f"facts of {done.known} of {done.photos} photos are in {gallery}")
     exit_if_failed(done.failed)
 
