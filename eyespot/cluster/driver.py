@@ -126,8 +126,8 @@ class RayDriver:
 
 def _requests(head: dict[str, Any], queries: Sequence[Any], bits: Arrays) -> list[ScanRequest]:
     masks = {at: np.unpackbits(one, count=head["rows"]).astype(bool) for at, one in enumerate(bits)}
-    asked = zip(queries, head["ks"], head["masks"], strict=True)
-    return [ScanRequest(query, k, masks.get(mask)) for query, k, mask in asked]
+    given = zip(queries, head["ks"], head["masks"], strict=True)
+    return [ScanRequest(query, k, masks.get(mask)) for query, k, mask in given]
 
 
 def _reply_of(answers: Sequence[NearestRows]) -> Answer:

@@ -106,7 +106,9 @@ class _Rows:
         placed = sorted((one.first, at, len(one.piece)) for at, share in enumerate(self.shares) for one in share)
         self._firsts = np.array([first for first, _, _ in placed], np.int64)  # (pieces,), of all workers
         self._holders = np.array([at for _, at, _ in placed], np.int64)  # (pieces,)
-        ranges = [RowRange([one.piece for one in its], [one.first for one in its], self.count) for its in self.shares]
+        ranges = [
+            RowRange([one.piece for one in share], [one.first for one in share], self.count) for share in self.shares
+        ]
         self._where = [SharePlace(uuid4().hex, [ray.put(one)]) for one in ranges]
 
     def hold(self) -> None:
@@ -202,10 +204,10 @@ class RayScan:
             raise UsageError(f"rows are numbered from 0 to {len(self) - 1}; {chosen.min()} to {chosen.max()} asked")
         holders = self._rows.holders(chosen)
         places = {holder: np.flatnonzero(holders == holder) for holder in np.unique(holders).tolist()}
-        calls = [self._rows.call(at, "rescore", adapted, chosen[its]) for at, its in places.items()]
+        calls = [self._rows.call(at, "rescore", adapted, chosen[part]) for at, part in places.items()]
         scores = np.empty(len(chosen))
-        for its, answer in zip(places.values(), answered(calls), strict=True):
-            scores[its] = answer
+        for part, answer in zip(places.values(), answered(calls), strict=True):
+            scores[part] = answer
         return scores
 
 

@@ -116,12 +116,12 @@ def _first_line(error: Exception) -> str:
 def room_for(nodes: Sequence[dict[str, Any]], workers: int) -> Cluster:
     """Processors and GPUs in equal parts, as large as leave room on the machines for all workers."""
     there = [node["Resources"] for node in nodes if node["Alive"] and node["Resources"].get("CPU")]
-    room, gpus = sum(int(its["CPU"]) for its in there), sum(its.get("GPU", 0) for its in there)
+    room, gpus = sum(int(node["CPU"]) for node in there), sum(node.get("GPU", 0) for node in there)
     count = workers or int(gpus) or room
     if not 0 < count <= room:
         raise UsageError(f"the Ray cluster has {room} processors; use at most {room} --workers")
-    share = min(room // count, int(min(its["CPU"] for its in there))) or 1
-    each = next(its for its in range(share, 0, -1) if sum(int(one["CPU"]) // its for one in there) >= count)
+    share = min(room // count, int(min(node["CPU"] for node in there))) or 1
+    each = next(size for size in range(share, 0, -1) if sum(int(node["CPU"]) // size for node in there) >= count)
     fraction_gpus = gpus / count
     # A whole GPU, or the share of one that as many workers as fit on it get
     fraction = 1.0 if fraction_gpus >= 1 else 1 / round(1 / fraction_gpus + 0.4999) if fraction_gpus > 0 else 0.0

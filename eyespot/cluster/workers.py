@@ -67,7 +67,7 @@ class Embedder:
         every = self._pool.map(lambda one: list(read_planned(one, roots[one.root], encoders, NothingKnown())), planned)
         reads = list(chain.from_iterable(every))
         good = [read.pixels for read in reads if read.measured]
-        pixels = {stem: np.stack([its[stem] for its in good]) for stem in (stems if good else ())}
+        pixels = {stem: np.stack([read[stem] for read in good]) for stem in (stems if good else ())}
         return [replace(read, pixels={}) for read in reads], pixels
 
     def embed(self, stem: str, parts: Sequence[_PixelPart]) -> Vectors:
