@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import pairwise
@@ -38,24 +38,6 @@ class Beside(NamedTuple):
     without: dict[str, list[Note]]
     reasons: dict[Printed, list[Note]]
     grounds: dict[str, list[Note]]
-
-    @property
-    def sentences(self) -> list[str]:
-        """A line for each set of reasons that keep rows away."""
-        sources: dict[str, list[str]] = {}
-        for source, notes in self.without.items():
-            sources.setdefault("; ".join(notes), []).append(source)
-        return [f"Not beside {'; '.join(names)}: {why}." for why, names in sources.items()]
-
-    def below(self, rows: list[Printed]) -> list[str]:
-        """What to say under a table of these rows: whether they may be compared, and why some may not."""
-        grounds = self.grounds.get(rows[0].source, [])
-        lines = [f"Comparable: {', '.join(grounds)}."] if any(row not in self.reasons for row in rows) else []
-        cells: dict[str, list[Printed]] = {}
-        for row in rows:
-            for reason in self.reasons.get(row, ()):
-                cells.setdefault(str(reason), []).append(row)
-        return lines + [f"Not compared{_which(few, rows)}: {why}." for why, few in cells.items()]
 
 
 def beside(evaluation: Evaluation, result: Result) -> Beside:
@@ -120,18 +102,6 @@ def _other_images(result: Result, wanted: int | None, several: bool) -> Iterator
         yield Note("images", f"{_part(ranked, wanted)} images were ranked")
     elif ranked is None and several:
         yield Note("images", "how many images were ranked is not known; say so with --pool")
-
-
-def _which(few: list[Printed], rows: list[Printed]) -> str:
-    """Which of the rows of a table, in brackets; a method alone where it is all of its cells."""
-    if len(few) == len(rows):
-        return ""
-    cells: dict[str, list[str]] = {}
-    for row in few:
-        cells.setdefault(row.method, []).append(row.group or row.measure)
-    every = Counter(row.method for row in rows)
-    parts = (name if len(own) == every[name] else f"{name} {', '.join(own)}" for name, own in cells.items())
-    return f" ({'; '.join(parts)})"
 
 
 def _part(here: int, there: int) -> str:

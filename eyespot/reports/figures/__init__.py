@@ -10,8 +10,8 @@ underscore are what figures are made of.
 
 from eyespot.reports.figures._sheet import as_svg, save
 from eyespot.reports.figures.bars import MEANS, Bar, grouped_bars, kind_bars, two_way_bars
-from eyespot.reports.figures.embedding_map import MapSide, embedding_map, neighbourhood_recall
-from eyespot.reports.figures.histograms import category_distribution, matches_distribution, score_histogram
+from eyespot.reports.figures.embedding_map import MapSide, embedding_map
+from eyespot.reports.figures.histograms import category_distribution, matches_distribution
 from eyespot.reports.figures.time_accuracy import MethodPoint, pareto, time_accuracy
 
 __all__ = [
@@ -25,10 +25,8 @@ __all__ = [
     "grouped_bars",
     "kind_bars",
     "matches_distribution",
-    "neighbourhood_recall",
     "pareto",
     "save",
-    "score_histogram",
     "time_accuracy",
     "two_way_bars",
 ]

@@ -25,7 +25,7 @@ PERPLEXITY = 30.0
 OTHER: dict[str, Any] = {"color": "#B5B5B5", "linewidths": 0, "rasterized": True}  # 5,000 paths are slow to show
 QUERY: dict[str, Any] = {"marker": "*", "facecolors": "none", "edgecolors": PALETTE[0], "linewidths": 1.5}
 RELEVANT: dict[str, Any] = {"marker": "D", "color": PALETTE[1], "edgecolors": "white", "linewidths": 0.4}
-LAYOUTS = {"tsne": "t-SNE by cosine, each panel by itself", "pca": "two principal components, each panel by itself"}
+LAYOUT = "t-SNE by cosine, each panel by itself"
 FEW = 200  # points up to which t-SNE's gradient is summed exactly
 FEWEST = 5  # points and stars in all: fewer have no neighbourhoods
 
@@ -40,18 +40,14 @@ class MapSide:
 
 
 @house_style()
-def embedding_map(
-    relevant: ArrayLike, before: MapSide, after: MapSide | None = None, method: str = "tsne", seed: int = 0
-) -> Figure:
+def embedding_map(relevant: ArrayLike, before: MapSide, after: MapSide | None = None, seed: int = 0) -> Figure:
     """One panel for each view with the same images in it; `relevant` (n,) is True where an image answers the query.
 
-    Drawn are all relevant images and up to 5,000 others, chosen by `seed`. `method` "tsne" lays them out by t-SNE
-    (cosine; the 50 strongest directions; started from PCA), each view by itself, or "pca" on its two main axes. What
-    is near in the picture need not be near in the space: the heading says what share of the query's R nearest images,
-    of all n by cosine, is relevant (R: how many are). `UsageError` for vectors that do not fit or are not finite.
+    Drawn are all relevant images and up to 5,000 others, chosen by `seed`. t-SNE lays out each view by itself (cosine;
+    the 50 strongest directions; started from PCA). What is near in the picture need not be near in the space: the
+    heading says what share of the query's R nearest images, of all n by cosine, is relevant (R: how many are).
+    `UsageError` for vectors that do not fit or are not finite.
     """
-    if method not in LAYOUTS:
-        raise UsageError(f"the method is {' or '.join(LAYOUTS)}, not {method!r}")
     flags = np.asarray(relevant, dtype=bool)  # (n,)
     sides = [_checked(view, flags) for view in (before, after) if view is not None]
     # (points,)
@@ -62,24 +58,15 @@ def embedding_map(
     figure = sheet("", 98 if len(sides) > 1 else 150, "map of the embeddings")
     panels = figure.subplots(1, len(sides), squeeze=False)[0]
     for axes, side in zip(panels, sides, strict=True):
-        _draw(axes, _flat(side, drawn, method, seed), flags[drawn])
+        _draw(axes, _flat(side, drawn, seed), flags[drawn])
         width = 52 if len(sides) > 1 else 100
         near = f"{_share(side, flags):.0%} of the query's {flags.sum():,} nearest are relevant"
         where = f"(by cosine in all {side.vectors.shape[1]:,} dimensions, of {len(flags):,} images)"
         text = "\n".join(wrapped(part, width) for part in (side.heading, near, where) if part)
         axes.set_title(text)
     handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3, title=LAYOUTS[method])
+    figure.legend(handles, names, loc="outside lower center", ncols=3, title=LAYOUT)
     return figure
-
-
-def neighbourhood_recall(relevant: ArrayLike, view: MapSide) -> float:
-    """The share of relevant images among the query's R nearest by cosine, R being how many are relevant.
-
-    With several query vectors an image counts as near as it is to the nearest. Equal cosines: the lower row first.
-    """
-    flags = np.asarray(relevant, dtype=bool)
-    return _share(_checked(view, flags), flags)
 
 
 def _share(side: MapSide, flags: Flags) -> float:
@@ -112,11 +99,9 @@ def _unit(vectors: Reals) -> Reals:
     return np.asarray(vectors / lengths)
 
 
-def _flat(side: MapSide, drawn: NDArray[np.int64], method: str, seed: int) -> Reals:
+def _flat(side: MapSide, drawn: NDArray[np.int64], seed: int) -> Reals:
     """Images, then query vectors, in two dimensions: (points + q, 2)."""
     points = np.vstack([side.vectors[drawn], side.query])  # (points + q, dim)
-    if method == "pca":
-        return _strongest(points - points.mean(axis=0), 2)
     with needs("a map of embeddings"):
         from sklearn.manifold import TSNE
     perplexity = min(PERPLEXITY, (len(points) - 1) / 3)
