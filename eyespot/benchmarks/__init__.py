@@ -24,14 +24,13 @@ from eyespot.benchmarks._evaluating import ByColumn, Evaluation, RankingStage, R
 from eyespot.benchmarks._fitting import files_of, runs_of, sampled, unknown
 from eyespot.benchmarks._judging import Jury
 from eyespot.benchmarks._papers import Beside, beside
-from eyespot.benchmarks._searching import LEAST, Around, GallerySearcher
+from eyespot.benchmarks._searching import LEAST, GallerySearcher
 from eyespot.benchmarks._stages import unfit
 from eyespot.search.rescored import Rescored
 from eyespot.types import UsageError
 
 __all__ = [
     "LEAST",
-    "Around",
     "Benchmark",
     "BenchmarkRequest",
     "Beside",

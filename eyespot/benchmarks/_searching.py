@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.benchmarks._asking import (
@@ -48,16 +47,7 @@ from eyespot.types import (
 )
 
 DEPTH, LEAST = 1000, 100
-MAPPED = 100_000
 Rank: TypeAlias = Callable[[list[str], Vectors], Run]  # queries by their vectors (queries, dim) to their rankings
-
-
-class Around(NamedTuple):
-    """A query and images: `relevant` (n,), `vectors` (n, dim) and the `query` (dim,), all of unit length."""
-
-    relevant: NDArray[np.bool_]
-    vectors: Vectors
-    query: Vectors
 
 
 @dataclass(frozen=True)
@@ -180,30 +170,6 @@ class GallerySearcher:
     @cached_property
     def _asking(self) -> QueryVectors:
         return QueryVectors(self.collection, self.data, self.reword, self.known_queries)
-
-    def around(self, task: Task, query: str, seed: int = 0) -> Around:
-        """A query among its relevant images and others of the gallery, at most 100,000 drawn by the seed."""
-        if query not in task.judged.queries:
-            raise UsageError(f"{task.name} has no query {query!r} to draw a map of")
-        one = replace(task, judged=task.judged.only([query]))
-        matching = self._names.matched(*wanted(one))
-        relevant = one.judged.qrels.relevant(query) if query in one.judged.qrels else set()
-        rows = sorted({row for row, names in matching.by_row.items() if relevant.intersection(names)})
-        if not rows:
-            raise UsageError(f"no relevant image of {query!r} is in the gallery; there is nothing to draw a map of")
-        others = np.setdiff1d(np.flatnonzero(self.view.live), rows)
-        if len(others) > MAPPED:
-            others = np.sort(np.random.default_rng(seed).choice(others, MAPPED, replace=False))
-        drawn = [*rows, *others.tolist()]
-        sources, _ = self._sources(one, matching)
-        return Around(np.arange(len(drawn)) < len(rows), self._asking.rows(drawn), self._asking.encoded(sources)[0][0])
-
-    def adapted(self, around: Around) -> Around | None:
-        """The same images and query as the adapter has them; None without one."""
-        if self.adapter is None:
-            return None
-        query, vectors = seen_through(self.adapter, around.query, around.vectors)
-        return Around(around.relevant, vectors, query)
 
     # -- for whoever looks at pictures ---------------------------------------------------------------------
 

@@ -64,7 +64,6 @@ class EvalOptions:
     system: str | None = None
     beside: Sequence[Path] | None = None
     out: Path | None = None
-    map: str | None = None
     images: Path | None = None
     page: str | None = None
     means: SearchBackend | None = None
@@ -112,13 +111,10 @@ def tasks_of(options: EvalOptions) -> tuple[Benchmark, Sequence[Task], Sequence[
 def _refuse_useless(options: EvalOptions) -> None:
     """`UsageError` for options that would do nothing."""
     _stages(options)
-    drawn = [name for name, value in (("--map is", options.map), ("--images are", options.images)) if value]
-    if drawn and not options.out:
-        raise UsageError(f"{drawn[0]} drawn in the report; say where to write it with --out DIR")
+    if options.images and not options.out:
+        raise UsageError("--images are drawn in the report; say where to write it with --out DIR")
     if not options.run:
         return
-    if options.map:
-        raise UsageError("a map needs the vectors of a gallery; give one with -g in place of --run")
     by = None if options.by == "look" else options.by
     for option, value in (("--expand", options.expand), ("--neighbours", options.neighbours), ("--by", by)):
         if value is not None:

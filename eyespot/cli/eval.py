@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -86,9 +86,6 @@ def run(
         None, metavar="DIR", help="A report to show in the same tables and figures; repeatable."
     ),
     out: Path = typer.Option(None, metavar="DIR", help="Write the report here: run, values, tables, figures, page."),
-    map: str = typer.Option(
-        None, metavar="QUERY", help="Draw a map of the vectors around this query (with -g, --out)."
-    ),
     images: Path = typer.Option(None, metavar="DIR", help="A folder with the pictures that the report shows."),
     page: str = typer.Option(
         None, metavar="ADDRESS", envvar="EYESPOT_PAGE", help="A running eyespot serve that the report links into."
@@ -189,7 +186,7 @@ def _again(place: Path, out: Path | None) -> tuple[EvalOptions, dict[str, str]]:
         raise UsageError(f"{place} has options that this version does not know ({min(unknown)}); update eyespot")
     places = {name: Path(arguments[name]) for name in PLACES if arguments.get(name)}
     options = EvalOptions(**{**arguments, **places, "out": out})
-    return options if out is not None else replace(options, map=None, beside=None, images=None), made.get("inputs", {})
+    return options if out is not None else replace(options, beside=None, images=None), made.get("inputs", {})
 
 
 # -- the report -------------------------------------------------------------------------------------------------
@@ -200,21 +197,10 @@ def _write(
 ) -> None:
     from eyespot.reports.folder import write
 
-    def maps() -> Iterator[Any]:
-        """The map of `--map`, of the first task that has the query."""
-        from eyespot.reports.drawing import map_of
-
-        query = options.map
-        if query is not None and searched is not None:
-            tasks = [result.task for result in evaluation.results]
-            task = next((task for task in tasks if query in task.judged.queries and task.way != "i2t"), tasks[0])
-            around = searched.around(task, query, options.seed)
-            yield map_of(query, around, searched.adapted(around))
-
     assert options.out is not None  # the caller checks
     out = options.out.expanduser()
     examples = _examples_for(options, evaluation, beside, searched)
-    written = write(evaluation, out, beside, maps, examples)
+    written = write(evaluation, out, beside, examples)
     note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 
 

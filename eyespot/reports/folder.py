@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from eyespot.benchmarks import Evaluation
 from eyespot.html import render
-from eyespot.reports.drawing import ReportFigure, figures_of
+from eyespot.reports.drawing import figures_of
 from eyespot.reports.examples import Examples
 from eyespot.reports.figures import as_svg, save
 from eyespot.reports.moved import KIT
@@ -94,15 +94,13 @@ def write(
     evaluation: Evaluation,
     out: Path,
     beside: Sequence[Summary] = (),
-    more: Callable[[], Iterable[ReportFigure]] = tuple,
     examples: Examples = Examples(),
 ) -> list[Path]:
     """Everything into a folder, file by file and each whole; the summary comes last.
 
-    `beside` are the summaries of other systems, in the same tables and figures; `more` gives further figures,
-    `examples` the queries to look at. Without matplotlib the rest is written and the page says what to install. Returns
-    the files. Raises `UsageError` if `beside` is of another benchmark, or, when all else is written, if `more` cannot
-    be drawn as it was asked for.
+    `beside` are the summaries of other systems, in the same tables and figures; `examples` the queries to look at.
+    Without matplotlib the rest is written and the page says what to install. Returns the files. Raises `UsageError` if
+    `beside` is of another benchmark.
     """
     others = comparable(evaluation, beside)
     if out.exists() and not out.is_dir():
@@ -113,23 +111,18 @@ def write(
     files = [*_rankings(evaluation, out), _values(evaluation, out)]
     tables = tables_of(evaluation, others)
     files += [_text(out / "tables.md", as_markdown(tables)), _text(out / "tables.tex", as_latex(tables))]
-    drawn: list[tuple[str, str]] = []
-    refusals: dict[bool, EyespotError] = {}  # by whether it is of `more`
-    for draw in (lambda: figures_of(evaluation, [summary_of(evaluation), *others]), more):
-        try:
-            figures = list(draw())
-            if figures:
-                make_folder(out / "figures")
-            files += [path for one in figures for path in save(one.figure, out / "figures" / one.name)]
-            drawn += [(one.caption, as_svg(one.figure)) for one in figures]
-        except EyespotError as error:  # without matplotlib none are drawn
-            refusals[draw is more] = error
-    why_not = f"Figures were not drawn: {'; '.join(dict.fromkeys(map(str, refusals.values())))}" if refusals else ""
+    drawn, why_not = list[tuple[str, str]](), ""
+    try:
+        figures = list(figures_of(evaluation, [summary_of(evaluation), *others]))
+        if figures:
+            make_folder(out / "figures")
+        files += [path for one in figures for path in save(one.figure, out / "figures" / one.name)]
+        drawn = [(one.caption, as_svg(one.figure)) for one in figures]
+    except EyespotError as error:  # without matplotlib none are drawn
+        why_not = f"Figures were not drawn: {error}"
     files.append(_text(out / "report.html", page_of(evaluation, Pictured(drawn, why_not), others, examples)))
     summary = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
     files.append(_text(out / FILE, summary))
-    if isinstance(refused := refusals.get(True), UsageError):
-        raise UsageError(f"{refused}; all else is in {out}")
     return files
 
 

@@ -21,11 +21,9 @@ from eyespot.extras import install_line
 from eyespot.reports.figures import (
     MEANS,
     Bar,
-    MapSide,
     MethodPoint,
     as_svg,
     category_distribution,
-    embedding_map,
     grouped_bars,
     kind_bars,
     matches_distribution,
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 matplotlib = lazy_import("matplotlib")
-pytestmark = requires("matplotlib", "sklearn")
+pytestmark = requires("matplotlib")
 
 AP = "AP@50 (norm=min-k, ties=average)"
 SCORES = {
@@ -267,58 +265,10 @@ def test_points_without_a_place_are_named() -> None:
     assert panels(figure)[0].get_xlabel().endswith("no value: random, oracle")
 
 
-def world(images: int = 60, dim: int = 8) -> tuple[np.ndarray, MapSide, MapSide]:
-    """Ten relevant images of sixty; before they lie anywhere, after right at the query."""
-    rng = np.random.default_rng(3)
-    relevant = np.arange(images) < 10
-    before, query = rng.normal(size=(images, dim)), rng.normal(size=dim)
-    after = np.where(relevant[:, None], query + 0.01 * rng.normal(size=(images, dim)), before)
-    return relevant, MapSide(before, query, "before"), MapSide(after, query, "after")
-
-
-def scattered(axes: Axes) -> list[int]:
-    return [len(marks.get_offsets()) for marks in axes.collections]
-
-
-def test_both_panels_of_a_map_hold_the_same_points() -> None:
-    left, right = panels(embedding_map(*world()))
-
-    assert scattered(left) == scattered(right) == [50, 10, 1]
-
-
-def test_a_map_is_the_same_each_time() -> None:
-    """t-SNE too: it is seeded and started from PCA."""
-    one, two = (panels(embedding_map(*world()))[0].collections[1].get_offsets() for _ in range(2))
-
-    assert np.array_equal(one, two)
-
-
-def test_the_heading_says_how_many_of_the_nearest_are_relevant() -> None:
-    _, right = panels(embedding_map(*world()))
-    assert "100%" in right.get_title("left")  # of what was moved to the query
-
-
-@pytest.mark.parametrize(
-    ("relevant", "vectors", "query"),
-    [
-        ([True] * 5, np.eye(5), np.ones(4)),
-        ([True] * 4, np.eye(5), np.ones(5)),
-        ([False] * 5, np.eye(5), np.ones(5)),
-        ([True] * 5, np.zeros((5, 5)), np.ones(5)),
-        ([True] * 2, np.ones((2, 5)), np.ones(5)),
-        ([True] * 5, np.ones((5, 1)), np.ones(1)),
-        ([True] * 5, np.ones((5, 4)), np.ones(4)),
-    ],
-)
-def test_vectors_that_do_not_fit_are_refused(relevant: list[bool], vectors: np.ndarray, query: np.ndarray) -> None:
-    with raises(UsageError):
-        embedding_map(relevant, MapSide(vectors, query))
-
-
 FIGURES = {
     "bars": lambda: grouped_bars(SCORES, AP, "The same title", published=["theirs"]),
     "time": lambda: time_accuracy(crowd()[:4], AP, "The same title"),
-    "map": lambda: embedding_map(*world()),
+    "counts": lambda: category_distribution({"Context": {"Human Impact": 1}}),
 }
 
 
@@ -366,20 +316,19 @@ def test_an_embedded_figure_is_an_element_with_text() -> None:
 BLOCKED = """
 import sys
 import eyespot.reports.figures
-assert not {{'matplotlib', 'sklearn'}} & set(sys.modules)
-sys.modules[{missing!r}] = None
-from eyespot.reports.figures import MapSide, embedding_map
+assert 'matplotlib' not in sys.modules
+sys.modules['matplotlib'] = None
+from eyespot.reports.figures import Bar, grouped_bars
 from eyespot.types import EyespotError
 try:
-    embedding_map([True] * 6, MapSide([[1.0, row] for row in range(6)], [1.0, 0.0]))
+    grouped_bars({'ours': [Bar('Species', 0.5)]}, 'AP')
 except EyespotError as error:
     print(error)
 """
 
 
-@pytest.mark.parametrize("missing", ["matplotlib", "sklearn"])
-def test_a_missing_package_names_the_extra(missing: str, child_env: dict[str, str]) -> None:
-    line = [sys.executable, "-c", BLOCKED.format(missing=missing)]
+def test_a_missing_package_names_the_extra(child_env: dict[str, str]) -> None:
+    line = [sys.executable, "-c", BLOCKED]
     output = subprocess.run(line, env=child_env, capture_output=True, text=True, check=True).stdout
 
     assert output.endswith(f"{install_line('plots')}\n")
