@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Group, ImageList, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, Group, ImageList, Needed, Official, Printed, Task
 from eyespot.benchmarks._evaluating import group_of
 from eyespot.benchmarks._papers import Column, table
 from eyespot.metrics import Scores, aligned, evaluate, preset
@@ -88,7 +88,7 @@ class ByTaxonomy:
         return groups
 
 
-def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     """Image→image and text→image; a results file may hold any of the queries.
 
     The splits `mini` and `full` rank the positives and the distractors of their list, `test` the gallery as it is.
@@ -98,9 +98,9 @@ def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
     by = (ByPositives("scale"), ByPositives("clutter"), *_taxonomies(data))
     pictures = list(judged.among("kind", "image").queries)
     listed = None
-    if request.split in LISTS:  # its distractors
-        which, title = LISTS[request.split]
-        next(needed for needed in NEEDS if needed.split == request.split).place(data)
+    if split in LISTS:  # its distractors
+        which, title = LISTS[split]
+        next(needed for needed in NEEDS if needed.split == split).place(data)
         listed = ImageList(title, lambda: ilias.distractors(place, which))
     task = Task.of("", judged, preset("ilias"), by=by, apart=pictures, listed=listed)
     return [replace(task, name=name, judged=_asking(data, judged, kind)) for name, kind in TASKS.items()]

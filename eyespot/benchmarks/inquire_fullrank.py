@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task, unofficial
+from eyespot.benchmarks._benchmark import Benchmark, Needed, Official, Printed, Task, unofficial
 from eyespot.benchmarks._evaluating import columns
 from eyespot.benchmarks._papers import Column, prompted, rows, table
 from eyespot.metrics import preset
@@ -77,13 +77,13 @@ FOR_A_GALLERY = (
 )
 
 
-def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
-    """One task; R is all relevant photos of the collection. `Asked.ids`: image_id (the default) or image_path."""
-    queries, annotations = QUERIES[request.split].place(data), ANNOTATIONS.place(data)
-    judged = inquire.read(queries, annotations, request.ids or "image_id")
-    other = unofficial(QUERIES[request.split], data)
+def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
+    """One task; R is all relevant photos of the collection. `ids`: image_id (the default) or image_path."""
+    queries, annotations = QUERIES[split].place(data), ANNOTATIONS.place(data)
+    judged = inquire.read(queries, annotations, ids or "image_id")
+    other = unofficial(QUERIES[split], data)
     verified = () if other else (queries.name,)
-    relevant = int((inquire.read_qrels(annotations, request.ids or "image_id").grade >= 1).sum())
+    relevant = int((inquire.read_qrels(annotations, ids or "image_id").grade >= 1).sum())
     if abs(relevant - RELEVANT) > CLOSE * RELEVANT:
         text = f"{annotations.name} has {relevant:,} relevant pairs and not the paper's {RELEVANT:,}"
         other.append(Note("judgements", text))

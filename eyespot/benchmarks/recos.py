@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, Needed, Official, Printed, Task
 from eyespot.benchmarks._captions import BY, both_ways, official, table_2
 from eyespot.benchmarks._papers import Column, printed, rows
 from eyespot.metrics import preset
@@ -23,14 +23,14 @@ CITATION = (
 )
 
 
-def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     """Both ways over v0 or v1; over v2, whose further images have no captions, text→image alone."""
-    found = recos.read(data, request.split)
+    found = recos.read(data, split)
     i2t, t2i = both_ways(found.captions, preset("recos"), BY)
     pool = t2i.pool | found.others
     wider = replace(t2i, pool=pool, size=len(pool))
-    of_split = [wider] if request.split == "v2" else [i2t, wider]
-    own = () if recos.is_released(data, request.split) else (OWN,)
+    of_split = [wider] if split == "v2" else [i2t, wider]
+    own = () if recos.is_released(data, split) else (OWN,)
     return [replace(task, unofficial=own) for task in of_split]
 
 

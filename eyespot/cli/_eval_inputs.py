@@ -93,14 +93,14 @@ def known(options: EvalOptions) -> tuple[Benchmark, Path, str]:
 
 def tasks_of(options: EvalOptions) -> tuple[Benchmark, Sequence[Task], Sequence[Task]]:
     """The benchmark, all its tasks, and those of them to evaluate, sampled if that is wanted."""
-    from eyespot.benchmarks import BenchmarkRequest, sampled
+    from eyespot.benchmarks import sampled
     from eyespot.metrics import parse
 
     _refuse_useless(options)
     if "tasks" not in options.opened:  # no row of a table has tasks of its own
         found, data, split = known(options)
         more = [parse(spelling) for spelling in options.measure or ()]
-        tasks = found.tasks(data, BenchmarkRequest(split, options.ids))
+        tasks = found.tasks(data, split, options.ids)
         whole = [replace(task, measures=[*task.measures, *more]) for task in tasks]
         part = sampled(whole, options.sample, options.seed) if options.sample else whole
         options.opened["tasks"] = found, whole, part
@@ -269,7 +269,7 @@ def is_file(given: str | None) -> bool:
 @contextmanager
 def jury_of(options: EvalOptions, second: JudgeSettings, searched: GallerySearcher | None) -> Iterator[Jury]:
     """The judge with the pictures it looks at; its weight is given, or learned now on another split."""
-    from eyespot.benchmarks import BenchmarkRequest, Jury, runs_of
+    from eyespot.benchmarks import Jury, runs_of
 
     searcher = searched or _searcher(options)
     with judge_stage(second, searcher.view.gallery.path) as stage:
@@ -280,7 +280,7 @@ def jury_of(options: EvalOptions, second: JudgeSettings, searched: GallerySearch
                 way_out = "a split other than the one that is scored; drop --blend"
                 raise UsageError(f"--blend-from learns the weight on {way_out}")
             _, _, other = known(replace(options, split=options.blend_from))
-            task = found.tasks(data, BenchmarkRequest(other, options.ids))[0]
+            task = found.tasks(data, other, options.ids)[0]
             runs = runs_of([task], options.run, options.run_format) if options.run else {task.name: searcher(task)}
             jury = jury.learned(task, runs[task.name])
             queries = f"{len(task.judged.qrels)} queries of {options.blend_from}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import typer
 
 from eyespot.cli import _annotate_team
 from eyespot.cli._annotate_team import AS, GALLERY, open_store
-from eyespot.cli._options import ENCODER, LAYOUT, flag, group
+from eyespot.cli._options import ENCODER, flag, group
 from eyespot.cli.console import escaped, note, note_all, print_line, print_result, print_summary
 from eyespot.cli.settings import json_option, searched_here
 from eyespot.types import NothingFound, UsageError
@@ -148,24 +148,16 @@ def audit(
     who: str = AS,
     size: int = typer.Option(300, "--size", min=1, help="Photos to sample."),
     seed: int = typer.Option(None, "--seed", help="The same seed gives the same sample.", show_default="a fresh draw"),
-    twice: float = typer.Option(0.0, "--twice", min=0, max=1, help="The share of them that two people label."),
     joins: bool = flag("--join", "Work at the audit that somebody else drew."),
-    released: bool = flag("--release", "Wait no longer for the labels of a second person."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
     """Sample photos at random from the unlabelled ones; their marks show how many relevant photos remain."""
-    from eyespot.curate.annotate.auditing import Plan, draw, join, release
+    from eyespot.curate.annotate.auditing import Plan, draw, join
 
-    if released:
-        with open_store(gallery) as store:
-            photos = release(store, id, who)
-        line = f"{photos} photos wait no longer for the label of a second person"
-        print_result({"query": id, "released": photos}, [line], json)
-        return
     with open_store(gallery) as store:
         collection = _collection(gallery) if store.grows(id) and not joins else None
-        drawn = join(store, id, who) if joins else draw(store, id, who, collection, Plan(size, seed, twice))
+        drawn = join(store, id, who) if joins else draw(store, id, who, collection, Plan(size, seed))
     even = None if drawn.design is None else len(drawn.design.even)  # photos drawn with the same chance
     fields = {"query": id, "rest": drawn.rest, "photos": [each._asdict() for each in drawn.photos], "even": even}
     near = "" if even is None else f", {len(drawn.photos) - even} near the labelled depth"
@@ -208,29 +200,21 @@ app.command("flag")(_annotate_team.flag)
 def status(
     id: str = ONE,
     wage: float = typer.Option(15.5, "--wage", min=0, help="The cost of an hour, in US dollars."),
-    grouped: bool = flag("--grouped", "Also count copies and frames of one burst as one picture."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
     """Show the progress of each query: labelled, stopped, remaining with its interval, time, cost, open problems."""
     from eyespot.curate.annotate.export import labelled
-    from eyespot.curate.annotate.progress import labelled_images
-    from eyespot.gallery.groups.stored import Groups
 
-    counts: dict[tuple[str, str], dict[str, int]] = {}  # by query and person, of groups
     with open_store(gallery) as store:
         queries = [labelled(store, query) for query in ([id] if id else store.queries())]
         if not queries:
             raise NothingFound("no query was taken in yet; begin with: eyespot annotate add FILE.csv")
-        if grouped:
-            groups = Groups(_collection(gallery).view)
-            for key in ((query.wanted.id, stands.who) for query in queries for stands in query.stands):
-                counts[key] = {name: groups.count(images) for name, images in labelled_images(store, *key).items()}
-    fields = {query.wanted.id: _status_fields(query, wage, counts) for query in queries}
-    print_result(fields, map(escaped, (line for query in queries for line in _status_lines(query, wage, counts))), json)
+    fields = {query.wanted.id: _status_fields(query, wage) for query in queries}
+    print_result(fields, map(escaped, (line for query in queries for line in _status_lines(query, wage))), json)
 
 
-def _status_lines(query: Labelled, wage: float, counts: Mapping[tuple[str, str], dict[str, int]]) -> Iterator[str]:
+def _status_lines(query: Labelled, wage: float) -> Iterator[str]:
     """The state of a query, a line for each person, for the team, and for open problems."""
     from eyespot.curate.annotate.export import unseen
 
@@ -241,20 +225,14 @@ def _status_lines(query: Labelled, wage: float, counts: Mapping[tuple[str, str],
         stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
         took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
         relevant = f"{stands.relevant} relevant of {stands.labelled}"
-        if groups := counts.get((query.wanted.id, stands.who)):
-            relevant += f" ({groups['relevant']} of {groups['labelled']} where copies and bursts count once)"
         yield f"  {stands.who}: {relevant}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
     if query.faults:
         yield f"  open problems: {'; '.join(query.faults)}"
 
 
-def _status_fields(query: Labelled, wage: float, counts: Mapping[tuple[str, str], dict[str, int]]) -> dict[str, Any]:
-    """The state of a query as JSON has it; with numbers of groups where they were counted."""
-    people = {}
-    for stands in query.stands:
-        groups = counts.get((query.wanted.id, stands.who))
-        own = {} if groups is None else {"groups": groups}
-        people[stands.who] = {**stands.as_json(), "cost": round(stands.cost(wage), 2), **own}
+def _status_fields(query: Labelled, wage: float) -> dict[str, Any]:
+    """The state of a query as JSON has it."""
+    people = {stands.who: {**stands.as_json(), "cost": round(stands.cost(wage), 2)} for stands in query.stands}
     about = {"text": query.wanted.text, "listed": len(query.photos)}
     together = None if query.team is None else query.team.as_json()
     return {**about, "annotators": people, "together": together, "faults": query.faults}
@@ -318,31 +296,19 @@ def export(
     out: Path = typer.Argument(help="A new folder."),
     clean: bool = flag("--kept", "Only queries without open problems."),
     without_flagged: bool = flag("--without-flagged", "Leave out photos that somebody flagged."),
-    rerank: Path = typer.Option(None, "--rerank", help="Also make the re-ranking subset, in this new folder."),
-    depth: int = typer.Option(100, "--depth", help="Candidates per query of that subset."),
-    layout: str = LAYOUT,
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
     """Write the labelled set: INQUIRE's CSV files, qrels, the lists, Label Studio's JSON, and a datasheet."""
-    from eyespot.curate import rerank_files
-    from eyespot.curate.annotate.export import ANNOTATIONS, QUERIES, every, flawless, rerank_set, without_photos, write
-    from eyespot.curate.rerank import Division, RerankLimits
-    from eyespot.curate.rerank_files import RerankInputs
+    from eyespot.curate.annotate.export import every, flawless, without_photos, write
 
     with open_store(gallery) as store:
         queries = flawless(every(store)) if clean else every(store)
         queries = without_photos(queries, store.team.flags.images()) if without_flagged else queries
         write(store, queries, out)
     note_all(f"{one.wanted.id} has open problems: {'; '.join(one.faults)}" for one in queries if one.faults)
-    if rerank is not None:
-        made = rerank_set(queries, RerankLimits(depth), Division())
-        note_all(made.notes)
-        files = {"queries": out / QUERIES, "annotations": out / ANNOTATIONS}
-        settings = {"depth": depth, "least": made.limits.least, "most": made.limits.most}
-        rerank_files.write(made, rerank, RerankInputs(files, settings), layout)
     counts = {one.wanted.id: {"labelled": len(one.labels), "relevant": sum(one.labels.values())} for one in queries}
-    fields = {"out": str(out), "queries": counts, "rerank": None if rerank is None else str(rerank)}
+    fields = {"out": str(out), "queries": counts}
     lines = (escaped(f"{id}  {count['relevant']} relevant of {count['labelled']}") for id, count in counts.items())
     print_result(fields, lines, json)
     print_summary(f"written to {out}")

@@ -271,5 +271,3 @@ def test_ilias_ranks_no_pictures_that_queries_are_made_of(collection: Collection
     for run in runs.values():
         assert run.header["pool"] == 10
         assert not any(image.endswith((names[0], names[1])) for image in run.images.tolist())
-
-

@@ -306,16 +306,13 @@ def test_eccv_s_own_numbers(tmp_path: Path) -> None:
     arrays = np.load(folder / "tfidf_run.npz", allow_pickle=False)
     for way, queries in (("t2i", "caption_ids"), ("i2t", "image_ids")):
         np.savez(tmp_path / f"{way}.npz", queries=arrays[queries], ids=arrays[f"{way}_top100"])
-    truths, ways = ("eccv", "cxc", "coco", "coco1k"), ("t2i", "i2t")
+    truths, ways = ("eccv", "cxc", "coco"), ("t2i", "i2t")
     named = [f"{truth}-{way}={tmp_path / way}.npz" for truth in truths for way in ways]
     runs = [word for one in named for word in ("--run", one)]
 
     found = means(run_json("eval", "eccv", "--data", folder / "data", *runs))
 
     # what the package eccv-caption 0.1.0 gives for the same rankings
-    assert found["coco1k-t2i"] == pytest.approx({"Hit@1": 0.40844, "Hit@5": 0.58528, "Hit@10": 0.6682}, **EXACT)
-    assert found["coco1k-i2t"] == pytest.approx({"Hit@1": 0.9972, "Hit@5": 1, "Hit@10": 1}, **EXACT)
-
     official = {"map_at_r": "mAP@R", "rprecision": "Rprec", "r1": "Hit@1", "r5": "Hit@5", "r10": "Hit@10"}
     checked = 0
     for key, values in expected.items():

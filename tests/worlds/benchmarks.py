@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eyespot.benchmarks import BenchmarkRequest, Task, benchmark
+from eyespot.benchmarks import Task, benchmark
 from eyespot.types import Run
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -21,7 +21,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 def tasks_of(name: str, data: Path, split: str | None = None, **options: Any) -> dict[str, Task]:
     """The tasks of a benchmark by their names."""
     found = benchmark(name)
-    return {task.name: task for task in found.tasks(data, BenchmarkRequest(split or found.splits[0], **options))}
+    return {task.name: task for task in found.tasks(data, split or found.splits[0], **options)}
 
 
 def table(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from eyespot.curate.annotate.annotation_tables import AnnotationTables
 from eyespot.curate.annotate.audit_bounds import Band, DepthDesign
-from eyespot.curate.annotate.leases import AuditShares
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.curate.annotate.team_store import TeamStore, judge_of
+from eyespot.curate.annotate.team_store import LAPSE, TeamStore, judge_of
 from eyespot.judges import person
 from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
 from eyespot.types import Judgement, UsageError
 
 MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
 ADJUDICATION = "adjudication"  # how the one who settles disputes is asked
+Stamp: TypeAlias = tuple[object, ...]  # what differs once anything that is kept of a query has changed
+JOIN = "INSERT OR IGNORE INTO audit_people(audit, person) VALUES (?, ?)"
 GOES_ON, ENDED = 1, 2  # how a list grows: as the beginning of a search, which had come to its end when last asked
 
 
@@ -50,28 +50,13 @@ class AuditSample(NamedTuple):
     design: DepthDesign | None = None
 
 
-@dataclass(frozen=True)
-class Stamp:
-    """What differs once anything that is kept of a query has changed."""
-
-    judgement: int
-    listed: int
-    audit: int
-    people: int
-    grouped: int
-    grouped_at: float
-    grows: int
-    facts: str
-    text: str
-
-
 class AnnotationStore:
     """All annotations of one ledger; any number of threads and processes may work at it at once."""
 
     def __init__(self, path: Path) -> None:
         self.judgements = Judgements(path)
         self._tables, self._lock = AnnotationTables(path), RLock()
-        self.shares, self.team = AuditShares(self._tables), TeamStore(self._tables)
+        self.team = TeamStore(self._tables)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -134,7 +119,7 @@ class AnnotationStore:
         with self._tables.transaction() as sql:
             if marks := sum(map(len, self.said_by(id, self.annotators()).values())):
                 raise UsageError(f"photos that are marked for {id!r}: {marks}; marks stay, so take them back first")
-            for table in ("audit_designs", "audit_lists", "audit_people", "audit_shares", "audit_twice"):
+            for table in ("audit_designs", "audit_lists", "audit_people", "audit_shares"):
                 own = "audit IN (SELECT number FROM audits WHERE annotated = ?)"
                 sql.execute(f"DELETE FROM {table} WHERE {own}", (number,))
             for table in ("candidates", "audits", "narrowings", "openings"):
@@ -204,15 +189,14 @@ class AnnotationStore:
         (row,) = self._tables.select(
             "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = asked.number),"
             " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number),"
-            " (SELECT count(*) FROM audit_people JOIN audits ON audits.number = audit WHERE annotated = asked.number)"
-            " + (SELECT count(*) FROM audit_twice JOIN audits ON audits.number = audit WHERE annotated = asked.number),"
+            " (SELECT count(*) FROM audit_people JOIN audits ON audits.number = audit WHERE annotated = asked.number),"
             " (SELECT count(*) FROM group_marks WHERE query = asked.id),"
             " (SELECT ifnull(max(at), 0) FROM group_marks WHERE query = asked.id),"
             " grows, facts, text"
             " FROM annotated AS asked WHERE id = ?",
             id,
         )
-        return Stamp(last, *row)
+        return last, *row
 
     def candidates(self, id: str) -> list[Candidate]:
         """A query's list, best first."""
@@ -296,24 +280,26 @@ class AnnotationStore:
         """How many audits of a query were drawn, by whomever."""
         return int(self._tables.first("SELECT count(*) FROM audits WHERE annotated = ?", self._number(id)))
 
-    def keep_audit(self, id: str, who: str, drawn: AuditSample, before: int) -> int:
-        """Keep what somebody drew to audit; a later draw takes the place of an earlier one. Gives its number.
+    def keep_audit(self, id: str, team: Sequence[str], drawn: AuditSample, *, before: int, listed: int) -> None:
+        """Keep what the first of a team drew to audit; a later draw takes the place of an earlier one.
 
-        Raises `UsageError` unless `before` audits were drawn so far: of draws at the same moment the first one stands.
+        `listed` is how many photos were on the list: what is listed later is no part of its rest. Raises `UsageError`
+        unless `before` audits were drawn so far: of draws at the same moment the first one stands.
         """
-        lists = json.dumps(drawn.photos), json.dumps(drawn.seen)
-        row = (self._number(id), judge_of(who), drawn.rest, drawn.lot, *lists, time.time())
+        lists, people = (json.dumps(drawn.photos), json.dumps(drawn.seen)), [judge_of(who) for who in team]
+        row = (self._number(id), people[0], drawn.rest, drawn.lot, *lists, time.time())
         with self._tables.transaction() as sql:
             if self.audits(id) != before:
                 raise UsageError("an audit was drawn at the same moment; load the page again and finish that one")
             cursor = sql.execute(
                 "INSERT INTO audits(annotated, person, rest, lot, drawn, seen, at) VALUES (?, ?, ?, ?, ?, ?, ?)", row
             )
-            number = int(cursor.lastrowid or 0)
+            number = cursor.lastrowid
             if drawn.design is not None:
                 design = [json.dumps(part) for part in drawn.design]
                 sql.execute("INSERT INTO audit_designs VALUES (?, ?, ?)", (number, *design))
-        return number
+            sql.execute("INSERT INTO audit_lists VALUES (?, ?)", (number, listed))
+            sql.executemany(JOIN, [(number, person) for person in people])
 
     def audit(self, id: str, who: str) -> AuditSample | None:
         """The last audit that somebody drew or joined."""
@@ -345,8 +331,39 @@ class AnnotationStore:
 
     def auditors(self, number: int) -> list[str]:
         """The names of those who work at an audit, the one who drew it first."""
-        drew = [person for (person,) in self._tables.select("SELECT person FROM audits WHERE number = ?", number)]
-        return [person.removeprefix(PERSON) for person in dict.fromkeys([*drew, *self.shares.people(number)])]
+        drew = self._tables.select("SELECT person FROM audits WHERE number = ?", number)
+        joined = self._tables.select("SELECT person FROM audit_people WHERE audit = ? ORDER BY number", number)
+        return [person.removeprefix(PERSON) for (person,) in dict.fromkeys([*drew, *joined])]
+
+    def join_audit(self, number: int, who: str) -> None:
+        """Let somebody work at an audit, too."""
+        self._tables.change(JOIN, [(number, judge_of(who))])
+
+    def listed_at_draw(self, number: int) -> int:
+        """How many photos were on the list at the draw, at least: 0 for an audit of earlier versions."""
+        return int(self._tables.first("SELECT listed FROM audit_lists WHERE audit = ?", number) or 0)
+
+    def audit_share(self, number: int, who: str) -> list[str]:
+        """The photos that were handed to somebody, in the order in which they got them."""
+        statement = "SELECT image FROM audit_shares WHERE audit = ? AND person = ? ORDER BY number"
+        return [image for (image,) in self._tables.select(statement, number, judge_of(who))]
+
+    def hand_out_audit(self, number: int, who: str, photos: Sequence[str], labelled: Collection[str], most: int) -> int:
+        """Hand somebody the next photos of an audit; gives how many there were.
+
+        `labelled` are the photos with a label. What others hold unlabelled is theirs until it lapses.
+        """
+        now = time.time()
+        with self._tables.transaction() as sql:
+            rows = self._tables.select("SELECT image, person, at FROM audit_shares WHERE audit = ?", number)
+            taken = set(labelled)
+            taken |= {image for image, holder, at in rows if holder == judge_of(who) or now - at < LAPSE}
+            handed = [image for image in photos if image not in taken][:most]
+            sql.executemany(
+                "INSERT INTO audit_shares(audit, image, person, at) VALUES (?, ?, ?, ?)",
+                [(number, image, judge_of(who), now) for image in handed],
+            )
+        return len(handed)
 
 
 # -- marks and judgements -------------------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ CREATE TABLE IF NOT EXISTS audit_people(audit INTEGER NOT NULL, person TEXT NOT 
     UNIQUE(audit, person));
 CREATE TABLE IF NOT EXISTS audit_shares(audit INTEGER NOT NULL, image TEXT NOT NULL, person TEXT NOT NULL,
     at REAL NOT NULL, number INTEGER PRIMARY KEY, UNIQUE(audit, image, person));
-CREATE TABLE IF NOT EXISTS audit_twice(audit INTEGER PRIMARY KEY, images TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS audit_lists(audit INTEGER PRIMARY KEY, listed INTEGER NOT NULL);
 -- the team: lists that several people go down, assignments, disputes, marks of whole groups, flags
 CREATE TABLE IF NOT EXISTS shared_lists(query TEXT PRIMARY KEY, seed TEXT NOT NULL) WITHOUT ROWID;

@@ -307,37 +307,3 @@ def at_most(shown: int, count: int, chance: float) -> float:
     odds = (math.log(chance), math.log1p(-chance))
     ways = (math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in range(shown + 1))
     return min(1.0, math.fsum(math.exp(way + k * odds[0] + (count - k) * odds[1]) for k, way in enumerate(ways)))
-
-
-# -- how many looks it takes ----------------------------------------------------------------------------------------
-
-
-def looks_needed(found: int, depth: int, photos: int, share: float) -> int:
-    """How large an audit must be to say that this share of the relevant photos is found, if it finds nothing new.
-
-    `found` relevant photos are in the first `depth` of a ranking of so many photos, all of which are labelled.
-    """
-    allowed, rest = math.floor(found * (1 - share) / share + 1e-9), max(photos - depth, 1)
-
-    def enough(size: int) -> bool:
-        return most_hidden(0, _planned_inclusion(depth, photos, size), rest) <= allowed
-
-    high = 1
-    while high < rest and not enough(high):
-        high = min(2 * high, rest)
-    return bisect_left(range(high), True, lo=high // 2 + 1, key=enough)
-
-
-def _planned_inclusion(depth: int, photos: int, size: int) -> float:
-    """What `least_inclusion` comes to for an audit of this size."""
-    even = even_part(size, photos - depth)
-    if even == size:
-        return size / (photos - depth)
-    ranks = edges(depth, reach(depth, size, photos), photos)
-    first, unseen = [rank + 1 for rank in ranks[:-1]], np.diff(ranks).tolist()
-    share = even / (photos - depth)
-    near = allocated(first[:-1], [round(n * (1 - share)) for n in unseen[:-1]], size - even)
-    counts = [*(n * share + m for n, m in zip(unseen, near, strict=False)), unseen[-1] * share]
-    chances = np.minimum.accumulate([min(1.0, count / n) for count, n in zip(counts, unseen, strict=True)])
-    spans = np.diff(np.log(np.maximum(ranks, 1)))
-    return float(chances @ spans / spans.sum())

@@ -141,19 +141,6 @@ def standing(store: AnnotationStore, id: str, who: str, in_a_row: int = IN_A_ROW
     return standing_of(store, id, who, (store.candidates(id), store.last_judgements(id, who)), in_a_row)
 
 
-def labelled_images(store: AnnotationStore, id: str, who: str) -> dict[str, list[str]]:
-    """The photos that somebody has `labelled` for a query, those of them that are `relevant`, and those `audited`."""
-    judgements = store.last_judgements(id, who)
-    audit = store.audit(id, who)
-    drawn = [] if audit is None else [photo.image for photo in audit.photos]
-    return {
-        "labelled": [*judgements],
-        "relevant": [image for image, one in judgements.items() if relevant(one)],
-        "audited": [image for image in drawn if image in judgements],
-        "audited_relevant": [image for image in drawn if image in judgements and relevant(judgements[image])],
-    }
-
-
 def standing_of(
     store: AnnotationStore, id: str, who: str, known: Looked, in_a_row: int = IN_A_ROW
 ) -> LabellingProgress:

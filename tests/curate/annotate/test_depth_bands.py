@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import certificate
+from bench.certificate import looks_needed
 from bench.remaining import Scenario, bursts, no_order, normal_scores, upside_down
 from eyespot.curate.annotate import auditing, candidates, export
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
@@ -25,7 +26,6 @@ from eyespot.curate.annotate.audit_bounds import (
     even_part,
     hidden_at_most,
     least_inclusion,
-    looks_needed,
     most_hidden,
     reach,
     too_deep,
@@ -185,7 +185,7 @@ def test_audits_of_earlier_versions_stay_valid(labelled_to_the_stop: AnnotationS
     """They were uniform, and their ledger has no table for designs."""
     with labelled_to_the_stop as at:
         uniform = AuditSample(PHOTOS - STOP, 0.5, at.candidates("q")[STOP : STOP + 50], [str(n) for n in range(STOP)])
-        at.keep_audit("q", "ada", uniform, 0)
+        at.keep_audit("q", ["ada"], uniform, before=0, listed=0)
     path = next(tmp_path.rglob("ledger.sqlite"))
     ledger = sqlite.connect(path, "DROP TABLE audit_designs")
     ledger.close()
