@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eyespot.benchmarks._benchmark import Benchmark, Breakdown, Needed, Official, Printed, Task
 from eyespot.benchmarks._evaluating import columns
-from eyespot.benchmarks._papers import Column, printed, rows
+from eyespot.benchmarks._papers import column, printed, rows
 from eyespot.metrics import Preset, preset
 from eyespot.runs import karpathy
 from eyespot.runs.judged import JudgedQueries
@@ -52,7 +52,7 @@ def table_2(benchmark: str) -> list[Printed]:
     """What ReCoS prints of a benchmark in its table 2: Recall@K in both directions."""
     printeds: list[Printed] = []
     for row in rows("recos_table2"):
-        about = Column(row["direction"], f"Hit@{row['k']}")
+        about = column(row["direction"], f"Hit@{row['k']}")
         methods = row.items() if row["benchmark"] == benchmark else ()
         for method, value in methods:
             if method not in ("direction", "benchmark", "k") and value:

@@ -180,16 +180,17 @@ def _ties_and_cut(result: Result, label: str) -> Iterator[Note]:
             yield Note("cut", f"{label} looks at {cut} ranks; {short:,} of {len(result.run):,} rankings are shorter")
 
 
-class Column(NamedTuple):
-    """Which task and measure a column of a printed table is about."""
-
-    task: str
-    measure: str
-    by: str | None = None
-    group: str | None = None
-    depth: int | None = None
-    percent: bool = True
-    images: int | None = None
+def column(
+    task: str,
+    measure: str,
+    by: str | None = None,
+    group: str | None = None,
+    *,
+    percent: bool = True,
+    images: int | None = None,
+) -> Printed:
+    """Which task and measure a column of a printed table is about: a number that has no value yet."""
+    return Printed("", "", task, measure, math.nan, percent, by, group, images=images)
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -199,7 +200,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def table(
-    name: str, source: str, method: tuple[str, ...], columns: Mapping[str, Column], first_stage: str | None = None
+    name: str, source: str, method: tuple[str, ...], columns: Mapping[str, Printed], first_stage: str | None = None
 ) -> Iterator[Printed]:
     """A table with a row for each method: what is printed, empty cells left out.
 
@@ -213,11 +214,10 @@ def table(
                 yield value._replace(first_stage=None if whose == first_stage else first_stage)
 
 
-def printed(source: str, method: str, about: Column, value: float, split: str | None = None) -> Printed:
+def printed(source: str, method: str, about: Printed, value: float, split: str | None = None) -> Printed:
     """One number; a percentage becomes a fraction."""
     fraction = value / 100 if about.percent else value
-    where = (about.by, about.group, about.depth, split, about.images)
-    return Printed(source, method, about.task, about.measure, fraction, about.percent, *where)
+    return about._replace(source=source, method=method, value=fraction, split=split)
 
 
 def prompted(rows: Iterable[Printed], models: Collection[str]) -> Iterator[Printed]:

@@ -140,8 +140,8 @@ class GallerySearcher:
         ids = self.ids_of(task, [hit.image for query in run for hit in run[query][:depth]])
         if not ids:
             raise NothingFound(
-                f"the gallery has none of the first {depth} hits of {task.name}; choose the gallery of the run with -g, or "
-                "or the column that holds its names with --match"
+                f"the gallery has none of the first {depth} hits of {task.name}; choose the gallery of the run with "
+                "-g, or the column that holds its names with --match"
             )
         heads: dict[str, list[RankedImage]] = {}  # under the gallery's ids, each picture once
         for query in (query for query in run if query in task.judged.queries):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed, Official, Printed, Task, unofficial
 from eyespot.benchmarks._evaluating import columns
-from eyespot.benchmarks._papers import Column, prompted, rows, table
+from eyespot.benchmarks._papers import column, prompted, rows, table
 from eyespot.metrics import preset
 from eyespot.runs import inquire
 from eyespot.types import Note
@@ -23,9 +23,9 @@ CITATION = (
 )
 BREAKDOWNS = ("supercategory", "category", "iconic_group", "lingo")
 TABLE = {
-    "map50": Column("t2i", "AP@50"),
-    "ndcg50": Column("t2i", "nDCG@50"),
-    "mrr": Column("t2i", "RR@50", percent=False),
+    "map50": column("t2i", "AP@50"),
+    "ndcg50": column("t2i", "nDCG@50"),
+    "mrr": column("t2i", "RR@50", percent=False),
 }
 TWO_STAGES = {f"top{depth}_{name}": about._replace(depth=depth) for depth in (50, 100) for name, about in TABLE.items()}
 FIRST = "Initial ranking (ViT-H/14)"

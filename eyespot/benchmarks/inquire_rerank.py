@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed, Official, Printed, Task
 from eyespot.benchmarks._evaluating import columns
-from eyespot.benchmarks._papers import Column, prompted, rows, table
+from eyespot.benchmarks._papers import column, prompted, rows, table
 from eyespot.benchmarks.inquire_fullrank import BREAKDOWNS, CITATION
 from eyespot.metrics import preset
 from eyespot.runs import PARQUETS, inquire
@@ -17,14 +17,14 @@ from eyespot.types import UsageError
 OTHER_NAMES = "[!tv]*.parquet"  # neither of the hub's splits
 HUB_SPLITS = ("test", "val", "train")
 HUB = "https://huggingface.co/datasets/evendrow/INQUIRE-Rerank"
-TABLE = {"ap": Column("t2i", "AP"), "ndcg": Column("t2i", "nDCG"), "mrr": Column("t2i", "RR", percent=False)}
+TABLE = {"ap": column("t2i", "AP"), "ndcg": column("t2i", "nDCG"), "mrr": column("t2i", "RR", percent=False)}
 GROUPS = {
     **{
-        name: Column("t2i", "AP", "supercategory", name.capitalize())
+        name: column("t2i", "AP", "supercategory", name.capitalize())
         for name in ("appearance", "behavior", "context", "species")
     },
-    "lingo": Column("t2i", "AP", "lingo", "yes"),
-    "no_lingo": Column("t2i", "AP", "lingo", "no"),
+    "lingo": column("t2i", "AP", "lingo", "yes"),
+    "no_lingo": column("t2i", "AP", "lingo", "no"),
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed, Official, Printed, Task
 from eyespot.benchmarks._captions import BY, both_ways, official, table_2
-from eyespot.benchmarks._papers import Column, printed, rows
+from eyespot.benchmarks._papers import column, printed, rows
 from eyespot.metrics import preset
 from eyespot.runs import recos
 from eyespot.types import Note
@@ -40,7 +40,7 @@ def published() -> list[Printed]:
     for row in rows("recos_table3"):
         for way, k in product(("i2t", "t2i"), (1, 5, 10)):
             if cell := row[f"{way}_r{k}"]:
-                method, about = f"CLIP on {row['version']}", Column(way, f"Hit@{k}")
+                method, about = f"CLIP on {row['version']}", column(way, f"Hit@{k}")
                 found.append(printed("ReCoS, table 3", method, about, float(cell), row["version"]))
     return found
 

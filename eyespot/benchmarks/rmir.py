@@ -9,7 +9,7 @@ from statistics import fmean
 
 from eyespot.benchmarks._benchmark import Benchmark, Group, Needed, Official, Printed, Task
 from eyespot.benchmarks._evaluating import NONE, ByColumn
-from eyespot.benchmarks._papers import Column, table
+from eyespot.benchmarks._papers import column, table
 from eyespot.metrics import Scores, preset
 from eyespot.runs import rmir
 from eyespot.types import Note, Run
@@ -17,8 +17,8 @@ from eyespot.types import Note, Run
 KINDS = ("functional", "temporal", "causal")
 MEAN_OF_KINDS = "mean over kinds"
 TABLE = {
-    **{f"{kind}_r{k}": Column("it2i", f"R@{k}", "kind", kind) for kind in KINDS for k in (20, 50)},
-    **{f"average_r{k}": Column("it2i", f"R@{k}") for k in (20, 50)},
+    **{f"{kind}_r{k}": column("it2i", f"R@{k}", "kind", kind) for kind in KINDS for k in (20, 50)},
+    **{f"average_r{k}": column("it2i", f"R@{k}") for k in (20, 50)},
 }
 LAYOUT = "eyespot's layout, or the released one with a mapping.json (docs/runs.md)"
 

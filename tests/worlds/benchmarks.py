@@ -127,7 +127,6 @@ def ilias(data: Path) -> Path:
     write(data / "image_ids/text_query_ids.txt", "o1/query/T.txt\no2/query/T.txt\n")
     positives = ["o1/pos/P0.jpg,0.05,10", "o1/pos/P1.jpg,0.5,40", "o2/pos/P0.jpg,0.5,60"]
     write(data / "image_ids/positive_ids.txt", "\n".join(positives))
-    write(data / "taxonomy.json", {"toy": {"soft": ["o1"], "hard": ["o2"]}})
     return data
 
 

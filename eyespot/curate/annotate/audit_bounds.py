@@ -201,24 +201,23 @@ def allocated(first: Sequence[int], unseen: Sequence[int], size: int) -> list[in
     return np.minimum(np.diff(ends, prepend=0), np.asarray(unseen)).tolist()  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """What is known of a ranking of `photos` photos: the ranks of those that are unseen, as far down as `end`.
+def draw_bands(
+    ranks_of: Mapping[str, int],
+    even: AbstractSet[str],
+    further: int,
+    rng: np.random.Generator,
+    *,
+    end: int,
+    photos: int,
+    rest: int,
+) -> list[Band]:
+    """Draw so many further photos besides the even ones, most of them near, and give all of them by their depth.
 
-    `rest` is how many of all photos are unseen, also below.
+    `ranks_of` are the ranks of unseen photos, known as far down as `end`; `photos` are all, `rest` all that are unseen.
     """
-
-    unseen: Mapping[str, int]
-    end: int
-    photos: int
-    rest: int
-
-
-def draw_bands(ranking: Ranking, even: AbstractSet[str], further: int, rng: np.random.Generator) -> list[Band]:
-    """Draw so many further photos besides the even ones, most of them near, and give all of them by their depth."""
-    ranks = edges(min(ranking.unseen.values(), default=ranking.end + 1) - 1, ranking.end, ranking.photos)
+    ranks = edges(min(ranks_of.values(), default=end + 1) - 1, end, photos)
     near: list[list[str]] = [[] for _ in ranks[1:]]
-    for image, rank in ranking.unseen.items():
+    for image, rank in ranks_of.items():
         near[bisect_left(ranks, rank) - 1].append(image)
     free = [[image for image in band if image not in even] for band in near]
     firsts = [rank + 1 for rank in ranks[:-1]]
@@ -227,9 +226,9 @@ def draw_bands(ranking: Ranking, even: AbstractSet[str], further: int, rng: np.r
         chosen = [free[place][number] for number in rng.choice(len(free[place]), count, replace=False)] if count else []
         drawn = [image for image in near[place] if image in even] + chosen
         bands.append(Band(firsts[place], ranks[place + 1], len(near[place]), drawn))
-    if ranking.photos > ranking.end:  # nobody knows the ranks down there
-        deep = [image for image in even if image not in ranking.unseen]
-        bands[-1] = bands[-1]._replace(unseen=ranking.rest - len(ranking.unseen), drawn=deep)
+    if photos > end:  # nobody knows the ranks down there
+        deep = [image for image in even if image not in ranks_of]
+        bands[-1] = bands[-1]._replace(unseen=rest - len(ranks_of), drawn=deep)
     return bands
 
 

@@ -16,7 +16,6 @@ from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSampl
 from eyespot.curate.annotate.audit_bounds import (
     Audit,
     DepthDesign,
-    Ranking,
     Remaining,
     draw_bands,
     even_part,
@@ -128,8 +127,8 @@ def by_depth(
     seen, drawn = set(even.seen), {photo.image for photo in even.photos}
     known = {photo.image: photo for photo in [*even.photos, *ranked]}
     unseen = {photo.image: rank for rank, photo in enumerate(ranked, 1) if photo.image not in seen}
-    ranking = Ranking(unseen, len(ranked), max(photos, len(ranked)), even.rest)
-    bands = draw_bands(ranking, drawn, plan.size - len(drawn), rng)
+    whole, further = max(photos, len(ranked)), plan.size - len(drawn)
+    bands = draw_bands(unseen, drawn, further, rng, end=len(ranked), photos=whole, rest=even.rest)
     together = [known[image] for image in sorted(drawn.union(*(band.drawn for band in bands)))]
     shuffled = [together[place] for place in rng.permutation(len(together)).tolist()]
     return even._replace(photos=shuffled, design=DepthDesign(sorted(drawn), bands))

@@ -19,7 +19,6 @@ from eyespot.curate.annotate import auditing, candidates, export
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
 from eyespot.curate.annotate.audit_bounds import (
     Band,
-    Ranking,
     allocated,
     at_most,
     draw_bands,
@@ -65,7 +64,7 @@ def test_each_photo_of_a_band_is_drawn_with_the_chance_that_is_told() -> None:
     promised = dict.fromkeys(unseen_ranks, 0.0)
     for _ in range(times):
         even = {str(rank) for rank in rng.choice(np.arange(21, 201), 10, replace=False) if rank > 60 or rank % 5}
-        bands = draw_bands(Ranking(unseen_ranks, 60, 200, 172), even, 12, rng)
+        bands = draw_bands(unseen_ranks, even, 12, rng, end=60, photos=200, rest=172)
         met.update(image for band in bands for image in band.drawn)
         for image, rank in unseen_ranks.items():
             promised[image] += next(band.inclusion for band in bands if rank <= band.last)
@@ -76,7 +75,7 @@ def test_each_photo_of_a_band_is_drawn_with_the_chance_that_is_told() -> None:
 def test_the_last_band_reaches_below_the_ranks_that_are_known_only_where_photos_lie_there() -> None:
     ranks = {str(rank): rank for rank in range(21, 61)}
     to_the_end, beyond = (
-        draw_bands(Ranking(ranks, 60, photos, rest), {"60", "deep"}, 3, np.random.default_rng(0))[-1]
+        draw_bands(ranks, {"60", "deep"}, 3, np.random.default_rng(0), end=60, photos=photos, rest=rest)[-1]
         for photos, rest in ((60, 45), (200, 180))
     )
     assert "60" in to_the_end.drawn and to_the_end.unseen <= 40
@@ -111,7 +110,7 @@ def test_under_the_condition_the_bound_holds_where_it_is_tightest(hidden: int) -
     unseen_ranks = {str(rank): rank for rank in range(STOP + 1, end + 1)}
     for _ in range(times):
         even = {str(rank) for rank in rng.integers(STOP + 1, photos + 1, even_part(size, rest)).tolist()}
-        bands = draw_bands(Ranking(unseen_ranks, end, photos, rest), even, size - len(even), rng)
+        bands = draw_bands(unseen_ranks, even, size - len(even), rng, end=end, photos=photos, rest=rest)
         ranks = np.exp(rng.uniform(np.log(STOP), np.log(photos), hidden)).astype(int) + 1
         relevant = {str(rank) for rank in ranks.tolist()}
         shown = sum(image in relevant for band in bands for image in band.drawn)
