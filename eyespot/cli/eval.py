@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from eyespot.benchmarks import Benchmark, Evaluation, GallerySearcher, Task
     from eyespot.reports.examples import Examples
     from eyespot.reports.moved import Picture
-    from eyespot.reports.tables import Summary
+    from eyespot.reports.summary import Summary
     from eyespot.types import Run
 
 LIST = "list"

@@ -19,7 +19,8 @@ from eyespot.reports.figures import (
     time_accuracy,
     two_way_bars,
 )
-from eyespot.reports.tables import Summary, is_fraction, number
+from eyespot.reports.summary import Summary
+from eyespot.reports.tables import is_fraction, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

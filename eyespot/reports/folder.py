@@ -15,11 +15,10 @@ from eyespot.reports.drawing import figures_of
 from eyespot.reports.examples import Examples
 from eyespot.reports.figures import as_svg, save
 from eyespot.reports.moved import KIT
-from eyespot.reports.summary import FILE, summary_of
+from eyespot.reports.summary import FILE, Summary, summary_of
 from eyespot.reports.tables import (
     MEASURED,
     ReportTable,
-    Summary,
     as_latex,
     as_markdown,
     breakdowns_of,

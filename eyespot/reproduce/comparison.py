@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.benchmarks import Printed, benchmark
-from eyespot.reports.summary import FILE, read_summary
-from eyespot.reports.tables import MISSING, ReportTable, Summary, format_mean, number
+from eyespot.reports.summary import FILE, Summary, read_summary
+from eyespot.reports.tables import MISSING, ReportTable, format_mean, number
 from eyespot.reproduce.recipes import TableRecipe, TableSystem
 
 COMPARABLE = "comparable"

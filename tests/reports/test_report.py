@@ -17,9 +17,9 @@ from markupsafe import escape
 
 from eyespot.benchmarks import Evaluation, Printed
 from eyespot.extras import install_line
-from eyespot.reports.drawing import ReportFigure, Summary, figures_of
+from eyespot.reports.drawing import ReportFigure, figures_of
 from eyespot.reports.folder import Pictured, page_of, write
-from eyespot.reports.summary import read_summary, summary_of
+from eyespot.reports.summary import Summary, read_summary, summary_of
 from eyespot.runs import read_run
 from eyespot.types import UsageError
 from tests.pages import ROOT

@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from eyespot.curate.annotate.annotation_tables import AnnotationTables
 from eyespot.curate.annotate.audit_bounds import Band, DepthDesign
@@ -24,7 +24,6 @@ from eyespot.types import Judgement, UsageError
 
 MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
 ADJUDICATION = "adjudication"  # how the one who settles disputes is asked
-Stamp: TypeAlias = tuple[object, ...]  # what differs once anything that is kept of a query has changed
 JOIN = "INSERT OR IGNORE INTO audit_people(audit, person) VALUES (?, ?)"
 GOES_ON, ENDED = 1, 2  # how a list grows: as the beginning of a search, which had come to its end when last asked
 
@@ -48,6 +47,14 @@ class AuditSample(NamedTuple):
     photos: list[Candidate]
     seen: list[str]
     design: DepthDesign | None = None
+
+
+class Stamp(NamedTuple):
+    """What differs once anything that is kept of a query has changed: its last judgement, photos listed, all else."""
+
+    judgement: int
+    listed: int
+    rest: tuple[object, ...]
 
 
 class AnnotationStore:
@@ -196,7 +203,7 @@ class AnnotationStore:
             " FROM annotated AS asked WHERE id = ?",
             id,
         )
-        return last, *row
+        return Stamp(last, row[0], row[1:])
 
     def candidates(self, id: str) -> list[Candidate]:
         """A query's list, best first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eyespot.reports.figures._sheet import MUTED, columns_for, house_style, look, plain_number, sheet, wrapped
 from eyespot.types import UsageError
@@ -67,9 +67,9 @@ def time_accuracy(
         series.setdefault(point.group or point.name, []).append(point)
     for at, (name, several) in enumerate(series.items()):
         style = look(at)
-        across = [point.seconds for point in several]
-        marks = {"marker": style.marker, "color": style.colour, "edgecolors": "white", "linewidths": 0.5}
-        axes.scatter(across, [point.value for point in several], 32, label=wrapped(name, 60), zorder=3, **marks)
+        across, up = [point.seconds for point in several], [point.value for point in several]
+        marks: dict[str, Any] = {"marker": style.marker, "edgecolors": "white", "linewidths": 0.5, "zorder": 3}
+        axes.scatter(across, up, 32, label=wrapped(name, 60), color=style.colour, **marks)
         axes.vlines(across, [p.low for p in several], [p.high for p in several], color=style.colour, linewidth=1)
     times = [point.seconds for point in drawn]
     decades = math.log10(max(times) / min(times))
