@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,18 +65,18 @@ def page_of(
         "made": made,
         "footer": " ".join(part for part in (cite, licence) if part),
     }
+
+    def is_wide(table: ReportTable) -> bool:
+        return sum(max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)) > WIDE
+
     given = {**content, **examples.content(), **_TABLES, **KIT}
-    return render("report.html", pictured=pictured, long=LONG, is_wide=_is_wide, **given)
+    return render("report.html", pictured=pictured, long=LONG, is_wide=is_wide, **given)
 
 
 def page_of_table(table: ReportTable, pictured: Pictured, footer: str = "") -> str:
     """One self-contained page of a drawing and the numbers that it shows."""
     content = {"title": table.title, "table": table, "pictured": pictured, "footer": footer}
     return render("report_table.html", **content, **_TABLES)
-
-
-def _is_wide(table: ReportTable) -> bool:
-    return sum(max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)) > WIDE
 
 
 def _kinds(table: ReportTable) -> list[tuple[bool, bool]]:
@@ -107,7 +107,12 @@ def write(
     if out.is_dir() and any(out.iterdir()) and not (out / FILE).exists() and not (out / "tables.md").exists():
         raise UsageError(f"{out} holds other things; name a new folder with --out")
     make_folder(out)
-    files = [*_rankings(evaluation, out), _values(evaluation, out)]
+    files = []
+    ranked = {id(result.run): result for result in reversed(evaluation.results)}
+    for result in (one for one in evaluation.results if ranked[id(one.run)] is one):  # of two tasks written once
+        files.append(out / (f"run-{result.task.name}.parquet" if len(evaluation.results) > 1 else "run.parquet"))
+        write_run(result.run, files[-1])
+    files.append(_values(evaluation, out))
     tables = tables_of(evaluation, others)
     files += [_text(out / "tables.md", as_markdown(tables)), _text(out / "tables.tex", as_latex(tables))]
     drawn, why_not = list[tuple[str, str]](), ""
@@ -136,15 +141,6 @@ def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summar
         taken.append(summary["system"])
         found.append({**summary, "system": f"{summary['system']} ({turn + 1})"} if turn else summary)
     return found
-
-
-def _rankings(evaluation: Evaluation, folder: Path) -> Iterator[Path]:
-    """A run for each task; what one ranking serves twice is written once."""
-    ranked = {id(result.run): result for result in reversed(evaluation.results)}
-    for result in (one for one in evaluation.results if ranked[id(one.run)] is one):
-        path = folder / (f"run-{result.task.name}.parquet" if len(evaluation.results) > 1 else "run.parquet")
-        write_run(result.run, path)
-        yield path
 
 
 def _values(evaluation: Evaluation, folder: Path) -> Path:

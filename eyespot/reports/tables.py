@@ -310,20 +310,17 @@ def _marked(text: str) -> str:
 
 def as_latex(tables: Iterable[ReportTable]) -> str:
     """A `table` environment for each, with booktabs rules; the file is to be \\input."""
-    return "% needs \\usepackage{booktabs}\n" + "\n".join(map(_latex, tables))
-
-
-def _latex(table: ReportTable) -> str:
-    kinds = "".join("r" if right else "l" for right in numeric(table))
-    caption = f"{table.title}. {table.note}".rstrip(". ") + "."
-    head, *rows = (" & ".join(map(_escaped, row)) + r" \\" for row in (table.columns, *table.rows))
-    # After a line's end a bracket or a star would be read as its argument
-    begun = ("{}" + row if row[:1] in ("[", "*") else row for row in rows)
-    body = "\n".join([r"\toprule", head, r"\midrule", *begun, r"\bottomrule"])
-    return (
-        f"\\begin{{table}}\n\\centering\n\\caption{{{_escaped(caption)}}}\n\\begin{{tabular}}{{{kinds}}}\n{body}\n"
-        "\\end{tabular}\n\\end{table}\n"
-    )
+    texts = []
+    for table in tables:
+        kinds = "".join("r" if right else "l" for right in numeric(table))
+        caption = _escaped(f"{table.title}. {table.note}".rstrip(". ") + ".")
+        head, *rows = (" & ".join(map(_escaped, row)) + r" \\" for row in (table.columns, *table.rows))
+        # After a line's end a bracket or a star would be read as its argument
+        begun = ("{}" + row if row[:1] in ("[", "*") else row for row in rows)
+        body = "\n".join([r"\toprule", head, r"\midrule", *begun, r"\bottomrule"])
+        tabular = f"\\begin{{tabular}}{{{kinds}}}\n{body}\n\\end{{tabular}}"
+        texts.append(f"\\begin{{table}}\n\\centering\n\\caption{{{caption}}}\n{tabular}\n\\end{{table}}\n")
+    return "% needs \\usepackage{booktabs}\n" + "\n".join(texts)
 
 
 def _escaped(text: str) -> str:

@@ -238,7 +238,12 @@ def _figure(panels: Mapping[str, list[Series]], rows: RowAxis, measure: str, tit
         unused.set_visible(False)
     for lowest in grid.flat[max(0, used - columns) : used]:
         lowest.tick_params(labelbottom=True)
-    _scale(grid.flat[0], [bar for each in panels.values() for series in each for bar in series.bars.values()])
+    # From 0 to beyond the longest bar and interval, or to both sides where values are below 0
+    bars = [bar for each in panels.values() for series in each for bar in series.bars.values() if bar.known]
+    ends = [0.0, *(bar.value for bar in bars), *(end for bar in bars if bar.bounded for end in (bar.low, bar.high))]
+    grid.flat[0].set_xlim(min(ends) * 1.04, max(ends) * 1.04 if max(ends) > min(ends) else 1.0)
+    grid.flat[0].xaxis.set_major_formatter(plain_number)
+    grid.flat[0].locator_params(axis="x", nbins=5)
     legend(figure, [(each.name, each.style()) for each in key if each.name], measure)
     return figure
 
@@ -263,13 +268,3 @@ def _draw(axes: Axes, panel: list[Series], rows: RowAxis) -> None:
     axes.set_yticks(range(len(rows.keys)), rows.labels)
     axes.set_ylim(len(rows.keys) - 0.5, -0.5)
     bare(axes, "x")
-
-
-def _scale(axes: Axes, bars: list[Bar]) -> None:
-    """From 0 to beyond the longest bar and interval, or to both sides where values are below 0."""
-    known = [bar for bar in bars if bar.known]
-    ends = [bar.value for bar in known] + [end for bar in known if bar.bounded for end in (bar.low, bar.high)]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
-    axes.set_xlim(low * 1.04, high * 1.04 if high > low else 1.0)
-    axes.xaxis.set_major_formatter(plain_number)
-    axes.locator_params(axis="x", nbins=5)
