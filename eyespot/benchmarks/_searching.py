@@ -137,12 +137,7 @@ class GallerySearcher:
             )
         if why := unfit(task, self.stages):
             raise UsageError(why)
-        hits = dict.fromkeys(hit.image for query in run for hit in run[query][:depth])
-        rows = self._rows_named(list(hits), task.image_facts)
-        facts = self.view.facts(list(rows.values()))
-        ids = {
-            name: str(its["id"]) for name, its in zip(rows, facts, strict=True)
-        }  # the gallery's, by those of the run
+        ids = self.ids_of(task, [hit.image for query in run for hit in run[query][:depth]])
         if not ids:
             raise NothingFound(
                 f"the gallery has none of the first {depth} hits of {task.name}; choose the gallery of the run with "
@@ -193,6 +188,11 @@ class GallerySearcher:
         made.header["seconds"] = _each(encoding, started, len(there))
         made.notes = [*notes, *made.notes]
         return made
+
+    def ids_of(self, task: Task, names: Sequence[str]) -> dict[str, str]:
+        """The gallery's id of each image that it has, by the names of a run."""
+        rows = self._rows_named(list(dict.fromkeys(names)), task.image_facts)
+        return {name: str(its["id"]) for name, its in zip(rows, self.view.facts(list(rows.values())), strict=True)}
 
     def _queries(self, task: Task, matching: RowMatching, names: Sequence[str]) -> list[Query]:
         """Queries whose vectors are known; with words and pictures, where a stage reads those."""
