@@ -113,7 +113,7 @@ class QueryVectors:
         view = self.collection.view
         listed = [image for image in images if rows.get(image, -1) >= 0]
         facts = zip(listed, view.facts([rows[image] for image in listed]), strict=True)
-        paths = {image: Path(its["path"]) for image, its in facts if its["path"]}
+        paths = {image: Path(row["path"]) for image, row in facts if row["path"]}
         found = {}
         for image in images:
             indexed = paths.get(image)

@@ -151,12 +151,12 @@ def grounds_of(result: Result, rows: Iterable[Printed], official: bool) -> list[
 
 def _first_stage(result: Result, rows: Sequence[Printed], source: str) -> list[Note]:
     """Whether the ranking that is re-ranked scores what the paper prints of its own."""
-    mine = [row for row in rows if row.source == source]
-    name = next((row.first_stage for row in mine if row.first_stage), None)
-    theirs = {row.measure: row for row in mine if row.method == name and row.column is None}
+    of_source = [row for row in rows if row.source == source]
+    name = next((row.first_stage for row in of_source if row.first_stage), None)
+    first_stage = {row.measure: row for row in of_source if row.method == name and row.column is None}
     if not result.stages:
         return []
-    for label, row in theirs.items():
+    for label, row in first_stage.items():
         measured = result.stages[0].scores.mean(label)
         if abs(measured - row.value) > (0.00051 if row.percent else 0.0051):  # half a digit as printed
             scale = 100 if row.percent else 1

@@ -192,7 +192,7 @@ class GallerySearcher:
     def ids_of(self, task: Task, names: Sequence[str]) -> dict[str, str]:
         """The gallery's id of each image that it has, by the names of a run."""
         rows = self._rows_named(list(dict.fromkeys(names)), task.image_facts)
-        return {name: str(its["id"]) for name, its in zip(rows, self.view.facts(list(rows.values())), strict=True)}
+        return {name: str(found["id"]) for name, found in zip(rows, self.view.facts(list(rows.values())), strict=True)}
 
     def _queries(self, task: Task, matching: RowMatching, names: Sequence[str]) -> list[Query]:
         """Queries whose vectors are known; with words and pictures, where a stage reads those."""
@@ -235,7 +235,7 @@ class GallerySearcher:
         """Of image→text, the id and the place of the picture of every query; without those that are not here."""
         rows = self._rows_named(list(task.judged.queries), task.image_facts)
         facts = zip(rows, self.view.facts(list(rows.values())), strict=True)
-        found = {name: (str(its["id"]), Path(its["path"])) for name, its in facts if its["path"]}
+        found = {name: (str(row["id"]), Path(row["path"])) for name, row in facts if row["path"]}
         files = {query.id: query.terms[0].image for query in self.runnable_queries(task) if query.id not in found}
         return found | {name: (id_of(file.read_bytes()), file) for name, file in files.items() if file is not None}
 
@@ -375,8 +375,8 @@ class GallerySearcher:
     def _depth(self, task: Task) -> int:
         """As far as any measure looks: its cutoff, R, or else a thousand; and as far as a second stage re-ranks."""
         relevant = int(np.diff(task.judged.qrels.offsets).max(initial=0))
-        looks = {"mAP@R": relevant, "Rprec": relevant}
-        deepest = [measure.cutoff or looks.get(measure.name, DEPTH) for measure in task.measures]
+        depths = {"mAP@R": relevant, "Rprec": relevant}
+        deepest = [measure.cutoff or depths.get(measure.name, DEPTH) for measure in task.measures]
         leaves = max((len(task.excluded(query)) for query in task.judged.queries), default=0)
         return max([self.least, *deepest]) + leaves
 

@@ -30,8 +30,8 @@ def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     pool = t2i.pool | found.others
     wider = replace(t2i, pool=pool, size=len(pool))
     of_split = [wider] if split == "v2" else [i2t, wider]
-    own = () if recos.is_released(data, split) else (OWN,)
-    return [replace(task, unofficial=own) for task in of_split]
+    unofficial = () if recos.is_released(data, split) else (OWN,)
+    return [replace(task, unofficial=unofficial) for task in of_split]
 
 
 def published() -> list[Printed]:

@@ -134,9 +134,9 @@ def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summar
     """The other summaries, each system under a name of its own; `UsageError` if one is of other queries."""
     taken, found = [evaluation.system], []
     for summary in beside:
-        theirs, ours = (summary["benchmark"], summary.get("split")), (evaluation.benchmark.name, evaluation.split)
-        if theirs != ours:
-            raise UsageError(f"a report on {' '.join(map(str, theirs))} cannot stand beside one on {' '.join(ours)}")
+        other, wanted = (summary["benchmark"], summary.get("split")), (evaluation.benchmark.name, evaluation.split)
+        if other != wanted:
+            raise UsageError(f"a report on {' '.join(map(str, other))} cannot stand beside one on {' '.join(wanted)}")
         turn = sum(name == summary["system"] for name in taken)
         taken.append(summary["system"])
         found.append({**summary, "system": f"{summary['system']} ({turn + 1})"} if turn else summary)

@@ -145,15 +145,16 @@ def ranking_the_same(systems: Systems, source: str) -> Systems:
 
 
 def _compared(summary: Summary, task: TaskSummary, beside: Sequence[Summary]) -> Iterator[ReportTable]:
-    others = [(one["system"], its) for one in beside for its in one["tasks"] if its["task"] == task["task"]]
+    others = [(one["system"], scored) for one in beside for scored in one["tasks"] if scored["task"] == task["task"]]
     ours, labels = (summary["system"], task), list(task["measures"])
     if task["stages"]:
         means = ((stage["stage"], stage["means"]) for stage in task["stages"])
         rows = [[name, *(format_mean(label, number(of.get(label))) for label in labels)] for name, of in means]
         yield tidy_table(_titled(summary, task, "two stages"), ("stage", *labels), rows)
     if others:
-        systems = [ours, *others]
-        rows = [[n, f"{its['queries']:,}", *(with_interval(its, label) for label in labels)] for n, its in systems]
+        rows = []
+        for name, scored in [ours, *others]:
+            rows.append([name, f"{scored['queries']:,}", *(with_interval(scored, label) for label in labels)])
         note = "In brackets: the 95% interval. Whether a difference is more than chance says eyespot compare."
         yield tidy_table(_titled(summary, task, "side by side"), ("system", "queries", *labels), rows, note)
     whole = [one for one in task["published"] if "column" not in one]
@@ -189,8 +190,8 @@ def _beside(
     """The measured systems, ours first, then the paper's rows, with ours minus published where that may be compared."""
     digits = {label: printed_digits(label, printed) for label in {one["measure"] for one in printed}}
     rows = []
-    for system, its in systems:
-        means = [printed_mean(place[0], _mean(its, place), digits[place[0]]) for place in headings.values()]
+    for system, scored in systems:
+        means = [printed_mean(place[0], _mean(scored, place), digits[place[0]]) for place in headings.values()]
         rows.append([f"{system} ({MEASURED})", *means])
     at = {(one["method"], _place(one)): one for one in printed}
     for method in dict.fromkeys(one["method"] for one in printed):

@@ -153,8 +153,8 @@ def read_table(path: Path) -> TableRecipe:
 
 
 def _system(fields: Mapping[str, Any]) -> TableSystem:
-    own = {name: fields[name] for name in ("method", "name", "stage", "of", "source") if name in fields}
-    return TableSystem(**own, values={name: str(value) for name, value in fields.items() if name not in own})
+    known = {name: fields[name] for name in ("method", "name", "stage", "of", "source") if name in fields}
+    return TableSystem(**known, values={name: str(value) for name, value in fields.items() if name not in known})
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

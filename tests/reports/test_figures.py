@@ -32,7 +32,7 @@ from eyespot.reports.figures import (
     time_accuracy,
     two_way_bars,
 )
-from eyespot.reports.figures._sheet import DISTINCT, PALETTE, look
+from eyespot.reports.figures._sheet import DISTINCT, PALETTE, method_style
 from eyespot.types import UsageError
 from tests.lazy_import import lazy_import, requires
 from tests.wording import raises
@@ -182,7 +182,7 @@ def test_colours_stand_out_from_white(colour: str) -> None:
 
 
 def test_methods_differ_in_hatch_and_marker_as_well_as_in_colour() -> None:
-    looks = [look(at) for at in range(DISTINCT)]
+    looks = [method_style(at) for at in range(DISTINCT)]
 
     parts = ("colour", "hatch", "outlined", "marker")
     assert all(len({getattr(each, part) for each in looks}) == DISTINCT for part in parts)

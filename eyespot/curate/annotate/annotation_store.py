@@ -121,8 +121,8 @@ class AnnotationStore(AnnotationTables):
             if marks := sum(map(len, self.said_by(id, self.annotators()).values())):
                 raise UsageError(f"photos that are marked for {id!r}: {marks}; marks stay, so take them back first")
             for table in ("audit_designs", "audit_lists", "audit_people", "audit_shares"):
-                own = "audit IN (SELECT number FROM audits WHERE annotated = ?)"
-                sql.execute(f"DELETE FROM {table} WHERE {own}", (number,))
+                of_query = "audit IN (SELECT number FROM audits WHERE annotated = ?)"
+                sql.execute(f"DELETE FROM {table} WHERE {of_query}", (number,))
             for table in ("candidates", "audits", "narrowings", "openings"):
                 sql.execute(f"DELETE FROM {table} WHERE annotated = ?", (number,))
             sql.execute("DELETE FROM annotated WHERE number = ?", (number,))
@@ -188,13 +188,13 @@ class AnnotationStore(AnnotationTables):
         """What tells whether anything was said or listed since; a fraction of the cost of looking at all of it."""
         last = self.judgements.last(self._digest(id))
         (row,) = self.select(
-            "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = asked.number),"
-            " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number),"
-            " (SELECT count(*) FROM audit_people JOIN audits ON audits.number = audit WHERE annotated = asked.number),"
-            " (SELECT count(*) FROM group_marks WHERE query = asked.id),"
-            " (SELECT ifnull(max(at), 0) FROM group_marks WHERE query = asked.id),"
+            "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = wanted.number),"
+            " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = wanted.number),"
+            " (SELECT count(*) FROM audit_people JOIN audits ON audits.number = audit WHERE annotated = wanted.number),"
+            " (SELECT count(*) FROM group_marks WHERE query = wanted.id),"
+            " (SELECT ifnull(max(at), 0) FROM group_marks WHERE query = wanted.id),"
             " grows, facts, text"
-            " FROM annotated AS asked WHERE id = ?",
+            " FROM annotated AS wanted WHERE id = ?",
             id,
         )
         return Stamp(last, row[0], row[1:])

@@ -186,7 +186,7 @@ def _standing_of(store: AnnotationStore, id: str, number: int | None) -> Audited
     by_person = store.said_by(id, people)
     each = [{image: relevant(one) for image, one in by_person[person].items()} for person in people]
     # Of those who labelled the same photo the one who came first counts
-    labels = {image: label for own in reversed(each) for image, label in own.items()}
+    labels = {image: label for given in reversed(each) for image, label in given.items()}
     # What came on the list after the draw was perhaps no part of the rest, and nothing found there lessens it
     listed = store.candidates(id)
     rest = {photo.image for photo in [*drawn.photos, *listed[: store.listed_at_draw(number)]]}

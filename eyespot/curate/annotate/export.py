@@ -145,7 +145,7 @@ def without_photos(found: list[Labelled], images: Collection[str]) -> list[Label
     rest = []
     for one in found:
         photos = [photo for photo in one.photos if photo.image not in images]
-        marks = {who: {i: mark for i, mark in its.items() if i not in images} for who, its in one.marks.items()}
+        marks = {who: {i: mark for i, mark in given.items() if i not in images} for who, given in one.marks.items()}
         labels = {image: label for image, label in one.labels.items() if image not in images}
         rest.append(replace(one, photos=photos, marks=marks, labels=labels))
     return rest

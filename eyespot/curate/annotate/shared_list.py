@@ -48,7 +48,7 @@ def hand_out(store: AnnotationStore, id: str, who: str, groups: Groups = (), mos
         for unit in groups or [[image] for image in listed]
         if unit[0] in within
     ]
-    labelled = {(image, labeller) for labeller, own in by_person.items() for image in own}
+    labelled = {(image, labeller) for labeller, marks in by_person.items() for image in marks}
     renew(store, id, who, by_person.get(person, {}))
     return store.team.hand_out(id, person, units, labelled, most)
 
@@ -66,11 +66,11 @@ def photos_of(store: AnnotationStore, id: str, who: str) -> list[Candidate]:
     """
     person, by_person = name_of(who), everybody(store, id)
     leases = store.team.leases(id)
-    others = Counter(image for labeller, own in by_person.items() if labeller != person for image in own)
+    others = Counter(image for labeller, marks in by_person.items() if labeller != person for image in marks)
     others.update(one.image for one in leases if one.person != person and not one.lapsed)
-    mine = {one.image for one in leases if one.person == person and not (one.lapsed and others[one.image])}
-    mine |= by_person.get(person, {}).keys()
-    return [photo for photo in store.candidates(id) if photo.image in mine]
+    shown = {one.image for one in leases if one.person == person and not (one.lapsed and others[one.image])}
+    shown |= by_person.get(person, {}).keys()
+    return [photo for photo in store.candidates(id) if photo.image in shown]
 
 
 def labelled_twice(
@@ -84,9 +84,9 @@ def labelled_twice(
     within = [photo.image for photo in store.candidates(id)][:stop]
     others = {image for unit in groups for image in unit[1:]}
     heads = [image for image in within if image not in others]
-    people = Counter(image for own in by_person.values() for image in own)
+    people = Counter(image for marks in by_person.values() for image in marks)
     chosen = [image for image in heads if is_twice(seed, image) and people[image]]
     both = {image for image in chosen if people[image] > 1}
-    own = {who: {image: one for image, one in marks.items() if image in both} for who, marks in by_person.items()}
-    shared = {who: marks for who, marks in own.items() if marks}
+    common = {who: {image: one for image, one in marks.items() if image in both} for who, marks in by_person.items()}
+    shared = {who: marks for who, marks in common.items() if marks}
     return TenthLabelledTwice(len(chosen), len(both), coefficients(shared))

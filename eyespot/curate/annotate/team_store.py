@@ -157,19 +157,19 @@ class TeamStore:
 
         `labelled` are the labels there are, as photo and person.
         """
-        now, handed, looks = time.time(), list[str](), 0
+        now, handed, units_handed = time.time(), list[str](), 0
         with self._tables.transaction() as sql:
             leases = self.leases(query)
-            mine = {image for image, labeller in labelled if labeller == person}
-            mine |= {lease.image for lease in leases if lease.person == person and not lease.lapsed}
+            not_again = {image for image, labeller in labelled if labeller == person}
+            not_again |= {lease.image for lease in leases if lease.person == person and not lease.lapsed}
             held = {(lease.image, lease.person) for lease in leases if not lease.lapsed}
             taken = Counter(image for image, _ in held.union(labelled))
             for unit in units:
-                if looks == most or len(handed) >= PHOTOS:
+                if units_handed == most or len(handed) >= PHOTOS:
                     break
-                free = [image for image in unit.images if image not in mine and taken[image] < unit.people]
+                free = [image for image in unit.images if image not in not_again and taken[image] < unit.people]
                 handed += free
-                looks += bool(free)
+                units_handed += bool(free)
             sql.executemany(
                 "INSERT OR REPLACE INTO list_leases(query, image, person, at) VALUES (?, ?, ?, ?)",
                 [(query, image, person, now) for image in handed],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eyespot.reports.figures._sheet import INK, PALETTE, bare, house_style, look, plain_number, sheet, wrapped
+from eyespot.reports.figures._sheet import INK, PALETTE, bare, house_style, method_style, plain_number, sheet, wrapped
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def category_distribution(counts: Mapping[str, Mapping[str, int]], counted: str 
     panels = figure.subplots(len(groups), 1, sharex=True, squeeze=False, height_ratios=rows)[:, 0]
     for at, (axes, (name, within)) in enumerate(zip(panels, groups, strict=True)):
         counts_of = sorted(within.items(), key=lambda row: (-row[1], row[0]))
-        bars = axes.barh(range(len(within)), [count for _, count in counts_of], 0.72, color=look(at).colour)
+        bars = axes.barh(range(len(within)), [count for _, count in counts_of], 0.72, color=method_style(at).colour)
         axes.bar_label(bars, [f"{count:,} ({count / total:.0%})" for _, count in counts_of], padding=2, size=7)
         axes.set_yticks(range(len(within)), [wrapped(category, 40) for category, _ in counts_of])
         axes.set_ylim(len(within) - 0.5, -0.5)

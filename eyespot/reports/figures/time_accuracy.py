@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eyespot.reports.figures._sheet import MUTED, columns_for, house_style, look, plain_number, sheet, wrapped
+from eyespot.reports.figures._sheet import MUTED, columns_for, house_style, method_style, plain_number, sheet, wrapped
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def pareto(points: Iterable[MethodPoint]) -> list[MethodPoint]:
 def time_accuracy(
     points: Sequence[MethodPoint], measure: str, title: str = "", time: str = "seconds per query"
 ) -> Figure:
-    """Points over a log axis of time, each with its own look or that of its group; the line is the Pareto front.
+    """Points over a log axis of time, each with its own style or that of its group; the line is the Pareto front.
 
-    The legend names the looks. Points of a group are labelled on the front, as far as there is room. Points without a
+    The legend names the styles. Points of a group are labelled on the front, as far as there is room. Points without a
     value or a time are named below the axis. `UsageError` if none can be drawn.
     """
     from matplotlib.ticker import LogLocator, NullFormatter
@@ -66,7 +66,7 @@ def time_accuracy(
     for point in drawn:
         series.setdefault(point.group or point.name, []).append(point)
     for at, (name, several) in enumerate(series.items()):
-        style = look(at)
+        style = method_style(at)
         across, up = [point.seconds for point in several], [point.value for point in several]
         marks: dict[str, Any] = {"marker": style.marker, "edgecolors": "white", "linewidths": 0.5, "zorder": 3}
         axes.scatter(across, up, 32, label=wrapped(name, 60), color=style.colour, **marks)
