@@ -74,8 +74,7 @@ def time_accuracy(
     times = [point.seconds for point in drawn]
     decades = math.log10(max(times) / min(times))
     room = max(0.15, 0.08 * decades)
-    axes.set_xscale("log")
-    axes.set_xlim(min(times) / 10**room, max(times) * 10**room)
+    axes.set(xscale="log", xlim=(min(times) / 10**room, max(times) * 10**room), ylabel=measure)
     axes.margins(y=0.12)
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.5 else (1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(plain_number)
@@ -90,6 +89,5 @@ def time_accuracy(
     without = [point.name for point in points if not point.drawable]
     caption = f"{time} (log scale); line: nothing is faster and better"
     axes.set_xlabel(f"{caption}\n{wrapped('no value: ' + ', '.join(without), 100)}" if without else caption)
-    axes.set_ylabel(measure)
     figure.legend(loc="outside lower center", ncols=columns_for([wrapped(name, 60) for name in series]))
     return figure
