@@ -13,8 +13,10 @@ annotations that `--kept` takes with less than 90 % found.
 
 from __future__ import annotations
 
+import math
 import sys
 from argparse import Namespace
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +30,7 @@ import numpy as np
 from bench.harness import Command, Measurement, say
 from bench.remaining import LABELS, SYNTHETIC, Labels, Scenario, label_lists, of_lists
 from eyespot.curate.annotate.annotation_store import AuditSample, Candidate
-from eyespot.curate.annotate.audit_bounds import Audit, even_part, looks_needed, reach, remaining
+from eyespot.curate.annotate.audit_bounds import Audit, allocated, edges, even_part, most_hidden, reach, remaining
 from eyespot.curate.annotate.auditing import Plan, audit_result, by_depth
 from eyespot.curate.annotate.progress import SURE, descent
 
@@ -149,6 +151,37 @@ def looks() -> Iterator[str]:
     for stop in STOPS:
         sizes = [looks_needed(INQUIRE_MEAN, stop, photos, SURE) for photos in SCALES]
         yield f"the same by depth, all of the first {stop} labelled: {_row(sizes)} (aim {_row(SCALES.values())})"
+
+
+def looks_needed(found: int, depth: int, photos: int, share: float) -> int:
+    """How large an audit must be to say that this share of the relevant photos is found, if it finds nothing new.
+
+    `found` relevant photos are in the first `depth` of a ranking of so many photos, all of which are labelled.
+    """
+    allowed, rest = math.floor(found * (1 - share) / share + 1e-9), max(photos - depth, 1)
+
+    def enough(size: int) -> bool:
+        return most_hidden(0, _planned_inclusion(depth, photos, size), rest) <= allowed
+
+    high = 1
+    while high < rest and not enough(high):
+        high = min(2 * high, rest)
+    return bisect_left(range(high), True, lo=high // 2 + 1, key=enough)
+
+
+def _planned_inclusion(depth: int, photos: int, size: int) -> float:
+    """What `least_inclusion` comes to for an audit of this size."""
+    even = even_part(size, photos - depth)
+    if even == size:
+        return size / (photos - depth)
+    ranks = edges(depth, reach(depth, size, photos), photos)
+    first, unseen = [rank + 1 for rank in ranks[:-1]], np.diff(ranks).tolist()
+    share = even / (photos - depth)
+    near = allocated(first[:-1], [round(n * (1 - share)) for n in unseen[:-1]], size - even)
+    counts = [*(n * share + m for n, m in zip(unseen, near, strict=False)), unseen[-1] * share]
+    chances = np.minimum.accumulate([min(1.0, count / n) for count, n in zip(counts, unseen, strict=True)])
+    spans = np.diff(np.log(np.maximum(ranks, 1)))
+    return float(chances @ spans / spans.sum())
 
 
 def _uniform_looks(photos: int) -> int:

@@ -45,7 +45,6 @@ PLACES = {
         "judges/",
         "models/",
         "reproduce/downloads.py",
-        "reproduce/hours.py",
     ),
     "watch": ("gallery/watching.py",),
     "web": ("web/", "cli/serve.py", "cli/_answering.py"),

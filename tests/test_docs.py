@@ -78,8 +78,8 @@ NEEDS = {
     r"\beyespot map\b": "map",
     r"\beyespot index .*\.(cr2|dng|nef)\b": "raw",
     r"\beyespot index .*\.(mp4|mov)\b": "video",
-    r" --map ": "plots",
     r"\beyespot\.bridges\.mteb\b": "mteb",
+    r"\btune .*--plot ": "plots",
     r"-m (Bpref|infAP|ERR|RBP)": "ir",
 }
 

@@ -1,7 +1,7 @@
 """Published benchmarks, and your own: one file each, what they need, what they ask, and what papers print of them.
 
     inquire = benchmark("inquire-rerank")
-    (task,) = inquire.tasks(Path("INQUIRE-Rerank"), Asked("test"))
+    (task,) = inquire.tasks(Path("INQUIRE-Rerank"), "test")
     result = scored(task, read_run(Path("run.txt")))
 
 The files whose names begin with an underscore are what benchmarks are made of and used by.
@@ -10,7 +10,6 @@ The files whose names begin with an underscore are what benchmarks are made of a
 from eyespot import rooms
 from eyespot.benchmarks._benchmark import (
     Benchmark,
-    BenchmarkRequest,
     Breakdown,
     FileStatus,
     Group,
@@ -24,16 +23,13 @@ from eyespot.benchmarks._evaluating import ByColumn, Evaluation, RankingStage, R
 from eyespot.benchmarks._fitting import files_of, runs_of, sampled, unknown
 from eyespot.benchmarks._judging import Jury
 from eyespot.benchmarks._papers import Beside, beside
-from eyespot.benchmarks._searching import LEAST, Around, GallerySearcher
-from eyespot.benchmarks._stages import unfit
+from eyespot.benchmarks._searching import LEAST, GallerySearcher, unfit
 from eyespot.search.rescored import Rescored
 from eyespot.types import UsageError
 
 __all__ = [
     "LEAST",
-    "Around",
     "Benchmark",
-    "BenchmarkRequest",
     "Beside",
     "Breakdown",
     "ByColumn",

@@ -113,7 +113,7 @@ class QueryVectors:
         view = self.collection.view
         listed = [image for image in images if rows.get(image, -1) >= 0]
         facts = zip(listed, view.facts([rows[image] for image in listed]), strict=True)
-        paths = {image: Path(its["path"]) for image, its in facts if its["path"]}
+        paths = {image: Path(row["path"]) for image, row in facts if row["path"]}
         found = {}
         for image in images:
             indexed = paths.get(image)
@@ -141,29 +141,21 @@ def _text(value: object) -> str | None:
     return str(value) if value not in (None, "") else None
 
 
-@dataclass(frozen=True)
-class RowNames:
-    """Names of images to rows, by the gallery's column `match` where one is given."""
-
-    view: View
-    match: str | None = None
-
-    def matched(self, names: Sequence[str], facts: Mapping[str, Mapping[str, object]]) -> RowMatching:
-        """The way of naming under which most images are found, the first of equals."""
-        ways = aliases(names, facts)[: 1 if self.match else None]
-        best = self._by(names, ways[0])
-        for others in ways[1:]:
-            if not best.unmatched:
-                break
-            found = self._by(names, others)
-            best = found if len(found.unmatched) < len(best.unmatched) else best
-        return best
-
-    def _by(self, names: Sequence[str], others: Sequence[str]) -> RowMatching:
-        found = matched(self.view, others, self.match)
-        named = dict(zip(others, names, strict=True))
-        ambiguous = [named[other] for other in found.ambiguous]
-        return RowMatching(found.way, [named[other] for other in found.names], found.rows, found.ids, ambiguous)
+def matched_names(
+    view: View, names: Sequence[str], facts: Mapping[str, Mapping[str, object]], *, column: str | None
+) -> RowMatching:
+    """Names of images to rows: the way of naming under which most are found, the first of equals, or by a column."""
+    best: RowMatching | None = None
+    for others in aliases(names, facts)[: 1 if column else None]:
+        found = matched(view, others, column)
+        if best is None or len(found.unmatched) < len(best.unmatched):
+            named = dict(zip(others, names, strict=True))
+            ambiguous = [named[other] for other in found.ambiguous]
+            best = RowMatching(found.way, [named[other] for other in found.names], found.rows, found.ids, ambiguous)
+        if not best.unmatched:
+            break
+    assert best is not None
+    return best
 
 
 def with_other_names(called: Callable[[str], str | None], matching: RowMatching, ranked: Run) -> RowMatching:

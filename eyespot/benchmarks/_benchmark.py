@@ -139,19 +139,11 @@ class Breakdown(Protocol):
         ...
 
 
-class Folds(NamedTuple):
-    """Parts of a set that are scored as if each were alone: in which of them each query and each image is."""
-
-    of_query: Mapping[str, int]
-    of_image: Mapping[str, int]
-
-
 @dataclass(frozen=True)
 class Task:
     """Queries of one kind against one pool, and the measures that count there.
 
-    `judged.candidates` is what a query may rank, where it may rank only that; with `folds` it ranks its own fold, and
-    what a run ranks of others leaves.
+    `judged.candidates` is what a query may rank, where it may rank only that.
 
     `pool` names what is ranked, with what is known of each (`text` for captions), where the benchmark says; `size` is
     how many images its full collection has. `composed`: a query asks with its picture and its text together;
@@ -181,7 +173,6 @@ class Task:
     listed: ImageList | None = None
     unofficial: Sequence[Note] = ()
     verified: Sequence[str] = ()
-    folds: Folds | None = None
 
     def excluded(self, query: str) -> set[str]:
         """The pictures that a query's ranking leaves out."""
@@ -203,16 +194,9 @@ class Task:
         return cls(name, judged, preset.measures, preset.rules, **rest)  # type: ignore[arg-type]
 
 
-class BenchmarkRequest(NamedTuple):
-    """The request to a benchmark: `split`, and which column of its files names images (`ids`)."""
-
-    split: str
-    ids: str | None = None
-
-
 @dataclass(frozen=True)
 class Benchmark:
-    """One benchmark: `tasks(data folder, Asked)` reads its official layout as it is.
+    """One benchmark: `tasks(data folder, split, column that names images)` reads its official layout as it is.
 
     `official` says what papers measured, by split and task: `printed` numbers stand beside a result of the same alone.
     `submission` is the format of rankings that its server takes, where the truths of a split are not public.
@@ -224,7 +208,7 @@ class Benchmark:
     home: str
     licence: str
     citation: str
-    tasks: Callable[[Path, BenchmarkRequest], list[Task]]
+    tasks: Callable[..., list[Task]]
     needs: Sequence[Needed] = ()
     splits: Sequence[str] = ("test",)
     printed: Callable[[], list[Printed]] = list

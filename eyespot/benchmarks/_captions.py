@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Breakdown, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, Breakdown, Needed, Official, Printed, Task
 from eyespot.benchmarks._evaluating import columns
-from eyespot.benchmarks._papers import Column, printed, rows
+from eyespot.benchmarks._papers import column, printed, rows
 from eyespot.metrics import Preset, preset
 from eyespot.runs import karpathy
 from eyespot.runs.judged import JudgedQueries
@@ -37,10 +37,10 @@ def one_way(way: str, judged: JudgedQueries, scoring: Preset, by: tuple[Breakdow
     return Task.of(way, judged, scoring, by=by, pool=judged.images, size=len(judged.images), way=way)
 
 
-def caption_tasks(needs: Sequence[Needed], scoring: str, data: Path, request: BenchmarkRequest) -> list[Task]:
+def caption_tasks(needs: Sequence[Needed], scoring: str, data: Path, split: str, ids: str | None = None) -> list[Task]:
     """The tasks of a split JSON, or of FG captions; a list of images beside these widens the pool of text→image."""
     captions, *pools = needs
-    i2t, t2i = both_ways(karpathy.read(captions.place(data), request.split), preset(scoring))
+    i2t, t2i = both_ways(karpathy.read(captions.place(data), split), preset(scoring))
     listed = pools[0].find(data) if pools else None
     if listed is None:
         return [i2t, t2i]
@@ -52,7 +52,7 @@ def table_2(benchmark: str) -> list[Printed]:
     """What ReCoS prints of a benchmark in its table 2: Recall@K in both directions."""
     printeds: list[Printed] = []
     for row in rows("recos_table2"):
-        about = Column(row["direction"], f"Hit@{row['k']}")
+        about = column(row["direction"], f"Hit@{row['k']}")
         methods = row.items() if row["benchmark"] == benchmark else ()
         for method, value in methods:
             if method not in ("direction", "benchmark", "k") and value:

@@ -207,13 +207,6 @@ def columns(*names: str) -> tuple[ByColumn, ...]:
     return tuple(ByColumn(name) for name in names)
 
 
-def unweighted(groups: Iterable[Group]) -> dict[str, float]:
-    """Of each measure the mean over groups, each counting the same."""
-    found = list(groups)
-    labels: Mapping[str, float] = found[0].means if found else {}
-    return {label: sum(group.means[label] for group in found) / len(found) for label in labels}
-
-
 PACKAGES = ("numpy", "numba", "onnxruntime", "torch", "open-clip-torch", "transformers")
 DIGESTED = 1 << 30  # bytes; larger files are known by their size alone
 

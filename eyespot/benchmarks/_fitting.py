@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from eyespot.benchmarks._benchmark import Folds, Task
+from eyespot.benchmarks._benchmark import Task
 from eyespot.runs import read_run
 from eyespot.search.rescored import below
-from eyespot.types import IdColumn, NothingFound, RankedImage, Run, UsageError
+from eyespot.types import NothingFound, RankedImage, Run, UsageError
 
 
 def runs_of(tasks: Sequence[Task], given: Sequence[str], format: str | None = None) -> dict[str, Run]:
@@ -140,10 +140,7 @@ def fitted(task: Task, run: Run) -> tuple[Run, list[str]]:
             raise NothingFound(_strange(task, "pool", ours.images.tolist(), list(task.pool)))
         count = int((~inside).sum())
         outside = [f"{count} hits are not in the benchmark's pool; they count as not relevant"] if count else []
-    if task.folds is None:
-        return ours, outside
-    own, short = _in_folds(task, ours, task.folds)
-    return own, outside + short
+    return ours, outside
 
 
 def unknown(tasks: Sequence[Task], runs: Mapping[str, Run]) -> list[str]:
@@ -156,23 +153,6 @@ def unknown(tasks: Sequence[Task], runs: Mapping[str, Run]) -> list[str]:
         for run, odd in strange
         if odd
     ]
-
-
-def _in_folds(task: Task, run: Run, folds: Folds) -> tuple[Run, list[str]]:
-    """The rankings of each query's own fold, and a note if they end before the deepest cut."""
-    lengths = np.diff(run.offsets)
-    query = np.array([folds.of_query.get(name, -1) for name in run.queries], np.int64)  # (queries,)
-    image = np.array([folds.of_image.get(name, -2) for name in run.images.tolist()], np.int64)  # (images,)
-    same = np.repeat(query, lengths) == image[run.codes]  # (hits,)
-    rows = np.repeat(np.arange(len(query)), lengths)[same]
-    names = np.array([*run.queries, None], dtype=object)[:-1]
-    made = Run.from_columns(IdColumn(names, rows), IdColumn(run.images, run.codes[same]), run.score[same])
-    made.facts, made.notes = run.facts, run.notes
-    made.header = {name: value for name, value in run.header.items() if name != "pool"}  # that of all folds
-    deepest = max(measure.cutoff or 1 for measure in task.measures)
-    short = int((np.diff(made.offsets) < deepest).sum())
-    text = f"{short} of {len(made)} rankings hold fewer than {deepest} of their fold; give longer ones"
-    return made, [text] if short else []
 
 
 def _among(task: Task, run: Run, candidates: Run) -> tuple[Run, list[str]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import pairwise
@@ -38,24 +38,6 @@ class Beside(NamedTuple):
     without: dict[str, list[Note]]
     reasons: dict[Printed, list[Note]]
     grounds: dict[str, list[Note]]
-
-    @property
-    def sentences(self) -> list[str]:
-        """A line for each set of reasons that keep rows away."""
-        sources: dict[str, list[str]] = {}
-        for source, notes in self.without.items():
-            sources.setdefault("; ".join(notes), []).append(source)
-        return [f"Not beside {'; '.join(names)}: {why}." for why, names in sources.items()]
-
-    def below(self, rows: list[Printed]) -> list[str]:
-        """What to say under a table of these rows: whether they may be compared, and why some may not."""
-        grounds = self.grounds.get(rows[0].source, [])
-        lines = [f"Comparable: {', '.join(grounds)}."] if any(row not in self.reasons for row in rows) else []
-        cells: dict[str, list[Printed]] = {}
-        for row in rows:
-            for reason in self.reasons.get(row, ()):
-                cells.setdefault(str(reason), []).append(row)
-        return lines + [f"Not compared{_which(few, rows)}: {why}." for why, few in cells.items()]
 
 
 def beside(evaluation: Evaluation, result: Result) -> Beside:
@@ -122,18 +104,6 @@ def _other_images(result: Result, wanted: int | None, several: bool) -> Iterator
         yield Note("images", "how many images were ranked is not known; say so with --pool")
 
 
-def _which(few: list[Printed], rows: list[Printed]) -> str:
-    """Which of the rows of a table, in brackets; a method alone where it is all of its cells."""
-    if len(few) == len(rows):
-        return ""
-    cells: dict[str, list[str]] = {}
-    for row in few:
-        cells.setdefault(row.method, []).append(row.group or row.measure)
-    every = Counter(row.method for row in rows)
-    parts = (name if len(own) == every[name] else f"{name} {', '.join(own)}" for name, own in cells.items())
-    return f" ({'; '.join(parts)})"
-
-
 def _part(here: int, there: int) -> str:
     return f"{here:,} of the paper's {there:,}" if here < there else f"{here:,} and not the paper's {there:,}"
 
@@ -181,12 +151,12 @@ def grounds_of(result: Result, rows: Iterable[Printed], official: bool) -> list[
 
 def _first_stage(result: Result, rows: Sequence[Printed], source: str) -> list[Note]:
     """Whether the ranking that is re-ranked scores what the paper prints of its own."""
-    mine = [row for row in rows if row.source == source]
-    name = next((row.first_stage for row in mine if row.first_stage), None)
-    theirs = {row.measure: row for row in mine if row.method == name and row.column is None}
+    of_source = [row for row in rows if row.source == source]
+    name = next((row.first_stage for row in of_source if row.first_stage), None)
+    first_stage = {row.measure: row for row in of_source if row.method == name and row.column is None}
     if not result.stages:
         return []
-    for label, row in theirs.items():
+    for label, row in first_stage.items():
         measured = result.stages[0].scores.mean(label)
         if abs(measured - row.value) > (0.00051 if row.percent else 0.0051):  # half a digit as printed
             scale = 100 if row.percent else 1
@@ -210,16 +180,17 @@ def _ties_and_cut(result: Result, label: str) -> Iterator[Note]:
             yield Note("cut", f"{label} looks at {cut} ranks; {short:,} of {len(result.run):,} rankings are shorter")
 
 
-class Column(NamedTuple):
-    """Which task and measure a column of a printed table is about."""
-
-    task: str
-    measure: str
-    by: str | None = None
-    group: str | None = None
-    depth: int | None = None
-    percent: bool = True
-    images: int | None = None
+def column(
+    task: str,
+    measure: str,
+    by: str | None = None,
+    group: str | None = None,
+    *,
+    percent: bool = True,
+    images: int | None = None,
+) -> Printed:
+    """Which task and measure a column of a printed table is about: a number that has no value yet."""
+    return Printed("", "", task, measure, math.nan, percent, by, group, images=images)
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -229,7 +200,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def table(
-    name: str, source: str, method: tuple[str, ...], columns: Mapping[str, Column], first_stage: str | None = None
+    name: str, source: str, method: tuple[str, ...], columns: Mapping[str, Printed], first_stage: str | None = None
 ) -> Iterator[Printed]:
     """A table with a row for each method: what is printed, empty cells left out.
 
@@ -243,11 +214,10 @@ def table(
                 yield value._replace(first_stage=None if whose == first_stage else first_stage)
 
 
-def printed(source: str, method: str, about: Column, value: float, split: str | None = None) -> Printed:
+def printed(source: str, method: str, about: Printed, value: float, split: str | None = None) -> Printed:
     """One number; a percentage becomes a fraction."""
     fraction = value / 100 if about.percent else value
-    where = (about.by, about.group, about.depth, split, about.images)
-    return Printed(source, method, about.task, about.measure, fraction, about.percent, *where)
+    return about._replace(source=source, method=method, value=fraction, split=split)
 
 
 def prompted(rows: Iterable[Printed], models: Collection[str]) -> Iterator[Printed]:

@@ -5,27 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.benchmarks._asking import (
     QueryVectors,
-    RowNames,
     VectorSource,
+    matched_names,
     rows_of,
     task_queries,
     wanted,
     with_other_names,
 )
 from eyespot.benchmarks._benchmark import Task
-from eyespot.benchmarks._stages import reranked, unfit
 from eyespot.gallery.view import View
 from eyespot.photos.pictures import id_of
 from eyespot.runs.matrix import ranked_matrix
@@ -35,6 +33,7 @@ from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors
 from eyespot.search.matching import UNMATCHED, RowMatching, matched, renamed
 from eyespot.search.query_rewriting import Reworded
+from eyespot.search.rescored import Rescored
 from eyespot.settings.search import RankingSettings
 from eyespot.types import (
     IdColumn,
@@ -48,16 +47,24 @@ from eyespot.types import (
 )
 
 DEPTH, LEAST = 1000, 100
-MAPPED = 100_000
 Rank: TypeAlias = Callable[[list[str], Vectors], Run]  # queries by their vectors (queries, dim) to their rankings
 
 
-class Around(NamedTuple):
-    """A query and images: `relevant` (n,), `vectors` (n, dim) and the `query` (dim,), all of unit length."""
-
-    relevant: NDArray[np.bool_]
-    vectors: Vectors
-    query: Vectors
+def unfit(task: Task, stages: RankingSettings) -> str:
+    """Why the stages cannot rank a task, in one sentence with the way out; empty where they can."""
+    if stages.neighbours is None and stages.local is None and stages.way == "look":
+        return ""
+    option = "--by" if stages.way != "look" else "--neighbours" if stages.local is None else "--rerank-local"
+    if task.way == "i2t":
+        return f"{task.name} ranks captions, and {option} needs pictures of the gallery; leave it out"
+    if task.judged.candidates is not None:
+        return f"each query of {task.name} ranks its own candidates, which {option} does not reach; leave it out"
+    if stages.local and not all(image for _, image in task_queries(task).values()):
+        return (
+            f"the queries of {task.name} are words, and local descriptors compare pictures; choose a benchmark whose "
+            "queries have pictures, or leave out --rerank-local"
+        )
+    return ""
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,7 @@ class GallerySearcher:
         """The task's queries ranked; raises `UsageError` if images are missing and that is not allowed."""
         if why := unfit(task, self.stages):
             raise UsageError(why)
-        matching = self._names.matched(*wanted(task))
+        matching = self._matched(*wanted(task))
         # What must be in the gallery for the numbers to be those of the benchmark: all that is to be ranked
         # or found
         judged = task.judged
@@ -120,12 +127,49 @@ class GallerySearcher:
         return run
 
     def rerank(self, task: Task, run: Run, depth: int) -> Run:
-        """The first `depth` hits of another system's run in the order of these stages, the rest behind as they were."""
-        return reranked(self, task, run, depth)
+        """The first `depth` hits of another system's run in the order of these stages, the rest behind as they were.
+
+        Hits that the gallery lacks go behind those that it has, and a note counts them.
+        """
+        if task.way == "i2t":
+            raise UsageError(
+                f"{task.name} ranks captions, and re-ranking needs pictures; name the file of another task"
+            )
+        if why := unfit(task, self.stages):
+            raise UsageError(why)
+        ids = self.ids_of(task, [hit.image for query in run for hit in run[query][:depth]])
+        if not ids:
+            raise NothingFound(
+                f"the gallery has none of the first {depth} hits of {task.name}; choose the gallery of the run with "
+                "-g, or the column that holds its names with --match"
+            )
+        heads: dict[str, list[RankedImage]] = {}  # under the gallery's ids, each picture once
+        for query in (query for query in run if query in task.judged.queries):
+            best: dict[str, float] = {}
+            for hit in run[query][:depth]:
+                if hit.image in ids:
+                    best.setdefault(ids[hit.image], hit.score)
+            heads[query] = [RankedImage(id, score) for id, score in best.items()]
+        ranked = self.ranked(task, Run(heads), depth)
+        scores = {query: {hit.image: hit.score for hit in ranked[query]} for query in ranked}
+        named = {
+            query: [
+                RankedImage(hit.image, scores[query][ids[hit.image]]) for hit in run[query][:depth] if hit.image in ids
+            ]
+            for query in ranked
+        }
+        made, without = Rescored(Run(named), depth)(run.only(set(named)))
+        made.header |= {name: value for name, value in ranked.header.items() if name != "depth"}
+        made.notes = [*run.notes, *ranked.notes]
+        if without:
+            made.notes.append(
+                f"{without} of the first {depth} hits are not in the gallery; they go behind those that are"
+            )
+        return made
 
     def ranked(self, task: Task, run: Run, depth: int) -> Run:
         """A run of gallery ids after these stages; without the queries whose pictures are not here."""
-        matching = self._names.matched(*wanted(task))
+        matching = self._matched(*wanted(task))
         sources, notes = self._sources(task, matching)
         there = {query: sources[query] for query in run if query in sources}
         vectors, encoding = self._asking.encoded(there)
@@ -148,7 +192,7 @@ class GallerySearcher:
     def ids_of(self, task: Task, names: Sequence[str]) -> dict[str, str]:
         """The gallery's id of each image that it has, by the names of a run."""
         rows = self._rows_named(list(dict.fromkeys(names)), task.image_facts)
-        return {name: str(its["id"]) for name, its in zip(rows, self.view.facts(list(rows.values())), strict=True)}
+        return {name: str(found["id"]) for name, found in zip(rows, self.view.facts(list(rows.values())), strict=True)}
 
     def _queries(self, task: Task, matching: RowMatching, names: Sequence[str]) -> list[Query]:
         """Queries whose vectors are known; with words and pictures, where a stage reads those."""
@@ -173,50 +217,25 @@ class GallerySearcher:
         """The gallery's rows in this space."""
         return self.collection.view
 
-    @cached_property
-    def _names(self) -> RowNames:
-        return RowNames(self.view, self.match)
+    def _matched(self, names: Sequence[str], facts: Mapping[str, Mapping[str, object]]) -> RowMatching:
+        return matched_names(self.view, names, facts, column=self.match)
 
     @cached_property
     def _asking(self) -> QueryVectors:
         return QueryVectors(self.collection, self.data, self.reword, self.known_queries)
-
-    def around(self, task: Task, query: str, seed: int = 0) -> Around:
-        """A query among its relevant images and others of the gallery, at most 100,000 drawn by the seed."""
-        if query not in task.judged.queries:
-            raise UsageError(f"{task.name} has no query {query!r} to draw a map of")
-        one = replace(task, judged=task.judged.only([query]))
-        matching = self._names.matched(*wanted(one))
-        relevant = one.judged.qrels.relevant(query) if query in one.judged.qrels else set()
-        rows = sorted({row for row, names in matching.by_row.items() if relevant.intersection(names)})
-        if not rows:
-            raise UsageError(f"no relevant image of {query!r} is in the gallery; there is nothing to draw a map of")
-        others = np.setdiff1d(np.flatnonzero(self.view.live), rows)
-        if len(others) > MAPPED:
-            others = np.sort(np.random.default_rng(seed).choice(others, MAPPED, replace=False))
-        drawn = [*rows, *others.tolist()]
-        sources, _ = self._sources(one, matching)
-        return Around(np.arange(len(drawn)) < len(rows), self._asking.rows(drawn), self._asking.encoded(sources)[0][0])
-
-    def adapted(self, around: Around) -> Around | None:
-        """The same images and query as the adapter has them; None without one."""
-        if self.adapter is None:
-            return None
-        query, vectors = seen_through(self.adapter, around.query, around.vectors)
-        return Around(around.relevant, vectors, query)
 
     # -- for whoever looks at pictures ---------------------------------------------------------------------
 
     def runnable_queries(self, task: Task) -> list[Query]:
         """The task's queries in words and pictures; without those whose pictures are not here."""
         pictures = [image for _, image in task_queries(task).values() if image is not None]
-        return self._asking.queries(task, self._names.matched(pictures, task.image_facts) if pictures else None)
+        return self._asking.queries(task, self._matched(pictures, task.image_facts) if pictures else None)
 
     def query_pictures(self, task: Task) -> dict[str, tuple[str, Path]]:
         """Of image→text, the id and the place of the picture of every query; without those that are not here."""
         rows = self._rows_named(list(task.judged.queries), task.image_facts)
         facts = zip(rows, self.view.facts(list(rows.values())), strict=True)
-        found = {name: (str(its["id"]), Path(its["path"])) for name, its in facts if its["path"]}
+        found = {name: (str(row["id"]), Path(row["path"])) for name, row in facts if row["path"]}
         files = {query.id: query.terms[0].image for query in self.runnable_queries(task) if query.id not in found}
         return found | {name: (id_of(file.read_bytes()), file) for name, file in files.items() if file is not None}
 
@@ -235,7 +254,7 @@ class GallerySearcher:
         strange = [name for name in names if name.startswith(UNMATCHED)]
         ids = matched(self.view, [name.removeprefix(UNMATCHED) for name in strange], "id").rows.tolist()
         known = [name for name in names if not name.startswith(UNMATCHED)]
-        rows = self._names.matched(known, facts).rows.tolist() if known else []
+        rows = self._matched(known, facts).rows.tolist() if known else []
         found = zip([*strange, *known], [*ids, *rows], strict=True)
         return {name: row for name, row in found if row >= 0}
 
@@ -356,8 +375,8 @@ class GallerySearcher:
     def _depth(self, task: Task) -> int:
         """As far as any measure looks: its cutoff, R, or else a thousand; and as far as a second stage re-ranks."""
         relevant = int(np.diff(task.judged.qrels.offsets).max(initial=0))
-        looks = {"mAP@R": relevant, "Rprec": relevant}
-        deepest = [measure.cutoff or looks.get(measure.name, DEPTH) for measure in task.measures]
+        depths = {"mAP@R": relevant, "Rprec": relevant}
+        deepest = [measure.cutoff or depths.get(measure.name, DEPTH) for measure in task.measures]
         leaves = max((len(task.excluded(query)) for query in task.judged.queries), default=0)
         return max([self.least, *deepest]) + leaves
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Task
+from eyespot.benchmarks._benchmark import Benchmark, Needed, Task
 from eyespot.benchmarks._evaluating import columns
 from eyespot.metrics import parse, preset
 from eyespot.runs import circo
@@ -40,9 +40,9 @@ IMAGES = Needed(
 )
 
 
-def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     """All truths (mAP@K), and the target alone, where what CIRCO calls Recall@K is Hit@K."""
-    read = circo.read(ANNOTATIONS[request.split].place(data))
+    read = circo.read(ANNOTATIONS[split].place(data))
     asking = (str(facts["image"]) for facts in read.queries.values() if facts.get("image"))
     target_images = list(dict.fromkeys([*read.qrels.images.tolist(), *asking]))
     judged = replace(read, images={image: {"path": f"unlabeled2017/{image:0>12}.jpg"} for image in target_images})

@@ -1,17 +1,15 @@
-"""ECCV Caption, CxC, COCO 5k, COCO 1K and PMRP on one ranking: truths over the same images and captions, both ways.
+"""ECCV Caption, CxC, COCO 5k and PMRP on one ranking: truths over the same images and captions, both ways.
 
-COCO 1K is the mean over five folds, which are the fifths of the captions in the order of `coco_test_ids.npy` with their
-images: each query ranks its own fold. PMRP is R-precision over the plausible matches, whose files are a download apart.
+PMRP is R-precision over the plausible matches, whose files are a download apart.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Folds, Needed, Task
+from eyespot.benchmarks._benchmark import Benchmark, Needed, Task
 from eyespot.benchmarks._captions import COCO, one_way
 from eyespot.metrics import preset
 from eyespot.runs import eccv
@@ -23,7 +21,6 @@ CITATION = (
     "Image-Caption Associations for MS-COCO. ECCV 2022"
 )
 SCORING = {"eccv": "eccv", "cxc": "coco", "coco": "coco", "pm": "pmrp"}
-FOLDS = 5
 SIZES = {  # of the package's version 0.1.0
     "original_caption_to_image.json": (441_843, "646c37bf5148480d854a3d135b1f3646cc7fa2bd0f84ed7499e264f09338e0fa"),
     "original_image_to_caption.json": (225_731, "17e7673206edefd9cd227e8fafb703eba375671e43dd202a33b51567ebd4593e"),
@@ -35,8 +32,8 @@ SIZES = {  # of the package's version 0.1.0
 }
 
 
-def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
-    """Tasks such as eccv-t2i and coco1k-i2t; one ranking of all captions and images serves all."""
+def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
+    """Tasks such as eccv-t2i and coco-i2t; one ranking of all captions and images serves all."""
     folder = NEEDS[0].place(data).parent
     truths = [truth for truth in SCORING if truth != "pm" or all(needed.find(data) for needed in PLAUSIBLE)]
     made = {}
@@ -44,24 +41,7 @@ def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
         place = PLAUSIBLE[0].place(data).parent if truth == "pm" else folder
         judged = eccv.read(folder, truth, way, place)
         made[f"{truth}-{way}"] = one_way(way, judged, preset(SCORING[truth]))
-    named = [replace(task, name=name) for name, task in made.items()]
-    return [*named, *_coco_1k(folder, made["coco-t2i"], made["coco-i2t"])]
-
-
-def _coco_1k(folder: Path, t2i: Task, i2t: Task) -> list[Task]:
-    """COCO 5k in folds; none of captions that five folds do not hold evenly, which no paper's are."""
-    captions = eccv.caption_ids(folder)
-    size, rest = divmod(len(captions), FOLDS)
-    fold_of = {caption: at // size for at, caption in enumerate(captions)} if size and not rest else {}
-    own = {caption: next(iter(t2i.judged.qrels[caption]), "") for caption in fold_of if caption in t2i.judged.qrels}
-    images = {image: fold_of[caption] for caption, image in own.items()}
-    whole = all(images[image] == fold_of[caption] for caption, image in own.items())
-    if not images or not whole or len(set(Counter(images.values()).values())) > 1:
-        return []
-    folded = [(t2i, Folds(fold_of, images)), (i2t, Folds(images, fold_of))]
-    return [
-        replace(task, name=f"coco1k-{task.way}", size=len(task.pool) // FOLDS, folds=folds) for task, folds in folded
-    ]
+    return [replace(task, name=name) for name, task in made.items()]
 
 
 NEEDS = tuple(
@@ -76,5 +56,5 @@ PLAUSIBLE = tuple(
 
 def load() -> Benchmark:
     """The benchmark."""
-    about = "captions of COCO 5k with all images that fit them, both ways; CxC, COCO 5k and 1K, PMRP"
+    about = "captions of COCO 5k with all images that fit them, both ways; CxC, COCO 5k, PMRP"
     return Benchmark("eccv", "ECCV Caption", about, HOME, "MIT", f"{CITATION}; {COCO}", tasks, (*NEEDS, *PLAUSIBLE))

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Group, ImageList, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, Group, ImageList, Needed, Official, Printed, Task
 from eyespot.benchmarks._evaluating import group_of
-from eyespot.benchmarks._papers import Column, table
+from eyespot.benchmarks._papers import column, table
 from eyespot.metrics import Scores, aligned, evaluate, preset
 from eyespot.runs import ilias
-from eyespot.storage.json_files import json_of
-from eyespot.storage.text_files import refuse
 from eyespot.types import Qrels, Run
 
 HOME = "https://vrg.fel.cvut.cz/ilias/"
@@ -30,7 +24,7 @@ EDGES = {
 PHOTOS, MINI = 100_000_000, 5_000_000  # distractors
 LISTS = {"mini": ("mini", "mini-ILIAS"), "full": ("all", "ILIAS-100M")}  # by split; "test" ranks the whole gallery
 TASKS = {"i2i": "image", "t2i": "text"}
-I2I, T2I = Column("i2i", "AP@1000", images=PHOTOS), Column("t2i", "AP@1000", images=PHOTOS)
+I2I, T2I = column("i2i", "AP@1000", images=PHOTOS), column("t2i", "AP@1000", images=PHOTOS)
 T2I_5M = T2I._replace(images=MINI)
 OFFICIAL = {
     (split, task): Official(queries, images)
@@ -64,43 +58,19 @@ class ByPositives:
         return groups
 
 
-@dataclass(frozen=True)
-class ByTaxonomy:
-    """By category or subcategory: the mean over instances of the mean over that instance's queries."""
-
-    name: str
-    of_instance: Mapping[str, str]
-
-    def __call__(self, run: Run, task: Task, scores: Scores) -> list[Group]:
-        """The groups in order of their names."""
-        rows: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for row, query in enumerate(scores.queries):
-            instance = query.partition("/")[0]
-            rows[self.of_instance.get(instance, "(unknown)")][instance].append(row)
-        groups = []
-        for name, instances in sorted(rows.items()):
-            values = {
-                label: np.array([np.mean(values[chosen]) for chosen in instances.values()])
-                for label, values in scores.values.items()
-            }
-            means = replace(scores, queries=list(instances), values=values)
-            groups.append(group_of(name, means))
-        return groups
-
-
-def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     """Image→image and text→image; a results file may hold any of the queries.
 
     The splits `mini` and `full` rank the positives and the distractors of their list, `test` the gallery as it is.
     """
     place = NEEDS[0].place(data).parent
     judged = ilias.read(place)
-    by = (ByPositives("scale"), ByPositives("clutter"), *_taxonomies(data))
+    by = (ByPositives("scale"), ByPositives("clutter"))
     pictures = list(judged.among("kind", "image").queries)
     listed = None
-    if request.split in LISTS:  # its distractors
-        which, title = LISTS[request.split]
-        next(needed for needed in NEEDS if needed.split == request.split).place(data)
+    if split in LISTS:  # its distractors
+        which, title = LISTS[split]
+        next(needed for needed in NEEDS if needed.split == split).place(data)
         listed = ImageList(title, lambda: ilias.distractors(place, which))
     task = Task.of("", judged, preset("ilias"), by=by, apart=pictures, listed=listed)
     return [replace(task, name=name, judged=_asking(data, judged, kind)) for name, kind in TASKS.items()]
@@ -116,30 +86,6 @@ def _asking(data: Path, judged: Any, kind: str) -> Any:
         elif (core / query).is_file():
             facts["text"] = (core / query).read_text(encoding="utf-8").strip()
     return found
-
-
-def _taxonomies(data: Path) -> tuple[ByTaxonomy, ...]:
-    path = NEEDS[3].find(data)
-    if path is None:
-        return ()
-    found = json_of(path)
-    if not isinstance(found, dict):
-        refuse(path, "", "holds no object; expected {category: {subcategory: [instance, …]}}")
-    places: list[tuple[str, str, str]] = []
-    # (category, subcategory, instance) of every instance
-    for top, parts in found.items():
-        for below, inside in parts.items() if isinstance(parts, dict) else [(top, parts)]:
-            places += ((top, below, instance) for instance in _leaves(inside))
-    category = {instance: top for top, _, instance in places}
-    subcategory = {instance: f"{top}-{below}" for top, below, instance in places}
-    return ByTaxonomy("category", category), ByTaxonomy("subcategory", subcategory)
-
-
-def _leaves(inside: Any) -> Iterator[str]:
-    if isinstance(inside, dict):
-        yield from chain.from_iterable(map(_leaves, inside.values()))
-    else:
-        yield from (str(name) for name in inside)
 
 
 MINI_LIST = Needed(
@@ -158,14 +104,6 @@ NEEDS = (
     Needed("image_ids/positive_ids.txt*|positive_ids.txt*", "4,715 positives", f"{FILES}/positive_ids.txt"),
     Needed("image_ids/image_query_ids.txt*|image_query_ids.txt*", "1,232 queries", f"{FILES}/image_query_ids.txt"),
     Needed("image_ids/text_query_ids.txt*|text_query_ids.txt*", "1,000 queries", f"{FILES}/text_query_ids.txt"),
-    Needed(
-        "taxonomy.json|misc/taxonomy.json|../taxonomy.json",
-        "the categories, for their breakdown",
-        "https://github.com/ilias-vrg/ilias/tree/main/misc",
-        24_606,
-        "7597c784491d67fa12efd4261877f7c7c31d536434809179682c3aef02bfc0e1",
-        required=False,
-    ),
     Needed(
         "ilias_core",
         "the pictures of queries and positives; their checksum stands in checksums.txt there",

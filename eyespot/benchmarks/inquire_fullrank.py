@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task, unofficial
+from eyespot.benchmarks._benchmark import Benchmark, Needed, Official, Printed, Task, unofficial
 from eyespot.benchmarks._evaluating import columns
-from eyespot.benchmarks._papers import Column, prompted, rows, table
+from eyespot.benchmarks._papers import column, prompted, rows, table
 from eyespot.metrics import preset
 from eyespot.runs import inquire
 from eyespot.types import Note
@@ -23,9 +23,9 @@ CITATION = (
 )
 BREAKDOWNS = ("supercategory", "category", "iconic_group", "lingo")
 TABLE = {
-    "map50": Column("t2i", "AP@50"),
-    "ndcg50": Column("t2i", "nDCG@50"),
-    "mrr": Column("t2i", "RR@50", percent=False),
+    "map50": column("t2i", "AP@50"),
+    "ndcg50": column("t2i", "nDCG@50"),
+    "mrr": column("t2i", "RR@50", percent=False),
 }
 TWO_STAGES = {f"top{depth}_{name}": about._replace(depth=depth) for depth in (50, 100) for name, about in TABLE.items()}
 FIRST = "Initial ranking (ViT-H/14)"
@@ -77,13 +77,13 @@ FOR_A_GALLERY = (
 )
 
 
-def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
-    """One task; R is all relevant photos of the collection. `Asked.ids`: image_id (the default) or image_path."""
-    queries, annotations = QUERIES[request.split].place(data), ANNOTATIONS.place(data)
-    judged = inquire.read(queries, annotations, request.ids or "image_id")
-    other = unofficial(QUERIES[request.split], data)
+def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
+    """One task; R is all relevant photos of the collection. `ids`: image_id (the default) or image_path."""
+    queries, annotations = QUERIES[split].place(data), ANNOTATIONS.place(data)
+    judged = inquire.read(queries, annotations, ids or "image_id")
+    other = unofficial(QUERIES[split], data)
     verified = () if other else (queries.name,)
-    relevant = int((inquire.read_qrels(annotations, request.ids or "image_id").grade >= 1).sum())
+    relevant = int((inquire.read_qrels(annotations, ids or "image_id").grade >= 1).sum())
     if abs(relevant - RELEVANT) > CLOSE * RELEVANT:
         text = f"{annotations.name} has {relevant:,} relevant pairs and not the paper's {RELEVANT:,}"
         other.append(Note("judgements", text))

@@ -6,9 +6,9 @@ import re
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, Needed, Official, Printed, Task
 from eyespot.benchmarks._evaluating import columns
-from eyespot.benchmarks._papers import Column, prompted, rows, table
+from eyespot.benchmarks._papers import column, prompted, rows, table
 from eyespot.benchmarks.inquire_fullrank import BREAKDOWNS, CITATION
 from eyespot.metrics import preset
 from eyespot.runs import PARQUETS, inquire
@@ -17,27 +17,25 @@ from eyespot.types import UsageError
 OTHER_NAMES = "[!tv]*.parquet"  # neither of the hub's splits
 HUB_SPLITS = ("test", "val", "train")
 HUB = "https://huggingface.co/datasets/evendrow/INQUIRE-Rerank"
-TABLE = {"ap": Column("t2i", "AP"), "ndcg": Column("t2i", "nDCG"), "mrr": Column("t2i", "RR", percent=False)}
+TABLE = {"ap": column("t2i", "AP"), "ndcg": column("t2i", "nDCG"), "mrr": column("t2i", "RR", percent=False)}
 GROUPS = {
     **{
-        name: Column("t2i", "AP", "supercategory", name.capitalize())
+        name: column("t2i", "AP", "supercategory", name.capitalize())
         for name in ("appearance", "behavior", "context", "species")
     },
-    "lingo": Column("t2i", "AP", "lingo", "yes"),
-    "no_lingo": Column("t2i", "AP", "lingo", "no"),
+    "lingo": column("t2i", "AP", "lingo", "yes"),
+    "no_lingo": column("t2i", "AP", "lingo", "no"),
 }
 
 
-def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     """One task; R is the relevant among the candidates, and a query may rank nothing else."""
     # The hub names its files by split; a folder that does not is taken whole. Its train-* are an older release.
     found = [file for pattern in PARQUETS for file in sorted(data.glob(pattern))]
-    of_split = [file for file in found if file.name.startswith(request.split)]
+    of_split = [file for file in found if file.name.startswith(split)]
     named = any(file.name.startswith(HUB_SPLITS) for file in found)
     if not found or (named and not of_split):
-        raise UsageError(
-            f"there are no parquet files of the {request.split} split in {data}; get them: {HUB}/tree/main/data"
-        )
+        raise UsageError(f"there are no parquet files of the {split} split in {data}; get them: {HUB}/tree/main/data")
     chosen = of_split if named else found
     for file in chosen:
         names = {each.name for each in chosen}

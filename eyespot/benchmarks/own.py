@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Task
+from eyespot.benchmarks._benchmark import Benchmark, Needed, Task
 from eyespot.benchmarks._evaluating import ByColumn
 from eyespot.metrics import parse
 from eyespot.runs import read_qrels
@@ -29,7 +29,7 @@ QRELS = Needed(
 )
 
 
-def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     """One task; a column `split` is followed where it is there, and every other column breaks the results down."""
     path, every = QUERIES.place(data), dict[str, Columns]()
     for line, row in rows_of(path):
@@ -40,10 +40,10 @@ def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
         if not text and not row.get("image"):
             refuse(path, f"line {line}", f"has neither text nor image; there are: {', '.join(row)}")
         every[query] = {**row, **({"text": text} if text else {})}
-    queries = {q: facts for q, facts in every.items() if facts.get("split") in (None, "", request.split)}
+    queries = {q: facts for q, facts in every.items() if facts.get("split") in (None, "", split)}
     if not queries:
         there = ", ".join(sorted({str(facts.get("split")) for facts in every.values()})) or "none"
-        raise UsageError(f"no query of {data} is in the split {request.split!r}; splits there: {there}")
+        raise UsageError(f"no query of {data} is in the split {split!r}; splits there: {there}")
     qrels = read_qrels(QRELS.place(data))
     if not any(query in qrels for query in queries):
         example_queries = list(queries)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, Needed, Official, Printed, Task
 from eyespot.benchmarks._captions import BY, both_ways, official, table_2
-from eyespot.benchmarks._papers import Column, printed, rows
+from eyespot.benchmarks._papers import column, printed, rows
 from eyespot.metrics import preset
 from eyespot.runs import recos
 from eyespot.types import Note
@@ -23,15 +23,15 @@ CITATION = (
 )
 
 
-def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     """Both ways over v0 or v1; over v2, whose further images have no captions, text→image alone."""
-    found = recos.read(data, request.split)
+    found = recos.read(data, split)
     i2t, t2i = both_ways(found.captions, preset("recos"), BY)
     pool = t2i.pool | found.others
     wider = replace(t2i, pool=pool, size=len(pool))
-    of_split = [wider] if request.split == "v2" else [i2t, wider]
-    own = () if recos.is_released(data, request.split) else (OWN,)
-    return [replace(task, unofficial=own) for task in of_split]
+    of_split = [wider] if split == "v2" else [i2t, wider]
+    unofficial = () if recos.is_released(data, split) else (OWN,)
+    return [replace(task, unofficial=unofficial) for task in of_split]
 
 
 def published() -> list[Printed]:
@@ -40,7 +40,7 @@ def published() -> list[Printed]:
     for row in rows("recos_table3"):
         for way, k in product(("i2t", "t2i"), (1, 5, 10)):
             if cell := row[f"{way}_r{k}"]:
-                method, about = f"CLIP on {row['version']}", Column(way, f"Hit@{k}")
+                method, about = f"CLIP on {row['version']}", column(way, f"Hit@{k}")
                 found.append(printed("ReCoS, table 3", method, about, float(cell), row["version"]))
     return found
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from statistics import fmean
 
-from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Group, Needed, Official, Printed, Task
-from eyespot.benchmarks._evaluating import NONE, ByColumn, unweighted
-from eyespot.benchmarks._papers import Column, table
+from eyespot.benchmarks._benchmark import Benchmark, Group, Needed, Official, Printed, Task
+from eyespot.benchmarks._evaluating import NONE, ByColumn
+from eyespot.benchmarks._papers import column, table
 from eyespot.metrics import Scores, preset
 from eyespot.runs import rmir
 from eyespot.types import Note, Run
@@ -16,8 +17,8 @@ from eyespot.types import Note, Run
 KINDS = ("functional", "temporal", "causal")
 MEAN_OF_KINDS = "mean over kinds"
 TABLE = {
-    **{f"{kind}_r{k}": Column("it2i", f"R@{k}", "kind", kind) for kind in KINDS for k in (20, 50)},
-    **{f"average_r{k}": Column("it2i", f"R@{k}") for k in (20, 50)},
+    **{f"{kind}_r{k}": column("it2i", f"R@{k}", "kind", kind) for kind in KINDS for k in (20, 50)},
+    **{f"average_r{k}": column("it2i", f"R@{k}") for k in (20, 50)},
 }
 LAYOUT = "eyespot's layout, or the released one with a mapping.json (docs/runs.md)"
 
@@ -33,15 +34,17 @@ class ByKind:
         groups = {group.value: group for group in ByColumn("kind")(run, task, scores)}
         ordered = [groups.pop(kind) for kind in KINDS if kind in groups] + list(groups.values())
         kinds = [group for group in ordered if group.value != NONE]
-        mean = Group(MEAN_OF_KINDS, sum(group.queries for group in kinds), unweighted(kinds), {})
-        return [*ordered, mean] if kinds else []
+        if not kinds:
+            return []
+        means = {label: fmean(group.means[label] for group in kinds) for label in kinds[0].means}
+        return [*ordered, Group(MEAN_OF_KINDS, sum(group.queries for group in kinds), means, {})]
 
 
-def tasks(data: Path, request: BenchmarkRequest) -> list[Task]:
+def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     """One task; without a column `split` the set is taken whole."""
     judged = rmir.read(data)
     if any(facts.get("split") for facts in judged.queries.values()):
-        judged = judged.among("split", request.split)
+        judged = judged.among("split", split)
     task = Task.of("it2i", judged, preset("rmir"), by=(ByKind(),), pool=judged.images, size=len(judged.images))
     own = (Note("set", "the set was built here"),) if rmir.is_home_made(data) else ()
     return [replace(task, composed=True, exclude_input=True, exclude_unknown=True, unofficial=own)]

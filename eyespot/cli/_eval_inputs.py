@@ -56,7 +56,7 @@ class EvalInputs:
 
     def tasks(self) -> tuple[Benchmark, Sequence[Task], Sequence[Task]]:
         """The benchmark, all its tasks, and those of them to evaluate, sampled if that is wanted."""
-        from eyespot.benchmarks import BenchmarkRequest, sampled
+        from eyespot.benchmarks import sampled
         from eyespot.metrics import parse
 
         options = self.settings
@@ -64,7 +64,7 @@ class EvalInputs:
         if "tasks" not in self.opened:  # no row of a table has tasks of its own
             found, data, split = self.known()
             more = [parse(spelling) for spelling in options.measure]
-            tasks = found.tasks(data, BenchmarkRequest(split, options.ids))
+            tasks = found.tasks(data, split, options.ids)
             whole = [replace(task, measures=[*task.measures, *more]) for task in tasks]
             part = sampled(whole, options.sample, options.seed) if options.sample else whole
             self.opened["tasks"] = found, whole, part
@@ -153,7 +153,7 @@ class EvalInputs:
     @contextmanager
     def jury(self, searched: GallerySearcher | None) -> Iterator[Jury]:
         """The judge with the pictures it sees; its weight is given, or learned now on another split."""
-        from eyespot.benchmarks import BenchmarkRequest, Jury, runs_of
+        from eyespot.benchmarks import Jury, runs_of
 
         options, searcher = self.settings, searched or self.searcher()
         with judge_stage(options, searcher.view.gallery.path) as stage:
@@ -166,7 +166,7 @@ class EvalInputs:
                 if options.blend_from not in found.splits:
                     there = ", ".join(found.splits)
                     raise UsageError(f"{found.name} has no split {options.blend_from!r}; there are: {there}")
-                task = found.tasks(data, BenchmarkRequest(options.blend_from, options.ids))[0]
+                task = found.tasks(data, options.blend_from, options.ids)[0]
                 runs = runs_of([task], options.run, options.run_format) if options.run else {task.name: searcher(task)}
                 jury = jury.learned(task, runs[task.name])
                 queries = f"{len(task.judged.qrels)} queries of {options.blend_from}"
@@ -197,13 +197,10 @@ class EvalInputs:
 def _refuse_useless(options: EvalSettings) -> None:
     """`UsageError` for options that would do nothing."""
     options.refuse_conflicts()
-    drawn = [name for name, value in (("--map is", options.map), ("--images are", options.images)) if value]
-    if drawn and not options.out:
-        raise UsageError(f"{drawn[0]} drawn in the report; say where to write it with --out DIR")
+    if options.images and not options.out:
+        raise UsageError("--images are drawn in the report; say where to write it with --out DIR")
     if not options.run:
         return
-    if options.map:
-        raise UsageError("a map needs the vectors of a gallery; give one with -g in place of --run")
     by = None if options.by == "look" else options.by
     for option, value in (("--expand", options.expand), ("--neighbours", options.neighbours), ("--by", by)):
         if value is not None:

@@ -31,7 +31,7 @@ OF_A_ROW = (
     *("run", "run_format", "gallery", "encoder", "index", "adapt", "adapt_depth", "neighbours", "alpha", "by", "teach"),
     *("rerank_local", "expand", "rerank", "depth", "blend", "wording", "match", "pool"),
 )
-OF_ONE_SYSTEM = {"system": "--name", "map": "--map", "beside": "--beside", "images": "--images"}
+OF_ONE_SYSTEM = {"system": "--name", "beside": "--beside", "images": "--images"}
 SIGNATURE = "row.json"
 
 

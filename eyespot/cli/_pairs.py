@@ -1,4 +1,4 @@
-"""`eyespot build pairs`: pictures and their captions, or two pictures of one class or query, to train on."""
+"""`eyespot build pairs`: pictures and their captions, or two pictures of one class, to train on."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._answering import open_collection
 from eyespot.cli.console import escaped, exit_if_failed, print_result, print_summary, progress_bar, warn_all
-from eyespot.cli.settings import gallery_here, group, json_option
-from eyespot.search.parts import ledger_of
+from eyespot.cli.settings import group, json_option
 from eyespot.settings.build import LabelledSettings, PairSetSettings
-from eyespot.settings.judge import LedgerSetting
 
 if TYPE_CHECKING:
     from eyespot.curate.pair_set import PairSource, PairsResult
 
-app = group(
-    "Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR, of two pictures with one label, or of "
-    "judged photos."
-)
+app = group("Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR, or of two pictures with one label.")
 _JSON = json_option()
 
 
@@ -92,30 +86,6 @@ def labelled(given: LabelledSettings, json: bool = _JSON) -> None:
     gallery = given.place if files.is_gallery else "GALLERY"
     summary = f"train with: eyespot train linear {gallery} --labels {given.out}/train/"
     _tell(made, given.out, json, summary, classes=source.classes)
-
-
-@app.command("clicks")
-def clicks(
-    stored: LedgerSetting,
-    gallery: Path = typer.Argument(None, help="The gallery whose photos were judged.", show_default="the one here"),
-    out: Path = typer.Option(..., "--out", help="A new folder."),
-    encoder: str = typer.Option(None, "-e", "--encoder", help="Take the vectors of this encoder's space."),
-    feedback: str = typer.Option(None, metavar="PERSON|JUDGE", help="Only what this person or judge said."),
-    seed: int = typer.Option(0, min=0, help="Another seed samples other pairs of queries with very many photos."),
-    json: bool = _JSON,
-) -> None:
-    """Image–image pairs: photos with a yes for the same query, by verdicts and clicks."""
-    from eyespot.curate.pairs.clicks import clicked_pairs, write
-
-    place = gallery_here(gallery)
-    view = open_collection(place, encoder, "exact").view
-    made = clicked_pairs(view, ledger_of(stored.ledger, place), feedback, seed)
-    write(view, made, out)
-    left_out = {reason: count for reason, count in made.left_out.items() if count}
-    lines = [f"{len(made.rows)} pairs of {made.queries} queries", *(f"{n} {reason}" for reason, n in left_out.items())]
-    fields = {"out": str(out), "pairs": len(made.rows), "queries": made.queries, "left_out": left_out}
-    print_result(fields, lines, json)
-    print_summary(f"train on them with: eyespot train quari {out} --out MODEL")
 
 
 def _ids(path: Path | None) -> frozenset[str]:

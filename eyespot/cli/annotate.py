@@ -11,7 +11,6 @@ import typer
 
 from eyespot.cli.console import escaped, print_result, print_summary, warn, warn_all
 from eyespot.cli.settings import (
-    LAYOUT,
     encoder_option,
     flag,
     gallery_here,
@@ -160,24 +159,16 @@ def audit(
     who: str = AS,
     size: int = typer.Option(300, "--size", min=1, help="Photos to sample."),
     seed: int = typer.Option(None, "--seed", help="The same seed gives the same sample.", show_default="a fresh draw"),
-    twice: float = typer.Option(0.0, "--twice", min=0, max=1, help="The share of them that two people label."),
     joins: bool = flag("--join", "Work at the audit that somebody else drew."),
-    released: bool = flag("--release", "Wait no longer for the labels of a second person."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
     """Sample photos at random from the unlabelled ones; their marks show how many relevant photos remain."""
-    from eyespot.curate.annotate.auditing import Plan, draw, join, release
+    from eyespot.curate.annotate.auditing import Plan, draw, join
 
-    if released:
-        with open_store(gallery) as store:
-            photos = release(store, id, who)
-        line = f"{photos} photos wait no longer for the label of a second person"
-        print_result({"query": id, "released": photos}, [line], json)
-        return
     with open_store(gallery) as store:
         collection = _collection(gallery) if store.grows(id) and not joins else None
-        drawn = join(store, id, who) if joins else draw(store, id, who, collection, Plan(size, seed, twice))
+        drawn = join(store, id, who) if joins else draw(store, id, who, collection, Plan(size, seed))
     even = None if drawn.design is None else len(drawn.design.even)  # photos drawn with the same chance
     fields = {"query": id, "rest": drawn.rest, "photos": [each._asdict() for each in drawn.photos], "even": even}
     near = "" if even is None else f", {len(drawn.photos) - even} near the labelled depth"
@@ -251,31 +242,19 @@ def export(
     out: Path = typer.Argument(help="A new folder."),
     clean: bool = flag("--kept", "Only queries without open problems."),
     without_flagged: bool = flag("--without-flagged", "Leave out photos that somebody flagged."),
-    rerank: Path = typer.Option(None, "--rerank", help="Also make the re-ranking subset, in this new folder."),
-    depth: int = typer.Option(100, "--depth", help="Candidates per query of that subset."),
-    layout: str = LAYOUT,
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
     """Write the labelled set: INQUIRE's CSV files, qrels, the lists, Label Studio's JSON, and a datasheet."""
-    from eyespot.curate import rerank_files
-    from eyespot.curate.annotate.export import ANNOTATIONS, QUERIES, every, flawless, rerank_set, without_photos, write
-    from eyespot.curate.rerank import Division, RerankLimits
-    from eyespot.curate.rerank_files import RerankInputs
+    from eyespot.curate.annotate.export import every, flawless, without_photos, write
 
     with open_store(gallery) as store:
         queries = flawless(every(store)) if clean else every(store)
         queries = without_photos(queries, store.team.flags.images()) if without_flagged else queries
         write(store, queries, out)
     warn_all(f"{one.wanted.id} has open problems: {'; '.join(one.faults)}" for one in queries if one.faults)
-    if rerank is not None:
-        made = rerank_set(queries, RerankLimits(depth), Division())
-        warn_all(made.notes)
-        files = {"queries": out / QUERIES, "annotations": out / ANNOTATIONS}
-        settings = {"depth": depth, "least": made.limits.least, "most": made.limits.most}
-        rerank_files.write(made, rerank, RerankInputs(files, settings), layout)
     counts = {one.wanted.id: {"labelled": len(one.labels), "relevant": sum(one.labels.values())} for one in queries}
-    fields = {"out": str(out), "queries": counts, "rerank": None if rerank is None else str(rerank)}
+    fields = {"out": str(out), "queries": counts}
     lines = (escaped(f"{id}  {count['relevant']} relevant of {count['labelled']}") for id, count in counts.items())
     print_result(fields, lines, json)
     print_summary(f"written to {out}")

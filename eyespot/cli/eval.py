@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -22,7 +22,7 @@ from eyespot.types import NothingFound, UsageError
 if TYPE_CHECKING:
     from eyespot.benchmarks import Evaluation, GallerySearcher, Task
     from eyespot.reports.moved import Picture
-    from eyespot.reports.tables import Summary
+    from eyespot.reports.summary import Summary
     from eyespot.types import Run
 
 LIST = "list"
@@ -152,7 +152,7 @@ def _again(place: Path, out: Path | None) -> tuple[EvalSettings, dict[str, str]]
     if unknown := arguments.keys() - EvalSettings.model_fields.keys():
         raise UsageError(f"{place} has options that this version does not know ({min(unknown)}); update eyespot")
     if out is None:
-        for name in ("map", "beside", "images"):
+        for name in ("beside", "images"):
             arguments.pop(name, None)
     return EvalSettings.read(**{**arguments, "out": out}), made.get("inputs", {})
 
@@ -186,19 +186,55 @@ def _write(
     tasks = [result.task for result in results if result.task.way != "i2t"]
     examples = Examples(groups, _pictures(inputs, tasks, wanted, searched) if wanted else {}, page)
 
-    def maps() -> Iterator[Any]:
-        """The map of `--map`, of the first task that has the query."""
-        from eyespot.reports.drawing import map_of
+    assert options.out is not None  # the caller checks
+    out = options.out.expanduser()
+    examples = _examples_for(options, evaluation, beside, searched)
+    written = write(evaluation, out, beside, examples)
+    note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 
-        query = options.map
-        if query is not None and searched is not None:
-            every = [result.task for result in results]
-            task = next((task for task in every if query in task.judged.queries and task.way != "i2t"), every[0])
-            around = searched.around(task, query, options.seed)
-            yield map_of(query, around, searched.adapted(around))
 
-    written = write(evaluation, out, beside, maps, examples)
-    warn(f"{len(written)} files in {out}; look at {out / 'report.html'}")
+def _submit(options: EvalOptions, benchmark: Benchmark, task: Task, runs: dict[str, Run]) -> None:
+    """Rankings of a split whose truths are not public, as its server takes them."""
+    from eyespot.runs import write_run
+
+    if options.out is None or benchmark.submission is None:
+        way = f"; --out DIR writes what to send there: {benchmark.home}" if benchmark.submission else ""
+        what = f"no image of this split of {benchmark.name} is judged relevant: there is nothing to score"
+        raise NothingFound(what + way)
+    ranked = runs[task.name].only(task.judged.queries)
+    if lacking := len(task.judged.queries) - len(ranked):
+        note(f"{lacking} of {len(task.judged.queries)} queries have no ranking; the server may want all")
+    out = Path(options.out).expanduser()
+    make_folder(out)
+    write_run(ranked, out / "submission.json", benchmark.submission)
+    note(f"the truths of this split are not public; send {out / 'submission.json'} to {benchmark.home}")
+
+
+# -- the queries that the report shows ----------------------------------------------------------------------------
+
+
+def _examples_for(
+    options: EvalOptions, evaluation: Evaluation, beside: Sequence[Summary], searched: GallerySearcher | None
+) -> Examples:
+    """What to look at: by the run of this evaluation, and below it by those of the reports beside it."""
+    from eyespot.html import checked_address
+    from eyespot.reports.examples import Examples, examples_of
+    from eyespot.reports.moved import shown_images
+    from eyespot.runs import read_run
+
+    page = checked_address(options.page)
+    several = len(evaluation.results) > 1
+    files = {one.task.name: f"run-{one.task.name}.parquet" if several else "run.parquet" for one in evaluation.results}
+    others: dict[str, dict[str, Run]] = {}
+    for summary, given in zip(beside, options.beside or (), strict=True):
+        place = Path(given).expanduser()
+        folder = place if place.is_dir() else place.parent
+        there = {task: folder / name for task, name in files.items() if (folder / name).is_file()}
+        others[str(summary["system"])] = {task: read_run(path) for task, path in there.items()}
+    groups = examples_of(evaluation, others)
+    wanted = shown_images(section for group in groups for section in group.sections)
+    tasks = [result.task for result in evaluation.results if result.task.way != "i2t"]
+    return Examples(groups, _pictures(options, tasks, wanted, searched) if wanted else {}, page)
 
 
 def _pictures(

@@ -67,31 +67,14 @@ def run(
 
 def _check(recipe: TableRecipe, needs: list[Presence], json: bool) -> None:
     """What is needed, here or not; exit code 4 if something stops the run that no step fetches."""
-    from eyespot.reproduce.hours import HOUR, duration, hours, measured_rate
-
-    estimate = hours(recipe, measured_rate())
-    steps = []  # that embed or judge, with their time on this machine
-    for step in estimate.steps:
-        time = "not known" if step.hours is None else duration(step.hours)
-        each = "" if step.operations is None else f" x {step.operations:.1e} operations"
-        about = f"{step.pictures:,} pictures{each}, {escaped(step.model)}"
-        steps.append(f"{'':<8} {escaped(step.command)}: {time} ({about})")
-    if steps and estimate.operations:
-        steps.append(
-            f"{'':<8} together {duration(estimate.total)} on {escaped(estimate.machine)}, which multiplies matrices at"
-            f" {estimate.rate:.1e} operations a second; {estimate.operations:.1e} operations, which take"
-            f" {duration(estimate.operations / 1e14 / HOUR)} at 1e14 a second"
-        )
-    lines = [recipe.title]
-    for name, text in recipe.needs.items():
-        lines += [f"{name:<8} {text}", *(steps if name == "hours" else ())]
+    lines = [recipe.title, *(f"{name:<8} {text}" for name, text in recipe.needs.items())]
     for need in needs:
         here = "here" if need.here else "missing"
         lines.append(f"{here:<8} {need.kind}: {escaped(need.what)} ({escaped(need.about)})")
         if not need.here and need.way:
             lines.append(f"{'':<8} {escaped(need.way)}")
-    fields = {"table": recipe.name, "needs": recipe.needs, "hours": estimate.as_dict()}
-    print_result(fields | {"parts": [need._asdict() for need in needs]}, lines, json)
+    parts = [need._asdict() for need in needs]
+    print_result({"table": recipe.name, "needs": recipe.needs, "parts": parts}, lines, json)
     if lacking := sum(need.stops for need in needs):
         raise NothingFound(f"{lacking} of {len(needs)} needs have to be met by hand first; see above")
 

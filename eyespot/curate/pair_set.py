@@ -7,6 +7,7 @@ that it is done (docs/decisions/0009-owners.md).
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -117,6 +118,8 @@ def make(source: PairSource, out: Path, tell: Progress) -> PairsResult:
     begin_folder(out, {"of": type(source).__name__.lower(), **source.settings})
     made = fill_parts(source, parts, tell)
     if not made.before and not made.rows:
+        for part in parts.values():  # without a row they would refuse the corrected line
+            shutil.rmtree(part, ignore_errors=True)
         why = f"{source.files[0]} gives no pair: {next(iter(made.left_out), 'it is empty')}"
         raise NothingFound(made.failures[0].reason if made.failures else why)
     return made
@@ -138,19 +141,20 @@ def fill_parts(source: PairSource, parts: Mapping[Path, Path], tell: Progress) -
 
 
 def begin_folder(out: Path, settings: Mapping[str, Any]) -> None:
-    """Note what is made; `UsageError` if the folder holds something else."""
+    """Record what is made; `UsageError` if the folder holds something else. A record of nothing made binds nobody."""
     path = out / NOTE
-    if not path.exists():
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(f"{out} is there already and holds no {NOTE}; name a new folder with --out")
-        make_folder(out)
-        write_whole(path, lambda file: file.write(json.dumps(settings, indent=2).encode()))
+    holds = [one.name for one in out.iterdir() if not one.name.startswith(".")] if out.is_dir() else []
+    if path.exists() and holds != [NOTE]:
+        there = json_of(path)
+        for name in {**there, **settings}:
+            if there.get(name) != settings.get(name):
+                difference = f"{name} {there.get(name)}, not {settings.get(name)}"
+                raise UsageError(f"{out} holds pairs made with {difference}; name a new folder with --out")
         return
-    there = json_of(path)
-    for name in {**there, **settings}:
-        if there.get(name) != settings.get(name):
-            difference = f"{name} {there.get(name)}, not {settings.get(name)}"
-            raise UsageError(f"{out} holds pairs made with {difference}; name a new folder with --out")
+    if (holds and holds != [NOTE]) or (out.exists() and not out.is_dir()):
+        raise UsageError(f"{out} is there already and holds no {NOTE}; name a new folder with --out")
+    make_folder(out)
+    write_whole(path, lambda file: file.write(json.dumps(settings, indent=2).encode()))
 
 
 def _make_part(source: PairSource, file: Path, part: Path) -> PairsResult:

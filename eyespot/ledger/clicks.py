@@ -26,12 +26,11 @@ class Clicks(SqliteFile):
         """Keep what a person (`person:NAME`) clicked for the query of this digest; None takes it back."""
         number, now = {True: 1, False: -1, None: 0}[likes], time.time()
         rows = [(query, person, image, number, now) for image in images]
-        with self._writing():
-            self._sql.executemany("INSERT INTO clicks(query, person, image, likes, at) VALUES (?, ?, ?, ?, ?)", rows)
+        self.change("INSERT INTO clicks(query, person, image, likes, at) VALUES (?, ?, ?, ?, ?)", rows)
 
     def last(self, query: str) -> dict[str, dict[str, bool]]:
         """What people last clicked for the query of this digest: person → image → whether they like it."""
-        rows = self._select("SELECT person, image, likes FROM clicks WHERE query = ? ORDER BY number", query)
+        rows = self.select("SELECT person, image, likes FROM clicks WHERE query = ? ORDER BY number", query)
         found: dict[str, dict[str, bool]] = {}
         for person, image, likes in rows:
             found.setdefault(person, {})[image] = likes > 0
@@ -41,5 +40,4 @@ class Clicks(SqliteFile):
 
     def latest(self, query: str) -> int:
         """The number of the last click for the query of this digest, 0 where there is none; it grows with each."""
-        ((number,),) = self._select("SELECT ifnull(max(number), 0) FROM clicks WHERE query = ?", query)
-        return int(number)
+        return int(self.first("SELECT ifnull(max(number), 0) FROM clicks WHERE query = ?", query))

@@ -71,17 +71,17 @@ class PhotoLists(SqliteFile):
 
     def all(self, part: str = "") -> list[PhotoList]:
         """The lists, the latest first; with `part` those whose name or words hold it, in any case."""
-        rows = self._select(f"SELECT {_COLUMNS} FROM photo_lists ORDER BY number DESC")
+        rows = self.select(f"SELECT {_COLUMNS} FROM photo_lists ORDER BY number DESC")
         lists, wanted = [_list(row) for row in rows], part.casefold().strip()
         if not wanted:
             return lists
-        words = self._select("SELECT list, words FROM list_queries")
+        words = self.select("SELECT list, words FROM list_queries")
         named = {number for number, text in words if wanted in text.casefold()}
         return [one for one in lists if wanted in one.name.casefold() or one.number in named]
 
     def find(self, name: str) -> PhotoList:
         """The list with this id or, in any case, this name; `NothingFound` if there is none."""
-        rows = self._select(f"SELECT {_COLUMNS} FROM photo_lists WHERE id = ? OR folded = ?", name, _folded(name))
+        rows = self.select(f"SELECT {_COLUMNS} FROM photo_lists WHERE id = ? OR folded = ?", name, _folded(name))
         found = sorted((_list(row) for row in rows), key=lambda one: one.id != name)
         if not found:
             raise NothingFound(f"there is no list {name!r}; choose one of those on the page of lists")
@@ -94,27 +94,27 @@ class PhotoLists(SqliteFile):
     def places(self, id: str, first: int, count: int) -> list[ListedPhoto]:
         """At most `count` of a list's photos after the first ones, in their order, with their places."""
         wanted = "SELECT place, image FROM listed_photos WHERE list = ? ORDER BY place LIMIT ? OFFSET ?"
-        return [ListedPhoto(*row) for row in self._select(wanted, self.find(id).number, count, first)]
+        return [ListedPhoto(*row) for row in self.select(wanted, self.find(id).number, count, first)]
 
     def at(self, number: int, place: int) -> str | None:
         """The id of the photo at a place of the list with this number; None where there is none."""
-        rows = self._select("SELECT image FROM listed_photos WHERE list = ? AND place = ?", number, place)
+        rows = self.select("SELECT image FROM listed_photos WHERE list = ? AND place = ?", number, place)
         return str(rows[0][0]) if rows else None
 
     def holding(self, image: str) -> set[int]:
         """The numbers of the lists that have a photo."""
         there = "SELECT 1 FROM listed_photos WHERE list = photo_lists.number AND image = ?"
-        return {number for (number,) in self._select(f"SELECT number FROM photo_lists WHERE EXISTS({there})", image)}
+        return {number for (number,) in self.select(f"SELECT number FROM photo_lists WHERE EXISTS({there})", image)}
 
     def queries(self, id: str) -> list[ListQuery]:
         """The queries that a list's photos were found by; none where somebody chose them otherwise."""
         number = self.find(id).number
-        rows = self._select("SELECT query, words, address FROM list_queries WHERE list = ? ORDER BY query", number)
+        rows = self.select("SELECT query, words, address FROM list_queries WHERE list = ? ORDER BY query", number)
         return [ListQuery(*row) for row in rows]
 
     def by_token(self, token: str) -> PhotoList:
         """The list whose link has this token; `NothingFound` if there is none, or it was taken back."""
-        rows = self._select(f"SELECT {_COLUMNS} FROM photo_lists WHERE link = ?", _digest(token))
+        rows = self.select(f"SELECT {_COLUMNS} FROM photo_lists WHERE link = ?", _digest(token))
         if not rows:
             raise NothingFound("this link leads to no list; ask whoever sent it for a new one")
         return _list(rows[0])
@@ -124,7 +124,7 @@ class PhotoLists(SqliteFile):
     def make(self, name: str, maker: str, images: Iterable[str], queries: Iterable[ListQuery] = ()) -> PhotoList:
         """A new list; `UsageError` if its name is taken or cannot be one, or there are too many lists or photos."""
         name, id = _name(name), secrets.token_hex(8)
-        with self._writing():
+        with self.transaction():
             self._refuse_taken(name, id)
             (there,) = self._sql.execute("SELECT count(*) FROM photo_lists").fetchone()
             if there >= MOST_LISTS:
@@ -139,13 +139,13 @@ class PhotoLists(SqliteFile):
 
     def add(self, id: str, images: Iterable[str], queries: Iterable[ListQuery] = ()) -> PhotoList:
         """Photos more, behind those that are there; each is on a list once."""
-        with self._writing():
+        with self.transaction():
             self._put(self.find(id).number, images, queries)
         return self.find(id)
 
     def remove(self, id: str, images: Sequence[str]) -> PhotoList:
         """Take photos off a list; those that are not on it are no error."""
-        with self._writing():
+        with self.transaction():
             number = self.find(id).number
             where = "list = ? AND image IN (SELECT value FROM json_each(?))"
             self._sql.execute(f"DELETE FROM listed_photos WHERE {where}", (number, json.dumps(list(images))))
@@ -155,7 +155,7 @@ class PhotoLists(SqliteFile):
     def set_name(self, id: str, name: str) -> PhotoList:
         """Another name; `UsageError` if it is taken or cannot be one."""
         name = _name(name)
-        with self._writing():
+        with self.transaction():
             one = self.find(id)
             self._refuse_taken(name, one.id)
             where = (name, _folded(name), one.number)
@@ -170,7 +170,7 @@ class PhotoLists(SqliteFile):
 
     def delete(self, id: str) -> None:
         """Forget a list with its link. Photos and verdicts stay."""
-        with self._writing():
+        with self.transaction():
             number = self.find(id).number
             for table in ("listed_photos", "list_queries"):
                 self._sql.execute(f"DELETE FROM {table} WHERE list = ?", (number,))
@@ -187,7 +187,7 @@ class PhotoLists(SqliteFile):
         self._set_link(id, None)
 
     def _set_link(self, id: str, digest: str | None) -> None:
-        with self._writing():
+        with self.transaction():
             number = self.find(id).number
             self._sql.execute("UPDATE photo_lists SET link = ? WHERE number = ?", (digest, number))
 

@@ -52,7 +52,7 @@ class SearchHistory(SqliteFile):
         """Remember a search, now; the same one again moves to the front. Nothing where the person does not want it."""
         if not self.wanted(person):
             return
-        with self._writing():
+        with self.transaction():
             self._sql.execute(
                 "INSERT INTO searched(person, address, heading, photos, at) VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT(person, address) DO UPDATE SET photos = excluded.photos, at = excluded.at",
@@ -72,7 +72,7 @@ class SearchHistory(SqliteFile):
         return self._searches("person = ? AND name IS NOT NULL ORDER BY name COLLATE NOCASE, number", person)
 
     def _searches(self, where: str, *values: object) -> list[PastSearch]:
-        rows = self._select(f"SELECT number, address, heading, photos, at, name FROM searched WHERE {where}", *values)
+        rows = self.select(f"SELECT number, address, heading, photos, at, name FROM searched WHERE {where}", *values)
         return [PastSearch(*row) for row in rows]
 
     def save(self, person: str, number: int, name: str) -> None:
@@ -93,27 +93,27 @@ class SearchHistory(SqliteFile):
         self._change("DELETE FROM searched WHERE person = ? AND number = ?", person, number)
 
     def _change(self, statement: str, *values: object) -> None:
-        with self._writing():
+        with self.transaction():
             if not self._sql.execute(statement, values).rowcount:
                 raise NothingFound("there is no such search in your history; it may have been deleted")
 
     def clear(self, person: str) -> None:
         """Delete all searches of the person that are not saved."""
         with self._lock:
-            with self._writing():
+            with self.transaction():
                 self._sql.execute("DELETE FROM searched WHERE person = ? AND name IS NULL", (person,))
             self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log holds no copy either
 
     def wanted(self, person: str) -> bool:
         """Whether the person's searches are remembered."""
-        return not self._select("SELECT 1 FROM history_off WHERE person = ?", person)
+        return not self.select("SELECT 1 FROM history_off WHERE person = ?", person)
 
     def stop(self, person: str) -> None:
         """Remember no search of the person from now on."""
-        with self._writing():
+        with self.transaction():
             self._sql.execute("INSERT OR IGNORE INTO history_off VALUES (?)", (person,))
 
     def go_on(self, person: str) -> None:
         """Remember the person's searches again."""
-        with self._writing():
+        with self.transaction():
             self._sql.execute("DELETE FROM history_off WHERE person = ?", (person,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
@@ -37,15 +37,29 @@ class SqliteFile:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _select(self, statement: str, *values: object) -> list[Any]:
+    def select(self, statement: str, *values: object) -> list[Any]:
+        """The rows of a query."""
         with self._lock, sqlite.whole(self.path):
             return self._sql.execute(statement, values).fetchall()
 
+    def first(self, statement: str, *values: object) -> Any:
+        """The first column of the first row of a query; None without a row."""
+        rows = self.select(statement, *values)
+        return rows[0][0] if rows else None
+
+    def change(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run a statement for each of these rows of values, all or none."""
+        with self.transaction() as sql:
+            sql.executemany(statement, rows)
+
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """All of the block or none; `EyespotError` where the disk is full or another program has the file."""
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of the block or none, with the connection; not to be nested.
+
+        `EyespotError` where the disk is full or another program has the file.
+        """
         try:
             with self._lock, sqlite.whole(self.path), sqlite.transaction(self._sql):
-                yield
+                yield self._sql
         except sqlite3.OperationalError as error:
             raise EyespotError(f"{self.what} cannot be changed ({error}); make room, or try again later") from None

@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from eyespot.benchmarks import Around, Evaluation, Result
+from eyespot.benchmarks import Evaluation, Result
 from eyespot.reports.figures import (
     MEANS,
     Bar,
-    MapSide,
     MethodPoint,
     category_distribution,
-    embedding_map,
     grouped_bars,
     kind_bars,
     matches_distribution,
     time_accuracy,
     two_way_bars,
 )
-from eyespot.reports.tables import Summary, is_fraction, number
+from eyespot.reports.summary import Summary
+from eyespot.reports.tables import is_fraction, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,16 +59,6 @@ def figures_of(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator
         yield from _breakdowns(evaluation, result, summaries)
     yield from _times(evaluation, summaries)
     yield from _distributions(evaluation.results[0])  # tasks of one benchmark mostly share their queries
-
-
-def map_of(query: str, around: Around, after: Around | None = None) -> ReportFigure:
-    """A map of the vectors around a query; `after` the same images in an adapted space, beside it."""
-    heading = query if after is None else "as encoded"
-    before = MapSide(around.vectors, around.query, heading)
-    adapted = None if after is None else MapSide(after.vectors, after.query, "adapted to the query")
-    figure = embedding_map(around.relevant, before, adapted)
-    caption = f"The images around the query {query!r}: near in the map is alike to the encoder."
-    return ReportFigure(f"map-{_stem(query)}", caption, figure)
 
 
 def _stem(name: str) -> str:

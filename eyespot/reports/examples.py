@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from eyespot.benchmarks import Evaluation, Result
 from eyespot.metrics import evaluate
-from eyespot.reports.moved import Picture, RunPair, Section, linked, looks_of, shown_images
+from eyespot.reports.moved import Picture, RunPair, Section, linked, shown_images, shown_pictures
 from eyespot.reports.tables import format_mean
 from eyespot.runs.trec import trec_order
 from eyespot.types import Qrels, Run
@@ -49,9 +49,9 @@ class Examples:
         """What the template of the report needs."""
         wanted = shown_images(section for group in self.groups for section in group.sections)
         _, pictures = linked(self.page, (), self.pictures)
-        looks = looks_of({image: pictures[image] for image in wanted if image in pictures}, SIDE, MOST)
+        shown = shown_pictures({image: pictures[image] for image in wanted if image in pictures}, SIDE, MOST)
         groups = [replace(group, sections=linked(self.page, group.sections, {})[0]) for group in self.groups]
-        return {"groups": groups, "looks": looks, "lacking": len(wanted) - len(looks), "wanted": len(wanted)}
+        return {"groups": groups, "looks": shown, "lacking": len(wanted) - len(shown), "wanted": len(wanted)}
 
 
 def examples_of(evaluation: Evaluation, others: Others | None = None) -> list[ExampleGroup]:
@@ -60,8 +60,8 @@ def examples_of(evaluation: Evaluation, others: Others | None = None) -> list[Ex
     groups = []
     for result in pictured:
         runs = {evaluation.system: result.run}
-        for name, theirs in (others or {}).items():
-            runs |= {name: theirs[result.task.name]} if result.task.name in theirs else {}
+        for name, runs_of in (others or {}).items():
+            runs |= {name: runs_of[result.task.name]} if result.task.name in runs_of else {}
         groups += _groups(result, runs, QUERIES if len(pictured) == 1 else 1)
     return groups
 

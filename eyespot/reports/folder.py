@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from eyespot.benchmarks import Evaluation
 from eyespot.html import render
-from eyespot.reports.drawing import ReportFigure, figures_of
+from eyespot.reports.drawing import figures_of
 from eyespot.reports.examples import Examples
 from eyespot.reports.figures import as_svg, save
 from eyespot.reports.moved import KIT
-from eyespot.reports.summary import FILE, summary_of
+from eyespot.reports.summary import FILE, Summary, summary_of
 from eyespot.reports.tables import (
     MEASURED,
     ReportTable,
-    Summary,
     as_latex,
     as_markdown,
     breakdowns_of,
@@ -66,12 +65,12 @@ def page_of(
         "made": made,
         "footer": " ".join(part for part in (cite, licence) if part),
     }
+
+    def is_wide(table: ReportTable) -> bool:
+        return sum(max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)) > WIDE
+
     given = {**content, **examples.content(), **_TABLES, **KIT}
-    return render("report.html", pictured=pictured, long=LONG, is_wide=_is_wide, **given)
-
-
-def _is_wide(table: ReportTable) -> bool:
-    return sum(max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)) > WIDE
+    return render("report.html", pictured=pictured, long=LONG, is_wide=is_wide, **given)
 
 
 def _kinds(table: ReportTable) -> list[tuple[bool, bool]]:
@@ -88,15 +87,13 @@ def write(
     evaluation: Evaluation,
     out: Path,
     beside: Sequence[Summary] = (),
-    more: Callable[[], Iterable[ReportFigure]] = tuple,
     examples: Examples = Examples(),
 ) -> list[Path]:
     """Everything into a folder, file by file and each whole; the summary comes last.
 
-    `beside` are the summaries of other systems, in the same tables and figures; `more` gives further figures,
-    `examples` the queries to look at. Without matplotlib the rest is written and the page says what to install. Returns
-    the files. Raises `UsageError` if `beside` is of another benchmark, or, when all else is written, if `more` cannot
-    be drawn as it was asked for.
+    `beside` are the summaries of other systems, in the same tables and figures; `examples` the queries to look at.
+    Without matplotlib the rest is written and the page says what to install. Returns the files. Raises `UsageError` if
+    `beside` is of another benchmark.
     """
     others = comparable(evaluation, beside)
     if out.exists() and not out.is_dir():
@@ -104,26 +101,26 @@ def write(
     if out.is_dir() and any(out.iterdir()) and not (out / FILE).exists() and not (out / "tables.md").exists():
         raise UsageError(f"{out} holds other things; name a new folder with --out")
     make_folder(out)
-    files = [*_rankings(evaluation, out), _values(evaluation, out)]
+    files = []
+    ranked = {id(result.run): result for result in reversed(evaluation.results)}
+    for result in (one for one in evaluation.results if ranked[id(one.run)] is one):  # of two tasks written once
+        files.append(out / (f"run-{result.task.name}.parquet" if len(evaluation.results) > 1 else "run.parquet"))
+        write_run(result.run, files[-1])
+    files.append(_values(evaluation, out))
     tables = tables_of(evaluation, others)
     files += [_text(out / "tables.md", as_markdown(tables)), _text(out / "tables.tex", as_latex(tables))]
-    drawn: list[tuple[str, str]] = []
-    refusals: dict[bool, EyespotError] = {}  # by whether it is of `more`
-    for draw in (lambda: figures_of(evaluation, [summary_of(evaluation), *others]), more):
-        try:
-            figures = list(draw())
-            if figures:
-                make_folder(out / "figures")
-            files += [path for one in figures for path in save(one.figure, out / "figures" / one.name)]
-            drawn += [(one.caption, as_svg(one.figure)) for one in figures]
-        except EyespotError as error:  # without matplotlib none are drawn
-            refusals[draw is more] = error
-    why_not = f"Figures were not drawn: {'; '.join(dict.fromkeys(map(str, refusals.values())))}" if refusals else ""
+    drawn, why_not = list[tuple[str, str]](), ""
+    try:
+        figures = list(figures_of(evaluation, [summary_of(evaluation), *others]))
+        if figures:
+            make_folder(out / "figures")
+        files += [path for one in figures for path in save(one.figure, out / "figures" / one.name)]
+        drawn = [(one.caption, as_svg(one.figure)) for one in figures]
+    except EyespotError as error:  # without matplotlib none are drawn
+        why_not = f"Figures were not drawn: {error}"
     files.append(_text(out / "report.html", page_of(evaluation, Pictured(drawn, why_not), others, examples)))
     summary = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
     files.append(_text(out / FILE, summary))
-    if isinstance(refused := refusals.get(True), UsageError):
-        raise UsageError(f"{refused}; all else is in {out}")
     return files
 
 
@@ -131,22 +128,13 @@ def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summar
     """The other summaries, each system under a name of its own; `UsageError` if one is of other queries."""
     taken, found = [evaluation.system], []
     for summary in beside:
-        theirs, ours = (summary["benchmark"], summary.get("split")), (evaluation.benchmark.name, evaluation.split)
-        if theirs != ours:
-            raise UsageError(f"a report on {' '.join(map(str, theirs))} cannot stand beside one on {' '.join(ours)}")
+        other, wanted = (summary["benchmark"], summary.get("split")), (evaluation.benchmark.name, evaluation.split)
+        if other != wanted:
+            raise UsageError(f"a report on {' '.join(map(str, other))} cannot stand beside one on {' '.join(wanted)}")
         turn = sum(name == summary["system"] for name in taken)
         taken.append(summary["system"])
         found.append({**summary, "system": f"{summary['system']} ({turn + 1})"} if turn else summary)
     return found
-
-
-def _rankings(evaluation: Evaluation, folder: Path) -> Iterator[Path]:
-    """A run for each task; what one ranking serves twice is written once."""
-    ranked = {id(result.run): result for result in reversed(evaluation.results)}
-    for result in (one for one in evaluation.results if ranked[id(one.run)] is one):
-        path = folder / (f"run-{result.task.name}.parquet" if len(evaluation.results) > 1 else "run.parquet")
-        write_run(result.run, path)
-        yield path
 
 
 def _values(evaluation: Evaluation, folder: Path) -> Path:

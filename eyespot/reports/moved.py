@@ -119,10 +119,11 @@ def from_gallery(gallery: Path, images: Iterable[str]) -> dict[str, Picture]:
     opened = Gallery(gallery)
     view = opened.view(opened.stem())
     names = list(images)
-    own = {image.removeprefix(GALLERY_ID): image for image in names if image.startswith(GALLERY_ID)}
-    matchings = matched(view, [image for image in names if image not in own.values()]), matched(view, own, "id")
+    of_gallery = {image.removeprefix(GALLERY_ID): image for image in names if image.startswith(GALLERY_ID)}
+    others = [image for image in names if image not in of_gallery.values()]
+    matchings = matched(view, others), matched(view, of_gallery, "id")
     pairs = (pair for each in matchings for pair in zip(each.names, each.rows.tolist(), strict=True))
-    rows = {own.get(name, name): row for name, row in pairs if row >= 0}
+    rows = {of_gallery.get(name, name): row for name, row in pairs if row >= 0}
     pictures = {}
     for image, facts in zip(rows, view.facts([*rows.values()]), strict=True):
         path = facts["path"]
@@ -187,12 +188,12 @@ def as_html(
 
     `pictures` come from `from_gallery` or `from_folder`; `intro` are sentences above the sections.
     """
-    content = {"title": title, "intro": intro, "sections": chosen, "looks": looks_of(pictures or {}), "footer": ""}
-    return render("moved.html", alike=ALIKE, **content, **KIT)
+    content = {"title": title, "intro": intro, "sections": chosen, "looks": shown_pictures(pictures or {})}
+    return render("moved.html", alike=ALIKE, footer="", **content, **KIT)
 
 
 @dataclass(frozen=True)
-class Look:
+class ShownPicture:
     """An image as a page shows it: its picture, what it is called, and its address in a running page."""
 
     box: Markup
@@ -200,16 +201,16 @@ class Look:
     address: str
 
 
-def looks_of(pictures: Mapping[str, Picture], side: int = SIDE, most: float = inf) -> dict[str, Look]:
+def shown_pictures(pictures: Mapping[str, Picture], side: int = SIDE, most: float = inf) -> dict[str, ShownPicture]:
     """The pictures that can be read, at most `side` pixels long, until together they have `most` bytes."""
-    looks: dict[str, Look] = {}
+    shown: dict[str, ShownPicture] = {}
     taken = 0
     for image, picture in pictures.items():
         small = thumbnail_of(picture.path, side) if taken < most else None
         if box := img(small, picture.title):
             taken += len(box)
-            looks[image] = Look(box, picture.title, picture.address)
-    return looks
+            shown[image] = ShownPicture(box, picture.title, picture.address)
+    return shown
 
 
 def linked(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from eyespot.benchmarks import Evaluation, Printed, Result, beside
 from eyespot.types import Note, UsageError, codes_of
 
 FILE = "summary.json"
+Summary: TypeAlias = Mapping[str, Any]  # what `summary_of` gives and a report folder keeps
 
 
 def summary_of(evaluation: Evaluation) -> dict[str, Any]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from eyespot.benchmarks import Beside, Evaluation, Printed, Result
-from eyespot.benchmarks import beside as beside_papers
+from eyespot.benchmarks import Evaluation
 from eyespot.html import tidy
+from eyespot.reports.summary import Summary, summary_of
 
-Summary: TypeAlias = Mapping[str, Any]  # what `summary_of` gives and a report folder keeps
+TaskSummary: TypeAlias = Mapping[str, Any]  # one of its `tasks`
+Systems: TypeAlias = Sequence[tuple[str, TaskSummary]]  # in one task, by name
 MEASURED = "measured"
 MISSING = "–"
 _LATEX = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{", "}": r"\}", "|": r"\textbar{}"}
@@ -30,17 +31,6 @@ class ReportTable(NamedTuple):
     note: str = ""
 
 
-@dataclass(frozen=True)
-class System:
-    """What one system scores in one task: by measure, and by breakdown, group (in lower case) and measure."""
-
-    name: str
-    queries: int
-    means: Mapping[str, float]
-    intervals: Mapping[str, tuple[float, float]]
-    groups: Mapping[str, Mapping[str, Mapping[str, float]]]
-
-
 def tables_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> list[ReportTable]:
     """All tables of an evaluation, the main one first; `beside` are the summaries of other systems."""
     return [results_of(evaluation), *comparisons_of(evaluation, beside), *breakdowns_of(evaluation)]
@@ -48,22 +38,22 @@ def tables_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> list[Re
 
 def comparisons_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> list[ReportTable]:
     """Of each task the stages of a search, the systems side by side, and measured beside printed."""
-    return [table for result in evaluation.results for table in _compared(evaluation, result, beside)]
+    summary = summary_of(evaluation)
+    return [table for task in summary["tasks"] for table in _compared(summary, task, beside)]
 
 
 def breakdowns_of(evaluation: Evaluation) -> list[ReportTable]:
     """Of each task a table for each breakdown."""
-    report_tables = []
-    for result in evaluation.results:
-        for name, groups in result.groups.items():
-            labels = list(result.scores.values)
+    summary, report_tables = summary_of(evaluation), []
+    for task in summary["tasks"]:
+        for name, groups in task["groups"].items():
             rows = []
             for group in groups:
-                ends = group.intervals if group.queries > 1 else {}  # one query has no interval
-                means = [_bracketed(label, group.means.get(label, math.nan), ends.get(label)) for label in labels]
-                rows.append([group.value, f"{group.queries:,}", *means])
-            table = tidy_table(_titled(evaluation, result, f"by {name}"), (name, "queries", *labels), rows)
-            report_tables.append(table)
+                ends = group["intervals"] if group["queries"] > 1 else {}  # one query has no interval
+                means = [_bracketed(label, group["means"].get(label), ends.get(label)) for label in task["measures"]]
+                rows.append([group["value"], f"{group['queries']:,}", *means])
+            columns = (name, "queries", *task["measures"])
+            report_tables.append(tidy_table(_titled(summary, task, f"by {name}"), columns, rows))
     return report_tables
 
 
@@ -89,12 +79,13 @@ def number(value: float | None) -> float:
 
 def results_of(evaluation: Evaluation) -> ReportTable:
     """The main table: every task and measure with its interval, what chance gives, and the definition."""
-    rows = [row for result in evaluation.results for row in _main_rows(result)]
+    summary = summary_of(evaluation)
+    rows = [row for task in summary["tasks"] for row in _main_rows(task)]
     columns = ("task", "measure", "mean", "95% interval", "by chance", "queries", "definition")
     note = "Percent; RR as a fraction. Interval: bootstrap over queries (2,000 samples). By chance: a random order."
-    without = (beside_papers(evaluation, result).sentences for result in evaluation.results)
+    without = (not_beside([(summary["system"], task)]) for task in summary["tasks"])
     notes = " ".join([note, *dict.fromkeys(chain.from_iterable(without))])
-    return tidy_table(f"{evaluation.benchmark.title}, {evaluation.split}: {evaluation.system}", columns, rows, notes)
+    return tidy_table(f"{summary['title']}, {summary['split']}: {summary['system']}", columns, rows, notes)
 
 
 def tidy_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> ReportTable:
@@ -102,162 +93,168 @@ def tidy_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]
     return ReportTable(tidy(title), [*map(tidy, columns)], [[*map(tidy, row)] for row in rows], tidy(note))
 
 
-def _main_rows(result: Result) -> Iterator[list[str]]:
-    total = len(result.task.judged.queries)
-    scored = f"{len(result.scores.queries):,}" + (f" of {total:,}" if len(result.scores.queries) < total else "")
-    for label, mean in result.scores.means.items():
-        interval = " to ".join(format_mean(label, end) for end in result.scores.interval(label))
-        floor = result.floors.get(label)
-        if floor is None:
-            chance = MISSING
-        else:
+def _main_rows(task: TaskSummary) -> Iterator[list[str]]:
+    scored = f"{task['queries']:,}" + (f" of {task['asked']:,}" if task["queries"] < task["asked"] else "")
+    for label, found in task["measures"].items():
+        floor, chance = found["by_chance"], MISSING
+        if floor is not None:
             scale, digits = (1, 3) if is_fraction(label) else (100, 2)
-            chance = _small(floor.mean * scale, digits) + (
-                "" if floor.exact else f" ± {_small(floor.error * scale, digits)}"
-            )
-        parts = result.scores.measures[label].definition.items()
-        definition = [
-            f"{name} {value}" for name, value in parts if name not in ("measure", "cutoff") and value is not None
-        ]
-        yield [result.task.name, label, format_mean(label, mean), interval, chance, scored, ", ".join(definition)]
+            # may be far below the digits printed
+            numbers = [floor["mean"] * scale, *([] if floor["exact"] else [floor["error"] * scale])]
+            chance = " ± ".join(f"{n:.{digits}f}" if n >= 10**-digits or n == 0 else f"{n:.1g}" for n in numbers)
+        parts = ((name, value) for name, value in found["definition"].items() if name not in ("measure", "cutoff"))
+        definition = ", ".join(f"{name} {value}" for name, value in parts if value is not None)
+        interval = " to ".join(format_mean(label, number(end)) for end in found["interval"])
+        yield [task["task"], label, format_mean(label, number(found["mean"])), interval, chance, scored, definition]
 
 
-def _small(value: float, digits: int) -> str:
-    """A number that may be far below the digits printed."""
-    return f"{value:.{digits}f}" if value >= 10**-digits or value == 0 else f"{value:.1g}"
+def _bracketed(label: str, mean: float | None, ends: Sequence[float | None] | None) -> str:
+    text = format_mean(label, number(mean))
+    return text if ends is None else f"{text} [{', '.join(format_mean(label, number(end)) for end in ends)}]"
 
 
-def _bracketed(label: str, mean: float, ends: tuple[float, float] | None) -> str:
-    text = format_mean(label, mean)
-    return text if ends is None else f"{text} [{', '.join(format_mean(label, end) for end in ends)}]"
+def with_interval(task: TaskSummary, label: str) -> str:
+    """A measure of a task with its 95% interval in brackets."""
+    found = task["measures"].get(label)
+    return MISSING if found is None else _bracketed(label, found["mean"], found["interval"])
 
 
-def _titled(evaluation: Evaluation, result: Result, what: str) -> str:
-    task = f" {result.task.name}" if len(evaluation.results) > 1 else ""
-    return f"{evaluation.benchmark.title}{task}, {what}"
+def _titled(summary: Summary, task: TaskSummary, what: str) -> str:
+    name = f" {task['task']}" if len(summary["tasks"]) > 1 else ""
+    return f"{summary['title']}{name}, {what}"
 
 
 # -- beside others ----------------------------------------------------------------------------------------------
 
 
-def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary]) -> Iterator[ReportTable]:
-    groups = {name: {g.value.casefold(): g.means for g in found} for name, found in result.groups.items()}
-    intervals = {label: result.scores.interval(label) for label in result.scores.values}
-    ours = System(evaluation.system, len(result.scores.queries), result.scores.means, intervals, groups)
-    systems = [ours, *_others(result, beside)]
-    labels = list(result.scores.values)
-    if result.stages:
-        rows = [[s.name, *(format_mean(label, s.scores.mean(label)) for label in labels)] for s in result.stages]
-        yield tidy_table(_titled(evaluation, result, "two stages"), ("stage", *labels), rows)
-    if len(systems) > 1:
+def not_beside(systems: Systems) -> Iterator[str]:
+    """A sentence for each set of reasons that keep a paper's table away from some systems."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for name, task in systems:
+        for source, notes in task["not_beside"].items():
+            reasons.setdefault("; ".join(note["text"] for note in notes), {}).setdefault(source, []).append(name)
+    for why, sources in reasons.items():
+        names = list(dict.fromkeys(name for several in sources.values() for name in several))
+        whose = "" if len(names) == len(systems) else f" ({', '.join(names)})"
+        yield f"Not beside {'; '.join(sources)}{whose}: {why}."
+
+
+def ranking_the_same(systems: Systems, source: str) -> Systems:
+    """Those whose numbers may stand beside this table of a paper: they ranked what it ranks."""
+    return [(name, task) for name, task in systems if any(one["source"] == source for one in task["published"])]
+
+
+def _compared(summary: Summary, task: TaskSummary, beside: Sequence[Summary]) -> Iterator[ReportTable]:
+    others = [(one["system"], scored) for one in beside for scored in one["tasks"] if scored["task"] == task["task"]]
+    ours, labels = (summary["system"], task), list(task["measures"])
+    if task["stages"]:
+        means = ((stage["stage"], stage["means"]) for stage in task["stages"])
+        rows = [[name, *(format_mean(label, number(of.get(label))) for label in labels)] for name, of in means]
+        yield tidy_table(_titled(summary, task, "two stages"), ("stage", *labels), rows)
+    if others:
         rows = []
-        for s in systems:
-            means = [_bracketed(label, s.means.get(label, math.nan), s.intervals.get(label)) for label in labels]
-            rows.append([s.name, f"{s.queries:,}", *means])
+        for name, scored in [ours, *others]:
+            rows.append([name, f"{scored['queries']:,}", *(with_interval(scored, label) for label in labels)])
         note = "In brackets: the 95% interval. Whether a difference is more than chance says eyespot compare."
-        yield tidy_table(_titled(evaluation, result, "side by side"), ("system", "queries", *labels), rows, note)
-    papers = beside_papers(evaluation, result)
-    printed = papers.rows
-    for source in dict.fromkeys(one.source for one in printed if one.column is None):
-        mine = [one for one in printed if one.source == source and one.column is None]
-        title = _titled(evaluation, result, f"beside {source}")
-        labels = [label for label in result.scores.values if any(one.measure == label for one in mine)]
-        same = [ours, *_others(result, _ranking_the_same(result, beside, source))]
-        yield _beside(title, {label: (label, None, None) for label in labels}, same, (mine, papers))
-    for source, label in dict.fromkeys((one.source, one.measure) for one in printed if one.column is not None):
-        mine = [one for one in printed if (one.source, one.measure) == (source, label) and one.column is not None]
-        if any(one.column in result.groups for one in mine):
-            columns = dict.fromkeys(str(one.column) for one in mine)
-            title = _titled(evaluation, result, f"{label} by {' and '.join(columns)}, beside {source}")
-            same = [ours, *_others(result, _ranking_the_same(result, beside, source))]
+        yield tidy_table(_titled(summary, task, "side by side"), ("system", "queries", *labels), rows, note)
+    whole = [one for one in task["published"] if "column" not in one]
+    for source in dict.fromkeys(one["source"] for one in whole):
+        printed = [one for one in whole if one["source"] == source]
+        headings: dict[str, _Place] = {
+            label: (label, None, None) for label in labels if any(one["measure"] == label for one in printed)
+        }
+        same = [ours, *ranking_the_same(others, source)]
+        yield _beside(_titled(summary, task, f"beside {source}"), headings, same, printed)
+    parts = [one for one in task["published"] if "column" in one]
+    for source, label in dict.fromkeys((one["source"], one["measure"]) for one in parts):
+        printed = [one for one in parts if (one["source"], one["measure"]) == (source, label)]
+        if any(one["column"] in task["groups"] for one in printed):
+            columns = dict.fromkeys(str(one["column"]) for one in printed)
+            title = _titled(summary, task, f"{label} by {' and '.join(columns)}, beside {source}")
             # A column for each group; those of a second breakdown say which
-            places = dict.fromkeys((one.measure, one.column, one.group) for one in mine)
-            headings = {str(g) if c == mine[0].column else f"{c}: {g}": (m, c, g) for m, c, g in places}
-            yield _beside(title, headings, same, (mine, papers))
-
-
-def _ranking_the_same(result: Result, beside: Sequence[Summary], source: str) -> list[Summary]:
-    """The reports whose numbers may stand beside this table of a paper too: they ranked what it ranks."""
-    return [
-        summary
-        for summary in beside
-        for task in summary["tasks"]
-        if task["task"] == result.task.name and any(one["source"] == source for one in task["published"])
-    ]
-
-
-def _others(result: Result, beside: Sequence[Summary]) -> Iterator[System]:
-    for summary in beside:
-        for task in (one for one in summary["tasks"] if one["task"] == result.task.name):
-            measures = {label: found for label, found in task["measures"].items() if label in result.scores.values}
-            means = {label: number(found["mean"]) for label, found in measures.items()}
-            ends = {label: found["interval"] for label, found in measures.items()}
-            intervals = {label: (number(low), number(high)) for label, (low, high) in ends.items()}
-            groups: dict[str, dict[str, dict[str, float]]] = {}
-            for name, several in task["groups"].items():
-                scores = {group["value"].casefold(): group["means"].items() for group in several}
-                groups[name] = {value: {label: number(mean) for label, mean in of} for value, of in scores.items()}
-            yield System(summary["system"], task["queries"], means, intervals, groups)
+            first, places = printed[0]["column"], dict.fromkeys(map(_place, printed))
+            headings = {str(group) if by == first else f"{by}: {group}": (m, by, group) for m, by, group in places}
+            yield _beside(title, headings, [ours, *ranking_the_same(others, source)], printed)
 
 
 _Place: TypeAlias = tuple[str, str | None, str | None]  # measure, breakdown, group
 
 
+def _place(one: Mapping[str, Any]) -> _Place:
+    return one["measure"], one.get("column"), one.get("group")
+
+
 def _beside(
-    title: str, headings: Mapping[str, _Place], systems: Sequence[System], papers: tuple[list[Printed], Beside]
+    title: str, headings: Mapping[str, _Place], systems: Systems, printed: Sequence[Mapping[str, Any]]
 ) -> ReportTable:
     """The measured systems, ours first, then the paper's rows, with ours minus published where that may be compared."""
-    printed, compared = papers
-    ours = [_mean(systems[0], place) for place in headings.values()]
-    digits = {}
-    for label in {one.measure for one in printed}:
-        # As many as the paper prints: percentages mostly with one, fractions with two
-        scale, usual = (1, 2) if is_fraction(label) else (100, 1)
-        values = [one.value * scale for one in printed if one.measure == label]
-        digits[label] = next(
-            (n for n in (usual, usual + 1) if all(abs(v - round(v, n)) < 1e-9 for v in values)), usual + 2
-        )
-    rows = [
-        [f"{one.name} ({MEASURED})", *(_printed(p[0], _mean(one, p), digits[p[0]]) for p in headings.values())]
-        for one in systems
-    ]
-    at = {(one.method, (one.measure, one.column, one.group)): one for one in printed}
-    for method in dict.fromkeys(one.method for one in printed):
+    digits = {label: printed_digits(label, printed) for label in {one["measure"] for one in printed}}
+    rows = []
+    for system, scored in systems:
+        means = [printed_mean(place[0], _mean(scored, place), digits[place[0]]) for place in headings.values()]
+        rows.append([f"{system} ({MEASURED})", *means])
+    at = {(one["method"], _place(one)): one for one in printed}
+    for method in dict.fromkeys(one["method"] for one in printed):
         texts = []
-        for place, measured in zip(headings.values(), ours, strict=True):
-            one = at.get((method, place))
-            reasons = compared.reasons.get(one, []) if one else []
-            mark = " (impossible)" if any(reason.code == "cell" for reason in reasons) else ""
-            value = math.nan if reasons else measured
-            texts.append(_against(place[0], one and one.value, value, digits[place[0]]) + mark)
+        for place in headings.values():
+            one, label = at.get((method, place)), place[0]
+            text = MISSING if one is None else printed_mean(label, one["value"], digits[label])
+            if one is not None and one["difference"] is not None and not math.isnan(one["difference"]):
+                difference = f"{one['difference'] * (1 if is_fraction(label) else 100):+.{digits[label]}f}"
+                text += f" ({difference.replace('-', '−') if float(difference) else difference[1:]})"
+            odd = one is not None and any(reason["code"] == "cell" for reason in one["reasons"])
+            texts.append(f"{text} (impossible)" if odd else text)
         rows.append([method, *texts])
-    differences = f"In brackets: {systems[0].name} minus published."
-    notes = [differences] * any(one not in compared.reasons for one in printed) + compared.below(printed)
-    if unknown := [name for name, value in zip(headings, ours, strict=True) if math.isnan(value)]:
-        notes.append(f"Not available in the data given: {', '.join(unknown)}.")
+    unknown = [heading for heading, place in headings.items() if math.isnan(_mean(systems[0][1], place))]
+    notes = [*_compared_notes(systems[0], printed)]
+    notes += [f"Not available in the data given: {', '.join(unknown)}."] if unknown else []
     return tidy_table(title, ("method", *headings), rows, " ".join(notes))
 
 
-def _mean(system: System, place: _Place) -> float:
+def _compared_notes(ours: tuple[str, TaskSummary], printed: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What to say under rows of a paper: whether they may be compared, and why some may not."""
+    name, task = ours
+    if any(one["comparable"] for one in printed):
+        grounds = ", ".join(note["text"] for note in task["comparable"].get(printed[0]["source"], ()))
+        yield f"In brackets: {name} minus published. Comparable: {grounds}."
+    cells: dict[str, list[Mapping[str, Any]]] = {}
+    for one in printed:
+        for reason in one["reasons"]:
+            cells.setdefault(reason["text"], []).append(one)
+    yield from (f"Not compared{_which(few, printed)}: {why}." for why, few in cells.items())
+
+
+def _which(few: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Which of the rows of a table, in brackets; a method alone where it is all of its cells."""
+    if len(few) == len(rows):
+        return ""
+    cells: dict[str, list[str]] = {}
+    for one in few:
+        cells.setdefault(one["method"], []).append(one.get("group") or one["measure"])
+    every = Counter(one["method"] for one in rows)
+    parts = (name if len(several) == every[name] else f"{name} {', '.join(several)}" for name, several in cells.items())
+    return f" ({'; '.join(parts)})"
+
+
+def _mean(task: TaskSummary, place: _Place) -> float:
     label, column, group = place
     if column is None:
-        return system.means.get(label, math.nan)
-    return system.groups.get(column, {}).get(str(group).casefold(), {}).get(label, math.nan)
+        return number(task["measures"].get(label, {}).get("mean"))
+    groups = {found["value"].casefold(): found["means"] for found in task["groups"].get(column, ())}
+    return number(groups.get(str(group).casefold(), {}).get(label))
 
 
-def _printed(label: str, value: float, digits: int) -> str:
+def printed_digits(label: str, printed: Iterable[Mapping[str, Any]]) -> int:
+    """As many digits as a paper prints of a measure: percentages mostly have one, fractions two."""
+    scale, usual = (1, 2) if is_fraction(label) else (100, 1)
+    values = [one["value"] * scale for one in printed if one["measure"] == label]
+    digits = (usual, usual + 1)
+    return next((n for n in digits if all(abs(value - round(value, n)) < 1e-9 for value in values)), usual + 2)
+
+
+def printed_mean(label: str, value: float, digits: int) -> str:
     """With as many digits as the paper."""
     return MISSING if math.isnan(value) else f"{value * (1 if is_fraction(label) else 100):.{digits}f}"
-
-
-def _against(label: str, published: float | None, measured: float, digits: int) -> str:
-    if published is None:
-        return MISSING
-    text = _printed(label, published, digits)
-    if math.isnan(measured):
-        return text
-    difference = f"{(measured - published) * (1 if is_fraction(label) else 100):+.{digits}f}"
-    return f"{text} ({difference.replace('-', '−') if float(difference) else difference[1:]})"
 
 
 # -- how they look ----------------------------------------------------------------------------------------------
@@ -314,20 +311,17 @@ def _marked(text: str) -> str:
 
 def as_latex(tables: Iterable[ReportTable]) -> str:
     """A `table` environment for each, with booktabs rules; the file is to be \\input."""
-    return "% needs \\usepackage{booktabs}\n" + "\n".join(map(_latex, tables))
-
-
-def _latex(table: ReportTable) -> str:
-    kinds = "".join("r" if right else "l" for right in numeric(table))
-    caption = f"{table.title}. {table.note}".rstrip(". ") + "."
-    head, *rows = (" & ".join(map(_escaped, row)) + r" \\" for row in (table.columns, *table.rows))
-    # After a line's end a bracket or a star would be read as its argument
-    begun = ("{}" + row if row[:1] in ("[", "*") else row for row in rows)
-    body = "\n".join([r"\toprule", head, r"\midrule", *begun, r"\bottomrule"])
-    return (
-        f"\\begin{{table}}\n\\centering\n\\caption{{{_escaped(caption)}}}\n\\begin{{tabular}}{{{kinds}}}\n{body}\n"
-        "\\end{tabular}\n\\end{table}\n"
-    )
+    texts = []
+    for table in tables:
+        kinds = "".join("r" if right else "l" for right in numeric(table))
+        caption = _escaped(f"{table.title}. {table.note}".rstrip(". ") + ".")
+        head, *rows = (" & ".join(map(_escaped, row)) + r" \\" for row in (table.columns, *table.rows))
+        # After a line's end a bracket or a star would be read as its argument
+        begun = ("{}" + row if row[:1] in ("[", "*") else row for row in rows)
+        body = "\n".join([r"\toprule", head, r"\midrule", *begun, r"\bottomrule"])
+        tabular = f"\\begin{{tabular}}{{{kinds}}}\n{body}\n\\end{{tabular}}"
+        texts.append(f"\\begin{{table}}\n\\centering\n\\caption{{{caption}}}\n{tabular}\n\\end{{table}}\n")
+    return "% needs \\usepackage{booktabs}\n" + "\n".join(texts)
 
 
 def _escaped(text: str) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.benchmarks import Printed, benchmark
-from eyespot.reports.summary import FILE, read_summary
-from eyespot.reports.tables import MISSING, ReportTable, Summary, format_mean, number
+from eyespot.reports.summary import FILE, Summary, read_summary
+from eyespot.reports.tables import MISSING, ReportTable, format_mean, number
 from eyespot.reproduce.recipes import TableRecipe, TableSystem
 
 COMPARABLE = "comparable"
@@ -51,8 +51,8 @@ def cells(recipe: TableRecipe, work: Path) -> list[TableCell]:
             if row.source in recipe.sources:
                 fits = (one for one in recipe.systems if one.method == row.method and one.source in ("", row.source))
                 system = next(fits, None)
-                mine = reports.get((system.of or system.name) if system else "", [])
-                found.append(_cell(recipe, row, system, [one for one in mine if one["benchmark"] == name]))
+                summaries = reports.get((system.of or system.name) if system else "", [])
+                found.append(_cell(recipe, row, system, [one for one in summaries if one["benchmark"] == name]))
     return found
 
 

@@ -62,8 +62,7 @@ class CommandTemplate:
     """A command line with `{placeholders}`; `each` is done for every system that has all of them.
 
     `makes` is a file that exists when it is done; `report` the folder that `eyespot eval --out` writes. A step without
-    `sample` is left out of the miniature, one without `full` is of the miniature alone. `pictures` is how many a model
-    looks at in it, so that its hours can be estimated; 0: none, or it is not known how many.
+    `sample` is left out of the miniature, one without `full` is of the miniature alone.
     """
 
     name: str
@@ -73,7 +72,6 @@ class CommandTemplate:
     report: str = ""
     sample: bool = True
     full: bool = True
-    pictures: int = 0
 
 
 class TableCommand(NamedTuple):
@@ -84,7 +82,6 @@ class TableCommand(NamedTuple):
     makes: str
     report: str
     system: str | None
-    pictures: int = 0
 
 
 @dataclass(frozen=True)
@@ -131,9 +128,7 @@ class TableRecipe:
                     continue
                 line, makes, report = (_filled(text, values) for text in (step.run, step.makes, step.report))
                 id = step.name if system is None else f"{step.name} {system.name}"
-                lines.append(
-                    TableCommand(id, line, makes, report, None if system is None else system.name, step.pictures)
-                )
+                lines.append(TableCommand(id, line, makes, report, None if system is None else system.name))
         first = {command.line: command for command in reversed(lines)}
         return [command for command in lines if first[command.line] is command]
 
@@ -158,8 +153,8 @@ def read_table(path: Path) -> TableRecipe:
 
 
 def _system(fields: Mapping[str, Any]) -> TableSystem:
-    own = {name: fields[name] for name in ("method", "name", "stage", "of", "source") if name in fields}
-    return TableSystem(**own, values={name: str(value) for name, value in fields.items() if name not in own})
+    known = {name: fields[name] for name in ("method", "name", "stage", "of", "source") if name in fields}
+    return TableSystem(**known, values={name: str(value) for name, value in fields.items() if name not in known})
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

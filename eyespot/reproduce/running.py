@@ -75,26 +75,26 @@ def run_commands(commands: Sequence[TableCommand], work: Path, tell: Tell) -> No
             tell(f"{where} {command.line}")
             state.begin(command)
             start = time.monotonic()
-            code = _run(command.line, work, work / "logs" / f"{number:02d}.out", handles)
+            # No shell: a name with a quote in it means itself, and patterns mean the files that are there
+            words: list[str] = []
+            for word in shlex.split(command.line):
+                found = sorted(str(path.relative_to(work)) for path in work.glob(word)) if "*" in word else []
+                words += found or [word]
+            words[:1] = PROGRAMS.get(words[0], words[:1])
+            with (work / "logs" / f"{number:02d}.out").open("wb") as file:
+                code = _waited(subprocess.Popen(words, cwd=work, stdout=file, pass_fds=tuple(handles)))
             if code not in WELL:
                 message = f"step {number} ({command.id}) ended with {code}; see the message above"
                 raise EyespotError(f"{message}, and run the same line again to go on from here")
             state.finish(command, code, time.monotonic() - start)
 
 
-def _run(line: str, work: Path, log: Path, handles: Sequence[int]) -> int:
-    # No shell: a name with a quote in it means itself, and patterns mean the files that are there
-    words: list[str] = []
-    for word in shlex.split(line):
-        found = sorted(str(path.relative_to(work)) for path in work.glob(word)) if "*" in word else []
-        words += found or [word]
-    words[:1] = PROGRAMS.get(words[0], words[:1])
-    with log.open("wb") as file:
-        running = subprocess.Popen(words, cwd=work, stdout=file, pass_fds=tuple(handles))
-        try:
-            return running.wait()
-        except BaseException:
-            with suppress(OSError):
-                running.terminate()
-            running.wait()
-            raise
+def _waited(running: subprocess.Popen[bytes]) -> int:
+    """The exit code of a command, which ends with this process."""
+    try:
+        return running.wait()
+    except BaseException:
+        with suppress(OSError):
+            running.terminate()
+        running.wait()
+        raise

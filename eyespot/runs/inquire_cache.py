@@ -17,7 +17,7 @@ from numpy.lib import format as npy
 
 from eyespot.runs import inquire
 from eyespot.storage import plain_pickles
-from eyespot.storage.plain_tensors import TENSORS
+from eyespot.storage.plain_pickles import TENSORS
 from eyespot.types import NothingFound, RankedImage, Run, UsageError
 
 BETWEEN = "--"

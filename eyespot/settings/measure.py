@@ -63,4 +63,3 @@ class EvalSettings(PageSettings, JudgeOptions, ExpandSetting, StageSettings, Ind
         "A report to show in the same tables and figures; repeatable.", default=(), metavar="DIR"
     )
     out: Path | None = setting("Write the report here: run, values, tables, figures, page.", metavar="DIR")
-    map: str | None = setting("Draw a map of the vectors around this query (with -g, --out).", metavar="QUERY")

@@ -1,7 +1,7 @@
 """The data that flows between the rooms, and the roles that move it."""
 
 from eyespot.types.arrays import Mask, Pixels, Vectors
-from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker
+from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker, TextBox, TextReader
 from eyespot.types.encoders import (
     Composer,
     Encoder,
@@ -38,7 +38,6 @@ from eyespot.types.messages import (
 from eyespot.types.queries import Query, Term
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
 from eyespot.types.search import AdaptedQuery, Adapter, BatchSearch, Index, NearestRows, ScanRequest, Stage
-from eyespot.types.text_reading import TextBox, TextReader
 
 __all__ = [
     "AdaptedQuery",

@@ -1,4 +1,4 @@
-"""Local features of pictures, and the roles that extract and compare them."""
+"""Local features and text of pictures, and the roles that read and compare them."""
 
 from __future__ import annotations
 
@@ -39,4 +39,26 @@ class LocalReranker(Protocol):
 
     def score(self, query: LocalFeatures, image: LocalFeatures) -> float:
         """The score of an image for a query picture; both have at least one feature."""
+        ...
+
+
+class TextBox(NamedTuple):
+    """A line of text in a picture: how sure its reader is, from 0 to 1, and its box in shares of width and height."""
+
+    text: str
+    confidence: float
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class TextReader(Protocol):
+    """Pictures to the text in them; called from one thread."""
+
+    name: str  # with all versions that decide what comes out: "rapidocr 3.10.0, PP-OCRv6_rec_small"
+    min_side: int | None  # as an encoder's
+
+    def read(self, picture: Image) -> list[TextBox]:
+        """The lines of text in an upright RGB picture, in any order; none where nothing is written."""
         ...

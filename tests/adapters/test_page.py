@@ -16,13 +16,11 @@ PAGE = ROOT / "docs" / "quari.md"
 @pytest.mark.long
 def test_its_lines_and_its_code_run(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    pytest.importorskip("sklearn")  # the map needs the extra [plots]
     env, script = tools(tmp_path), "set -e\n" + "\n".join(blocks(PAGE, "sh"))
 
     shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
 
     assert shell.returncode == 0, shell.stderr
-    assert "adapted to the query" in (tmp_path / "adapted" / "figures" / "map-mill.svg").read_text()
     (code,) = blocks(PAGE, "python")
     ours = code + "\nimport sys; kept = np.load('found.npz'); sys.exit(int((kept['ids'] != found.rows).any()))"
     assert subprocess.run([sys.executable, "-c", ours], cwd=tmp_path, env=env).returncode == 0

@@ -192,10 +192,6 @@ def test_ilias_scores_pictures_and_texts_apart_and_only_what_was_asked(tmp_path:
 
     assert pictures.scores.mean("AP@1000") == pytest.approx(((1 + 2 / 3) / 2 + 0 + 1 / 2) / 3)
     assert texts.scores.queries == ["o1/query/T.txt"] and texts.scores.mean("AP@1000") == 1
-    # by category: a mean over instances
-    assert by(pictures, "category", "AP@1000") == pytest.approx({"toy": ((5 / 6 + 0) / 2 + 1 / 2) / 2})
-    assert by(pictures, "subcategory", "AP@1000") == pytest.approx({"toy-hard": 1 / 2, "toy-soft": 5 / 12})
-    assert {group.value: group.queries for group in pictures.groups["category"]} == {"toy": 2}
     # by scale: P1 (0.5) is third for Q0, and second once P0 (0.05) is away; o2 has no small positive
     first, *_, last = pictures.groups["scale"]
     assert first.queries == 2 and first.means["AP@1000"] == pytest.approx((1 + 0) / 2)

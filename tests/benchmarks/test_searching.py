@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -272,18 +271,3 @@ def test_ilias_ranks_no_pictures_that_queries_are_made_of(collection: Collection
     for run in runs.values():
         assert run.header["pool"] == 10
         assert not any(image.endswith((names[0], names[1])) for image in run.images.tolist())
-
-
-def test_around_a_query_lie_its_relevant_images_and_the_rest(
-    collection: Collection, vectors: dict[str, Any], tmp_path: Path
-) -> None:
-    task = tasks_of("own", own(tmp_path))["own"]
-
-    around = GallerySearcher(collection, tmp_path).around(task, "q1")
-
-    assert around.relevant.tolist() == [True] + [False] * 11 and around.vectors.shape == (12, len(around.query))
-    assert np.linalg.norm(around.vectors, axis=1) == pytest.approx(1, abs=1e-3)
-    assert around.vectors[0] == pytest.approx(vectors[PHOTOS[1].name], abs=2e-3)
-    assert around.query == pytest.approx(collection.encoder.encode_texts([WORDS[1]])[0], abs=1e-6)
-    with pytest.raises(UsageError, match="no query 'q9'"):
-        GallerySearcher(collection, tmp_path).around(task, "q9")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections import Counter
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from eyespot.curate.annotate.agreement import settle
@@ -69,8 +67,8 @@ def test_what_cannot_be_is_told_in_a_sentence(words: str, code: int, tmp_path: P
 
 
 @pytest.mark.long
-def test_from_marks_to_a_set_and_its_rerank_subset(labelled: Place, tmp_path: Path) -> None:
-    """Only sets without problems are kept, and they are re-ranked as deep as asked."""
+def test_from_marks_to_a_set(labelled: Place, tmp_path: Path) -> None:
+    """Only sets without problems are kept."""
     with AnnotationStore(labelled[1] / "ledger.sqlite") as store:
         settle(store, "1", "Cy", photo(1), "y")
     done("annotate", "add", "--id", "2", "--text", "another heron", *labelled)
@@ -78,20 +76,17 @@ def test_from_marks_to_a_set_and_its_rerank_subset(labelled: Place, tmp_path: Pa
     (tmp_path / "run.txt").write_text(f"2 Q0 {photo(0)} 1 2 t\n")
     done("annotate", "list", "2", "--run", tmp_path / "run.txt", *labelled)
     done("annotate", "mark", "2", marks(tmp_path / "m.csv", {photo(0): "d"}), "--as", "Ada", *labelled)
-    subset = ("--rerank", tmp_path / "deep", "--depth", 15, "--layout", "inquire-rerank")
 
     status = run_json("annotate", "status", "1", "--wage", 10**9, *labelled)["1"]["annotators"]["Ada"]
-    every = run_json("annotate", "export", tmp_path / "all", "--rerank", tmp_path / "whole", *labelled)["queries"]
-    survivors = run_json("annotate", "export", tmp_path / "kept", "--kept", *labelled, *subset)["queries"]
+    every = run_json("annotate", "export", tmp_path / "all", *labelled)["queries"]
+    survivors = run_json("annotate", "export", tmp_path / "kept", "--kept", *labelled)["queries"]
 
     assert status["relevant"] == 10 and status["stopped"] and status["cost"] >= 0
     assert status["labelled"] == 30
     with (tmp_path / "kept" / "annotations.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 10
     assert len(json.loads((tmp_path / "kept" / "candidates.json").read_text())["1"]) == 30
-    assert (tmp_path / "whole" / "qrels.parquet").exists()
-    rows = [row for path in (tmp_path / "deep").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
-    assert set(survivors) < set(every) == {"1", "2"} and Counter(row["query"] for row in rows) == {"a heron": 15}
+    assert set(survivors) < set(every) == {"1", "2"}
 
 
 def test_a_table_without_marks_takes_none_back_and_empty_ones_do(twelve: Place, tmp_path: Path) -> None:
@@ -121,23 +116,21 @@ def test_the_agreement_of_a_team_and_a_set_without_flagged_photos(labelled: Plac
     assert "all together: 9 relevant of 30" in done("annotate", "status", *labelled).stdout
 
 
-def test_a_second_person_joins_an_audit_of_which_a_share_is_labelled_twice(twelve: Place, tmp_path: Path) -> None:
+def test_a_second_person_joins_an_audit(twelve: Place, tmp_path: Path) -> None:
     lines = [f"1 Q0 {photo(at)} {at + 1} {-at} t" for at in range(12)]
     (tmp_path / "run.txt").write_text("\n".join(lines))
     audit = ("annotate", "audit", "1", *twelve, "--as")
     listed = run_json("annotate", "list", "1", "--run", tmp_path / "run.txt", *twelve)
 
-    drawn = run_json(*audit, "Ada", "--size", 10, "--twice", 0.2, "--seed", 1)
+    drawn = run_json(*audit, "Ada", "--size", 10, "--seed", 1)
     joined = run_json(*audit, "Bo", "--join")
     refuses(*audit, "Cy")
-    refuses(*audit, "Ada", "--release")
     with AnnotationStore(twelve[1] / "ledger.sqlite") as store:
         number = store.audit_number("1", "Bo")
-        assert number is not None and store.auditors(number) == ["Ada", "Bo"] and len(store.shares.twice(number)) == 2
+        assert number is not None and store.auditors(number) == ["Ada", "Bo"]
         store.mark("1", "Ada", {one["image"]: "n" for one in drawn["photos"]})
-        released = run_json(*audit, "Ada", "--release")
         state = standing(store, "1", "Ada").audit
 
     assert listed == {"query": "1", "new": 9, "listed": 12}
     assert joined == drawn and len(drawn["photos"]) == 10
-    assert released == {"query": "1", "released": 2} and state is not None and state.done == state.size == 10
+    assert state is not None and state.done == state.size == 10

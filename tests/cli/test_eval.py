@@ -33,7 +33,6 @@ REFUSED = [
     "inquire-fullrank --data {data} --split x",
     "inquire-fullrank --data {data} --split val --run {run}",
     "inquire-fullrank --data {data}/nope --run {run}",
-    "inquire-fullrank --data {data} --run {run} --map q1",
     "inquire-fullrank --data {data} --run {run} --beside {data}",
     "inquire-fullrank --data {data} --run {run} --images .",
     "inquire-fullrank --data {data} --run {run} --page x --out {data}/out",
@@ -235,18 +234,15 @@ def test_a_gallery_is_searched_and_searched_again(few_gallery: Path, own: Path, 
 
 
 @pytest.mark.long
-def test_under_an_adapter_other_pictures_are_found_and_the_map_has_both_spaces(
-    few_gallery: Path, own: Path, tmp_path: Path
-) -> None:
+def test_under_an_adapter_other_pictures_are_found(few_gallery: Path, own: Path, tmp_path: Path) -> None:
     words = ("own", "--data", own, "-g", few_gallery, "--adapt", checkpoint(tmp_path / "quari", 512, "starter"))
 
-    first = run_json("eval", *words, "--out", tmp_path / "report", "--map", "q")
+    first = run_json("eval", *words, "--out", tmp_path / "report")
 
     run_json("eval", *words[:-2], "--out", tmp_path / "plain")
     adapted, plain = (read_run(tmp_path / name / "run.parquet") for name in ("report", "plain"))
     assert first["system"] == "starter + quari" and adapted.header["adapted"]
     assert [hit.score for hit in adapted["q"]] != [hit.score for hit in plain["q"]]
-    assert "adapted to the query" in next((tmp_path / "report").rglob("map-q.svg")).read_text()
     assert means(run_json("eval", "--from", tmp_path / "report")) == means(first)
 
 
@@ -310,16 +306,13 @@ def test_eccv_s_own_numbers(tmp_path: Path) -> None:
     arrays = np.load(folder / "tfidf_run.npz", allow_pickle=False)
     for way, queries in (("t2i", "caption_ids"), ("i2t", "image_ids")):
         np.savez(tmp_path / f"{way}.npz", queries=arrays[queries], ids=arrays[f"{way}_top100"])
-    truths, ways = ("eccv", "cxc", "coco", "coco1k"), ("t2i", "i2t")
+    truths, ways = ("eccv", "cxc", "coco"), ("t2i", "i2t")
     named = [f"{truth}-{way}={tmp_path / way}.npz" for truth in truths for way in ways]
     runs = [word for one in named for word in ("--run", one)]
 
     found = means(run_json("eval", "eccv", "--data", folder / "data", *runs))
 
     # what the package eccv-caption 0.1.0 gives for the same rankings
-    assert found["coco1k-t2i"] == pytest.approx({"Hit@1": 0.40844, "Hit@5": 0.58528, "Hit@10": 0.6682}, **EXACT)
-    assert found["coco1k-i2t"] == pytest.approx({"Hit@1": 0.9972, "Hit@5": 1, "Hit@10": 1}, **EXACT)
-
     official = {"map_at_r": "mAP@R", "rprecision": "Rprec", "r1": "Hit@1", "r5": "Hit@5", "r10": "Hit@10"}
     checked = 0
     for key, values in expected.items():

@@ -97,11 +97,10 @@ def test_a_photo_that_is_both_and_a_ledger_that_is_not_there_are_told(gallery: P
 
 
 @pytest.mark.long
-def test_the_commands_of_the_page_run_and_training_on_too_few_pairs_says_what_to_do(tmp_path: Path) -> None:
+def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     script = "set -e\n" + "\n".join(blocks(ROOT / "docs" / "feedback.md", "sh"))
 
     page = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
 
     assert page.returncode == 0, page.stderr
     assert "moved by 20 yes and 0 no of encoder:starter" in page.stderr
-    refuses("train", "quari", tmp_path / "clicked", "--out", tmp_path / "model", cwd=tmp_path)

@@ -240,3 +240,12 @@ def test_a_folder_of_other_pairs_or_of_something_else_is_refused(tmp_path: Path)
     for count, out in ((6, tmp_path / "out"), (5, tmp_path)):
         with raises(UsageError):
             made(BioTrove(files, tmp_path, out, Draw(count, 0)), out)
+
+
+def test_a_run_that_made_nothing_leaves_nothing_that_refuses_the_corrected_one(coco: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(NothingFound):
+        made(Coco([coco], tmp_path, out, without=frozenset({"139", "9"})), out)
+    assert made(Coco([coco], tmp_path, out, without=frozenset({"9"})), out).rows[PICTURES] == 1
+    with pytest.raises(UsageError):  # what was made binds
+        made(Coco([coco], tmp_path, out), out)

@@ -210,6 +210,13 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
         made(listed(tmp_path / "set", [1, 1]), tmp_path / "out")
 
 
+def test_a_wrong_column_leaves_nothing_that_refuses_the_right_one(classes: Path, tmp_path: Path) -> None:
+    (classes / "list.csv").write_text("path,kind\nheron/a.png,grey\nheron/b.png,grey\n")
+    with pytest.raises(NothingFound):
+        made(classes / "list.csv", tmp_path / "out", column="sort")
+    assert made(classes / "list.csv", tmp_path / "out", column="kind").rows[PICTURES] == 2
+
+
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=12), st.integers(1, 4))
 @settings(max_examples=examples(60))
 def test_no_picture_is_paired_with_a_copy(looks: list[int], count: int) -> None:

@@ -79,11 +79,11 @@ def test_the_page_shows_pictures_and_says_how_many_are_not_here(tmp_path: Path) 
 
 
 def test_pictures_stop_where_the_page_would_grow_too_large(tmp_path: Path) -> None:
-    from eyespot.reports.moved import looks_of
+    from eyespot.reports.moved import shown_pictures
 
     for name in "abc":
         Image.effect_noise((900, 600), 80).convert("RGB").save(tmp_path / f"{name}.png")
     pictures = {name: Picture(str(tmp_path / f"{name}.png"), name) for name in "abc"}
 
-    assert list(looks_of(pictures, 100, 1)) == ["a"]
-    assert list(looks_of(pictures, 100)) == ["a", "b", "c"]
+    assert list(shown_pictures(pictures, 100, 1)) == ["a"]
+    assert list(shown_pictures(pictures, 100)) == ["a", "b", "c"]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,23 +21,18 @@ from eyespot.extras import install_line
 from eyespot.reports.figures import (
     MEANS,
     Bar,
-    MapSide,
     MethodPoint,
     as_svg,
     category_distribution,
-    embedding_map,
     grouped_bars,
     kind_bars,
     matches_distribution,
-    neighbourhood_recall,
     pareto,
     save,
-    score_histogram,
     time_accuracy,
     two_way_bars,
 )
-from eyespot.reports.figures._sheet import DISTINCT, PALETTE, look
-from eyespot.reports.figures.time_accuracy import places
+from eyespot.reports.figures._sheet import DISTINCT, PALETTE, method_style
 from eyespot.types import UsageError
 from tests.lazy_import import lazy_import, requires
 from tests.wording import raises
@@ -48,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 matplotlib = lazy_import("matplotlib")
-pytestmark = requires("matplotlib", "sklearn")
+pytestmark = requires("matplotlib")
 
 AP = "AP@50 (norm=min-k, ties=average)"
 SCORES = {
@@ -166,11 +160,7 @@ CONTEXT = Bar("Other", 0.5, parent="Context")
         lambda: category_distribution({}),
         lambda: category_distribution({"Context": {"Human Impact": 0}}),
         lambda: matches_distribution({"Species": [3, -1]}),  # lost on a log axis
-        lambda: score_histogram({}, "TSR", None),
-        lambda: score_histogram({"v0": [math.nan]}, "TSR", None),
-        lambda: score_histogram({"v0": [1.0]}, "TSR", (2, 1)),
         lambda: time_accuracy([MethodPoint("random", 1, math.nan)], AP),
-        lambda: embedding_map(*world(), method="umap"),
         lambda: save(grouped_bars(SCORES, AP), Path("/nowhere/ap")),
     ],
 )
@@ -192,7 +182,7 @@ def test_colours_stand_out_from_white(colour: str) -> None:
 
 
 def test_methods_differ_in_hatch_and_marker_as_well_as_in_colour() -> None:
-    looks = [look(at) for at in range(DISTINCT)]
+    looks = [method_style(at) for at in range(DISTINCT)]
 
     parts = ("colour", "hatch", "outlined", "marker")
     assert all(len({getattr(each, part) for each in looks}) == DISTINCT for part in parts)
@@ -217,16 +207,6 @@ def test_no_number_of_matches_falls_between_bars(numbers: list[int]) -> None:
     assert axes.get_title("left").endswith("1 with none")
 
 
-def test_a_histogram_counts_its_values_and_its_band() -> None:
-    """Both ends of the band belong to it; what has no value is told, not drawn; all panels share their bins."""
-    figure = score_histogram({"v0": [0.1, 0.2, 0.5, 0.8, math.nan], "v1": [5.0, 10.0]}, "dis(t)", (0.2, 0.8))
-    axes, other = panels(figure)
-    edges = [[bar.get_x() for bar in one.patches[:-1]] for one in (axes, other)]
-
-    assert axes.get_title("left") == "v0: 4 queries, median 0.35, 75% in the band, 1 without a value"
-    assert sum(bar.get_height() for bar in axes.patches[:-1]) == 4 and edges[0] == edges[1]
-
-
 SOME = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, math.nan])
 POINTS = st.lists(st.builds(MethodPoint, st.just("p"), SOME, SOME), max_size=12)
 
@@ -241,16 +221,16 @@ def test_the_front_is_what_nothing_beats(points: list[MethodPoint]) -> None:
     drawable = [p for p in points if p.seconds > 0 and math.isfinite(p.value)]
     unbeaten = [p for p in drawable if not any(beats(other, p) for other in drawable)]
 
-    assert sorted(p[1:3] for p in pareto(points)) == sorted(p[1:3] for p in unbeaten)
+    assert sorted((p.seconds, p.value) for p in pareto(points)) == sorted((p.seconds, p.value) for p in unbeaten)
 
 
 @given(POINTS, st.randoms())
 def test_the_front_does_not_hang_on_the_order(points: list[MethodPoint], random: object) -> None:
     """By value; it rises with time, and nothing more of it is beaten."""
-    front = [p[1:3] for p in pareto(points)]
+    front = [(p.seconds, p.value) for p in pareto(points)]
     random.shuffle(points)  # type: ignore[attr-defined]
 
-    assert front == [p[1:3] for p in pareto(pareto(points))] == sorted(front)
+    assert front == [(p.seconds, p.value) for p in pareto(pareto(points))] == sorted(front)
 
 
 def crowd() -> list[MethodPoint]:
@@ -259,19 +239,14 @@ def crowd() -> list[MethodPoint]:
     return [MethodPoint(f"method number {at}", seconds, value) for at, (seconds, value) in enumerate(drawn)]
 
 
-def boxes(figure: Figure) -> Iterator[tuple[str, object]]:
-    figure.draw_without_rendering()
-    for text in panels(figure)[0].texts:
-        if text.get_text():
-            words_alone = matplotlib.text.Text.get_window_extent(text)  # of an annotation, without its line
-            yield text.get_text(), words_alone
-
-
-def test_labels_do_not_cover_each_other() -> None:
-    pairs = list(itertools.combinations(boxes(time_accuracy(crowd(), AP)), 2))
-
-    assert len(pairs) == 300
-    assert not [(one, two) for (one, a), (two, b) in pairs if a.overlaps(b)]  # type: ignore[attr-defined]
+def test_the_legend_names_every_point_or_its_group() -> None:
+    """On the front of a group, points that are far enough apart have their own label."""
+    figure = time_accuracy(crowd(), AP)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [point.name for point in crowd()]
+    of_group = [MethodPoint(str(at), 10.0**at, 0.1 * at, group="graph") for at in range(4)]
+    figure = time_accuracy([*of_group, MethodPoint("near", 1001.0, 0.9, group="graph")], AP)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["graph"]
+    assert [text.get_text() for text in panels(figure)[0].texts] == ["0", "1", "2", "3"]
 
 
 def test_points_are_drawn_where_they_are() -> None:
@@ -290,75 +265,10 @@ def test_points_without_a_place_are_named() -> None:
     assert panels(figure)[0].get_xlabel().endswith("no value: random, oracle")
 
 
-@given(st.lists(st.tuples(st.floats(0, 400), st.floats(0, 300)), min_size=1, max_size=12))
-@settings(max_examples=25, deadline=None)
-def test_there_is_a_place_for_every_label(anchors: list[tuple[float, float]]) -> None:
-    """Twelve labels of 60 × 12 pixels on 400 × 300, wherever their points lie: none overlap, all inside."""
-    sizes, area = np.tile([60.0, 12.0], (len(anchors), 1)), np.array([0.0, 0.0, 400.0, 300.0])
-    centres = places(np.array(anchors), sizes, area, np.empty((0, 4)))
-    apart = (np.abs(centres[:, None] - centres) >= sizes - 1e-6).any(axis=2) | np.eye(len(anchors), dtype=bool)
-
-    assert apart.all()
-    assert (centres >= sizes / 2 - 1e-6).all() and (centres <= area[2:] - sizes / 2 + 1e-6).all()
-
-
-def world(images: int = 60, dim: int = 8) -> tuple[np.ndarray, MapSide, MapSide]:
-    """Ten relevant images of sixty; before they lie anywhere, after right at the query."""
-    rng = np.random.default_rng(3)
-    relevant = np.arange(images) < 10
-    before, query = rng.normal(size=(images, dim)), rng.normal(size=dim)
-    after = np.where(relevant[:, None], query + 0.01 * rng.normal(size=(images, dim)), before)
-    return relevant, MapSide(before, query, "before"), MapSide(after, query, "after")
-
-
-def scattered(axes: Axes) -> list[int]:
-    return [len(marks.get_offsets()) for marks in axes.collections]
-
-
-@pytest.mark.parametrize("method", ["tsne", "pca"])
-def test_both_panels_of_a_map_hold_the_same_points(method: str) -> None:
-    left, right = panels(embedding_map(*world(), method=method))
-
-    assert scattered(left) == scattered(right) == [50, 10, 1]
-
-
-def test_a_map_is_the_same_each_time() -> None:
-    """t-SNE too: it is seeded and started from PCA."""
-    one, two = (panels(embedding_map(*world()))[0].collections[1].get_offsets() for _ in range(2))
-
-    assert np.array_equal(one, two)
-
-
-def test_recall_of_a_neighbourhood_by_hand() -> None:
-    """Nearest to (1, 0) are rows 1 and 0, of which one is among the two relevant; length does not count."""
-    images = [[0.9, 0.1], [5.0, 0.0], [0.5, 0.5], [-1.0, 0.0]]
-
-    assert neighbourhood_recall([False, True, True, False], MapSide(images, [1.0, 0.0])) == 0.5
-    _, right = panels(embedding_map(*world(), method="pca"))
-    assert "100%" in right.get_title("left")  # of what was moved to the query
-
-
-@pytest.mark.parametrize(
-    ("relevant", "vectors", "query"),
-    [
-        ([True] * 5, np.eye(5), np.ones(4)),
-        ([True] * 4, np.eye(5), np.ones(5)),
-        ([False] * 5, np.eye(5), np.ones(5)),
-        ([True] * 5, np.zeros((5, 5)), np.ones(5)),
-        ([True] * 2, np.ones((2, 5)), np.ones(5)),
-        ([True] * 5, np.ones((5, 1)), np.ones(1)),
-        ([True] * 5, np.ones((5, 4)), np.ones(4)),
-    ],
-)
-def test_vectors_that_do_not_fit_are_refused(relevant: list[bool], vectors: np.ndarray, query: np.ndarray) -> None:
-    with raises(UsageError):
-        embedding_map(relevant, MapSide(vectors, query))
-
-
 FIGURES = {
     "bars": lambda: grouped_bars(SCORES, AP, "The same title", published=["theirs"]),
     "time": lambda: time_accuracy(crowd()[:4], AP, "The same title"),
-    "map": lambda: embedding_map(*world(), method="pca"),
+    "counts": lambda: category_distribution({"Context": {"Human Impact": 1}}),
 }
 
 
@@ -406,20 +316,19 @@ def test_an_embedded_figure_is_an_element_with_text() -> None:
 BLOCKED = """
 import sys
 import eyespot.reports.figures
-assert not {{'matplotlib', 'sklearn'}} & set(sys.modules)
-sys.modules[{missing!r}] = None
-from eyespot.reports.figures import MapSide, embedding_map
+assert 'matplotlib' not in sys.modules
+sys.modules['matplotlib'] = None
+from eyespot.reports.figures import Bar, grouped_bars
 from eyespot.types import EyespotError
 try:
-    embedding_map([True] * 6, MapSide([[1.0, row] for row in range(6)], [1.0, 0.0]))
+    grouped_bars({'ours': [Bar('Species', 0.5)]}, 'AP')
 except EyespotError as error:
     print(error)
 """
 
 
-@pytest.mark.parametrize("missing", ["matplotlib", "sklearn"])
-def test_a_missing_package_names_the_extra(missing: str, child_env: dict[str, str]) -> None:
-    line = [sys.executable, "-c", BLOCKED.format(missing=missing)]
+def test_a_missing_package_names_the_extra(child_env: dict[str, str]) -> None:
+    line = [sys.executable, "-c", BLOCKED]
     output = subprocess.run(line, env=child_env, capture_output=True, text=True, check=True).stdout
 
     assert output.endswith(f"{install_line('plots')}\n")

@@ -17,7 +17,6 @@ PAGE = ROOT / "docs" / "eval.md"
 
 @pytest.mark.long
 def test_the_page_on_evaluation_runs_as_it_stands(tmp_path: Path) -> None:
-    pytest.importorskip("sklearn")  # its map needs the extra [plots]
     script = "set -e\n" + "\n".join(blocks(PAGE, "sh"))
 
     shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +17,9 @@ from markupsafe import escape
 
 from eyespot.benchmarks import Evaluation, Printed
 from eyespot.extras import install_line
-from eyespot.reports.drawing import ReportFigure, Summary, figures_of
+from eyespot.reports.drawing import ReportFigure, figures_of
 from eyespot.reports.folder import Pictured, page_of, write
-from eyespot.reports.summary import read_summary, summary_of
+from eyespot.reports.summary import Summary, read_summary, summary_of
 from eyespot.runs import read_run
 from eyespot.types import UsageError
 from tests.pages import ROOT
@@ -170,19 +170,6 @@ def test_two_systems_that_were_timed_are_drawn_by_time() -> None:
 
     assert {"ours", "theirs"} <= set(texts(figures["time"])) & set(texts(figures["by-category"]))
     assert "time" not in drawn(timed(evaluation(), 0.1))
-
-
-def test_a_map_that_cannot_be_drawn_costs_nothing_else(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-
-    def unknown() -> Iterator[ReportFigure]:
-        raise UsageError("there is no query 'heron'")
-        yield
-
-    with raises(UsageError):
-        write(evaluation(), tmp_path, more=unknown)
-
-    assert (tmp_path / "figures" / "by-category.svg").exists() and (tmp_path / "summary.json").exists()
 
 
 WITHOUT = """

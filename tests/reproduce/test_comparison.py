@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from eyespot import reproduce
-from eyespot.benchmarks import BenchmarkRequest, Evaluation, benchmark, scored
+from eyespot.benchmarks import Evaluation, benchmark, scored
 from eyespot.reports.folder import write
 from eyespot.reproduce.comparison import COMPARABLE, TableCell, cells, sample_cells
 from eyespot.types import RankedImage, Run
@@ -27,7 +27,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cells_of(data: Path, work: Path, queries: int, images: int) -> list[TableCell]:
     """The cells of a row of INQUIRE's table 5 after a report on the first queries and images."""
     made = benchmark("inquire-rerank")
-    (task,) = made.tasks(data, BenchmarkRequest("test"))
+    (task,) = made.tasks(data, "test")
     candidates = task.judged.candidates
     assert candidates is not None
     names = list(candidates)[:queries]

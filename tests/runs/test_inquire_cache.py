@@ -16,7 +16,7 @@ import pytest
 import eyespot
 from eyespot.runs import inquire_cache, read_judged, read_run
 from eyespot.storage import plain_pickles
-from eyespot.storage.plain_tensors import TENSORS
+from eyespot.storage.plain_pickles import TENSORS
 from eyespot.types import NothingFound, Qrels, UsageError
 from tests.command import refuses, run_eyespot
 from tests.lazy_import import requires

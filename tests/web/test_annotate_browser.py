@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eyespot.curate.annotate.annotation_store import Candidate
-from eyespot.curate.annotate.leases import Unit
+from eyespot.curate.annotate.team_store import Unit
 from tests.web.conftest import TEAM_PHOTOS, Team, labelling, opened, press, saved, slow_down
 
 pytestmark = pytest.mark.long  # minutes of a browser
@@ -227,7 +227,7 @@ def test_photos_that_come_back_are_handed_out_at_the_next_key(browser: Any, team
     with labelling(browser, team, "Ada", "back", "team") as page:
         rest = [photo.image for photo in team.store.candidates("back")][24:]
         units = [Unit((image,), 2) for image in rest]
-        held = [team.store.team.leases.hand_out("back", person, units, [], len(rest)) for person in ("Bo", "Cy")]
+        held = [team.store.team.hand_out("back", person, units, [], len(rest)) for person in ("Bo", "Cy")]
         press(page, "n" * 25)
         unused(page, "one key")
         saved(page)

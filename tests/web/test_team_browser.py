@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eyespot.curate.annotate.leases import is_twice
+from eyespot.curate.annotate.team_store import is_twice
 from tests.web.conftest import (
     PHONE,
     TEAM_PHOTOS,
@@ -68,7 +68,7 @@ def test_two_people_go_down_one_list_and_a_slow_line_loses_nothing(browser: Any,
         expect(ada.locator("#labelled")).not_to_have_text("…")
         together = int(ada.text_content("#labelled") or 0)
     hers, his = (team.store.last_judgements("both", who).keys() for who in ("Ada", "Bo"))
-    seed = team.store.team.leases.seed("both") or ""
+    seed = team.store.team.seed("both") or ""
 
     assert len(hers) == len(his) == 30 and together == len(hers | his)
     assert all(is_twice(seed, image) for image in hers & his)

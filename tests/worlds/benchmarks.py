@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eyespot.benchmarks import BenchmarkRequest, Task, benchmark
+from eyespot.benchmarks import Task, benchmark
 from eyespot.types import Run
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
@@ -21,7 +21,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 def tasks_of(name: str, data: Path, split: str | None = None, **options: Any) -> dict[str, Task]:
     """The tasks of a benchmark by their names."""
     found = benchmark(name)
-    return {task.name: task for task in found.tasks(data, BenchmarkRequest(split or found.splits[0], **options))}
+    return {task.name: task for task in found.tasks(data, split or found.splits[0], **options)}
 
 
 def table(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
@@ -127,7 +127,6 @@ def ilias(data: Path) -> Path:
     write(data / "image_ids/text_query_ids.txt", "o1/query/T.txt\no2/query/T.txt\n")
     positives = ["o1/pos/P0.jpg,0.05,10", "o1/pos/P1.jpg,0.5,40", "o2/pos/P0.jpg,0.5,60"]
     write(data / "image_ids/positive_ids.txt", "\n".join(positives))
-    write(data / "taxonomy.json", {"toy": {"soft": ["o1"], "hard": ["o2"]}})
     return data
 
 

@@ -138,8 +138,8 @@ def check_disputed(store: AnnotationStore, id: str, image: str) -> None:
 
 def check_impartial(store: AnnotationStore, id: str, who: str, image: str) -> None:
     """Raise `UsageError` if somebody has a mark of their own on a photo, unless the lead lets them settle it."""
-    own = store.last_judgements(id, who).get(image)
-    if own is not None and not store.team.allows(OWN_DISPUTES):
+    judgement = store.last_judgements(id, who).get(image)
+    if judgement is not None and not store.team.allows(OWN_DISPUTES):
         raise UsageError(
             f"{name_of(who)} has marked this photo, and nobody settles their own dispute; let somebody else settle it, "
             "change your own mark, or ask the lead to allow it on the page Annotate"

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from threading import RLock
+from threading import Lock
 from typing import NamedTuple
 
 from eyespot.curate.annotate.annotation_tables import AnnotationTables
 from eyespot.curate.annotate.audit_bounds import Band, DepthDesign
-from eyespot.curate.annotate.leases import AuditShares
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.curate.annotate.team_store import TeamStore, judge_of
+from eyespot.curate.annotate.team_store import LAPSE, TeamStore, judge_of
 from eyespot.judges import person
 from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
 from eyespot.types import Judgement, UsageError
 
 MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
 ADJUDICATION = "adjudication"  # how the one who settles disputes is asked
+JOIN = "INSERT OR IGNORE INTO audit_people(audit, person) VALUES (?, ?)"
 GOES_ON, ENDED = 1, 2  # how a list grows: as the beginning of a search, which had come to its end when last asked
 
 
@@ -50,44 +49,31 @@ class AuditSample(NamedTuple):
     design: DepthDesign | None = None
 
 
-@dataclass(frozen=True)
-class Stamp:
-    """What differs once anything that is kept of a query has changed."""
+class Stamp(NamedTuple):
+    """What differs once anything that is kept of a query has changed: its last judgement, photos listed, all else."""
 
     judgement: int
     listed: int
-    audit: int
-    people: int
-    grouped: int
-    grouped_at: float
-    grows: int
-    facts: str
-    text: str
+    rest: tuple[object, ...]
 
 
-class AnnotationStore:
+class AnnotationStore(AnnotationTables):
     """All annotations of one ledger; any number of threads and processes may work at it at once."""
 
     def __init__(self, path: Path) -> None:
         self.judgements = Judgements(path)
-        self._tables, self._lock = AnnotationTables(path), RLock()
-        self.shares, self.team = AuditShares(self._tables), TeamStore(self._tables)
+        super().__init__(path)
+        self.team, self._marking = TeamStore(self), Lock()
 
     def close(self) -> None:
         """Let go of the file."""
-        self._tables.close()
+        super().close()
         self.judgements.close()
-
-    def __enter__(self) -> AnnotationStore:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def name(self) -> str:
         """Sixteen hex digits that no other store has, whatever else is served at the same address."""
-        self._tables.change("INSERT OR IGNORE INTO desk VALUES (1, lower(hex(randomblob(8))))", [()])
-        return str(self._tables.first("SELECT name FROM desk"))
+        self.change("INSERT OR IGNORE INTO desk VALUES (1, lower(hex(randomblob(8))))", [()])
+        return str(self.first("SELECT name FROM desk"))
 
     # -- queries and their lists ----------------------------------------------------------------------------
 
@@ -105,10 +91,10 @@ class AnnotationStore:
                 raise UsageError(f"the query {one.text!r} holds a NUL, which no text has; leave it out")
         taken = [one for one in wanted if not one.failing]
         digests = self.judgements.enter([one.query for one in taken])
-        with self._tables.transaction() as sql:
+        with self.transaction() as sql:
             for one in taken:
                 digest = digests[one.query]
-                same = self._tables.select("SELECT id, text FROM annotated WHERE (id = ? OR query = ?)", one.id, digest)
+                same = self.select("SELECT id, text FROM annotated WHERE (id = ? OR query = ?)", one.id, digest)
                 other = next((row for row in same if row != (one.id, one.text)), None)
                 if other is not None:
                     raise UsageError(
@@ -124,19 +110,19 @@ class AnnotationStore:
 
     def describe(self, id: str, facts: Mapping[str, str]) -> None:
         """Replace some of what is known of a query, also with an intake that fails; `UsageError` if there is none."""
-        with self._tables.transaction() as sql:
+        with self.transaction() as sql:
             known = {**self.query(id).facts, **facts}
             sql.execute("UPDATE annotated SET facts = ? WHERE id = ?", (json.dumps(known), id))
 
     def remove(self, id: str) -> None:
         """Forget a query, its list and its audits; `UsageError` if somebody has marked a photo, for marks stay."""
         number = self._number(id)
-        with self._tables.transaction() as sql:
+        with self.transaction() as sql:
             if marks := sum(map(len, self.said_by(id, self.annotators()).values())):
                 raise UsageError(f"photos that are marked for {id!r}: {marks}; marks stay, so take them back first")
-            for table in ("audit_designs", "audit_lists", "audit_people", "audit_shares", "audit_twice"):
-                own = "audit IN (SELECT number FROM audits WHERE annotated = ?)"
-                sql.execute(f"DELETE FROM {table} WHERE {own}", (number,))
+            for table in ("audit_designs", "audit_lists", "audit_people", "audit_shares"):
+                of_query = "audit IN (SELECT number FROM audits WHERE annotated = ?)"
+                sql.execute(f"DELETE FROM {table} WHERE {of_query}", (number,))
             for table in ("candidates", "audits", "narrowings", "openings"):
                 sql.execute(f"DELETE FROM {table} WHERE annotated = ?", (number,))
             sql.execute("DELETE FROM annotated WHERE number = ?", (number,))
@@ -144,12 +130,12 @@ class AnnotationStore:
 
     def queries(self) -> dict[str, AnnotationQuery]:
         """The queries by id, in the order in which they came."""
-        rows = self._tables.select("SELECT id, text, facts FROM annotated ORDER BY number")
+        rows = self.select("SELECT id, text, facts FROM annotated ORDER BY number")
         return {id: AnnotationQuery(id, text, json.loads(facts)) for id, text, facts in rows}
 
     def query(self, id: str) -> AnnotationQuery:
         """A query by its id; `UsageError` if there is none."""
-        for text, facts in self._tables.select("SELECT text, facts FROM annotated WHERE id = ?", id):
+        for text, facts in self.select("SELECT text, facts FROM annotated WHERE id = ?", id):
             return AnnotationQuery(id, text, json.loads(facts))
         there = ", ".join(list(self.queries())[:20]) or "none yet; take some in with: eyespot annotate add FILE.csv"
         raise UsageError(f"no query {id!r} is being annotated; there are: {there}")
@@ -157,8 +143,8 @@ class AnnotationStore:
     def extend(self, id: str, photos: Iterable[Candidate]) -> int:
         """Put photos at the end of a query's list, those already on it left out; gives how many are new."""
         number = self._number(id)
-        with self._tables.transaction() as sql:
-            listed = self._tables.select("SELECT image, place FROM candidates WHERE annotated = ?", number)
+        with self.transaction() as sql:
+            listed = self.select("SELECT image, place FROM candidates WHERE annotated = ?", number)
             known, last = {image for image, _ in listed}, max((place for _, place in listed), default=0)
             new = {photo.image: photo for photo in photos if photo.image not in known}
             rows = ((number, place, *photo) for place, photo in enumerate(new.values(), last + 1))
@@ -169,11 +155,11 @@ class AnnotationStore:
         """Remember that what is put on the list from here on is chosen by labels, not ranked out of all photos."""
         number = self._number(id)
         statement = "INSERT OR IGNORE INTO narrowings SELECT ?, count(*) FROM candidates WHERE annotated = ?"
-        self._tables.change(statement, [(number, number)])
+        self.change(statement, [(number, number)])
 
     def ranked_depth(self, id: str) -> int | None:
         """How many photos at the head of the list were ranked out of all photos; None where labels chose none."""
-        place: int | None = self._tables.first("SELECT place FROM narrowings WHERE annotated = ?", self._number(id))
+        place: int | None = self.first("SELECT place FROM narrowings WHERE annotated = ?", self._number(id))
         return place
 
     def let_grow(self, id: str) -> None:
@@ -193,35 +179,34 @@ class AnnotationStore:
         return self._growth(id) == GOES_ON
 
     def _set_growth(self, id: str, growth: int) -> None:
-        self._tables.change("UPDATE annotated SET grows = ? WHERE number = ?", [(growth, self._number(id))])
+        self.change("UPDATE annotated SET grows = ? WHERE number = ?", [(growth, self._number(id))])
 
     def _growth(self, id: str) -> int:
-        return int(self._tables.first("SELECT grows FROM annotated WHERE number = ?", self._number(id)))
+        return int(self.first("SELECT grows FROM annotated WHERE number = ?", self._number(id)))
 
     def stamp(self, id: str) -> Stamp:
         """What tells whether anything was said or listed since; a fraction of the cost of looking at all of it."""
         last = self.judgements.last(self._digest(id))
-        (row,) = self._tables.select(
-            "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = asked.number),"
-            " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number),"
-            " (SELECT count(*) FROM audit_people JOIN audits ON audits.number = audit WHERE annotated = asked.number)"
-            " + (SELECT count(*) FROM audit_twice JOIN audits ON audits.number = audit WHERE annotated = asked.number),"
-            " (SELECT count(*) FROM group_marks WHERE query = asked.id),"
-            " (SELECT ifnull(max(at), 0) FROM group_marks WHERE query = asked.id),"
+        (row,) = self.select(
+            "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = wanted.number),"
+            " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = wanted.number),"
+            " (SELECT count(*) FROM audit_people JOIN audits ON audits.number = audit WHERE annotated = wanted.number),"
+            " (SELECT count(*) FROM group_marks WHERE query = wanted.id),"
+            " (SELECT ifnull(max(at), 0) FROM group_marks WHERE query = wanted.id),"
             " grows, facts, text"
-            " FROM annotated AS asked WHERE id = ?",
+            " FROM annotated AS wanted WHERE id = ?",
             id,
         )
-        return Stamp(last, *row)
+        return Stamp(last, row[0], row[1:])
 
     def candidates(self, id: str) -> list[Candidate]:
         """A query's list, best first."""
         number = self._number(id)
-        photos = self._tables.select("SELECT image, path FROM candidates WHERE annotated = ? ORDER BY place", number)
+        photos = self.select("SELECT image, path FROM candidates WHERE annotated = ? ORDER BY place", number)
         return [Candidate(*row) for row in photos]
 
     def _number(self, id: str) -> int:
-        number = self._tables.first("SELECT number FROM annotated WHERE id = ?", id)
+        number = self.first("SELECT number FROM annotated WHERE id = ?", id)
         return self._number(self.query(id).id) if number is None else int(number)
 
     # -- marks ----------------------------------------------------------------------------------------------
@@ -229,14 +214,12 @@ class AnnotationStore:
     def open_page(self, id: str, who: str, seconds_ago: float) -> None:
         """Note that somebody opened the photos of a query so long ago: the time of their first marks begins there."""
         row = self._number(id), judge_of(who), time.time() - seconds_ago
-        self._tables.change("INSERT OR IGNORE INTO openings VALUES (?, ?, ?)", [row])
+        self.change("INSERT OR IGNORE INTO openings VALUES (?, ?, ?)", [row])
 
     def openings(self, id: str, who: str) -> list[float]:
         """When somebody opened the photos of a query, in seconds since 1970, from the first time on."""
         whose = self._number(id), judge_of(who)
-        return [
-            at for (at,) in self._tables.select("SELECT at FROM openings WHERE annotated = ? AND person = ?", *whose)
-        ]
+        return [at for (at,) in self.select("SELECT at FROM openings WHERE annotated = ? AND person = ?", *whose)]
 
     def mark(self, id: str, who: str, marks: Mapping[str, str | None], kind: str = "") -> int:
         """Keep what somebody says of photos: y, n, d for doubt, None to take it back; gives how many changed.
@@ -247,13 +230,11 @@ class AnnotationStore:
         if wrong := [mark for mark in marks.values() if mark is not None and mark not in MARKS]:
             raise UsageError(f"a mark is y, n or d for doubt, not {wrong[0]!r}")
         blank = Judgement(self._digest(id), "", judge_of(who), _prompt(kind), None, at=time.time())
-        with self._lock:
+        with self._marking:
             before = {image: mark_of(judgement) for image, judgement in self._known(blank, marks).items()}
             changed = {image: mark for image, mark in marks.items() if before.get(image) != mark}
             where, number = "annotated = ? AND image IN (SELECT value FROM json_each(?))", self._number(id)
-            rows = self._tables.select(
-                f"SELECT image, place FROM candidates WHERE {where}", number, json.dumps(list(changed))
-            )
+            rows = self.select(f"SELECT image, place FROM candidates WHERE {where}", number, json.dumps(list(changed)))
             ranks, judgements = dict(rows), []
             for image, mark in changed.items():
                 verdict, failure = (None, WITHDRAWN) if mark is None else (MARKS[mark], "")
@@ -272,7 +253,7 @@ class AnnotationStore:
 
     def all_candidates(self, id: str) -> list[Candidate]:
         """All photos that somebody may be shown for a query: those of its list, then those of audits alone."""
-        drawn = self._tables.select("SELECT drawn FROM audits WHERE annotated = ?", self._number(id))
+        drawn = self.select("SELECT drawn FROM audits WHERE annotated = ?", self._number(id))
         audited = [Candidate(*photo) for (photos,) in drawn for photo in json.loads(photos)]
         return list({photo.image: photo for photo in [*self.candidates(id), *audited]}.values())
 
@@ -294,26 +275,28 @@ class AnnotationStore:
 
     def audits(self, id: str) -> int:
         """How many audits of a query were drawn, by whomever."""
-        return int(self._tables.first("SELECT count(*) FROM audits WHERE annotated = ?", self._number(id)))
+        return int(self.first("SELECT count(*) FROM audits WHERE annotated = ?", self._number(id)))
 
-    def keep_audit(self, id: str, who: str, drawn: AuditSample, before: int) -> int:
-        """Keep what somebody drew to audit; a later draw takes the place of an earlier one. Gives its number.
+    def keep_audit(self, id: str, team: Sequence[str], drawn: AuditSample, *, before: int, listed: int) -> None:
+        """Keep what the first of a team drew to audit; a later draw takes the place of an earlier one.
 
-        Raises `UsageError` unless `before` audits were drawn so far: of draws at the same moment the first one stands.
+        `listed` is how many photos were on the list: what is listed later is no part of its rest. Raises `UsageError`
+        unless `before` audits were drawn so far: of draws at the same moment the first one stands.
         """
-        lists = json.dumps(drawn.photos), json.dumps(drawn.seen)
-        row = (self._number(id), judge_of(who), drawn.rest, drawn.lot, *lists, time.time())
-        with self._tables.transaction() as sql:
+        lists, people = (json.dumps(drawn.photos), json.dumps(drawn.seen)), [judge_of(who) for who in team]
+        row = (self._number(id), people[0], drawn.rest, drawn.lot, *lists, time.time())
+        with self.transaction() as sql:
             if self.audits(id) != before:
                 raise UsageError("an audit was drawn at the same moment; load the page again and finish that one")
             cursor = sql.execute(
                 "INSERT INTO audits(annotated, person, rest, lot, drawn, seen, at) VALUES (?, ?, ?, ?, ?, ?, ?)", row
             )
-            number = int(cursor.lastrowid or 0)
+            number = cursor.lastrowid
             if drawn.design is not None:
                 design = [json.dumps(part) for part in drawn.design]
                 sql.execute("INSERT INTO audit_designs VALUES (?, ?, ?)", (number, *design))
-        return number
+            sql.execute("INSERT INTO audit_lists VALUES (?, ?)", (number, listed))
+            sql.executemany(JOIN, [(number, person) for person in people])
 
     def audit(self, id: str, who: str) -> AuditSample | None:
         """The last audit that somebody drew or joined."""
@@ -322,7 +305,7 @@ class AnnotationStore:
 
     def audit_by_number(self, number: int) -> AuditSample | None:
         """An audit as it was drawn."""
-        rows = self._tables.select(
+        rows = self.select(
             "SELECT rest, lot, drawn, seen, even, bands FROM audits LEFT JOIN audit_designs ON audit = number"
             " WHERE number = ?",
             number,
@@ -335,7 +318,7 @@ class AnnotationStore:
     def audit_number(self, id: str, who: str | None = None) -> int | None:
         """The number of that audit; of the last one of a query, whoever drew it, without a name."""
         judge = None if who is None else judge_of(who)
-        number: int | None = self._tables.first(
+        number: int | None = self.first(
             "SELECT number FROM audits WHERE annotated = ? AND (? IS NULL OR person = ? OR EXISTS (SELECT 1"
             " FROM audit_people WHERE audit = audits.number AND audit_people.person = ?)) ORDER BY number DESC LIMIT 1",
             self._number(id),
@@ -345,8 +328,39 @@ class AnnotationStore:
 
     def auditors(self, number: int) -> list[str]:
         """The names of those who work at an audit, the one who drew it first."""
-        drew = [person for (person,) in self._tables.select("SELECT person FROM audits WHERE number = ?", number)]
-        return [person.removeprefix(PERSON) for person in dict.fromkeys([*drew, *self.shares.people(number)])]
+        drew = self.select("SELECT person FROM audits WHERE number = ?", number)
+        joined = self.select("SELECT person FROM audit_people WHERE audit = ? ORDER BY number", number)
+        return [person.removeprefix(PERSON) for (person,) in dict.fromkeys([*drew, *joined])]
+
+    def join_audit(self, number: int, who: str) -> None:
+        """Let somebody work at an audit, too."""
+        self.change(JOIN, [(number, judge_of(who))])
+
+    def listed_at_draw(self, number: int) -> int:
+        """How many photos were on the list at the draw, at least: 0 for an audit of earlier versions."""
+        return int(self.first("SELECT listed FROM audit_lists WHERE audit = ?", number) or 0)
+
+    def audit_share(self, number: int, who: str) -> list[str]:
+        """The photos that were handed to somebody, in the order in which they got them."""
+        statement = "SELECT image FROM audit_shares WHERE audit = ? AND person = ? ORDER BY number"
+        return [image for (image,) in self.select(statement, number, judge_of(who))]
+
+    def hand_out_audit(self, number: int, who: str, photos: Sequence[str], labelled: Collection[str], most: int) -> int:
+        """Hand somebody the next photos of an audit; gives how many there were.
+
+        `labelled` are the photos with a label. What others hold unlabelled is theirs until it lapses.
+        """
+        now = time.time()
+        with self.transaction() as sql:
+            rows = self.select("SELECT image, person, at FROM audit_shares WHERE audit = ?", number)
+            taken = set(labelled)
+            taken |= {image for image, holder, at in rows if holder == judge_of(who) or now - at < LAPSE}
+            handed = [image for image in photos if image not in taken][:most]
+            sql.executemany(
+                "INSERT INTO audit_shares(audit, image, person, at) VALUES (?, ?, ?, ?)",
+                [(number, image, judge_of(who), now) for image in handed],
+            )
+        return len(handed)
 
 
 # -- marks and judgements -------------------------------------------------------------------------------------------

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from threading import RLock
-from typing import Any
-
-from eyespot.storage import sqlite
+from eyespot.ledger.sqlite_file import SqliteFile
 
 SCHEMA = """
 -- queries, their lists of candidates, and who opened them
@@ -29,7 +22,6 @@ CREATE TABLE IF NOT EXISTS audit_people(audit INTEGER NOT NULL, person TEXT NOT 
     UNIQUE(audit, person));
 CREATE TABLE IF NOT EXISTS audit_shares(audit INTEGER NOT NULL, image TEXT NOT NULL, person TEXT NOT NULL,
     at REAL NOT NULL, number INTEGER PRIMARY KEY, UNIQUE(audit, image, person));
-CREATE TABLE IF NOT EXISTS audit_twice(audit INTEGER PRIMARY KEY, images TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS audit_lists(audit INTEGER PRIMARY KEY, listed INTEGER NOT NULL);
 -- the team: lists that several people go down, assignments, disputes, marks of whole groups, flags
 CREATE TABLE IF NOT EXISTS shared_lists(query TEXT PRIMARY KEY, seed TEXT NOT NULL) WITHOUT ROWID;
@@ -49,34 +41,7 @@ CREATE INDEX IF NOT EXISTS photo_flags_image ON photo_flags(image);
 """
 
 
-class AnnotationTables:
+class AnnotationTables(SqliteFile):
     """The connection to these tables; any number of threads and processes may work at them at once."""
 
-    def __init__(self, path: Path) -> None:
-        self._sql = sqlite.connect(path, SCHEMA)
-        self._lock = RLock()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._sql.close()
-
-    def select(self, statement: str, *values: object) -> list[Any]:
-        """The rows of a query."""
-        with self._lock:
-            return self._sql.execute(statement, values).fetchall()
-
-    def first(self, statement: str, *values: object) -> Any:
-        """The first column of the first row of a query; None without a row."""
-        rows = self.select(statement, *values)
-        return rows[0][0] if rows else None
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A block whose changes come whole or not at all, with the connection to make them; not to be nested."""
-        with self._lock, sqlite.transaction(self._sql):
-            yield self._sql
-
-    def change(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run a statement for each of these rows of values, all or none."""
-        with self.transaction() as sql:
-            sql.executemany(statement, rows)
+    what, schema = "annotations", SCHEMA

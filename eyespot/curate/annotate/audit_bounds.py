@@ -201,24 +201,23 @@ def allocated(first: Sequence[int], unseen: Sequence[int], size: int) -> list[in
     return np.minimum(np.diff(ends, prepend=0), np.asarray(unseen)).tolist()  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """What is known of a ranking of `photos` photos: the ranks of those that are unseen, as far down as `end`.
+def draw_bands(
+    ranks_of: Mapping[str, int],
+    even: AbstractSet[str],
+    further: int,
+    rng: np.random.Generator,
+    *,
+    end: int,
+    photos: int,
+    rest: int,
+) -> list[Band]:
+    """Draw so many further photos besides the even ones, most of them near, and give all of them by their depth.
 
-    `rest` is how many of all photos are unseen, also below.
+    `ranks_of` are the ranks of unseen photos, known as far down as `end`; `photos` are all, `rest` all that are unseen.
     """
-
-    unseen: Mapping[str, int]
-    end: int
-    photos: int
-    rest: int
-
-
-def draw_bands(ranking: Ranking, even: AbstractSet[str], further: int, rng: np.random.Generator) -> list[Band]:
-    """Draw so many further photos besides the even ones, most of them near, and give all of them by their depth."""
-    ranks = edges(min(ranking.unseen.values(), default=ranking.end + 1) - 1, ranking.end, ranking.photos)
+    ranks = edges(min(ranks_of.values(), default=end + 1) - 1, end, photos)
     near: list[list[str]] = [[] for _ in ranks[1:]]
-    for image, rank in ranking.unseen.items():
+    for image, rank in ranks_of.items():
         near[bisect_left(ranks, rank) - 1].append(image)
     free = [[image for image in band if image not in even] for band in near]
     firsts = [rank + 1 for rank in ranks[:-1]]
@@ -227,9 +226,9 @@ def draw_bands(ranking: Ranking, even: AbstractSet[str], further: int, rng: np.r
         chosen = [free[place][number] for number in rng.choice(len(free[place]), count, replace=False)] if count else []
         drawn = [image for image in near[place] if image in even] + chosen
         bands.append(Band(firsts[place], ranks[place + 1], len(near[place]), drawn))
-    if ranking.photos > ranking.end:  # nobody knows the ranks down there
-        deep = [image for image in even if image not in ranking.unseen]
-        bands[-1] = bands[-1]._replace(unseen=ranking.rest - len(ranking.unseen), drawn=deep)
+    if photos > end:  # nobody knows the ranks down there
+        deep = [image for image in even if image not in ranks_of]
+        bands[-1] = bands[-1]._replace(unseen=rest - len(ranks_of), drawn=deep)
     return bands
 
 
@@ -307,37 +306,3 @@ def at_most(shown: int, count: int, chance: float) -> float:
     odds = (math.log(chance), math.log1p(-chance))
     ways = (math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in range(shown + 1))
     return min(1.0, math.fsum(math.exp(way + k * odds[0] + (count - k) * odds[1]) for k, way in enumerate(ways)))
-
-
-# -- how many looks it takes ----------------------------------------------------------------------------------------
-
-
-def looks_needed(found: int, depth: int, photos: int, share: float) -> int:
-    """How large an audit must be to say that this share of the relevant photos is found, if it finds nothing new.
-
-    `found` relevant photos are in the first `depth` of a ranking of so many photos, all of which are labelled.
-    """
-    allowed, rest = math.floor(found * (1 - share) / share + 1e-9), max(photos - depth, 1)
-
-    def enough(size: int) -> bool:
-        return most_hidden(0, _planned_inclusion(depth, photos, size), rest) <= allowed
-
-    high = 1
-    while high < rest and not enough(high):
-        high = min(2 * high, rest)
-    return bisect_left(range(high), True, lo=high // 2 + 1, key=enough)
-
-
-def _planned_inclusion(depth: int, photos: int, size: int) -> float:
-    """What `least_inclusion` comes to for an audit of this size."""
-    even = even_part(size, photos - depth)
-    if even == size:
-        return size / (photos - depth)
-    ranks = edges(depth, reach(depth, size, photos), photos)
-    first, unseen = [rank + 1 for rank in ranks[:-1]], np.diff(ranks).tolist()
-    share = even / (photos - depth)
-    near = allocated(first[:-1], [round(n * (1 - share)) for n in unseen[:-1]], size - even)
-    counts = [*(n * share + m for n, m in zip(unseen, near, strict=False)), unseen[-1] * share]
-    chances = np.minimum.accumulate([min(1.0, count / n) for count, n in zip(counts, unseen, strict=True)])
-    spans = np.diff(np.log(np.maximum(ranks, 1)))
-    return float(chances @ spans / spans.sum())

@@ -6,12 +6,9 @@ that holds whatever the ranking is like, the others near the depth at which labe
 
 from __future__ import annotations
 
-import math
 import secrets
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from shlex import quote
 
 import numpy as np
 
@@ -19,7 +16,6 @@ from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSampl
 from eyespot.curate.annotate.audit_bounds import (
     Audit,
     DepthDesign,
-    Ranking,
     Remaining,
     draw_bands,
     even_part,
@@ -29,7 +25,6 @@ from eyespot.curate.annotate.audit_bounds import (
     too_deep,
 )
 from eyespot.curate.annotate.candidates import draw_from_gallery, nearest
-from eyespot.curate.annotate.team_store import judge_of
 from eyespot.search.collection import Collection
 from eyespot.types import NothingFound, UsageError
 
@@ -44,9 +39,9 @@ class Audited:
     `left` and `cautious` are there once all are: how many relevant photos nobody has seen, with 95 % intervals. The
     first is right as often as promised, the second at least as often. `most_by_rank` is how many at most (95 %) if
     they lie no deeper than evenly over the logarithm of the rank; None where the audit was not drawn by depth, or found
-    photos so deep that it contradicts this. Where several work at it, `people` are their names, `together` is how many
-    relevant photos they have found in all, and `waiting` how many photos wait for the label of a second person. `later`
-    is how many photos came on the list after the draw that nobody of them has labelled: the audit says nothing of them.
+    photos so deep that it contradicts this. Where several work at it, `people` are their names and `together` is how
+    many relevant photos they have found in all. `later` is how many photos came on the list after the draw that
+    nobody of them has labelled: the audit says nothing of them.
     """
 
     size: int
@@ -57,26 +52,19 @@ class Audited:
     most_by_rank: int | None = None
     people: tuple[str, ...] = ()
     together: int | None = None
-    waiting: int = 0
     later: int = 0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many photos to draw, and which draw it is; without a seed nobody can know it before.
-
-    `twice` is the share of them that two people are to label.
-    """
+    """How many photos to draw, and which draw it is; without a seed nobody can know it before."""
 
     size: int = SIZE
     seed: int | None = None
-    twice: float = 0.0
 
     def __post_init__(self) -> None:
         if self.size < 1:
             raise UsageError(f"an audit of {self.size} photos tells nothing; draw one or more")
-        if not 0 <= self.twice <= 1:
-            raise UsageError(f"the share of photos that are labelled twice is between 0 and 1, not {self.twice:g}")
 
 
 PLAN = Plan()
@@ -92,10 +80,17 @@ def draw(
     `UsageError` while an audit is under way, also of others (`join` it), for who may choose between audits can choose
     their result, and `NothingFound` if everything is labelled.
     """
-    before, team = store.audits(id), _team(store, id, who)
+    before, last = store.audits(id), store.audit_number(id, who)
+    others = [] if last is None else store.auditors(last)
+    if store.team.seed(id) is not None:
+        others += [name for name, judgements in store.said_by(id, store.annotators()).items() if judgements]
+    team = list(dict.fromkeys([who, *others]))
     running = under_way(store, id) or standing(store, id, who)
     if running is not None and running.done < running.size:
-        raise UsageError(_to_do(id, running))
+        left = running.size - running.done
+        raise UsageError(
+            f"{left} photos of the audit are still to be labelled; finish it, or join it, before you draw another"
+        )
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
     seen = dict.fromkeys(image for judgements in store.said_by(id, team).values() for image in judgements)
     if store.grows(id) and collection is None:
@@ -103,7 +98,12 @@ def draw(
     listed = store.candidates(id)
     source = collection if store.grows(id) else None
     photos = len(listed) if source is None else int(source.view.live.sum())
-    rest, drawn = _draw_evenly(listed, source, seen, plan.size, rng)
+    if source is not None:
+        rest, drawn = draw_from_gallery(source, seen, plan.size, rng)
+    else:
+        unseen = [photo for photo in listed if photo.image not in seen]
+        places = rng.choice(len(unseen), min(plan.size, len(unseen)), replace=False)
+        rest, drawn = len(unseen), [unseen[place] for place in places.tolist()]
     if not drawn:
         raise NothingFound("everything is labelled, so nothing is left to audit")
     if len(drawn) > (even := even_part(plan.size, rest)):
@@ -113,50 +113,8 @@ def draw(
         audit = by_depth(ranked, photos, AuditSample(rest, float(rng.random()), drawn[:even], list(seen)), plan, rng)
     else:
         audit = AuditSample(rest, float(rng.random()), drawn, list(seen))
-    number = store.keep_audit(id, who, audit, before)
-    store.shares.note_list(number, len(listed))
-    store.shares.join(number, [judge_of(person) for person in team])
-    if plan.twice:
-        store.shares.label_twice(number, _some(audit.photos, plan.twice, rng))
+    store.keep_audit(id, team, audit, before=before, listed=len(listed))
     return audit
-
-
-def _to_do(id: str, running: Audited) -> str:
-    """What is to be done before another audit is drawn."""
-    left = running.size - running.done
-    if running.waiting == left:
-        return (
-            f"{left} photos of the audit wait for the label of a second person; let somebody else join it: "
-            f"eyespot annotate audit {quote(id)} --join --as NAME; or wait no longer, with --release"
-        )
-    return f"{left} photos of the audit are still to be labelled; finish it, or join it, before you draw another"
-
-
-def _some(photos: Sequence[Candidate], share: float, rng: np.random.Generator) -> list[str]:
-    """A share of photos, at random."""
-    places = rng.choice(len(photos), math.ceil(share * len(photos)), replace=False)
-    return [photos[place].image for place in places.tolist()]
-
-
-def _team(store: AnnotationStore, id: str, who: str) -> list[str]:
-    """Somebody and those with whom they worked at the last audit, or label a shared list."""
-    last = store.audit_number(id, who)
-    others = [] if last is None else store.auditors(last)
-    if store.team.leases.seed(id) is not None:
-        others += [name for name, judgements in store.said_by(id, store.annotators()).items() if judgements]
-    return list(dict.fromkeys([who, *others]))
-
-
-def _draw_evenly(
-    listed: Sequence[Candidate], source: Collection | None, seen: Iterable[str], size: int, rng: np.random.Generator
-) -> tuple[int, list[Candidate]]:
-    """How many photos of a list, or of a gallery, are not seen, and so many of them in random order."""
-    if source is not None:
-        return draw_from_gallery(source, seen, size, rng)
-    known = set(seen)
-    unseen = [photo for photo in listed if photo.image not in known]
-    places = rng.choice(len(unseen), min(size, len(unseen)), replace=False)
-    return len(unseen), [unseen[place] for place in places.tolist()]
 
 
 def by_depth(
@@ -169,8 +127,8 @@ def by_depth(
     seen, drawn = set(even.seen), {photo.image for photo in even.photos}
     known = {photo.image: photo for photo in [*even.photos, *ranked]}
     unseen = {photo.image: rank for rank, photo in enumerate(ranked, 1) if photo.image not in seen}
-    ranking = Ranking(unseen, len(ranked), max(photos, len(ranked)), even.rest)
-    bands = draw_bands(ranking, drawn, plan.size - len(drawn), rng)
+    whole, further = max(photos, len(ranked)), plan.size - len(drawn)
+    bands = draw_bands(unseen, drawn, further, rng, end=len(ranked), photos=whole, rest=even.rest)
     together = [known[image] for image in sorted(drawn.union(*(band.drawn for band in bands)))]
     shuffled = [together[place] for place in rng.permutation(len(together)).tolist()]
     return even._replace(photos=shuffled, design=DepthDesign(sorted(drawn), bands))
@@ -182,30 +140,8 @@ def join(store: AnnotationStore, id: str, who: str) -> AuditSample:
     drawn = None if number is None else store.audit_by_number(number)
     if number is None or drawn is None or under_way(store, id) is None:
         raise UsageError(f"no audit of {id!r} is under way; draw one")
-    store.shares.join(number, [judge_of(who)])
+    store.join_audit(number, who)
     return drawn
-
-
-def release(store: AnnotationStore, id: str, who: str) -> int:
-    """End an audit that waits for second labels alone: one label counts there; gives how many photos that were.
-
-    Raises `UsageError` for somebody who does not work at it, and while photos have no label at all: whoever may choose
-    when an audit ends could choose its result.
-    """
-    number, audit = store.audit_number(id), under_way(store, id)
-    if number is None or audit is None or not audit.waiting or judge_of(who) not in map(judge_of, audit.people):
-        raise UsageError(
-            f"no audit of {id!r} by {who} waits for the label of a second person; see: eyespot annotate status"
-        )
-    if audit.waiting < audit.size - audit.done:
-        unlabelled = audit.size - audit.done - audit.waiting
-        raise UsageError(
-            f"{unlabelled} photos of the audit have no label yet; label them before you release the others"
-        )
-    by_person = store.said_by(id, list(audit.people))
-    people = Counter(image for own in by_person.values() for image in own)
-    store.shares.release(number, {image for image in store.shares.twice(number) if people[image] < 2})
-    return audit.waiting
 
 
 def hand_out(store: AnnotationStore, id: str, who: str, most: int = AT_ONCE) -> int:
@@ -213,9 +149,8 @@ def hand_out(store: AnnotationStore, id: str, who: str, most: int = AT_ONCE) -> 
     number, drawn = store.audit_number(id, who), store.audit(id, who)
     if number is None or drawn is None:
         return 0
-    by_person = store.said_by(id, store.auditors(number))
-    labelled = {(image, judge_of(person)) for person, own in by_person.items() for image in own}
-    return store.shares.hand_out(number, judge_of(who), [photo.image for photo in drawn.photos], labelled, most)
+    labelled = set[str]().union(*store.said_by(id, store.auditors(number)).values())
+    return store.hand_out_audit(number, who, [photo.image for photo in drawn.photos], labelled, most)
 
 
 def share_of(store: AnnotationStore, id: str, who: str) -> list[Candidate] | None:
@@ -224,7 +159,7 @@ def share_of(store: AnnotationStore, id: str, who: str) -> list[Candidate] | Non
     if number is None or drawn is None:
         return None
     known = {photo.image: photo for photo in drawn.photos}
-    return [known[image] for image in store.shares.of(number, judge_of(who))]
+    return [known[image] for image in store.audit_share(number, who)]
 
 
 def standing(store: AnnotationStore, id: str, who: str) -> Audited | None:
@@ -251,22 +186,18 @@ def _standing_of(store: AnnotationStore, id: str, number: int | None) -> Audited
     by_person = store.said_by(id, people)
     each = [{image: relevant(one) for image, one in by_person[person].items()} for person in people]
     # Of those who labelled the same photo the one who came first counts
-    labels = {image: label for own in reversed(each) for image, label in own.items()}
-    # Of one person alone there is no second label to wait for
-    twice = store.shares.twice(number) if len(people) > 1 else set()
-    lacking = {image for image in twice if sum(image in own for own in each) < 2}
+    labels = {image: label for given in reversed(each) for image, label in given.items()}
     # What came on the list after the draw was perhaps no part of the rest, and nothing found there lessens it
     listed = store.candidates(id)
-    rest = {photo.image for photo in [*drawn.photos, *listed[: store.shares.listed(number)]]}
-    found = audit_result({image: label for image, label in labels.items() if image in rest - lacking}, drawn)
+    rest = {photo.image for photo in [*drawn.photos, *listed[: store.listed_at_draw(number)]]}
+    found = audit_result({image: label for image, label in labels.items() if image in rest}, drawn)
     # The rest of a list that grows is the gallery, of which what is listed later was a part
     known = labels.keys() | rest | set(drawn.seen)
     later = 0 if store.grows(id) else sum(photo.image not in known for photo in listed)
-    found = replace(found, later=later if store.shares.listed(number) else 0)
+    found = replace(found, later=later if store.listed_at_draw(number) else 0)
     if len(people) == 1:
         return found
-    waiting = len(lacking & labels.keys())
-    return replace(found, people=tuple(people), together=sum(labels.values()), waiting=waiting)
+    return replace(found, people=tuple(people), together=sum(labels.values()))
 
 
 def audit_result(labels: Mapping[str, bool], drawn: AuditSample) -> Audited:

@@ -7,21 +7,19 @@ how far, how sure it is to be complete, and what it cost.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import methodcaller
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote
 
 import eyespot
 from eyespot.curate.annotate import queries
-from eyespot.curate.annotate.agreement import MarksByPerson, Overlap, everybody, labels, overlaps
+from eyespot.curate.annotate.agreement import MarksByPerson, everybody, labels, overlaps
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, mark_of
 from eyespot.curate.annotate.progress import (
     IN_A_ROW,
-    TEAM,
     WAGE,
     LabellingProgress,
     faults,
@@ -30,45 +28,39 @@ from eyespot.curate.annotate.progress import (
     team_standing,
 )
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, select
 from eyespot.formats.exporting import LabelTask
 from eyespot.formats.exports import label_studio
 from eyespot.pipelines.data_card.markdown import table
 from eyespot.runs import write_qrels, write_run
-from eyespot.runs.judged import JudgedQueries
 from eyespot.storage.atomic import whole_folder, write_whole
 from eyespot.storage.tables import write_csv
 from eyespot.types import NothingFound, Qrels, Run
 
 
-@dataclass(frozen=True)
-class QuerySheet:
-    """One query as the datasheet tells it; the first of `stands` is that of the whole team, where there is one."""
-
-    wanted: AnnotationQuery
-    stands: Sequence[LabellingProgress]
-    relevant: int
-    labelled: int
-    overlaps: Sequence[Overlap]
-    faults: Sequence[str]
-
-
-def datasheet(sheets: Sequence[QuerySheet]) -> str:
+def datasheet(entries: Sequence[Labelled]) -> str:
     """The whole set in Markdown."""
-    stands = [one for sheet in sheets for one in sheet.stands if one.who != TEAM]
+    stands = [stands for one in entries for stands in one.stands]
     people, hours = sorted({one.who for one in stands}), sum(one.seconds for one in stands) / 3600
-    labelled, relevant = sum(sheet.labelled for sheet in sheets), sum(sheet.relevant for sheet in sheets)
-    overlaps = [overlap for sheet in sheets for overlap in sheet.overlaps]
-    shared = sum(one.photos for one in overlaps)
-    agreed = sum(one.both_yes + one.both_no for one in overlaps) / max(shared, 1)
+    labelled, relevant = sum(len(one.labels) for one in entries), sum(sum(one.labels.values()) for one in entries)
+    shared_by_two = [overlap for one in entries for overlap in overlaps(one.marks)]
+    shared = sum(one.photos for one in shared_by_two)
+    agreed = sum(one.both_yes + one.both_no for one in shared_by_two) / max(shared, 1)
     facts = [
-        ("queries", str(len(sheets))),
+        ("queries", str(len(entries))),
         ("labelled pairs", f"{labelled}, of which {relevant} relevant"),
         ("annotators", f"{len(people)} ({', '.join(people)})"),
         ("time", f"{hours:.1f} hours, pauses left out; ${hours * WAGE:.2f} at ${WAGE:.2f} an hour"),
         ("labelled twice", f"{shared} pairs, agreement {agreed:.1%}" if shared else "none"),
     ]
-    parts = ["# Datasheet", table(["", ""], facts), _HOW, "## Queries", table(_HEAD, map(_row, sheets))]
+    rows = []
+    for one in entries:
+        known = max(one.everybody, key=lambda stands: stands.labelled, default=None)
+        stop = None if known is None else known.descent.stopped_at
+        end = "the end" if known is not None and known.exhausted else str(stop or "not yet")
+        about = [str(one.wanted.facts.get("category", "")), str(one.wanted.facts.get("lingo") or "not available")]
+        counts = [str(sum(one.labels.values())), str(len(one.labels)), end, unseen(known)]
+        rows.append([one.wanted.id, one.wanted.text, *about, *counts, "; ".join(one.faults)])
+    parts = ["# Datasheet", table(["", ""], facts), _HOW, "## Queries", table(_HEAD, rows)]
     return "\n\n".join([*parts, f"Made with eyespot {eyespot.__version__}."]) + "\n"
 
 
@@ -81,22 +73,6 @@ _HOW = (
     "differ the one who settles it has the last word, else the majority, and a tie counts as not relevant."
 )
 _HEAD = ["query", "text", "category", "lingo", "relevant", "labelled", "stopped at", "still unseen", "to fix"]
-
-
-def _row(sheet: QuerySheet) -> list[str]:
-    wanted, known = sheet.wanted, max(sheet.stands, key=lambda one: one.labelled, default=None)
-    stop = None if known is None else known.descent.stopped_at
-    return [
-        wanted.id,
-        wanted.text,
-        str(wanted.facts.get("category", "")),
-        str(wanted.facts.get("lingo") or "not available"),
-        str(sheet.relevant),
-        str(sheet.labelled),
-        "the end" if known is not None and known.exhausted else str(stop or "not yet"),
-        unseen(known),
-        "; ".join(sheet.faults),
-    ]
 
 
 def unseen(known: LabellingProgress | None) -> str:
@@ -112,7 +88,6 @@ def unseen(known: LabellingProgress | None) -> str:
 QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"
 QRELS, RUN = "qrels.json", "candidates.json"
 LABEL_STUDIO, LABEL_STUDIO_CONFIG, SHEET = "label-studio.json", "label-studio.xml", "datasheet.md"
-Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True)
@@ -135,11 +110,15 @@ class Labelled:
         return self.team or (self.stands[0] if self.stands else None)
 
     @property
+    def everybody(self) -> list[LabellingProgress]:
+        """How the team stands, where there is one, and each of its people."""
+        return [*([self.team] if self.team else []), *self.stands]
+
+    @property
     def faults(self) -> list[str]:
         """Why it should not go into a benchmark, by the labelling that has the fewest such reasons."""
         listed = [photo.image for photo in self.photos]
-        every = [*([self.team] if self.team else []), *self.stands]
-        reasons = [faults(self.wanted, stands, self.labels, listed) for stands in every]
+        reasons = [faults(self.wanted, stands, self.labels, listed) for stands in self.everybody]
         return min(reasons, key=len) if reasons else ["not labelled"]
 
 
@@ -163,19 +142,13 @@ def every(store: AnnotationStore) -> list[Labelled]:
 
 def without_photos(found: list[Labelled], images: Collection[str]) -> list[Labelled]:
     """The same queries without some photos, such as those that were flagged."""
-    return [
-        replace(
-            one,
-            photos=[photo for photo in one.photos if photo.image not in images],
-            marks={who: _without(marks, images) for who, marks in one.marks.items()},
-            labels=_without(one.labels, images),
-        )
-        for one in found
-    ]
-
-
-def _without(facts: Mapping[str, Fact], images: Collection[str]) -> dict[str, Fact]:
-    return {image: fact for image, fact in facts.items() if image not in images}
+    rest = []
+    for one in found:
+        photos = [photo for photo in one.photos if photo.image not in images]
+        marks = {who: {i: mark for i, mark in given.items() if i not in images} for who, given in one.marks.items()}
+        labels = {image: label for image, label in one.labels.items() if image not in images}
+        rest.append(replace(one, photos=photos, marks=marks, labels=labels))
+    return rest
 
 
 def flawless(found: list[Labelled]) -> list[Labelled]:
@@ -201,43 +174,20 @@ def write(store: AnnotationStore, entries: list[Labelled], out: Path) -> None:
         judged = ((one.wanted.id, image, int(label)) for one in entries for image, label in one.labels.items())
         labels_rows = ((query, image, paths[image], label) for query, image, label in judged)
         write_csv(folder / LABELS, chain([("query_id", "image_id", "image_path", "relevant")], labels_rows))
-        write_qrels(qrels(entries), folder / QRELS)
-        write_run(run(entries), folder / RUN)
-        label_studio.write_tasks(folder / LABEL_STUDIO, _tasks(entries, paths))
-        sheets = [_sheet(one) for one in entries]
-        for name, text in {LABEL_STUDIO_CONFIG: label_studio.CONFIG, SHEET: datasheet(sheets)}.items():
+        grades = {one.wanted.id: {image: int(label) for image, label in one.labels.items()} for one in entries}
+        write_qrels(Qrels(grades), folder / QRELS)
+        write_run(
+            Run.from_orders({one.wanted.id: [photo.image for photo in one.photos] for one in entries}), folder / RUN
+        )
+        tasks = ((task, {"image": f"/data/local-files/?d={quote(paths[task.image])}"}) for task in tasks_of(entries))
+        label_studio.write_tasks(folder / LABEL_STUDIO, tasks)
+        for name, text in {LABEL_STUDIO_CONFIG: label_studio.CONFIG, SHEET: datasheet(entries)}.items():
             write_whole(folder / name, methodcaller("write", text.encode("utf-8", "surrogatepass")))
 
 
-def qrels(entries: list[Labelled]) -> Qrels:
-    """What counts in the end, 1 and 0, for each query."""
-    return Qrels({one.wanted.id: {image: int(label) for image, label in one.labels.items()} for one in entries})
-
-
-def run(entries: list[Labelled]) -> Run:
-    """The lists of candidates, in the order in which they were handed out."""
-    return Run.from_orders({one.wanted.id: [photo.image for photo in one.photos] for one in entries})
-
-
-def rerank_set(entries: list[Labelled], limits: RerankLimits, division: Division) -> RerankSet:
-    """The RERANK subset of the labelled queries; `NothingFound` if none fits the limits."""
-    facts = {one.wanted.id: {"text": one.wanted.text, **one.wanted.facts} for one in entries}
-    made = select(run(entries), JudgedQueries(facts, qrels(entries)), limits)
-    return divide(made, division, "category" if any(one.wanted.facts.get("category") for one in entries) else None)
-
-
-# -- files ----------------------------------------------------------------------------------------------------------
-
-
-def _sheet(one: Labelled) -> QuerySheet:
-    stands = [*([one.team] if one.team else []), *one.stands]
-    return QuerySheet(one.wanted, stands, sum(one.labels.values()), len(one.labels), overlaps(one.marks), one.faults)
-
-
-def _tasks(entries: list[Labelled], paths: dict[str, str]) -> Iterator[tuple[LabelTask, dict[str, str]]]:
-    """Label Studio's tasks: a photo with its query, and an annotation of each person."""
+def tasks_of(entries: list[Labelled]) -> Iterator[LabelTask]:
+    """Label Studio's tasks: a photo with its query, and what everybody said of it."""
     for one in entries:
         for image in one.labels:
             marks = {who: mark_of(records[image]) for who, records in one.marks.items() if image in records}
-            address = {"image": f"/data/local-files/?d={quote(paths[image])}"}
-            yield LabelTask(one.wanted.id, one.wanted.text, image, marks), address
+            yield LabelTask(one.wanted.id, one.wanted.text, image, marks)

@@ -59,8 +59,8 @@ class Flags:
     def _put(self, flag: Flag, *, raised: bool) -> bool:
         with self._tables.transaction() as sql:
             same = [one for one in self.of([flag.image]) if one[:4] == flag[:4]]
-            mine = [one for one in self.of([flag.image]) if (one.kind, one.person) == (flag.kind, flag.person)]
-            if same if raised else not mine:
+            earlier = [one for one in self.of([flag.image]) if (one.kind, one.person) == (flag.kind, flag.person)]
+            if same if raised else not earlier:
                 return False
             sql.execute(
                 "INSERT INTO photo_flags(image, kind, reason, person, at, raised) VALUES (?, ?, ?, ?, ?, ?)",

@@ -107,10 +107,10 @@ def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str])
     store.take_in([AnnotationQuery(id, text, {}) for id, text in new.items()])
     listed = marks = 0
     for query in dict.fromkeys(task.query for task in tasks):
-        mine = [task for task in tasks if task.query == query]
-        listed += store.extend(query, [Candidate(task.image) for task in mine])
+        of_query = [task for task in tasks if task.query == query]
+        listed += store.extend(query, [Candidate(task.image) for task in of_query])
         by_person: dict[str, dict[str, str | None]] = {}
-        for task in mine:
+        for task in of_query:
             for who, mark in task.marks.items():
                 by_person.setdefault(who, {})[task.image] = mark
         marks += sum(store.mark(query, who, image_marks) for who, image_marks in by_person.items())

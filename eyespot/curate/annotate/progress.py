@@ -31,22 +31,22 @@ class Descent(NamedTuple):
     stopped_at: int | None  # the rank, from 1, at which the rule fired first
 
 
-def descent(labels: Iterable[bool | None], in_a_row: int = IN_A_ROW, looks: Iterable[bool] | None = None) -> Descent:
+def descent(labels: Iterable[bool | None], in_a_row: int = IN_A_ROW, singly: Iterable[bool] | None = None) -> Descent:
     """How far the labels of a list go, best first; the first None (unjudged) ends it, whatever comes behind.
 
-    `looks` says which photos somebody looked at by themselves: those of a group that was marked at once are not counted
-    in a row, or a burst of a hundred frames would end a labelling after one look.
+    `singly` says which photos were marked by themselves: those of a group that was marked at once are not counted in a
+    row, or a burst of a hundred frames would end a labelling after one look.
     """
-    depth = barren = 0
+    depth = irrelevant = 0
     stopped: int | None = None
-    for label, look in zip(labels, repeat(True) if looks is None else looks, strict=False):
+    for label, alone in zip(labels, repeat(True) if singly is None else singly, strict=False):
         if label is None:
             break
         depth += 1
-        barren = 0 if label else barren + look
-        if stopped is None and barren >= in_a_row:
+        irrelevant = 0 if label else irrelevant + alone
+        if stopped is None and irrelevant >= in_a_row:
             stopped = depth
-    return Descent(depth, barren, stopped)
+    return Descent(depth, irrelevant, stopped)
 
 
 PAUSE, A_PHOTO = 60.0, 5.0  # seconds before marks, and for each further photo marked with the first; more is a pause
@@ -58,7 +58,7 @@ SURE = 0.9  # a labelling is complete if at least this share of the relevant pho
 
 TEAM = "all together"  # stands for everybody; no name of a person
 
-Looked = tuple[Sequence[Candidate], Mapping[str, Judgement]]  # a list, and what somebody said of its photos
+ListedMarks = tuple[Sequence[Candidate], Mapping[str, Judgement]]  # a list, and what somebody said of its photos
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,12 @@ class LabellingProgress:
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON has it."""
         shares = {"found_at_least": self.found_at_least, "found_by_rank": self.found_by_rank}
-        own = {"stopped": self.stopped, **shares, "cost": round(self.cost(), 2)}
+        derived = {"stopped": self.stopped, **shares, "cost": round(self.cost(), 2)}
         audit = self.audit
         left = None if audit is None or audit.left is None else audit.left._asdict()
         cautious = None if audit is None or audit.cautious is None else audit.cautious._asdict()
         plain = None if audit is None else {**asdict(audit), "left": left, "cautious": cautious}
-        return {**asdict(self), **own, "descent": self.descent._asdict(), "audit": plain}
+        return {**asdict(self), **derived, "descent": self.descent._asdict(), "audit": plain}
 
 
 def standing(store: AnnotationStore, id: str, who: str, in_a_row: int = IN_A_ROW) -> LabellingProgress:
@@ -142,7 +142,7 @@ def standing(store: AnnotationStore, id: str, who: str, in_a_row: int = IN_A_ROW
 
 
 def standing_of(
-    store: AnnotationStore, id: str, who: str, known: Looked, in_a_row: int = IN_A_ROW
+    store: AnnotationStore, id: str, who: str, known: ListedMarks, in_a_row: int = IN_A_ROW
 ) -> LabellingProgress:
     """The same from the list and what somebody said, where both are known already."""
     listed, judgements = known
@@ -156,7 +156,7 @@ def standing_of(
         store.goes_on(id),
         len(labels),
         sum(labels.values()),
-        descent((label for label, _ in down), in_a_row, (look for _, look in down)),
+        descent((label for label, _ in down), in_a_row, (alone for _, alone in down)),
         auditing.standing(store, id, who),
         seconds(judgements.values(), store.openings(id, who)),
         store.ranked_depth(id),
@@ -170,9 +170,9 @@ def team_standing(
 
     Its audit is the last one of the query, whoever drew it.
     """
-    listed, each = store.candidates(id), [standing_of(store, id, who, ((), own)) for who, own in by_person.items()]
-    singly = {who: own.keys() - store.team.marked_by_group(id, who, own) for who, own in by_person.items()}
-    looked = set[str]().union(*singly.values())
+    listed, each = store.candidates(id), [standing_of(store, id, who, ((), marks)) for who, marks in by_person.items()]
+    alone = {who: marks.keys() - store.team.marked_by_group(id, who, marks) for who, marks in by_person.items()}
+    singly = set[str]().union(*alone.values())
     audit = auditing.last_standing(store, id)
     return LabellingProgress(
         id,
@@ -181,7 +181,7 @@ def team_standing(
         store.goes_on(id),
         len(labels),
         sum(labels.values()),
-        descent((labels.get(photo.image) for photo in listed), in_a_row, (one.image in looked for one in listed)),
+        descent((labels.get(photo.image) for photo in listed), in_a_row, (one.image in singly for one in listed)),
         # Its own relevant photos are counted here: those that nobody of the audit has found, too
         audit and replace(audit, together=None),
         sum(one.seconds for one in each),
@@ -208,8 +208,8 @@ def seconds(judgements: Iterable[Judgement], openings: Sequence[float] = ()) -> 
     timed = [(gap, count) for gap, count in gaps if gap <= _longest(count)]
     if not timed:
         return 0.0
-    spent, looked = sum(gap for gap, _ in timed), sum(count for _, count in timed)
-    return spent * photos.total() / looked
+    spent, counted = sum(gap for gap, _ in timed), sum(count for _, count in timed)
+    return spent * photos.total() / counted
 
 
 def _longest(photos: int) -> float:

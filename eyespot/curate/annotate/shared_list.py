@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 from eyespot.curate.annotate.agreement import MarksByPerson, coefficients, everybody, labels
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
-from eyespot.curate.annotate.leases import Unit, is_twice
 from eyespot.curate.annotate.progress import team_standing
-from eyespot.curate.annotate.team_store import name_of
+from eyespot.curate.annotate.team_store import Unit, is_twice, name_of
 from eyespot.runs.agreement import Agreement
 from eyespot.types import Judgement
 
@@ -39,8 +38,8 @@ def hand_out(store: AnnotationStore, id: str, who: str, groups: Groups = (), mos
 
     A group is handed out as a whole and is one of `most`, as it is one look: else a long burst would be all there is.
     """
-    leases, person = store.team.leases, name_of(who)
-    seed, listed = leases.share(id), [photo.image for photo in store.candidates(id)]
+    person = name_of(who)
+    seed, listed = store.team.share(id), [photo.image for photo in store.candidates(id)]
     by_person = everybody(store, id)
     stop = team_standing(store, id, by_person, labels(store, id, by_person)).descent.stopped_at
     within = set(listed[:stop])
@@ -49,15 +48,15 @@ def hand_out(store: AnnotationStore, id: str, who: str, groups: Groups = (), mos
         for unit in groups or [[image] for image in listed]
         if unit[0] in within
     ]
-    labelled = {(image, labeller) for labeller, own in by_person.items() for image in own}
+    labelled = {(image, labeller) for labeller, marks in by_person.items() for image in marks}
     renew(store, id, who, by_person.get(person, {}))
-    return leases.hand_out(id, person, units, labelled, most)
+    return store.team.hand_out(id, person, units, labelled, most)
 
 
 def renew(store: AnnotationStore, id: str, who: str, judgements: Mapping[str, Judgement]) -> None:
     """Let what somebody holds begin anew, for they are at work; `judgements` are their last ones, by photo."""
     person = name_of(who)
-    store.team.leases.renew(id, person, judgements, store.team.marked_by_group(id, person, judgements))
+    store.team.renew(id, person, judgements, store.team.marked_by_group(id, person, judgements))
 
 
 def photos_of(store: AnnotationStore, id: str, who: str) -> list[Candidate]:
@@ -66,28 +65,28 @@ def photos_of(store: AnnotationStore, id: str, who: str) -> list[Candidate]:
     What they held too long, and somebody else has or has labelled by now, is left out.
     """
     person, by_person = name_of(who), everybody(store, id)
-    leases = store.team.leases.leases(id)
-    others = Counter(image for labeller, own in by_person.items() if labeller != person for image in own)
+    leases = store.team.leases(id)
+    others = Counter(image for labeller, marks in by_person.items() if labeller != person for image in marks)
     others.update(one.image for one in leases if one.person != person and not one.lapsed)
-    mine = {one.image for one in leases if one.person == person and not (one.lapsed and others[one.image])}
-    mine |= by_person.get(person, {}).keys()
-    return [photo for photo in store.candidates(id) if photo.image in mine]
+    shown = {one.image for one in leases if one.person == person and not (one.lapsed and others[one.image])}
+    shown |= by_person.get(person, {}).keys()
+    return [photo for photo in store.candidates(id) if photo.image in shown]
 
 
 def labelled_twice(
     store: AnnotationStore, id: str, by_person: MarksByPerson, groups: Groups = ()
 ) -> TenthLabelledTwice | None:
     """How the random tenth stands, down to where the team is; None for a list that nobody has shared."""
-    seed = store.team.leases.seed(id)
+    seed = store.team.seed(id)
     if seed is None:
         return None
     stop = team_standing(store, id, by_person, labels(store, id, by_person)).descent.stopped_at
     within = [photo.image for photo in store.candidates(id)][:stop]
     others = {image for unit in groups for image in unit[1:]}
     heads = [image for image in within if image not in others]
-    people = Counter(image for own in by_person.values() for image in own)
+    people = Counter(image for marks in by_person.values() for image in marks)
     chosen = [image for image in heads if is_twice(seed, image) and people[image]]
     both = {image for image in chosen if people[image] > 1}
-    own = {who: {image: one for image, one in marks.items() if image in both} for who, marks in by_person.items()}
-    shared = {who: marks for who, marks in own.items() if marks}
+    common = {who: {image: one for image, one in marks.items() if image in both} for who, marks in by_person.items()}
+    shared = {who: marks for who, marks in common.items() if marks}
     return TenthLabelledTwice(len(chosen), len(both), coefficients(shared))

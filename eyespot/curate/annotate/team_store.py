@@ -1,17 +1,23 @@
-"""What a team notes beside its marks: who labels which query, what was written at disputes, marks of whole groups.
+"""What a team notes beside its marks: who labels what, leases, what was written at disputes, marks of whole groups.
 
-Queries are named by their ids, people by the names under which they mark, photos by their ids.
+Queries are named by their ids, people by the names under which they mark, photos by their ids. Photos of a shared list
+are handed out a few at a time, as leases: no photo to two people unless that is wanted. What somebody holds for a while
+without labelling it goes to whoever asks next, so that a list comes to its end when one of its people leaves. So does a
+photo that its holder has skipped, for the stopping rule goes no further than the first photo without a mark.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from typing import NamedTuple
 
 from eyespot.curate.annotate.annotation_tables import AnnotationTables
 from eyespot.curate.annotate.flags import Flags
-from eyespot.curate.annotate.leases import Leases
 from eyespot.ledger.judgements import PERSON
 from eyespot.types import Judgement, UsageError
 
@@ -43,12 +49,46 @@ class DisputeNote(NamedTuple):
     at: float
 
 
+LAPSE = 900.0  # seconds for which a photo that was handed out waits for its label
+SKIPPED = 24  # looks at photos that were handed out to somebody after an open one: then they have skipped it
+PHOTOS = 240  # in groups: whoever was handed so many at once gets no further group, so that a page can show them all
+TWICE = 0.1  # of the photos of a shared list are labelled by two people
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Photos that one person labels at once, a group or a single photo, and by how many people."""
+
+    images: tuple[str, ...]
+    people: int = 1
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A photo that somebody holds, since when."""
+
+    image: str
+    person: str
+    at: float
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether it may go to somebody else."""
+        return time.time() - self.at >= LAPSE
+
+
+def is_twice(seed: str, image: str, share: float = TWICE) -> bool:
+    """Whether two people label a photo: a choice at random that is the same whatever else is on the list."""
+    digest = blake2b(f"{seed} {image}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) < share * 2**64
+
+
 class TeamStore:
     """The notes of one ledger; any number of threads and processes may work at it at once."""
 
     def __init__(self, tables: AnnotationTables) -> None:
         self._tables = tables
-        self.leases, self.flags = Leases(tables), Flags(tables)
+        self.flags = Flags(tables)
 
     def forget(self, query: str) -> None:
         """Forget all that is noted of a query; flags are facts of photos, and stay."""
@@ -74,6 +114,67 @@ class TeamStore:
         for query, person in self._tables.select("SELECT query, person FROM assignments ORDER BY query, person"):
             people.setdefault(query, []).append(person)
         return people
+
+    # -- shared lists -----------------------------------------------------------------------------------------
+
+    def share(self, query: str) -> str:
+        """Make a list shared; gives its seed, which stays the same."""
+        self._tables.change("INSERT OR IGNORE INTO shared_lists VALUES (?, ?)", [(query, secrets.token_hex(8))])
+        return str(self.seed(query))
+
+    def seed(self, query: str) -> str | None:
+        """The seed of a shared list; None for a list that nobody has shared."""
+        seed: str | None = self._tables.first("SELECT seed FROM shared_lists WHERE query = ?", query)
+        return seed
+
+    def leases(self, query: str) -> list[Lease]:
+        """All leases of a list, the earliest first."""
+        statement = "SELECT image, person, at FROM list_leases WHERE query = ? ORDER BY number"
+        return [Lease(*row) for row in self._tables.select(statement, query)]
+
+    def renew(self, query: str, person: str, labelled: Collection[str], grouped: Collection[str] = ()) -> None:
+        """Let the leases of somebody who is at work begin anew; those that have lapsed stay lapsed.
+
+        `labelled` are the photos that they have labelled, `grouped` those of them that got the mark of their group: a
+        group is one look. What they have skipped lapses.
+        """
+        now, later, skipped = time.time(), 0, list[tuple[str, str, str]]()
+        with self._tables.transaction() as sql:
+            for lease in reversed([one for one in self.leases(query) if one.person == person]):
+                later += lease.image in labelled and lease.image not in grouped
+                if later >= SKIPPED and lease.image not in labelled:
+                    skipped.append((query, lease.image, person))
+            sql.execute(
+                "UPDATE list_leases SET at = ? WHERE query = ? AND person = ? AND at > ?",
+                (now, query, person, now - LAPSE),
+            )
+            sql.executemany("UPDATE list_leases SET at = 0 WHERE query = ? AND image = ? AND person = ?", skipped)
+
+    def hand_out(
+        self, query: str, person: str, units: Sequence[Unit], labelled: Collection[tuple[str, str]], most: int
+    ) -> int:
+        """Hand somebody the next units of a list, `most` of them or some `PHOTOS`; gives how many photos there were.
+
+        `labelled` are the labels there are, as photo and person.
+        """
+        now, handed, units_handed = time.time(), list[str](), 0
+        with self._tables.transaction() as sql:
+            leases = self.leases(query)
+            not_again = {image for image, labeller in labelled if labeller == person}
+            not_again |= {lease.image for lease in leases if lease.person == person and not lease.lapsed}
+            held = {(lease.image, lease.person) for lease in leases if not lease.lapsed}
+            taken = Counter(image for image, _ in held.union(labelled))
+            for unit in units:
+                if units_handed == most or len(handed) >= PHOTOS:
+                    break
+                free = [image for image in unit.images if image not in not_again and taken[image] < unit.people]
+                handed += free
+                units_handed += bool(free)
+            sql.executemany(
+                "INSERT OR REPLACE INTO list_leases(query, image, person, at) VALUES (?, ?, ?, ?)",
+                [(query, image, person, now) for image in handed],
+            )
+        return len(handed)
 
     # -- disputes -------------------------------------------------------------------------------------------
 

@@ -108,7 +108,15 @@ class BioTrove:
             for batch in _batches(file, opened, names):
                 rows, places = self._take(file, batch)
                 for facts, place in zip(batch.take(pa.array(rows)).to_pylist(), places.tolist(), strict=True):
-                    yield from self._photo(folder, facts, place, templates)
+                    name = f"{facts[ID]}.jpg"
+                    listed = {"file_name": f"{folder}/{name}", **facts}
+                    yield PairRow(PICTURES, listed)
+                    if place < self.draw.captioned:
+                        yield PairRow(TO_CAPTION, listed)
+                    elif caption := templates.caption({"id": str(facts[ID]), **facts}):
+                        yield PairRow(CAPTIONS, {"file_name": name, "caption": caption})
+                    else:
+                        yield LeftOut(f"photo {facts[ID]}", "has no label to make a caption of")
 
     def _take(self, file: Path, batch: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows of a batch that are drawn and not taken yet, and their places among the drawn."""
@@ -120,19 +128,6 @@ class BioTrove:
         order = np.argsort(first)
         self._taken[places] = True
         return there[fresh][first[order]], places[order]
-
-    def _photo(
-        self, folder: str, facts: dict[str, Any], place: int, templates: Templates
-    ) -> Iterator[PairRow | LeftOut]:
-        name = f"{facts[ID]}.jpg"
-        listed = {"file_name": f"{folder}/{name}", **facts}
-        yield PairRow(PICTURES, listed)
-        if place < self.draw.captioned:
-            yield PairRow(TO_CAPTION, listed)
-        elif caption := templates.caption({"id": str(facts[ID]), **facts}):
-            yield PairRow(CAPTIONS, {"file_name": name, "caption": caption})
-        else:
-            yield LeftOut(f"photo {facts[ID]}", "has no label to make a caption of")
 
 
 def mixed(numbers: NDArray[np.int64], seed: int) -> Keys:

@@ -142,13 +142,13 @@ def _of_gallery(source: LabelSource) -> Iterator[LabelledPicture | Unlabelled]:
         if column in table.column_names:
             hashes, _ = read_hashes(shard, table.num_rows)
             names = (table[name].to_pylist() for name in ("id", "live", column))
-            for name, live, label, own in zip(*names, hashes, strict=True):
+            for name, live, label, signs in zip(*names, hashes, strict=True):
                 if live:
                     yield LabelledPicture(
                         str(name),
                         None if label is None else str(label),
                         there=True,
-                        hashes=np.ascontiguousarray(own, "<u8").tobytes(),
+                        hashes=np.ascontiguousarray(signs, "<u8").tobytes(),
                     )
     if column not in known:
         raise NothingFound(f"{source.place} has no column {column}; it has: {', '.join(sorted(known))}")

@@ -39,7 +39,7 @@ from eyespot.curate.pair_set import (
     digest,
     fill_parts,
 )
-from eyespot.curate.pairs.label_lists import MANY, LabelledPicture, LabelSource, Unlabelled
+from eyespot.curate.pairs.label_lists import MANY, LabelSource
 from eyespot.curate.set_folder import TEXT, new_table
 from eyespot.gallery.groups.near_duplicates import Near, near_duplicates
 from eyespot.parallel import ordered_map
@@ -159,7 +159,10 @@ def make(source: LabelledSet, tell: Progress) -> PairsResult:
                 for number, one in enumerate(read()):
                     if number % ROWS == 0:
                         tell("labels", number, 0)
-                    add(_label_row(source.without, one))
+                    if one.name in source.without or Path(one.name).name in source.without:
+                        add({"name": one.name, "there": False, "reason": LEFT_OUT})
+                    else:
+                        add({"there": False, **vars(one)})
         if not (source.out / "drawn.parquet").is_file():
             _draw(tables, source)
         sides = tables.rows(f"SELECT DISTINCT side, part FROM {parquet(source.out / 'drawn.parquet')} ORDER BY ALL")
@@ -214,12 +217,6 @@ def partners_of(hashes: Sequence[Any], count: int) -> list[list[int]]:
 
 
 # -- the draw -------------------------------------------------------------------------------------------------
-
-
-def _label_row(without: frozenset[str], one: LabelledPicture | Unlabelled) -> dict[str, Any]:
-    if one.name in without or Path(one.name).name in without:
-        return {"name": one.name, "there": False, "reason": LEFT_OUT}
-    return {"there": False, **vars(one)}
 
 
 def _draw(tables: Tables, source: LabelledSet) -> None:

@@ -10,25 +10,20 @@ underscore are what figures are made of.
 
 from eyespot.reports.figures._sheet import as_svg, save
 from eyespot.reports.figures.bars import MEANS, Bar, grouped_bars, kind_bars, two_way_bars
-from eyespot.reports.figures.embedding_map import MapSide, embedding_map, neighbourhood_recall
-from eyespot.reports.figures.histograms import category_distribution, matches_distribution, score_histogram
+from eyespot.reports.figures.histograms import category_distribution, matches_distribution
 from eyespot.reports.figures.time_accuracy import MethodPoint, pareto, time_accuracy
 
 __all__ = [
     "MEANS",
     "Bar",
-    "MapSide",
     "MethodPoint",
     "as_svg",
     "category_distribution",
-    "embedding_map",
     "grouped_bars",
     "kind_bars",
     "matches_distribution",
-    "neighbourhood_recall",
     "pareto",
     "save",
-    "score_histogram",
     "time_accuracy",
     "two_way_bars",
 ]

@@ -98,7 +98,7 @@ def wrapped(name: str, width: int) -> str:
 
 
 def legend(figure: Figure, entries: Sequence[tuple[str, dict[str, Any]]], measure: str) -> None:
-    """What the axis shows, and below it what each look means; as many columns as there is room for."""
+    """What the axis shows, and below it what each style means; as many columns as there is room for."""
     from matplotlib.patches import Patch
 
     measure = wrapped(measure, 100)
@@ -192,7 +192,7 @@ class MethodStyle:
         return {"facecolor": "white", "edgecolor": self.colour, "hatch": self.outlined, "linewidth": 0.8}
 
 
-def look(position: int) -> MethodStyle:
-    """The look of the method at this position, from 0."""
+def method_style(position: int) -> MethodStyle:
+    """The style of the method at this position, from 0."""
     at = position % DISTINCT
     return MethodStyle(PALETTE[at], HATCHES[at], OUTLINED[at], MARKERS[position % len(MARKERS)])

@@ -20,7 +20,7 @@ from eyespot.reports.figures._sheet import (
     bare,
     house_style,
     legend,
-    look,
+    method_style,
     plain_number,
     sheet,
     wrapped,
@@ -139,21 +139,21 @@ LETTER = 1.42  # mm, on average
 SHARE = 0.84  # of a row's height that its bars take
 
 Sides: TypeAlias = Mapping[str, Methods]  # "R@20", "image → text"; "" where there is only one
-Looks: TypeAlias = Mapping[str, MethodStyle]
+Styles: TypeAlias = Mapping[str, MethodStyle]
 
 
 @dataclass(frozen=True)
 class Series:
-    """Some bars of a panel, {row: bar}, and the look of each parent's ("" for all others)."""
+    """Some bars of a panel, {row: bar}, and the style of each parent's ("" for all others)."""
 
     name: str
     bars: dict[Row, Bar]
-    looks: Looks
+    styles: Styles
     published: bool
 
     def style(self, parent: str = "") -> dict[str, Any]:
         """How a bar of this parent is drawn."""
-        chosen = self.looks[parent if parent in self.looks else ""]
+        chosen = self.styles[parent if parent in self.styles else ""]
         return chosen.published if self.published else chosen.measured
 
 
@@ -192,24 +192,23 @@ def bars_figure(sides: Sides, blocks: list[list[Row]], measure: str, title: str,
     parents = list(dict.fromkeys(parent for block in blocks for parent, _ in block))
     marked = {name: f"{name} (published)" if name in published else name for name in names}
 
-    def series(label: str, name: str, side: str, looks: Looks) -> Series:
-        return Series(label, {bar.row: bar for bar in sides[side].get(name, ())}, looks, name in published)
+    def series(label: str, name: str, side: str, styles: Styles) -> Series:
+        return Series(label, {bar.row: bar for bar in sides[side].get(name, ())}, styles, name in published)
 
     if len(names) <= DISTINCT:
-        panels = {
-            side: [series(marked[name], name, side, {"": look(at)}) for at, name in enumerate(names)] for side in sides
-        }
+        styled = {name: {"": method_style(at)} for at, name in enumerate(names)}
+        panels = {side: [series(marked[name], name, side, styled[name]) for name in names] for side in sides}
         key = next(iter(panels.values()))
         return _figure(panels, RowAxis.of(blocks, sides), measure, title, key)
     coloured = len(sides) == 1 and 1 < len(parents) <= DISTINCT
-    looks = {parent: look(at) for at, parent in enumerate(parents)} if coloured else {}
+    styles = {parent: method_style(at) for at, parent in enumerate(parents)} if coloured else {}
     panels = {
-        marked[name]: [series(side, name, side, looks or {"": look(at)}) for at, side in enumerate(sides)]
+        marked[name]: [series(side, name, side, styles or {"": method_style(at)}) for at, side in enumerate(sides)]
         for name in names
     }
     if coloured:
         outlined = all(name in published for name in names)
-        key = [Series(parent or "other", {}, {"": each}, outlined) for parent, each in looks.items()]
+        key = [Series(parent or "other", {}, {"": each}, outlined) for parent, each in styles.items()]
     else:
         key = min(panels.values(), key=lambda several: several[0].published)
     return _figure(panels, RowAxis.of(blocks, sides, short=coloured), measure, title, key)
@@ -238,7 +237,12 @@ def _figure(panels: Mapping[str, list[Series]], rows: RowAxis, measure: str, tit
         unused.set_visible(False)
     for lowest in grid.flat[max(0, used - columns) : used]:
         lowest.tick_params(labelbottom=True)
-    _scale(grid.flat[0], [bar for each in panels.values() for series in each for bar in series.bars.values()])
+    # From 0 to beyond the longest bar and interval, or to both sides where values are below 0
+    bars = [bar for each in panels.values() for series in each for bar in series.bars.values() if bar.known]
+    ends = [0.0, *(bar.value for bar in bars), *(end for bar in bars if bar.bounded for end in (bar.low, bar.high))]
+    grid.flat[0].set_xlim(min(ends) * 1.04, max(ends) * 1.04 if max(ends) > min(ends) else 1.0)
+    grid.flat[0].xaxis.set_major_formatter(plain_number)
+    grid.flat[0].locator_params(axis="x", nbins=5)
     legend(figure, [(each.name, each.style()) for each in key if each.name], measure)
     return figure
 
@@ -263,13 +267,3 @@ def _draw(axes: Axes, panel: list[Series], rows: RowAxis) -> None:
     axes.set_yticks(range(len(rows.keys)), rows.labels)
     axes.set_ylim(len(rows.keys) - 0.5, -0.5)
     bare(axes, "x")
-
-
-def _scale(axes: Axes, bars: list[Bar]) -> None:
-    """From 0 to beyond the longest bar and interval, or to both sides where values are below 0."""
-    known = [bar for bar in bars if bar.known]
-    ends = [bar.value for bar in known] + [end for bar in known if bar.bounded for end in (bar.low, bar.high)]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
-    axes.set_xlim(low * 1.04, high * 1.04 if high > low else 1.0)
-    axes.xaxis.set_major_formatter(plain_number)
-    axes.locator_params(axis="x", nbins=5)

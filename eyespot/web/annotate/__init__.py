@@ -208,7 +208,7 @@ def go_on(at: Session, after: Annotated[str, Query(max_length=LONGEST_ID)] = "")
         return RedirectResponse("/annotate?nothing=1", 303)
     id = found.wanted.id
     several = {*assigned.get(id, ()), *found.people, who}
-    shared = at.store.team.leases.seed(id) is not None or len(several) > 1
+    shared = at.store.team.seed(id) is not None or len(several) > 1
     about = {"query": id, "what": "team"} if shared else {"query": id}
     return RedirectResponse(f"/annotate/label?{urlencode(about)}", 303)
 

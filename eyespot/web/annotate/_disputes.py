@@ -94,7 +94,7 @@ def tenth_of(
     at: AnnotationSession, snapshots: Snapshots, query: str, by_person: agreement.MarksByPerson
 ) -> shared_list.TenthLabelledTwice | None:
     """How the tenth that two people label stands; None for a list that is not shared."""
-    if at.store.team.leases.seed(query) is None:
+    if at.store.team.seed(query) is None:
         return None
     listed = at.store.candidates(query)
     groups = units(listed, at.groups.of(query, listed, snapshots.current()))

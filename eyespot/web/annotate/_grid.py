@@ -153,12 +153,11 @@ def audit(
     state: State,
     query: Id,
     size: Annotated[int, Query(ge=1, le=100_000, description="Photos to draw.")] = auditing.SIZE,
-    twice: Annotated[float, Query(ge=0, le=1, description="The share of them that two people label.")] = 0.0,
 ) -> Response:
     """Draw an audit of the rest."""
     who = at.annotator_name()
     collection = state.snapshots.current().collection if at.store.grows(query) else None
-    drawn = auditing.draw(at.store, query, who, collection, auditing.Plan(size, twice=twice))
+    drawn = auditing.draw(at.store, query, who, collection, auditing.Plan(size))
     auditing.hand_out(at.store, query, who)
     return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest}, 201)
 
@@ -172,15 +171,9 @@ def join(at: Session, query: Id) -> Response:
     return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest})
 
 
-@router.post("/audit/release")
-def release(at: Session, query: Id) -> Response:
-    """Wait no longer for the labels of a second person: the audit ends with one label on each photo."""
-    return JSONResponse({"released": auditing.release(at.store, query, at.annotator_name())})
-
-
 def _stands(at: AnnotationSession, snapshots: Snapshots, query: str, what: str) -> dict[str, Any]:
     who, store = at.annotator_name(), at.store
-    shared = store.team.leases.seed(query) is not None
+    shared = store.team.seed(query) is not None
     verdicts = agreement.everybody(store, query) if shared else {}
     found = standing(store, query, who)
     if what == "team":

@@ -456,14 +456,7 @@ function standing(told) {
   if (what === "audit" ? audited : told.stopped && (audited || ended(told))) onward(what === "audit" ? "The audit is done." : "This query is done.");
   element("drawing").hidden = !told.rest || joinable || !told.stopped || running || (audit && what === "audit") || (!told.grows && descent.depth >= told.listed);
   element("left").textContent = left(told);
-  element("interval").textContent = audit?.left ? `(${audit.left.low} to ${audit.left.high}, 95 %; cautiously at most ${audit.cautious.high})${later(audit)}${found(told)}` : waiting(audit);
-  element("release").hidden = !waiting(audit);
-}
-
-// Who is left alone with an audit of which a tenth is labelled by two cannot end it.
-function waiting(audit) {
-  if (!audit?.waiting || audit.waiting < audit.size - audit.done) return "";
-  return `${audit.waiting} ${audit.waiting === 1 ? "photo waits" : "photos wait"} for the label of a second person. If nobody else is at it, let somebody open this query and join the audit, or wait no longer: then one label counts on them.`;
+  element("interval").textContent = audit?.left ? `(${audit.left.low} to ${audit.left.high}, 95 %; cautiously at most ${audit.cautious.high})${later(audit)}${found(told)}` : "";
 }
 
 const later = ({ later: photos }) => (photos ? `; ${photos} came on the list after the draw, of which it says nothing` : "");
@@ -547,10 +540,9 @@ function press(key, act) {
 
 for (const button of document.querySelectorAll("[data-key]")) button.addEventListener("click", () => press(button.dataset.key, ACTIONS[button.dataset.key]));
 element("audit").addEventListener("click", ({ currentTarget }) => {
-  if (element("size").reportValidity()) draw(currentTarget, "audit", { size: element("size").value, twice: element("twice").checked ? 0.1 : 0 });
+  if (element("size").reportValidity()) draw(currentTarget, "audit", { size: element("size").value });
 });
 element("size").addEventListener("input", () => { sized = true; });
-element("release").addEventListener("click", ({ currentTarget }) => draw(currentTarget, "audit/release"));
 element("join").addEventListener("click", ({ currentTarget }) => draw(currentTarget, "audit/join"));
 
 async function begin() {

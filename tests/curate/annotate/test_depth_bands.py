@@ -13,19 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import certificate
+from bench.certificate import looks_needed
 from bench.remaining import Scenario, bursts, no_order, normal_scores, upside_down
 from eyespot.curate.annotate import auditing, candidates, export
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
 from eyespot.curate.annotate.audit_bounds import (
     Band,
-    Ranking,
     allocated,
     at_most,
     draw_bands,
     even_part,
     hidden_at_most,
     least_inclusion,
-    looks_needed,
     most_hidden,
     reach,
     too_deep,
@@ -65,7 +64,7 @@ def test_each_photo_of_a_band_is_drawn_with_the_chance_that_is_told() -> None:
     promised = dict.fromkeys(unseen_ranks, 0.0)
     for _ in range(times):
         even = {str(rank) for rank in rng.choice(np.arange(21, 201), 10, replace=False) if rank > 60 or rank % 5}
-        bands = draw_bands(Ranking(unseen_ranks, 60, 200, 172), even, 12, rng)
+        bands = draw_bands(unseen_ranks, even, 12, rng, end=60, photos=200, rest=172)
         met.update(image for band in bands for image in band.drawn)
         for image, rank in unseen_ranks.items():
             promised[image] += next(band.inclusion for band in bands if rank <= band.last)
@@ -76,7 +75,7 @@ def test_each_photo_of_a_band_is_drawn_with_the_chance_that_is_told() -> None:
 def test_the_last_band_reaches_below_the_ranks_that_are_known_only_where_photos_lie_there() -> None:
     ranks = {str(rank): rank for rank in range(21, 61)}
     to_the_end, beyond = (
-        draw_bands(Ranking(ranks, 60, photos, rest), {"60", "deep"}, 3, np.random.default_rng(0))[-1]
+        draw_bands(ranks, {"60", "deep"}, 3, np.random.default_rng(0), end=60, photos=photos, rest=rest)[-1]
         for photos, rest in ((60, 45), (200, 180))
     )
     assert "60" in to_the_end.drawn and to_the_end.unseen <= 40
@@ -111,7 +110,7 @@ def test_under_the_condition_the_bound_holds_where_it_is_tightest(hidden: int) -
     unseen_ranks = {str(rank): rank for rank in range(STOP + 1, end + 1)}
     for _ in range(times):
         even = {str(rank) for rank in rng.integers(STOP + 1, photos + 1, even_part(size, rest)).tolist()}
-        bands = draw_bands(Ranking(unseen_ranks, end, photos, rest), even, size - len(even), rng)
+        bands = draw_bands(unseen_ranks, even, size - len(even), rng, end=end, photos=photos, rest=rest)
         ranks = np.exp(rng.uniform(np.log(STOP), np.log(photos), hidden)).astype(int) + 1
         relevant = {str(rank) for rank in ranks.tolist()}
         shown = sum(image in relevant for band in bands for image in band.drawn)
@@ -185,7 +184,7 @@ def test_audits_of_earlier_versions_stay_valid(labelled_to_the_stop: AnnotationS
     """They were uniform, and their ledger has no table for designs."""
     with labelled_to_the_stop as at:
         uniform = AuditSample(PHOTOS - STOP, 0.5, at.candidates("q")[STOP : STOP + 50], [str(n) for n in range(STOP)])
-        at.keep_audit("q", "ada", uniform, 0)
+        at.keep_audit("q", ["ada"], uniform, before=0, listed=0)
     path = next(tmp_path.rglob("ledger.sqlite"))
     ledger = sqlite.connect(path, "DROP TABLE audit_designs")
     ledger.close()

@@ -18,7 +18,6 @@ from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSampl
 from eyespot.curate.annotate.auditing import Plan, draw
 from eyespot.curate.annotate.progress import seconds, standing
 from eyespot.curate.annotate.queries import AnnotationQuery
-from eyespot.curate.rerank import Division, RerankLimits
 from eyespot.gallery import filters
 from eyespot.runs import inquire, read_qrels, read_run
 from eyespot.search.collection import Collection
@@ -81,9 +80,9 @@ def test_an_audit_is_drawn_from_what_was_not_labelled_and_tells_nothing_while_it
 def test_of_audits_drawn_at_the_same_moment_one_stands(at: AnnotationStore) -> None:
     """Twice nobody has drawn one yet, and both draw: what the second one keeps comes too late."""
     drawn = AuditSample(500, 0.5, at.candidates("q")[:100], [])
-    at.keep_audit("q", "ada", drawn, at.audits("q"))
+    at.keep_audit("q", ["ada"], drawn, before=at.audits("q"), listed=0)
     with raises(UsageError):
-        at.keep_audit("q", "ada", drawn._replace(lot=0.1), 0)
+        at.keep_audit("q", ["ada"], drawn._replace(lot=0.1), before=0, listed=0)
     with raises(UsageError):  # before the first is labelled nobody chooses between audits
         draw(at, "q", "ada", plan=Plan(100))
     assert (at.audits("q"), at.audit("q", "ada")) == (1, drawn)
@@ -338,10 +337,8 @@ def test_inquires_files_and_all_that_was_said_are_written(at: AnnotationStore, t
     assert "| annotators | 2 (ada, bob) |" in text and "| labelled pairs | 120, of which 2 relevant |" in text
 
 
-def test_the_rerank_subset_is_made_of_the_first_of_the_list_and_of_what_has_no_fault(at: AnnotationStore) -> None:
+def test_only_queries_without_faults_are_taken(at: AnnotationStore) -> None:
     go_down(at, "ada", 120)
-    made = export.rerank_set(export.every(at), RerankLimits(100), Division())
-    assert (len(made.run["q"]), made.judged.qrels.relevant("q")) == (100, {"0", "50"})
     with raises(NothingFound):
         export.flawless(export.every(at))
 

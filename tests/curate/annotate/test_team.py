@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from eyespot.curate.annotate import agreement, auditing, export, shared_list
 from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.flags import write_flags
-from eyespot.curate.annotate.leases import Unit, is_twice
 from eyespot.curate.annotate.progress import TEAM, descent, standing
-from eyespot.curate.annotate.team_store import OWN_DISPUTES
+from eyespot.curate.annotate.team_store import OWN_DISPUTES, Unit, is_twice
 from eyespot.curate.inat.settings import PHOTOS, listed
 from eyespot.types import UsageError
 from tests.examples import examples
@@ -63,7 +62,7 @@ def wait(at: AnnotationStore, seconds: int) -> None:
 
 
 def lapsed(at: AnnotationStore) -> list[str]:
-    return [one.image for one in at.team.leases.leases(Q) if one.lapsed]
+    return [one.image for one in at.team.leases(Q) if one.lapsed]
 
 
 def team_of(at: AnnotationStore) -> export.Labelled:
@@ -116,7 +115,7 @@ def test_who_is_at_work_keeps_what_they_hold(at: AnnotationStore) -> None:
     shared_list.hand_out(at, Q, "ada")
     before = unmarked(at, "ada")
     wait(at, 800)
-    at.team.leases.renew(Q, "ada", ())
+    at.team.renew(Q, "ada", ())
     wait(at, 800)
     shared_list.hand_out(at, Q, "bo")
 
@@ -130,7 +129,7 @@ def test_a_photo_is_skipped_once_a_page_that_came_later_is_labelled(at: Annotati
     skipped = []
     for count in (23, 24):
         at.mark(Q, "ada", {image: truth(image) for image in rest[:count]})
-        at.team.leases.renew(Q, "ada", at.last_judgements(Q, "ada"))
+        at.team.renew(Q, "ada", at.last_judgements(Q, "ada"))
         skipped.append(lapsed(at))
 
     assert skipped == [[], [first]] and first in unmarked(at, "ada")
@@ -163,8 +162,8 @@ def test_whoever_asks_in_whatever_order_no_photo_goes_to_too_many(
     query, labelled = str(number), set[tuple[str, str]]()
     at.team.forget(query)  # of an earlier example with the same number
     for who, most, works in steps:
-        at.team.leases.hand_out(query, who, units, labelled, most)
-        held = {(one.image, one.person) for one in at.team.leases.leases(query)}
+        at.team.hand_out(query, who, units, labelled, most)
+        held = {(one.image, one.person) for one in at.team.leases(query)}
         if works:
             labelled |= {pair for pair in held if pair[1] == who}
         for unit in units:
@@ -186,14 +185,6 @@ def test_the_next_audit_of_a_shared_list_leaves_out_what_anybody_labelled(at: An
 
     assert not {photo.image for photo in drawn.photos} & team_of(at).labels.keys()
     assert auditing.last_standing(at, Q) is not None and drawn.rest == 300 - len(team_of(at).labels)
-
-
-def test_an_audit_with_a_tenth_by_two_ends_for_one_person_alone(at: AnnotationStore) -> None:
-    drawn = auditing.draw(at, Q, "ada", plan=auditing.Plan(40, 1, twice=0.1))
-    at.mark(Q, "ada", {photo.image: truth(photo.image) for photo in drawn.photos})
-    found = auditing.standing(at, Q, "ada")
-
-    assert found is not None and found.done == 40 and found.left is not None
 
 
 # -- groups ---------------------------------------------------------------------------------------------------------
@@ -256,7 +247,7 @@ def test_two_share_bursts_and_look_twice_at_a_tenth_of_them(at: AnnotationStore)
             for group in groups:
                 if mine.intersection(group):  # a yes now and then, lest the list ends half way
                     mark_group(at, who, group, "y" if int(group[0]) % 10 == 0 else "n")
-    marks, seed = team_of(at).marks, at.team.leases.seed(Q) or ""
+    marks, seed = team_of(at).marks, at.team.seed(Q) or ""
     both = [group for group in groups if all(group[0] in marks[who] for who in ("ada", "bo"))]
 
     assert both == [group for group in groups if is_twice(seed, group[0]) and group[0] in marks["ada"]]
@@ -320,7 +311,7 @@ def test_a_query_that_is_removed_leaves_no_notes_behind(at: AnnotationStore) -> 
     at.team.flags.put("3", "face", "ada")
     at.remove(Q)
 
-    assert (at.team.assigned(), at.team.leases.seed(Q), at.team.leases.leases(Q)) == ({}, None, [])
+    assert (at.team.assigned(), at.team.seed(Q), at.team.leases(Q)) == ({}, None, [])
     assert at.team.flags.images() == {"3"}
 
 

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from eyespot import rooms
-from eyespot.benchmarks import BenchmarkRequest
 from eyespot.curate.recos.captions import Rewriting
 from eyespot.curate.recos.card import RecosSteps, quality_checks
 from eyespot.curate.recos.making import galleries_of, recipe_at
@@ -81,8 +80,7 @@ def test_evaluation_reads_all_three_versions(demonstrated: RecosSteps) -> None:
     folder = demonstrated.pipe.out / "set"
     pools = {}
     for version in recos.VERSIONS:
-        request = BenchmarkRequest(split=version)
-        tasks = rooms.load("benchmarks", "recos").tasks(folder, request)
+        tasks = rooms.load("benchmarks", "recos").tasks(folder, version)
         pools[version] = {task.way: len(task.pool) for task in tasks}
 
     images = Counter(one["version"] for one in {one["image"]: one for one in reversed(demonstrated.records)}.values())

@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.benchmarks import BenchmarkRequest
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks.rmir import tasks
 from eyespot.curate.rmir.files import FinishedSteps
@@ -69,7 +68,7 @@ def test_a_photo_in_doubt_stays_for_other_queries(per_query: FinishedSteps) -> N
 
 def test_what_is_in_doubt_is_left_out_of_that_ranking_when_scored(per_query: FinishedSteps) -> None:
     folder = per_query.pipe.work.parent / "set"
-    (task,) = tasks(folder, BenchmarkRequest("test"))
+    (task,) = tasks(folder, "test")
     dam, water = (next(q for q in per_query.queries if q["target"] == name) for name in ("a dam", "water"))
     fish = water["targets"][0]
     order = [fish, *(image for image in per_query.pool if image != fish)]
