@@ -108,13 +108,10 @@ def review(
 
 @app.command("inat")
 def inat(
-    export: Path = typer.Argument(
-        help="iNaturalist's open-data export, a Camtrap DP package, or a table of observations."
-    ),
+    export: Path = typer.Argument(help="iNaturalist's open-data export, or a table of observations."),
     out: Path | None = typer.Option(None, "--out", help="A separate folder; run the same command again to continue."),
     targets: Path | None = typer.Option(None, help="The species to collect: csv with name, and id, taxon_id, ranks."),
     mapping: Path | None = typer.Option(None, help="Changes of taxa: csv with old, new, kind (rename, split, merge)."),
-    ranges: Path | None = typer.Option(None, help="Ranges of species: csv with species, west, south, east, north."),
     years: str | None = typer.Option(
         None, help="Years of observation: 2021-2023, or 2022.", show_default="2021-2023 of an export, else all"
     ),
@@ -151,7 +148,7 @@ def inat(
     kinds = settings.ObservationFilter(settings.years_of(years), tuple(grade) or None, settings.checked(licence))
     collection = settings.CollectionSettings(
         kinds,
-        settings.Species(targets, mapping, ranges),
+        settings.Species(targets, mapping),
         settings.Sampling(km, groups, cap, clusters, space_km, time_days, seed),
         settings.PictureSettings(photos, tuple(check), side, face, flagged),
         settings.Positions(coarsen, accuracy, coarse_degrees),

@@ -181,15 +181,14 @@ class ObservationFilter:
 
 @dataclass(frozen=True)
 class Species:
-    """The target list, the changes of its taxa, and the ranges of species that a split leaves in doubt."""
+    """The target list, and the changes of its taxa."""
 
     targets: Path | None = None
     changes: Path | None = None
-    ranges: Path | None = None
 
     def files(self) -> dict[str, Path]:
         """The given files, by their role."""
-        files = {"target list": self.targets, "mapping": self.changes, "ranges": self.ranges}
+        files = {"target list": self.targets, "mapping": self.changes}
         return {name: path for name, path in files.items() if path is not None}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from eyespot.curate.recos.captions import DEMONSTRATION, Rewriting
 from eyespot.curate.recos.checking import CHANGED, CONFIRMED, SPARE, UNDECIDED, UNSEEN, is_seen
-from eyespot.curate.recos.discriminability import choices, histogram_drawing
+from eyespot.curate.recos.discriminability import choices, histogram
 from eyespot.curate.recos.files import COLUMNS
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.recos.sources import DRAWN
@@ -22,7 +22,6 @@ from eyespot.curate.recos.subtasks import names, subtask
 from eyespot.pipelines import Record, StepResult, drops
 from eyespot.pipelines.data_card import (
     CardContent,
-    CardFigure,
     CardTable,
     QualityCheck,
     SampleRecord,
@@ -68,7 +67,6 @@ class RecosSteps:
         """The parts of its card that cannot be counted from the steps."""
         recipe = self.pipe.recipe
         given = {name: part for name, part in recipe.card.items() if name not in OWN}
-        tables, figures = _measurements(self)
         return CardContent(
             recipe.name,
             recipe.about,
@@ -76,8 +74,7 @@ class RecosSteps:
             joined(answers(self), given),
             {f"captions of {version}": [r["text"] for r in self.captions(version)] for version in VERSIONS[:2]},
             list(_samples(self)),
-            [table for table in (_subtasks(self), _reviews(self), _changes(self), *tables) if table.rows],
-            figures,
+            [table for table in (_subtasks(self), _reviews(self), _changes(self), *_measurements(self)) if table.rows],
             list(notes(self)),
             str(recipe.card.get("citation", "")) or CITATION,
             str(recipe.card.get("licence", "")),
@@ -212,23 +209,16 @@ def _changes(made: RecosSteps) -> CardTable:
     return CardTable("What confusing captions changed", columns, rows, "Words inserted, deleted or replaced.")
 
 
-def _measurements(made: RecosSteps) -> tuple[list[CardTable], list[CardFigure]]:
+def _measurements(made: RecosSteps) -> Iterator[CardTable]:
     """What other settings of dis(t) would accept, and its distribution before and after rewriting."""
-    tables, figures = [], []
     for declared in made.pipe.recipe.steps:
         if declared.step == "discriminate":
             how, step = declared.fitted(Rewriting), made.result(declared.name)
             # Captions as first written, also those that were dropped then
             first = [r for r in chain(step.records, (drop.record for drop in drops(step.folder))) if "nearest" in r]
-            tables.append(choices([record["nearest"] for record in first], how.k))
-            settings = f"k {how.k}, temperature {how.temperature:g}, η {how.eta:g}"
-            title = f"dis(t) of captions as first written ({settings})"
-            values = [record["first_dis"] for record in first]
-            figures.append(CardFigure(f"{declared.name}-first", title, histogram_drawing(values, how.measure)))
-            values = [record["dis"] for record in step.records]
-            title = "dis(t) of those that were kept"
-            figures.append(CardFigure(f"{declared.name}-kept", title, histogram_drawing(values, how.measure)))
-    return tables, figures
+            yield choices([record["nearest"] for record in first], how.k)
+            before, after = [r["first_dis"] for r in first], [r["dis"] for r in step.records]
+            yield histogram(before, after, how.measure)
 
 
 def _samples(made: RecosSteps) -> Iterator[SampleRecord]:

@@ -8,61 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from eyespot.curate.rmir import demonstration, questions
 from eyespot.curate.rmir.files import COLUMNS, FinishedSteps
 from eyespot.curate.rmir.panel import ABSTAIN, FALSE, TEST, TRAIN, TRUE, settle_votes
 from eyespot.curate.rmir.quality import CUTOFFS, Shortcut, audit_tables, leaks, quality_checks, shortcuts
 from eyespot.curate.rmir.questions import CONSTRAINTS, KINDS
-from eyespot.html import safe
 from eyespot.pipelines import drops
-from eyespot.pipelines.data_card import CardContent, CardFigure, CardTable, SampleRecord, joined
+from eyespot.pipelines.data_card import CardContent, CardTable, SampleRecord, joined
 from eyespot.runs.agreement import Ratings, fleiss_kappa, krippendorff_alpha
-
-WIDTH, HEIGHT, LEFT, BELOW, ABOVE = 640, 240, 46, 46, 14  # pixels
-BINS = 20
-_STYLE = """.hist text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif;
-  fill: #66635c } .hist .bar { fill: #0b6b57 } .hist .under { fill: #0b6b57; opacity: .35 }
-.hist line { stroke: #66635c } .hist .cut { stroke: #c05a2b; stroke-width: 2; stroke-dasharray: 5 4 }
-@media (prefers-color-scheme: dark) { .hist text { fill: #a5a198 } .hist .bar, .hist .under { fill: #63cfb2 }
-  .hist line { stroke: #a5a198 } .hist .cut { stroke: #ee9064 } }"""
-
-
-def histogram(values: Sequence[float], threshold: float, name: str) -> str:
-    """Counts of values from 0 to 1 in bins of 0.05; what lies under the threshold is paler."""
-    counts, _ = np.histogram(np.clip(np.array(values, np.float64), 0, 1), BINS, (0, 1))
-    top = max(1, int(counts.max(initial=0)))
-    bars, wide = "", (WIDTH - LEFT - 10) / BINS - 2
-    for number, count in enumerate(counts.tolist()):
-        if count:
-            high, kind = (
-                (HEIGHT - ABOVE - BELOW) * count / top,
-                "under" if (number + 0.5) / BINS <= threshold else "bar",
-            )
-            corner = f'x="{_x(number / BINS) + 1:.1f}" y="{HEIGHT - BELOW - high:.1f}"'
-            bars += f'<rect class="{kind}" {corner} width="{wide:.1f}" height="{high:.1f}"/>'
-    at = _x(threshold)
-    cut = f'<line class="cut" x1="{at:.1f}" x2="{at:.1f}" y1="{ABOVE}" y2="{HEIGHT - BELOW}"/>'
-    box = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{safe(name)}"'
-    floor = HEIGHT - BELOW
-    marks = "".join(
-        f'<text x="{_x(share / 4):.1f}" y="{floor + 18}" text-anchor="middle">{share / 4:g}</text>'
-        for share in range(5)
-    )
-    axes = (
-        f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{floor}" y2="{floor}"/>{marks}'
-        f'<text x="{_x(0.5):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{safe(name)}</text>'
-        f'<text x="{LEFT - 6}" y="{ABOVE + 10}" text-anchor="end">{top:,}</text>'
-        f'<text x="{LEFT - 6}" y="{floor}" text-anchor="end">0</text>'
-    )
-    inside = f"<style>{_STYLE}</style>{bars}{axes}{cut}"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" class="hist" {box}>{inside}</svg>'
-
-
-def _x(share: float) -> float:
-    return LEFT + (WIDTH - LEFT - 10) * min(1.0, max(0.0, share))
-
 
 CITATION = "RMIR: A Benchmark Dataset for Reasoning-Intensive Multimodal Image Retrieval"
 SHOWN, TARGETS = 8, 4  # queries that the card shows, and targets of each
@@ -84,7 +37,6 @@ def card_content(made: FinishedSteps, audit: Path | None = None) -> CardContent:
         texts,
         _samples(made),
         [*audit_tables(made, audit), *tables(made, found)],
-        [reliability_drawing(made)],
         notes(made),
         closing["citation"] or f"The method is that of {CITATION}",
         closing["licence"],
@@ -252,14 +204,6 @@ def _thresholds(made: FinishedSteps) -> CardTable:
 
 def _share(count: int, of: int) -> str:
     return f"{count / of:.1%}" if of else "–"
-
-
-def reliability_drawing(made: FinishedSteps) -> CardFigure:
-    """The histogram by which a threshold is chosen."""
-    threshold = made.pipe.settings("split").threshold
-    scores = [one["tsr"] for one in made.queries]
-    caption = f"Reliability (TSR) of {len(scores):,} queries; those over {threshold:g} test."
-    return CardFigure("reliability", caption, histogram(scores, threshold, "reliability (TSR)"))
 
 
 def summary(made: FinishedSteps) -> dict[str, Any]:

@@ -16,7 +16,6 @@ import eyespot
 from eyespot.pipelines import Provenance, Spent, Step, StepResult
 from eyespot.pipelines.data_card.checks import QualityCheck, worst
 from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
-from eyespot.pipelines.data_card.sankey import SankeyStage
 from eyespot.pipelines.data_card.wording import wording
 from eyespot.pipelines.outcomes import line_of
 
@@ -44,20 +43,10 @@ class SampleRecord:
 
 
 @dataclass(frozen=True)
-class CardFigure:
-    """A figure as SVG, the name of its file, and a sentence on what it shows."""
-
-    name: str
-    caption: str
-    svg: str
-
-
-@dataclass(frozen=True)
 class CardContent:
     """What a card cannot count from the steps. `answers` are those of the datasheet, `texts` by what they are.
 
-    `tables` and `drawings` are the pipeline's own: a histogram, a map, the licences. `checks` open the card, `notes`
-    follow.
+    `tables` are the pipeline's own: a histogram, the licences. `checks` open the card, `notes` follow.
     """
 
     title: str
@@ -67,7 +56,6 @@ class CardContent:
     texts: Mapping[str, Iterable[str]] = field(default_factory=dict)
     samples: Sequence[SampleRecord] = ()
     tables: Sequence[CardTable] = ()
-    drawings: Sequence[CardFigure] = ()
     notes: Sequence[str] = ()
     citation: str = ""
     licence: str = ""
@@ -99,7 +87,6 @@ class Card:
 
     content: CardContent
     records: int
-    stages: list[SankeyStage]
     losses: CardTable
     balance: CardTable
     cost: CardTable
@@ -141,7 +128,6 @@ def card_of(done: Sequence[StepResult], content: CardContent) -> Card:
     return Card(
         content,
         done[-1].counts.kept if done else 0,
-        [SankeyStage(one.step.name, *one.counts[:4]) for one in done],
         CardTable("Why records were left out", ["step", "reason", "records", "of its step"], lost),
         CardTable("Step by step", columns, steps, "in + added = kept + left out."),
         _cost(done),

@@ -57,10 +57,11 @@ def test_what_would_be_accepted_is_counted_by_temperature_and_band() -> None:
     assert rows["0.1"][0] == f"{(cold + math.log(4)) / 2:.3f}"
 
 
-def test_the_histogram_marks_the_band() -> None:
-    svg = discriminability.histogram_drawing([0.1, 1.0, 1.0, 2.3], Discriminability(10, 0.01, 0.5))
-    assert svg.count('class="in"') == 1 and svg.count('class="out"') == 2
-    assert "0.58" in svg and "1.73" in svg and "log 10" in svg
+def test_the_histogram_counts_captions_before_and_after() -> None:
+    table = discriminability.histogram([0.1, 1.0, 1.0, 2.3], [1.0, 1.0], Discriminability(10, 0.01, 0.5))
+    filled = {row[0]: row[1:] for row in table.rows if any(row[1:])}
+    assert filled == {"0.00 to 0.12": [1, 0], "0.92 to 1.04": [2, 2], "2.19 to 2.30": [1, 0]}
+    assert "0.58 to 1.73 is accepted" in table.note
 
 
 @pytest.mark.parametrize(
