@@ -53,7 +53,7 @@ class Context:
     earlier: Mapping[str, Records] = field(default_factory=dict)  # what the steps it `needs` kept, by their names
     limit: int | None = None  # how many records are wanted of a source; of a `BatchStep` the runner takes no more
 
-    def chance(self, *names: str) -> Random:
+    def rng(self, *names: str) -> Random:
         """A random generator that depends on the seed, the step and these names alone, not on the order of records."""
         return Random("\x1f".join((str(self.seed), self.step, *names)))
 

@@ -45,7 +45,7 @@ def looked_at(records: Records, context: Context, queue: Path, sources: Sources,
     def doubt(record: Record) -> Case | None:
         if not _is_caption(record, how.version):
             return None
-        drawn = context.chance(record["id"]).random() < how.share
+        drawn = context.rng(record["id"]).random() < how.share
         if not record.get("doubts") and not drawn:
             return None
         why = f"{record['subtask']}: is this true, good English, and said with neither too much nor too little?"

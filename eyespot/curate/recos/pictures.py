@@ -1,6 +1,6 @@
 """The steps `draw`, `render` and `collect`: pictures of each sub-task, drawn, or photos by searches and labels.
 
-`draw` invents pictures whose answers differ, `render` checks each answer and paints it.
+`draw` chooses facts whose answers differ, `render` draws them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eyespot.photos.pictures import id_of
 from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.types import NothingFound, UsageError
 
-WRONG, UNDRAWN = "wrong answer", "cannot be drawn"
+UNDRAWN = "cannot be drawn"
 AMBIGUOUS = "caption of two pictures"
 TRIES = 40  # for each picture that is wanted
 QUALITY = 92
@@ -42,25 +42,22 @@ def generator_of(name: str) -> Generator:
     return generator
 
 
-def invented(context: Context, how: DrawnCounts) -> Iterator[Outcome]:
+def sampled(context: Context, how: DrawnCounts) -> Iterator[Outcome]:
     """Pictures to draw. No two of a sub-task have the same answer, or a caption would be true of both."""
     for name, count in how.subtasks.items():
         generator, answers = generator_of(name), set[str]()
         for number in range(count * TRIES):
-            facts = generator.invent(context.chance(name, str(number)))
+            facts = generator.sample(context.rng(name, str(number)))
             if len(answers) < count and facts["answer"] not in answers:
                 answers.add(facts["answer"])
                 yield Added({"id": f"{name}-{number:05d}", "subtask": name, "facts": facts, "version": "v0"})
 
 
 def rendered(record: Record, context: Context, sources: Sources) -> Outcome:
-    """The record with its picture on the disk, if its answer is that of the written text."""
+    """The record with its picture on the disk."""
     generator, facts = generator_of(record["subtask"]), record["facts"]
-    answer = generator.answer(facts)
-    if answer != facts["answer"]:
-        return Drop(record, WRONG, f"{facts['shown']!r} comes to {answer!r}, not {facts['answer']!r}")
     try:
-        picture = generator.paint(facts, context.chance(record["id"]))
+        picture = generator.draw(facts, context.rng(record["id"]))
     except UsageError as error:
         return Failed(record, UNDRAWN, str(error))
     jpeg = BytesIO()
@@ -152,7 +149,7 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
     drawn = {record["subtask"]: None for record in records}
     for name in drawn:
         ids = [record["id"] for record in records if record["subtask"] == name]
-        chosen.update(context.chance(name).sample(ids, min(counts.get(name, 0), len(ids))))
+        chosen.update(context.rng(name).sample(ids, min(counts.get(name, 0), len(ids))))
     for record in records:
         yield Keep(record) if record["id"] in chosen else Drop(record, POOL)
     if spared := [name for name in drawn if name in wanted and wanted[name].spare]:
@@ -185,11 +182,11 @@ def _candidates(context: Context, sources: Sources, of: Subtask, wanted: Subtask
         fits = [
             it for it in photos if pattern.search(labels_of(it)) or (of.of_writing and pattern.search(it["writing"]))
         ]
-        return context.chance(gallery, *wanted.words).sample(fits, len(fits))
+        return context.rng(gallery, *wanted.words).sample(fits, len(fits))
     if of.of_writing and not wanted.queries:
         written = [photo for photo in _allowed(sources, wanted, gallery) if photo["writing"]]
         if written:
-            return context.chance(gallery, "writing").sample(written, len(written))
+            return context.rng(gallery, "writing").sample(written, len(written))
     if not queries:
         drawn = "name it in the step draw, or " if of.generator is not None else ""
         raise UsageError(f"nothing says which photos are for {of.name}; {drawn}give it queries or words of labels")

@@ -106,7 +106,7 @@ PLAIN = {
     "render": PlainStep(
         RecosStepSettings,
         lambda record, context, sources, _how: pictures.rendered(record, context, sources),
-        "Computes each answer again from what is written, and paints the picture.",
+        "Draws the pictures.",
         workers=2,
     ),
     "caption": PlainStep(
@@ -172,8 +172,8 @@ def _draw(_pipe: RecosPipeline, declared: Declared) -> Step:
     how = declared.fitted(pictures.DrawnCounts)
     for name in how.subtasks:
         pictures.generator_of(name)
-    work = BatchStep(lambda _records, context: pictures.invented(context, how))
-    return declared.made(work, about="Invents sums, programs and signs with answers that differ.")
+    work = BatchStep(lambda _records, context: pictures.sampled(context, how))
+    return declared.made(work, about="Chooses sums, programs and signs with answers that differ.")
 
 
 def _collect(pipe: RecosPipeline, declared: Declared) -> Step:

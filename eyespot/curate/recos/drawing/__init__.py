@@ -58,35 +58,35 @@ PAPERS: Mapping[str, Paper] = {
 }
 
 
-def sheet(paper: Paper, chance: Random, size: tuple[int, int] = SIZE) -> Image:
+def sheet(paper: Paper, rng: Random, size: tuple[int, int] = SIZE) -> Image:
     """An empty sheet, `FINER` times as large as the picture will be."""
     from PIL import Image, ImageDraw
 
     made = Image.new("RGB", (size[0] * FINER, size[1] * FINER), paper.colour)
     if paper.ruling:
-        draw, (width, height) = ImageDraw.Draw(made), made.size
-        gap = FINER * chance.uniform(26, 40) * (0.7 if paper.ruling == "squares" else 1)
+        canvas, (width, height) = ImageDraw.Draw(made), made.size
+        gap = FINER * rng.uniform(26, 40) * (0.7 if paper.ruling == "squares" else 1)
         for y in accumulate(repeat(gap, int(height / gap))):
-            draw.line((0, y, width, y), fill=paper.line, width=FINER)
+            canvas.line((0, y, width, y), fill=paper.line, width=FINER)
         for x in accumulate(repeat(gap, int(width / gap) if paper.ruling == "squares" else 0)):
-            draw.line((x, 0, x, height), fill=paper.line, width=FINER)
+            canvas.line((x, 0, x, height), fill=paper.line, width=FINER)
     return made
 
 
-def photographed(painted: Image, chance: Random) -> Image:
+def photographed(painted: Image, rng: Random) -> Image:
     """As a camera sees it: turned a little, brighter on one side, grainy, not quite sharp; at its final size."""
     from PIL import Image, ImageFilter
 
     edge = painted.getpixel((2, 2))
     small = painted.resize((painted.width // FINER, painted.height // FINER), Image.Resampling.BOX)
-    turned = small.rotate(chance.uniform(-3.5, 3.5), Image.Resampling.BICUBIC, fillcolor=edge)
-    soft = turned.filter(ImageFilter.GaussianBlur(chance.uniform(0, 0.7)))
+    turned = small.rotate(rng.uniform(-3.5, 3.5), Image.Resampling.BICUBIC, fillcolor=edge)
+    soft = turned.filter(ImageFilter.GaussianBlur(rng.uniform(0, 0.7)))
     pixels = np.asarray(soft, np.float32)
     height, width, _ = pixels.shape
     x, y = np.linspace(-1, 1, width)[None], np.linspace(-1, 1, height)[:, None]
-    light = 1 + chance.uniform(-0.1, 0.1) * x + chance.uniform(-0.1, 0.1) * y  # (height, width)
-    light -= chance.uniform(0, 0.08)
-    grain = np.random.default_rng(chance.getrandbits(32)).normal(0, chance.uniform(1.5, 6), pixels.shape)
+    light = 1 + rng.uniform(-0.1, 0.1) * x + rng.uniform(-0.1, 0.1) * y  # (height, width)
+    light -= rng.uniform(0, 0.08)
+    grain = np.random.default_rng(rng.getrandbits(32)).normal(0, rng.uniform(1.5, 6), pixels.shape)
     lit = np.clip(pixels * light[..., None] + grain, 0, 255).astype(np.uint8)
     return Image.fromarray(lit)
 
@@ -184,6 +184,6 @@ def spacing(font: Any) -> float:
     return float(font.size) * 1.35
 
 
-def centred(draw: ImageDraw, line: str, font: Any, middle: tuple[float, float], colour: tuple[int, int, int]) -> None:
+def centred(canvas: ImageDraw, line: str, font: Any, middle: tuple[float, float], colour: tuple[int, int, int]) -> None:
     """A line with its middle there."""
-    draw.text(middle, line, fill=colour, font=font, anchor="mm")
+    canvas.text(middle, line, fill=colour, font=font, anchor="mm")
