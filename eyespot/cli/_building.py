@@ -55,7 +55,7 @@ def rmir(
     from eyespot.curate.rmir.card import notes, summary
     from eyespot.curate.rmir.files import FinishedSteps
     from eyespot.curate.rmir.making import AUDIT, RmirJob, set_of, write_set
-    from eyespot.curate.rmir.pipeline import forecast, plan_steps
+    from eyespot.curate.rmir.pipeline import plan_steps
     from eyespot.formats.positions import as_it_is, without_position
     from eyespot.pipelines import read_recipe
 
@@ -63,8 +63,7 @@ def rmir(
     pipe = making.pipeline()
     how = making.running(_limits(making.recipe.limits, calls, money), retry_failed)
     if dry_run:
-        outlook = forecast(pipe)
-        _tell_planned(plan_steps(pipe, how), json, outlook.sentences(), forecast=outlook.fields())
+        _tell_planned(plan_steps(pipe, how), json)
         return
     making.check(how.limits)
     made = FinishedSteps(pipe, _carry_out(pipe.steps, pipe.work, how))
@@ -74,13 +73,8 @@ def rmir(
     cases = write_set(made, out, share=share, sizes=Sizes(audit, audit * 3 // 4), target=target)
     note_all(filter(None, [*notes(made), target.note]))
     tell_lapsed(out / AUDIT / name for name in cases)
-    more: dict[str, Any] = {}
-    if limit is not None:
-        outlook = forecast(dataclasses.replace(making, limit=None).pipeline())
-        more["forecast"] = outlook.fields()
-        note_all(f"without --limit: {sentence}" for sentence in outlook.sentences())
     print_summary(f"the set is in {place}; look at {place / 'card.html'}")
-    _tell_done(made.done, json, out=str(place), audit=cases, **summary(made), **more)
+    _tell_done(made.done, json, out=str(place), audit=cases, **summary(made))
 
 
 def rmir_audit(
@@ -176,8 +170,8 @@ def _carry_out(steps: Sequence[Step], work: Path, options: RunOptions) -> list[S
         return run(steps, work, dataclasses.replace(options, tell=tell, client=client))
 
 
-def _tell_planned(planned: Sequence[PlannedStep], json: bool, sentences: Iterable[str] = (), **more: Any) -> None:
-    """What is planned, a line each step and then the sentences, or as JSON with `more`."""
+def _tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
+    """What is planned, a line each step, or as JSON."""
     lines = []
     for step in planned:
         if step.finished:
@@ -190,7 +184,7 @@ def _tell_planned(planned: Sequence[PlannedStep], json: bool, sentences: Iterabl
             outlook = f"to run on at most {step.records:,} records, {step.known:,} of them done{price}"
         lines.append(f"{step.name:<16} {outlook}")
     steps = [{**step._asdict(), "spent": step.spent._asdict()} for step in planned]
-    print_result({"steps": steps, **more}, [*lines, *sentences], json)
+    print_result({"steps": steps}, lines, json)
 
 
 def _tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:

@@ -39,10 +39,6 @@ LIMITS = ("max_tokens", "max_completion_tokens")  # of an answer, as a recipe ma
 PROMPT = "prompt"
 
 
-def ignore_note(_sentence: str) -> None:
-    """Do nothing with a note."""
-
-
 class AnswerForm(BaseModel):
     """What an answer must look like: no field more, none less, none of another kind."""
 
@@ -134,7 +130,7 @@ class Models:
 
     others: Mapping[str, Client] = field(default_factory=dict)
     prices: Prices | None = None
-    note: Callable[[str], None] = ignore_note
+    note: Callable[[str], None] = lambda _sentence: None
     strict: bool = False
     _noted: set[str] = field(default_factory=set, repr=False)
     _opened: dict[tuple[Any, ...], LanguageModel] = field(default_factory=dict, repr=False)

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,6 @@ from eyespot.llms.budget import CostLimits
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.parallel import ordered_map
 from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, line_of
-from eyespot.pipelines.reserved_budget import ReservedBudget
 from eyespot.pipelines.step import CallMeter, Context, MapStep, Prompt, SqlStep, Step, digest_of_json
 from eyespot.pipelines.step_folder import (
     CachedResult,
@@ -29,7 +28,7 @@ from eyespot.pipelines.step_folder import (
     place_of,
     write_note,
 )
-from eyespot.pipelines.work_db import FILE, Origin, StepCost, StepKey, WorkDB
+from eyespot.pipelines.work_db import FILE, Origin, ReservedBudget, StepCost, StepKey, WorkDB
 from eyespot.storage.atomic import new_folder
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, Spent, UsageError, no_progress
@@ -39,7 +38,6 @@ Client: TypeAlias = Callable[[Prompt, CallMeter], Mapping[str, Any]]
 log = logging.getLogger(__name__)
 AHEAD = 4  # records for each worker that may be ready before their turn
 TICK = 1.0  # seconds after which the time worked is written down
-
 NO_ANSWER = "no answer"
 
 
@@ -113,11 +111,6 @@ class PlannedStep(NamedTuple):
 def plan(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> list[PlannedStep]:
     """What `run` would do; nothing is asked and nothing is written."""
     check(steps)
-    with WorkDB(work) if (work / FILE).exists() else nullcontext() as memory:
-        return _planned(steps, work, how, memory)
-
-
-def _planned(steps: Sequence[Step], work: Path, how: RunOptions, memory: WorkDB | None) -> list[PlannedStep]:
     planned: list[PlannedStep] = []
     outputs: dict[str, Records] = {}  # by finished steps; what the others will keep is unknown
     before, most = Records(), how.limit
@@ -132,8 +125,10 @@ def _planned(steps: Sequence[Step], work: Path, how: RunOptions, memory: WorkDB 
             planned.append(PlannedStep(step.name, True, most, result.counts.came, Spent()))
             continue
         most = len(before) if reached and number > 1 else most
-        known = memory.known(mark) if memory and mark and isinstance(step.work, MapStep) else 0
-        known = min(known, most or 0)
+        known = 0
+        if mark and isinstance(step.work, MapStep) and (work / FILE).exists():
+            with WorkDB(work) as memory:
+                known = min(memory.known(mark), most or 0)
         planned.append(PlannedStep(step.name, False, most, known, step.expects.times((most or 0) - known)))
     return planned
 

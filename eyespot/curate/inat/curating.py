@@ -11,7 +11,7 @@ from typing import Any
 
 from eyespot.curate.inat import card, collection
 from eyespot.curate.inat.card import Cell, covered, write_coverage
-from eyespot.curate.inat.collection import CollectionInputs, CollectionTally, Image
+from eyespot.curate.inat.collection import CollectionInputs, CollectionTally
 from eyespot.curate.inat.naming import hidden_taxa, remove_leftovers, species_of, unmatched
 from eyespot.curate.inat.pictures import (
     BAD,
@@ -145,7 +145,7 @@ class _Collecting:
         steps, drawn = _steps(self.done), notes_of(self.done[DRAWN])
         notes = [*_notes(self.done), *self._list_notes(steps)]
         tally = collection.write_all(_Images(self), self.inputs, self.out)
-        remove_leftovers(self.out, (image.file_name for image in _Images(self)))
+        remove_leftovers(self.out, (image["file_name"] for image in _Images(self)))
         collection.write_labels_beside(_Images(self), self.out)
         collection.write_download(drawn_rows(self.done[LISTED].folder, self.inputs.species), self.out)
         collection.write_funnel(steps, self.out)
@@ -219,7 +219,7 @@ class _Images:
 
     of: _Collecting
 
-    def __iter__(self) -> Iterator[Image]:
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
         pictures = read_rows(self.of.pictures)
         picture = next(pictures, None)
         id = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from eyespot.curate.recos.captions import DEMONSTRATION, Rewriting
-from eyespot.curate.recos.checking import CHANGED, CONFIRMED, SPARE, UNDECIDED, UNSEEN, is_seen
+from eyespot.curate.recos.checking import CHANGED, CONFIRMED, UNDECIDED, UNSEEN, is_seen
 from eyespot.curate.recos.discriminability import choices, histogram
 from eyespot.curate.recos.files import COLUMNS
 from eyespot.curate.recos.pipeline import RecosPipeline
@@ -100,31 +99,21 @@ def notes(made: RecosSteps) -> Iterator[str]:
     for name, count in made.pipe.collecting.counts().items():
         if collected[name] < count:
             yield f"Sub-task {name}: {collected[name]} of {count} pictures were found."
-    yield from _short(made, collected)
-    # Pictures whose captions were all dropped: the steps count captions only; but those of a full sub-task have enough
-    complete = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == "complete"]
-    spare = {drop.record["image"] for step in complete for drop in drops(step.folder) if drop.reason == SPARE}
+    images = {record["image"]: record["subtask"] for record in made.captions("v0") if record["source"] != DRAWN}
+    left, more = Counter(images.values()), "a larger count in its table of the recipe takes further ones"
+    yield from (
+        f"Sub-task {name}: {left[name]} of {count} pictures have captions; {more}, and asks for no caption twice."
+        for name, count in made.pipe.collecting.counts().items()
+        if 0 < left[name] < count <= collected[name]
+    )
+    # Pictures whose captions were all dropped: the steps count captions only
     for version, kind in (("v0", "collect"), ("v1", "pair")):
         steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
         records = [record for step in steps for record in step.records if record.get("version", "v0") == version]
-        came = {record["image"] for record in records} - spare
+        came = {record["image"] for record in records}
         lost = len(came - {record["image"] for record in made.captions(version)})
         if lost:
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
-
-
-def _short(made: RecosSteps, collected: Mapping[str, int]) -> Iterator[str]:
-    """How to get further pictures for sub-tasks of photos that lost some of theirs."""
-    images = {record["image"]: record["subtask"] for record in made.captions("v0") if record["source"] != DRAWN}
-    left = Counter(images.values())
-    for name, pictures in made.pipe.collecting.wanted().items():
-        count = made.pipe.collecting.counts()[name]
-        if 0 < left[name] < count <= collected[name]:
-            spare = math.ceil((count - left[name]) * collected[name] / left[name]) + pictures.spare
-            yield (
-                f"Sub-task {name}: {left[name]} of {count} pictures have captions; spare = {spare} in its table of the "
-                "recipe takes further ones, and asks for no caption twice."
-            )
 
 
 def _writing_notes(records: Iterable[Record]) -> Iterator[str]:

@@ -91,8 +91,7 @@ class SubtaskPictures:
 
     With `words` those whose labels contain one of the words (of the sub-task `ocr`: or whose writing does), else the
     results of `queries`. Without both, photos of `ocr` are those in which OCR read something, where a gallery has any.
-    `stand_in` says what these pictures stand in for, if they are not what the sub-task means. `spare` further
-    photos are captioned as well, and take the places of those that lose their captions.
+    `stand_in` says what these pictures stand in for, if they are not what the sub-task means.
     """
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
@@ -103,11 +102,6 @@ class SubtaskPictures:
     where: str | None = None
     galleries: tuple[str, ...] = ()
     stand_in: str = ""
-    spare: int = 0
-
-    def __post_init__(self) -> None:
-        if self.spare < 0:
-            raise UsageError(f"spare pictures are 0 or more, not {self.spare}")
 
 
 @dataclass(frozen=True)
@@ -127,11 +121,6 @@ class Collecting:
         """How many pictures of each sub-task are wanted."""
         return {name: subtask(name).count if it.count is None else it.count for name, it in self.wanted().items()}
 
-    def most(self) -> dict[str, int]:
-        """How many pictures of a sub-task v0 has at most, where spare ones are captioned too."""
-        counts = self.counts()
-        return {name: counts[name] for name, it in self.wanted().items() if it.spare}
-
     def shared(self, limit: int) -> Collecting:
         """The same with at most `limit` pictures in all, of which every sub-task gets its share."""
         counts = self.counts()
@@ -139,7 +128,7 @@ class Collecting:
             most = max(counts, key=lambda name: counts[name])
             counts[most] -= 1
         wanted = self.wanted().items()
-        return replace(self, subtasks={name: replace(it, count=counts[name], spare=0) for name, it in wanted})
+        return replace(self, subtasks={name: replace(it, count=counts[name]) for name, it in wanted})
 
 
 def collected(records: Records, context: Context, sources: Sources, how: Collecting) -> Iterator[Outcome]:
@@ -152,8 +141,6 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
         chosen.update(context.rng(name).sample(ids, min(counts.get(name, 0), len(ids))))
     for record in records:
         yield Keep(record) if record["id"] in chosen else Drop(record, POOL)
-    if spared := [name for name in drawn if name in wanted and wanted[name].spare]:
-        raise UsageError(f"drawn pictures keep their captions, so {spared[0]} needs no spare ones; leave out its spare")
     candidates: dict[str, list[Record]] = {}
     for name, pictures in wanted.items():
         if name not in drawn:
@@ -161,13 +148,11 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
             lists = [_candidates(context, sources, subtask(name), pictures, gallery) for gallery in galleries]
             candidates[name] = list(_alternating(lists))
     taken = set[str]()  # a photo serves one sub-task alone, the first that takes it
-    # The spare ones come last, so that they take no photo of another sub-task
-    for share in (counts, {name: pictures.spare for name, pictures in wanted.items()}):
-        for name, photos in candidates.items():
-            fresh = [photo for photo in photos if photo["image"] not in taken][: share[name]]
-            taken.update(photo["image"] for photo in fresh)
-            fields = {"subtask": name, "version": "v0", "stand_in": wanted[name].stand_in}
-            yield from (Added({"id": photo["image"], **photo, **fields}) for photo in fresh)
+    for name, photos in candidates.items():
+        fresh = [photo for photo in photos if photo["image"] not in taken][: counts[name]]
+        taken.update(photo["image"] for photo in fresh)
+        fields = {"subtask": name, "version": "v0", "stand_in": wanted[name].stand_in}
+        yield from (Added({"id": photo["image"], **photo, **fields}) for photo in fresh)
 
 
 # -- photos -----------------------------------------------------------------------------------------------------
@@ -190,7 +175,7 @@ def _candidates(context: Context, sources: Sources, of: Subtask, wanted: Subtask
     if not queries:
         drawn = "name it in the step draw, or " if of.generator is not None else ""
         raise UsageError(f"nothing says which photos are for {of.name}; {drawn}give it queries or words of labels")
-    count = ((of.count if wanted.count is None else wanted.count) + wanted.spare) * FURTHER
+    count = (of.count if wanted.count is None else wanted.count) * FURTHER
     lists: list[Sequence[Record]] = []
     for query in queries:
         try:

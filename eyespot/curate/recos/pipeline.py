@@ -13,7 +13,7 @@ from eyespot.curate.recos.captions import CAPTIONS
 from eyespot.curate.recos.confusing import Expanding
 from eyespot.curate.recos.pictures import DrawnCounts
 from eyespot.curate.recos.sources import Sources
-from eyespot.pipelines import BatchStep, Context, Declared, MapStep, PlannedStep, Recipe, RunOptions, Spent, Step, plan
+from eyespot.pipelines import BatchStep, Declared, MapStep, PlannedStep, Recipe, RunOptions, Spent, Step, plan
 from eyespot.pipelines.human_review import decisions_digest
 from eyespot.pipelines.prompts import PROMPT, expected, template
 from eyespot.types import UsageError
@@ -85,87 +85,7 @@ class RecosPipeline:
         return sorted(path for path in (self.out / REVIEW).glob("*.jsonl") if not path.stem.endswith(".decisions"))
 
 
-@dataclass(frozen=True)
-class PlainStep:
-    """A step that needs only its settings, and the galleries or, with a `prompt`, a model.
-
-    `work` gets a record, or all of them without `workers`; the context; the galleries or the writer; the settings.
-    """
-
-    settings: type[Any]
-    work: Callable[..., Any]
-    about: str  # with fields of the settings
-    version: int = 1
-    workers: int | None = None
-    needs: tuple[str, ...] = ()
-    reads_galleries: bool = False  # runs again when they change
-    prompt: str = ""
-
-
-PLAIN = {
-    "render": PlainStep(
-        RecosStepSettings,
-        lambda record, context, sources, _how: pictures.rendered(record, context, sources),
-        "Draws the pictures.",
-        workers=2,
-    ),
-    "caption": PlainStep(
-        RecosWorkers,
-        lambda record, context, writer, _how: captions.captioned(record, context, writer),
-        "Writes five captions of each picture.",
-        prompt="caption",
-    ),
-    "pair": PlainStep(
-        confusing.Pairing,
-        confusing.paired,
-        "Finds for each picture the one of its source that looks most like it.",
-        version=3,
-        needs=("render",),
-        reads_galleries=True,
-    ),
-    "confuse": PlainStep(
-        confusing.Confusing,
-        confusing.confused,
-        "Makes captions of these from the first ones with the fewest words changed.",
-        version=2,
-        prompt="confuse",
-    ),
-    "expand": PlainStep(
-        confusing.Expanding,
-        confusing.expanded,
-        "Adds the {how.similar} pictures most like each, without captions.",
-        version=2,
-        needs=("render",),
-        reads_galleries=True,
-    ),
-    "hash": PlainStep(
-        RecosStepSettings,
-        lambda record, _context, sources, _how: confusing.hashed(record, sources),
-        "Computes perceptual hashes of the pictures without captions.",
-        workers=2,
-    ),
-    "distinct": PlainStep(
-        confusing.Distinct,
-        lambda records, _context, sources, how: confusing.distinct(records, sources, how),
-        "Removes near-duplicates from the pictures without captions.",
-        version=2,
-    ),
-}
-
-
-def _plain(pipe: RecosPipeline, declared: Declared) -> Step:
-    plain = PLAIN[declared.step]
-    how = declared.fitted(plain.settings)
-    writer, fields = _writer(pipe, declared, plain.prompt) if plain.prompt else (None, {})
-    if plain.reads_galleries:
-        fields["inputs"] = pipe.sources.digests
-
-    def work(records: Any, context: Context) -> Any:
-        return plain.work(records, context, writer or pipe.sources, how)
-
-    workers = how.workers if plain.prompt else plain.workers
-    step = BatchStep(work) if workers is None else MapStep(work, workers)
-    return declared.made(step, plain.version, needs=plain.needs, about=plain.about.format(how=how), **fields)
+# -- one function a step ----------------------------------------------------------------------------------------
 
 
 def _draw(_pipe: RecosPipeline, declared: Declared) -> Step:
@@ -174,6 +94,12 @@ def _draw(_pipe: RecosPipeline, declared: Declared) -> Step:
         pictures.generator_of(name)
     work = BatchStep(lambda _records, context: pictures.sampled(context, how))
     return declared.made(work, about="Chooses sums, programs and signs with answers that differ.")
+
+
+def _render(pipe: RecosPipeline, declared: Declared) -> Step:
+    declared.fitted(RecosStepSettings)
+    work = MapStep(lambda record, context: pictures.rendered(record, context, pipe.sources), 2)
+    return declared.made(work, about="Draws the pictures.")
 
 
 def _collect(pipe: RecosPipeline, declared: Declared) -> Step:
@@ -187,13 +113,18 @@ def _collect(pipe: RecosPipeline, declared: Declared) -> Step:
     return declared.made(work, 2, settings=settings, inputs=pipe.sources.digests, about=about)
 
 
-def _complete(pipe: RecosPipeline, declared: Declared) -> Step:
+def _caption(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = declared.fitted(RecosWorkers)
+    writer, fields = _writer(pipe, declared, "caption")
+    work = MapStep(lambda record, context: captions.captioned(record, context, writer), how.workers)
+    return declared.made(work, about="Writes five captions of each picture.", **fields)
+
+
+def _complete(_pipe: RecosPipeline, declared: Declared) -> Step:
     how = declared.fitted(checking.Completing)
-    most = pipe.collecting.most() if how.version == "v0" else {}
-    work = BatchStep(lambda records, context: checking.completed(records, context, how, most))
-    settings = {**declared.settings, "most": most} if most else declared.settings
+    work = BatchStep(lambda records, context: checking.completed(records, context, how))
     about = f"Keeps pictures of {how.version} with enough captions of their own (at least {how.least})."
-    return declared.made(work, 3, needs=("render",), settings=settings, about=about)
+    return declared.made(work, 3, needs=("render",), about=about)
 
 
 def _discriminate(pipe: RecosPipeline, declared: Declared) -> Step:
@@ -223,16 +154,54 @@ def _review(pipe: RecosPipeline, declared: Declared) -> Step:
     return declared.made(work, 4, inputs={"decisions": decisions_digest(queue)}, about=about)
 
 
+def _pair(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = declared.fitted(confusing.Pairing)
+    work = BatchStep(lambda records, context: confusing.paired(records, context, pipe.sources, how))
+    about = "Finds for each picture the one of its source that looks most like it."
+    return declared.made(work, 3, needs=("render",), inputs=pipe.sources.digests, about=about)
+
+
+def _confuse(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = declared.fitted(confusing.Confusing)
+    writer, fields = _writer(pipe, declared, "confuse")
+    work = MapStep(lambda record, context: confusing.confused(record, context, writer, how), how.workers)
+    about = "Makes captions of these from the first ones with the fewest words changed."
+    return declared.made(work, 2, about=about, **fields)
+
+
+def _expand(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = declared.fitted(Expanding)
+    work = BatchStep(lambda records, context: confusing.expanded(records, context, pipe.sources, how))
+    about = f"Adds the {how.similar} pictures most like each, without captions."
+    return declared.made(work, 2, needs=("render",), inputs=pipe.sources.digests, about=about)
+
+
+def _hash(pipe: RecosPipeline, declared: Declared) -> Step:
+    declared.fitted(RecosStepSettings)
+    work = MapStep(lambda record, _context: confusing.hashed(record, pipe.sources), 2)
+    return declared.made(work, about="Computes perceptual hashes of the pictures without captions.")
+
+
+def _distinct(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = declared.fitted(confusing.Distinct)
+    work = BatchStep(lambda records, _context: confusing.distinct(records, pipe.sources, how))
+    return declared.made(work, 2, about="Removes near-duplicates from the pictures without captions.")
+
+
 MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {
     "draw": _draw,
-    "render": _plain,
+    "render": _render,
     "collect": _collect,
-    "caption": _plain,
+    "caption": _caption,
     "discriminate": _discriminate,
     "grammar": _grammar,
     "review": _review,
     "complete": _complete,
-    **dict.fromkeys(("pair", "confuse", "expand", "hash", "distinct"), _plain),
+    "pair": _pair,
+    "confuse": _confuse,
+    "expand": _expand,
+    "hash": _hash,
+    "distinct": _distinct,
 }
 
 
@@ -258,8 +227,7 @@ def plan_steps(pipe: RecosPipeline, how: RunOptions) -> list[PlannedStep]:
     kinds = {step.name: step.step for step in pipe.recipe.steps}
     drawing: DrawnCounts = declared["draw"].fitted(DrawnCounts)
     drawn = {name: count for name, count in drawing.subtasks.items() if count}
-    spare = {name: it.spare for name, it in pipe.collecting.wanted().items()}
-    wanted = {name: count + spare[name] for name, count in pipe.collecting.counts().items()}
+    wanted = pipe.collecting.counts()
     pictures, photos = sum(wanted.values()), sum(count for name, count in wanted.items() if name not in drawn)
     similar = declared["expand"].fitted(Expanding).similar if "expand" in declared else 0
     added = {

@@ -119,8 +119,7 @@ def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable
         "Where one half alone does as well as both, nothing has to be reasoned over both."
     )
     yield CardTable("Shortcuts: targets found by", ["asked with", *(f"R@{k}" for k in CUTOFFS)], shortcuts_rows, note)
-    rows = [[one.what, one.found, one.among] for one in leaks(made)]
-    yield CardTable("What is shared", ["what", "found", "among"], rows)
+    yield CardTable("What is shared", ["what", "found", "among"], leaks(made))
 
 
 def _rules(made: FinishedSteps) -> CardTable:

@@ -22,7 +22,6 @@ from eyespot.curate._world import PhotoWorld
 from eyespot.curate.rmir.audit import LAST, VERDICTS, agreements, last_hits, read_queue
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.panel import ABSTAIN, TEST, TRAIN, settle_votes
-from eyespot.curate.rmir.pipeline import LARGE, K
 from eyespot.curate.rmir.questions import KINDS
 from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
 from eyespot.pipelines import Record
@@ -32,6 +31,8 @@ from eyespot.search.embedding import embed
 from eyespot.types import Composer, Mask, Query, Vectors
 
 CUTOFFS = (1, 10, 20, 50)
+K = 20  # the first places that Recall@20 looks at
+LARGE = 10  # a pool of this many times K leaves a random order a Recall@K of a tenth
 CHANCE = "a random order"
 
 
@@ -106,20 +107,8 @@ def _recalls(
     return shares
 
 
-NEAR = Near()
-
-
-@dataclass(frozen=True)
-class Leak:
-    """What is shared, by how many, of how many."""
-
-    what: str
-    found: int
-    among: int
-
-
-def leaks(made: FinishedSteps) -> list[Leak]:
-    """All that was looked for, also where nothing was found."""
+def leaks(made: FinishedSteps) -> list[tuple[str, int, int]]:
+    """What is shared, by how many, of how many; also where nothing was found."""
     every, test, train = made.queries, made.in_split(TEST), made.in_split(TRAIN)
     family, pool = families(made), set(made.pool)
     inputs = {family[one["image"]] for one in train}
@@ -132,12 +121,12 @@ def leaks(made: FinishedSteps) -> list[Leak]:
     same_target = sum(not targets.isdisjoint(one["targets"]) for one in test)
     same_question = sum(one["question"].casefold() in questions for one in test)
     return [
-        Leak("queries whose own input is in the pool (left out when they are scored)", in_pool, len(every)),
-        Leak("queries of which a target is a near-duplicate of the input", copies, len(every)),
-        Leak("photos of the pool that are near-duplicates of an earlier one", repeated, len(made.pool)),
-        Leak("test queries whose input, or a near-duplicate, asks in training", same_input, len(test)),
-        Leak("test queries of which a target is one in training", same_target, len(test)),
-        Leak("test queries whose question is one in training", same_question, len(test)),
+        ("queries whose own input is in the pool (left out when they are scored)", in_pool, len(every)),
+        ("queries of which a target is a near-duplicate of the input", copies, len(every)),
+        ("photos of the pool that are near-duplicates of an earlier one", repeated, len(made.pool)),
+        ("test queries whose input, or a near-duplicate, asks in training", same_input, len(test)),
+        ("test queries of which a target is one in training", same_target, len(test)),
+        ("test queries whose question is one in training", same_question, len(test)),
     ]
 
 
@@ -147,7 +136,7 @@ def families(made: FinishedSteps) -> dict[str, int]:
     world, space = made.pipe.world, made.pipe.lists.space
     hashes = world.hashes([(id, made.seeds[id]["path"]) for id in ids])
     rows = world.rows(space)
-    pairs = near_duplicates(hashes, world.vectors([rows[id] for id in ids], space), NEAR)
+    pairs = near_duplicates(hashes, world.vectors([rows[id] for id in ids], space), Near())
     return dict(zip(ids, np.asarray(first_of_family(pairs, len(ids))).tolist(), strict=True))
 
 

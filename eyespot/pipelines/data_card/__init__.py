@@ -14,8 +14,19 @@ from pathlib import Path
 
 from eyespot.html import checked_address, photo_address, render
 from eyespot.photos.pictures import id_of
-from eyespot.pipelines.data_card.checks import Level, QualityCheck, level_of, licence_check, wilson, worst
-from eyespot.pipelines.data_card.content import Card, CardContent, CardTable, SampleRecord, card_of
+from eyespot.pipelines.data_card.content import (
+    Card,
+    CardContent,
+    CardTable,
+    Level,
+    QualityCheck,
+    SampleRecord,
+    card_of,
+    level_of,
+    licence_check,
+    wilson,
+    worst,
+)
 from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined, parted
 from eyespot.pipelines.data_card.hub import CROISSANT, Tables, write_croissant, write_head, write_readme
 from eyespot.pipelines.data_card.markdown import as_markdown

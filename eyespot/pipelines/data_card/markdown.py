@@ -26,7 +26,10 @@ def cell(value: Any) -> str:
 
 def as_markdown(card: Card, pictures: list[list[str]]) -> str:
     """The card; `pictures` are the files of each sample's thumbnails, "" where one cannot be read."""
-    texts = [f"# {cell(card.content.title)}", _plain_text(card.content.about), card.standing, *_checks(card)]
+    texts = [f"# {cell(card.content.title)}", _plain_text(card.content.about), card.standing]
+    if card.verdict:
+        checks = [[check.level, check.what, _plain_text(check.text)] for check in card.content.checks]
+        texts += [f"## Checks\n\n**{card.verdict}**", table(["", "check", "found"], checks)]
     texts += (f"> {_plain_text(note)}" for note in card.content.notes)
     records = ["## What became of the records"]
     for rows in (card.balance, card.losses, card.cost, card.requests):
@@ -47,13 +50,6 @@ def _rows(rows: CardTable) -> Iterator[str]:
         yield f"### {cell(rows.title)}"
         yield table(rows.columns, rows.rows)
         yield cell(rows.note)
-
-
-def _checks(card: Card) -> Iterator[str]:
-    if card.verdict:
-        yield f"## Checks\n\n**{card.verdict}**"
-        rows = [[check.level, check.what, _plain_text(check.text)] for check in card.content.checks]
-        yield table(["", "check", "found"], rows)
 
 
 def _plain_text(text: str) -> str:

@@ -165,12 +165,17 @@ def test_galleries_and_a_folder_are_named_on_the_command_line() -> None:
 
 
 def test_a_set_without_captions_has_a_card_that_says_why(tmp_path: Path, gallery: Path) -> None:
-    silent = 'writer = { use = "demonstration", silent = 1.0 }'
+    few = {
+        "draw": "subtasks = {}",
+        "discriminate": 'model = "writer"\nk = 2\nat_limit = "keep"',
+        "complete": "least = 99",
+    }
     collect = f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.colour]\ncount = 4\nwords = ["red", "blue"]'
-    place = recipe(tmp_path, gallery, silent, draw="subtasks = {}", collect=collect)
+    place = recipe(tmp_path, gallery, collect=collect, **few)
 
     with raises(NothingFound):
         made(place, tmp_path / "out")
 
-    assert "| caption | no answer | 4 |" in (tmp_path / "out" / "set" / "README.md").read_text(encoding="utf-8")
+    text = (tmp_path / "out" / "set" / "README.md").read_text(encoding="utf-8")
+    assert "| complete | its picture has too few captions |" in text
     assert (tmp_path / "out" / "set" / "card.html").is_file()

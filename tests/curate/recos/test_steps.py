@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from eyespot.curate.recos.confusing import token_edits
 from eyespot.curate.recos.discriminability import Discriminability
 from eyespot.curate.recos.pictures import Collecting, SubtaskPictures, labels_of
 from eyespot.curate.recos.sources import Sources
-from eyespot.pipelines import BatchStep, Context, Drop, Keep, Outcome, Record, Records, RunOptions, Step, drops, run
+from eyespot.pipelines import BatchStep, Drop, Keep, Record, RunOptions, Step, drops, run
 from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
 from tests.wording import raises
@@ -70,7 +70,6 @@ def test_the_histogram_counts_captions_before_and_after() -> None:
         lambda: Rewriting(k=1).measure,
         lambda: Rewriting(temperature=0.0).measure,
         lambda: Rewriting(eta=1.5).measure,
-        lambda: SubtaskPictures(spare=-1),
     ],
 )
 def test_settings_without_sense_are_refused(wrong: Callable[[], object]) -> None:
@@ -108,22 +107,6 @@ def test_words_are_looked_for_in_what_labels_say_of_the_picture_alone(tmp_path: 
 
 
 # -- complete ---------------------------------------------------------------------------------------------------
-
-
-def test_spare_pictures_take_the_places_of_those_without_captions(tmp_path: Path) -> None:
-    """Two of colour are wanted: a has too few captions, so b and c count and d is spare; of objects all count."""
-    names = ("a/1", "b/1", "b/2", "c/1", "c/2", "d/1", "d/2")
-    records = [caption(id, f"Words of {id}.") for id in names]
-    records += [caption(f"{image}/{n}", f"Thing {image} {n}.", subtask="object") for image in "efg" for n in (1, 2)]
-
-    def work(found: Records, context: Context) -> Iterator[Outcome]:
-        return checking.completed(found, context, checking.Completing(2), {"colour": 2})
-
-    reasons = dict(through(records, Step("complete", BatchStep(work), needs=("render",)), tmp_path))
-
-    assert [id for id, reason in reasons.items() if not reason and id < "e"] == ["b/1", "b/2", "c/1", "c/2"]
-    assert [id for id, reason in reasons.items() if reason == "spare"] == ["d/1", "d/2"]
-    assert reasons["a/1"] == "its picture has too few captions" and not reasons["g/2"]
 
 
 def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path: Path) -> None:

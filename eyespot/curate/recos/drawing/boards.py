@@ -12,7 +12,6 @@ from eyespot.curate.recos.drawing import (
     SIZE,
     Colour,
     Paper,
-    centred,
     face,
     faces,
     fitting,
@@ -83,7 +82,7 @@ def draw(text: str, how: Mapping[str, Any], rng: Random) -> Image:
     font = fitting(face(how["kind"], how["font"]), lines, room, height * 0.3)
     for number, line in enumerate(lines):
         below = (number - (len(lines) - 1) / 2) * spacing(font)
-        centred(canvas, line, font, (width / 2, height / 2 + below), letters)
+        canvas.text((width / 2, height / 2 + below), line, fill=letters, font=font, anchor="mm")
     return photographed(made, rng)
 
 
