@@ -8,15 +8,15 @@ This is one selection that takes seconds and asks no model, so it is not a pipel
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from eyespot.curate.stratified import draw_stratified
 from eyespot.runs.judged import Columns, JudgedQueries, groups
 from eyespot.types import NothingFound, Qrels, RankedImage, Run, UsageError
 
@@ -153,6 +153,39 @@ def keep_split(made: RerankSet) -> RerankSet:
 def natural(id: str) -> tuple[str, str]:
     """A key that sorts 9 before 10 and leaves text in the order of the alphabet."""
     return id.zfill(20) if id.isdecimal() else id, id
+
+
+# -- a seeded split, the same whatever the order of the queries ------------------------------------------------
+
+
+def apportioned(sizes: Mapping[str, int], seats: int, seed: int = 0) -> dict[str, int]:
+    """How many of each stratum to take, `seats` in all, by largest remainders.
+
+    Each stratum gets its quota seats · size / total, rounded down or up, never more than its size. Equal remainders
+    are settled by lot. Raises `UsageError` for more seats than there are members.
+    """
+    total = sum(sizes.values())
+    if not 0 <= seats <= total:
+        raise UsageError(f"{seats} of {total} cannot be taken; choose 0 to {total}")
+    whole = {name: seats * size // max(total, 1) for name, size in sizes.items()}
+    # In whole numbers: quotas as fractions would round, and remainders that are equal would not compare so.
+    remainders = {name: seats * size % max(total, 1) for name, size in sizes.items()}
+    favoured = sorted(sizes, key=lambda name: (-remainders[name], _lot(seed, "stratum", name)))
+    extra = set(favoured[: seats - sum(whole.values())])
+    return {name: count + (name in extra) for name, count in whole.items()}
+
+
+def draw_stratified(strata: Mapping[str, Iterable[str]], seats: int, seed: int = 0) -> set[str]:
+    """The members taken, `seats` in all, from each stratum as many as `apportioned` says."""
+    members = {name: sorted(ids, key=lambda id: _lot(seed, "member", id)) for name, ids in strata.items()}
+    counts = apportioned({name: len(ids) for name, ids in members.items()}, seats, seed)
+    return {id for name, ids in members.items() for id in ids[: counts[name]]}
+
+
+def _lot(seed: int, kind: str, name: str) -> tuple[str, str]:
+    """A place in a shuffle that depends on seed and name alone: no generator, whose draws a new release may change."""
+    digest = hashlib.sha256(f"{seed}\x1f{kind}\x1f{name}".encode("utf-8", "surrogatepass")).hexdigest()
+    return digest, name
 
 
 # -- one query ----------------------------------------------------------------------------------------------

@@ -81,13 +81,13 @@ class CollectionTally:
         self.first, self.last = min(self.first, image["date"]), max(self.last, image["date"])
 
 
-def write_all(images: Iterable[Row], inputs: CollectionInputs, out: Path) -> CollectionTally:
-    """Write COCO JSON, the labels that `eyespot index` reads, and attributions; `images` are iterated twice."""
+def write_all(images: Callable[[], Iterable[Row]], inputs: CollectionInputs, out: Path) -> CollectionTally:
+    """Write COCO JSON, the labels that `eyespot index` reads, and attributions; `images` are read twice."""
     tally = CollectionTally()
 
     def attributions(add_label: Callable[[Any], None]) -> Iterator[tuple[Any, ...]]:
         yield "file_name", "attribution", "rights_holder", "license", "license_url", "observation", "photo"
-        for image in images:
+        for image in images():
             tally.add(image)
             add_label(_label(image))
             source = _SITE + image["observation"] if inputs.on_inaturalist else image["observation"]
@@ -109,7 +109,7 @@ def write_all(images: Iterable[Row], inputs: CollectionInputs, out: Path) -> Col
         "images": (
             {name: value for name, value in image.items() if name not in hidden}
             | {"license": licences[image["licence"]]}
-            for image in images
+            for image in images()
         ),
         "annotations": ({"id": id, "image_id": id, "category_id": kind} for id, kind in enumerate(tally.species)),
     }

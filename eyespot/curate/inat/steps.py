@@ -68,8 +68,6 @@ def steps_of(
     lists: Mapping[str, str],
 ) -> list[Step]:
     """The steps for a source; `inputs` are digests of its files, `lists` those of the lists of species."""
-    pass
-
     wanted, species, sampling = settings.wanted, settings.species, settings.sampling
     years = source.years if wanted.years is None else wanted.years
     grades = source.grades if wanted.grades is None else wanted.grades

@@ -267,27 +267,20 @@ def distinct(records: Records, sources: Sources, how: Distinct) -> Iterator[Outc
     pictures: dict[str, Record] = {}
     for record in sorted(records, key=lambda record: "text" not in record):
         pictures.setdefault(record["image"], record)
-    copies = _copies(list(pictures.values()), sources, Near(how.bits, how.cosine))
+    # Drawn pictures are no copies: boards and sheets look alike and differ
+    photos = [picture for picture in pictures.values() if picture["source"] != DRAWN]
+    copies: dict[str, str] = {}  # the original of each, as images
+    if len(photos) > 1:
+        hashes = [
+            [int(digits, 16) for digits in photo["hashes"]] if "hashes" in photo else hashes_of(sources, photo)
+            for photo in photos
+        ]
+        near = Near(how.bits, how.cosine)
+        pairs = near_duplicates(np.array(hashes, np.uint64), sources.vectors(photos), near)
+        originals = [photos[row]["image"] for row in first_of_family(pairs, len(photos)).tolist()]
+        copies = {photo["image"]: of for photo, of in zip(photos, originals, strict=True) if of != photo["image"]}
     for record in records:
         if "text" not in record and record["image"] in copies:
             yield Drop(record, COPY, f"of {copies[record['image']]}")
         else:
             yield Keep({key: value for key, value in record.items() if key != "hashes"})
-
-
-def _copies(pictures: list[Record], sources: Sources, near: Near) -> dict[str, str]:
-    """The original of each copy, as images. Drawn pictures are no copies: boards and sheets look alike and differ."""
-    photos = [picture for picture in pictures if picture["source"] != DRAWN]
-    if len(photos) < 2:
-        return {}
-    hashes = [
-        [int(digits, 16) for digits in photo["hashes"]] if "hashes" in photo else hashes_of(sources, photo)
-        for photo in photos
-    ]
-    pairs = near_duplicates(np.array(hashes, np.uint64), sources.vectors(photos), near)
-    originals = [photos[row] for row in first_of_family(pairs, len(photos)).tolist()]
-    return {
-        photo["image"]: original["image"]
-        for photo, original in zip(photos, originals, strict=True)
-        if original is not photo
-    }

@@ -41,12 +41,9 @@ def test_an_option_of_another_kind_is_refused(tmp_path: Path, gallery: Path, opt
         RmirJob(read_recipe(recipe(tmp_path, gallery, models)), tmp_path).check()
 
 
-def test_a_demonstration_has_a_share_and_a_model_a_name(tmp_path: Path, gallery: Path) -> None:
-    often = DEMONSTRATION.replace('"demonstration:teacher"', '"demonstration:teacher", abstains = "often"')
+def test_a_model_that_nobody_knows_is_refused(tmp_path: Path, gallery: Path) -> None:
     unknown = DEMONSTRATION.replace('"demonstration:first"', '"nobody:m"')
 
-    with raises(UsageError):
-        ran(recipe(tmp_path, gallery, often), tmp_path)
     with raises(UsageError):
         RmirJob(read_recipe(recipe(tmp_path, gallery, unknown)), tmp_path).check()
 

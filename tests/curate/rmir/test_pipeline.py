@@ -18,7 +18,7 @@ from eyespot.pipelines import drops, plan, read_recipe, run
 from eyespot.runs import beir, rmir
 from eyespot.types import UsageError
 from tests.wording import raises
-from tests.worlds.rmir import DEMONSTRATION, files, made, recipe
+from tests.worlds.rmir import files, made, recipe
 
 ORDER = ["seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split"]
 
@@ -115,9 +115,7 @@ def test_every_vote_is_told_and_no_path_of_this_machine(demonstrated: FinishedSt
 
 def test_an_empty_set_says_that_no_query_is_left(tmp_path: Path, gallery: Path) -> None:
     """And not that none is reliable enough."""
-    abstaining = DEMONSTRATION.replace('first" }', 'first", abstains = 1.0 }')
-    abstaining = abstaining.replace('second" }', 'second", abstains = 1.0 }')
-    found = made(recipe(tmp_path, gallery, abstaining), tmp_path)
+    found = made(recipe(tmp_path, gallery, confident="least = 2.0"), tmp_path)
     _, note = card.notes(found)
     assert not found.queries and note.startswith("No query is left")
 
