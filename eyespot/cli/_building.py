@@ -54,18 +54,17 @@ def rmir(
     from eyespot.curate.rmir.audit import Sizes
     from eyespot.curate.rmir.card import notes, summary
     from eyespot.curate.rmir.files import FinishedSteps
-    from eyespot.curate.rmir.making import AUDIT, RmirJob, set_of, write_set
-    from eyespot.curate.rmir.pipeline import plan_steps
+    from eyespot.curate.rmir.making import AUDIT, set_of, write_set
+    from eyespot.curate.rmir.pipeline import RmirPipeline, plan_steps
     from eyespot.formats.positions import as_it_is, without_position
     from eyespot.pipelines import read_recipe
 
-    making = RmirJob(read_recipe(recipe), out, gallery, limit)
-    pipe = making.pipeline()
-    how = making.running(_limits(making.recipe.limits, calls, money), retry_failed)
+    pipe = RmirPipeline(read_recipe(recipe), out, gallery, limit)
+    how = pipe.running(_limits(pipe.recipe.limits, calls, money), retry_failed)
     if dry_run:
         _tell_planned(plan_steps(pipe, how), json)
         return
-    making.check(how.limits)
+    pipe.check(how.limits)
     made = FinishedSteps(pipe, _carry_out(pipe.steps, pipe.work, how))
     share = (as_it_is if positions else without_position) if pictures else None
     target = set_of(made, out, replace=replace)
@@ -85,10 +84,11 @@ def rmir_audit(
 ) -> None:
     """Print how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
     from eyespot.curate.rmir.audit import agreements, last_hits
-    from eyespot.curate.rmir.making import AUDIT, RmirJob
+    from eyespot.curate.rmir.making import AUDIT, finished
+    from eyespot.curate.rmir.pipeline import RmirPipeline
     from eyespot.pipelines import read_recipe
 
-    made = RmirJob(read_recipe(recipe), out, gallery).finished()
+    made = finished(RmirPipeline(read_recipe(recipe), out, gallery))
     checks, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)
     lines = []
     for check in checks:
@@ -122,8 +122,8 @@ def recos(
 ) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.curate.recos.card import notes
-    from eyespot.curate.recos.making import RecosJob, galleries_of, place_of, recipe_at
-    from eyespot.curate.recos.pipeline import plan_steps
+    from eyespot.curate.recos.making import galleries_of, place_of, recipe_at, set_of, write
+    from eyespot.curate.recos.pipeline import RecosPipeline, plan_steps
     from eyespot.formats.positions import as_it_is, without_position
     from eyespot.storage.text_files import text_of
 
@@ -133,18 +133,18 @@ def recos(
     if out is None:
         raise UsageError("the set needs a folder; name one with --out")
     share = as_it_is if positions else without_position
-    making = RecosJob(recipe_at(recipe), out, galleries_of(gallery), limit, share, replace)
-    how = making.running(_limits(making.recipe.limits, calls, money), retry_failed)
+    pipe = RecosPipeline(recipe_at(recipe), out, galleries_of(gallery), limit)
+    how = pipe.running(_limits(pipe.recipe.limits, calls, money), retry_failed)
     if dry_run:
-        _tell_planned(plan_steps(making.pipeline, how), json)
+        _tell_planned(plan_steps(pipe, how), json)
         return
-    making.check(how.limits)
-    done = _carry_out(making.steps, making.pipeline.work, how)
-    folder = making.folder(done)
-    place = folder.place
-    made, counts = making.write(done, folder)
-    note_all(filter(None, [*notes(made), folder.note]))
-    tell_lapsed(making.pipeline.queues())
+    pipe.check(how.limits)
+    done = _carry_out(pipe.steps, pipe.work, how)
+    target = set_of(pipe, done, replace=replace)
+    place = target.place
+    made, counts = write(pipe, done, share=share, target=target)
+    note_all(filter(None, [*notes(made), target.note]))
+    tell_lapsed(pipe.queues())
     print_summary(f"the set is in {place}; look at {place / 'card.html'}")
     _tell_done(done, json, out=str(place), versions=counts)
 

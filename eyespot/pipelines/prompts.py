@@ -23,8 +23,18 @@ from eyespot.llms.images import SIDE
 from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.photos.places import picture_of
-from eyespot.pipelines import CallMeter, Context, CostLimits, Declared, NoAnswer, Prompt, Spent
-from eyespot.pipelines.runner import Client
+from eyespot.pipelines import (
+    CallMeter,
+    Client,
+    Context,
+    CostLimits,
+    Declared,
+    NoAnswer,
+    Prompt,
+    Recipe,
+    RunOptions,
+    Spent,
+)
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -100,6 +110,15 @@ def ask_model(context: Context, prompt: Prompt, form: type[Answer]) -> ModelAnsw
     if "declined" in answer and "declined" not in form.model_fields:
         return ModelAnswer(None, str(answer["declined"]))
     return ModelAnswer(form.model_validate(answer))
+
+
+def options_of(
+    recipe: Recipe, others: Mapping[str, Client], limits: CostLimits | None = None, *, retry_failed: bool = False
+) -> RunOptions:
+    """How a recipe's steps are run: by its models and `others`, within its budget or another."""
+    models = Models(others, strict=recipe.strict)
+    limits = limits or recipe.limits
+    return RunOptions(recipe.seed, limits, models, retry_failed=retry_failed, strict=recipe.strict)
 
 
 def expected(model: Mapping[str, Any], pictures: int, words: str, count: int = 1) -> Spent:

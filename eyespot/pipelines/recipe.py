@@ -81,6 +81,11 @@ class Recipe:
     folder: Path = Path()
     strict: bool = False
 
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The models that its steps ask, by their names."""
+        return {name: model for one in self.steps for name, model in one.models.items()}
+
     def made(self, makers: Makers) -> list[Step]:
         """Its steps; `UsageError` for one that the pipeline does not have."""
         unknown = next((one.step for one in self.steps if one.step not in makers), None)

@@ -12,12 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.recos.captions import DEMONSTRATION
 from eyespot.curate.recos.confusing import changed
 from eyespot.pipelines import CallMeter, Prompt
 from eyespot.storage.toml import toml_of
 
-NAME = DEMONSTRATION
 _TEMPLATES = (
     "{title} in a photo.",
     "A picture that shows {title}.",

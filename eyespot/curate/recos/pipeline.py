@@ -9,13 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.curate.recos import captions, checking, confusing, grammar, pictures
-from eyespot.curate.recos.captions import CAPTIONS
+from eyespot.curate.recos.captions import CAPTIONS, DEMONSTRATION
 from eyespot.curate.recos.confusing import Expanding
+from eyespot.curate.recos.demonstration import writer
 from eyespot.curate.recos.pictures import DrawnCounts
 from eyespot.curate.recos.sources import Sources
-from eyespot.pipelines import BatchStep, Declared, MapStep, PlannedStep, Recipe, RunOptions, Spent, Step, plan
+from eyespot.pipelines import (
+    BatchStep,
+    CostLimits,
+    Declared,
+    MapStep,
+    PlannedStep,
+    Recipe,
+    RunOptions,
+    Spent,
+    Step,
+    plan,
+)
 from eyespot.pipelines.human_review import decisions_digest
-from eyespot.pipelines.prompts import PROMPT, expected, template
+from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of, template
 from eyespot.types import UsageError
 
 WORK, REVIEW = "work", "review"
@@ -51,6 +63,14 @@ class RecosPipeline:
     def work(self) -> Path:
         """The folder of the steps."""
         return self.out / WORK
+
+    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
+        """How they are run: by the recipe's models, within its budget or another."""
+        return options_of(self.recipe, {DEMONSTRATION: writer}, limits, retry_failed=retry_failed)
+
+    def check(self, limits: CostLimits | None = None) -> None:
+        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
+        Models({DEMONSTRATION: writer}).check(self.recipe.asked, limits or self.recipe.limits)
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -115,8 +135,8 @@ def _collect(pipe: RecosPipeline, declared: Declared) -> Step:
 
 def _caption(pipe: RecosPipeline, declared: Declared) -> Step:
     how = declared.fitted(RecosWorkers)
-    writer, fields = _writer(pipe, declared, "caption")
-    work = MapStep(lambda record, context: captions.captioned(record, context, writer), how.workers)
+    by, fields = _writer(pipe, declared, "caption")
+    work = MapStep(lambda record, context: captions.captioned(record, context, by), how.workers)
     return declared.made(work, about="Writes five captions of each picture.", **fields)
 
 
@@ -129,11 +149,11 @@ def _complete(_pipe: RecosPipeline, declared: Declared) -> Step:
 
 def _discriminate(pipe: RecosPipeline, declared: Declared) -> Step:
     how: captions.Rewriting = declared.fitted(captions.Rewriting)
-    writer, fields = _writer(pipe, declared, "rewrite")
+    by, fields = _writer(pipe, declared, "rewrite")
     fields["expects"] = fields["expects"].times(how.rounds)
     pool = captions.CaptionPool(pipe.sources, how)
     assert how.measure  # raises for settings without a meaning
-    work = MapStep(lambda record, context: captions.discriminated(record, context, pool, writer), how.workers)
+    work = MapStep(lambda record, context: captions.discriminated(record, context, pool, by), how.workers)
     fields["inputs"] = {"space": pipe.sources.digests["space"]}
     about = "Measures dis(t) of each caption, and rewrites those that say too much or too little."
     return declared.made(work, 2, needs=("render", "collect"), about=about, **fields)
@@ -163,8 +183,8 @@ def _pair(pipe: RecosPipeline, declared: Declared) -> Step:
 
 def _confuse(pipe: RecosPipeline, declared: Declared) -> Step:
     how = declared.fitted(confusing.Confusing)
-    writer, fields = _writer(pipe, declared, "confuse")
-    work = MapStep(lambda record, context: confusing.confused(record, context, writer, how), how.workers)
+    by, fields = _writer(pipe, declared, "confuse")
+    work = MapStep(lambda record, context: confusing.confused(record, context, by, how), how.workers)
     about = "Makes captions of these from the first ones with the fewest words changed."
     return declared.made(work, 2, about=about, **fields)
 

@@ -10,11 +10,24 @@ from typing import Any
 
 from eyespot.curate._world import PhotoWorld
 from eyespot.curate.rmir import candidates, panel, questions
+from eyespot.curate.rmir.demonstration import NAME, teacher
 from eyespot.curate.rmir.questions import KINDS, prompt_text
-from eyespot.pipelines import BatchStep, Declared, MapStep, PlannedStep, Recipe, RunOptions, SqlStep, Step, plan
-from eyespot.pipelines.prompts import PROMPT, expected
+from eyespot.pipelines import (
+    BatchStep,
+    CostLimits,
+    Declared,
+    MapStep,
+    PlannedStep,
+    Recipe,
+    RunOptions,
+    SqlStep,
+    Step,
+    plan,
+)
+from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of
 from eyespot.types import UsageError
 
+WORK = "work"
 ORDER = ("seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split")
 
 
@@ -40,12 +53,28 @@ class RmirStepSettings:
 
 @dataclass(frozen=True)
 class RmirPipeline:
-    """A recipe's steps. `limit` is the most photos that are asked about, for a trial; the seed set stays whole."""
+    """A recipe's steps, whose work lies under `out`; `gallery` goes before the recipe's.
+
+    `limit` is the most photos that are asked about, for a trial; the seed set stays whole.
+    """
 
     recipe: Recipe
-    work: Path
+    out: Path
     gallery: Path | None = None
     limit: int | None = None
+
+    @property
+    def work(self) -> Path:
+        """The folder of the steps."""
+        return self.out / WORK
+
+    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
+        """How they are run: by the recipe's models, within its budget or another."""
+        return options_of(self.recipe, {NAME: teacher}, limits, retry_failed=retry_failed)
+
+    def check(self, limits: CostLimits | None = None) -> None:
+        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
+        Models({NAME: teacher}).check(self.recipe.asked, limits or self.recipe.limits)
 
     @cached_property
     def world(self) -> PhotoWorld:
@@ -74,11 +103,6 @@ class RmirPipeline:
         """What reliability is told by."""
         found: candidates.CandidateSettings = self.settings("candidates")
         return panel.Lists(found.space_names(self.world)[0], found.images, len(self.seats))
-
-    @property
-    def models(self) -> dict[str, Any]:
-        """The models that are asked, by their names."""
-        return {name: model for one in self.recipe.steps for name, model in one.models.items()}
 
     @cached_property
     def _of(self) -> dict[str, Declared]:

@@ -15,7 +15,7 @@ from eyespot import rooms
 from eyespot.benchmarks import BenchmarkRequest
 from eyespot.curate.recos.captions import Rewriting
 from eyespot.curate.recos.card import RecosSteps, quality_checks
-from eyespot.curate.recos.making import galleries_of, recipe_at
+from eyespot.curate.recos.making import galleries_of, recipe_at, write
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import drops
 from eyespot.runs import recos
@@ -118,7 +118,7 @@ def test_the_makers_answers_go_before_those_of_the_pipeline(copied: Path, tmp_pa
     place.write_text(place.read_text(encoding="utf-8") + card, encoding="utf-8")
 
     making, done = ran(place, copied)
-    making.write(done)
+    write(making, done)
 
     assert not any(one.ran for one in done) and files(copied) == before
     text = (copied / "set" / "README.md").read_text(encoding="utf-8")
@@ -135,7 +135,7 @@ def test_captions_that_wait_for_a_person_fail_until_then(tmp_path: Path, gallery
     waiting = next(one for one in done if one.step.name == "review")
     assert waiting.counts.kept == 0 and waiting.counts.failed == waiting.counts.came > 0
     with raises(NothingFound):
-        making.write(done)
+        write(making, done)
 
 
 @pytest.mark.long

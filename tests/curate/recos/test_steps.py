@@ -228,7 +228,7 @@ def test_the_pair_is_the_most_similar_of_the_source_that_is_no_copy(tmp_path: Pa
     making, done = ran(file, tmp_path / "out")
 
     (pair,) = [one for one in done[-3].records if "originals" in one]
-    sources = making.pipeline.sources
+    sources = making.sources
     everyone = sources.rows("own")
     mask = np.ones(len(everyone), bool)
     mask[everyone[pair["of"]]] = False

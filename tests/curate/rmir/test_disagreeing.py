@@ -8,8 +8,7 @@ import pytest
 
 from eyespot.curate.rmir import card
 from eyespot.curate.rmir.files import FinishedSteps
-from eyespot.curate.rmir.making import RmirJob
-from eyespot.curate.rmir.pipeline import plan_steps
+from eyespot.curate.rmir.pipeline import RmirPipeline, plan_steps
 from eyespot.curate.rmir.quality import shortcuts
 from eyespot.pipelines import read_recipe
 from tests.command import refuses, run_eyespot
@@ -172,8 +171,8 @@ def test_a_dry_run_counts_the_photos_that_clusters_give_and_no_more_than_there_a
 
     def planned(seeds: str) -> dict[str, tuple[int, int]]:
         place = worlds.recipe(tmp_path, gallery, worlds.behind("http://127.0.0.1:9"), seeds=seeds)
-        job = RmirJob(read_recipe(place), tmp_path)
-        return {one.name: (one.records, one.spent.calls) for one in plan_steps(job.pipeline(), job.running())}
+        job = RmirPipeline(read_recipe(place), tmp_path)
+        return {one.name: (one.records, one.spent.calls) for one in plan_steps(job, job.running())}
 
     few = planned("clusters = 2\neach = 2")
     assert few["seeds"][0] == 7 and few["inputs"] == (4, 0)
