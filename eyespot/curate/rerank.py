@@ -123,7 +123,13 @@ def select(run: Run, judged: JudgedQueries, limits: RerankLimits) -> RerankSet:
     dropped = [verdict for verdict in verdicts if verdict.reason]
     fitting = {verdict.query: ranked[verdict.query] for verdict in verdicts if not verdict.reason}
     if not fitting:
-        raise NothingFound(_nothing(dropped, run, judged.qrels))
+        if not len(run.score) or (run.graded(judged.qrels) < 0).all():
+            raise NothingFound(
+                "no image of the run is judged for its query; check that both files name queries and images alike"
+            )
+        reason, count = Counter(one.reason for one in dropped).most_common(1)[0]
+        why = f"{count} of {len(dropped)} are dropped as {reason!r}"
+        raise NothingFound(f"no query is kept: {why}; change --depth, --least or --most")
     others = sorted({*run, *judged.qrels} - set(wanted), key=natural)
     reason = NOT_LISTED if judged.queries else NOT_JUDGED
     dropped += [DroppedQuery(query, reason, 0, 0) for query in others]
@@ -265,10 +271,3 @@ def _notes(made: JudgedQueries, run: Run, unjudged: int, limits: RerankLimits) -
             "where the judgements are exhaustive; --judged-only leaves them out"
         )
     return notes
-
-
-def _nothing(dropped: Sequence[DroppedQuery], run: Run, qrels: Qrels) -> str:
-    if not len(run.score) or (run.graded(qrels) < 0).all():
-        return "no image of the run is judged for its query; check that both files name queries and images alike"
-    reason, count = Counter(one.reason for one in dropped).most_common(1)[0]
-    return f"no query is kept: {count} of {len(dropped)} are dropped as {reason!r}; change --depth, --least or --most"

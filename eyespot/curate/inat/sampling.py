@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.curate.inat.settings import Sampling
 from eyespot.kernels import compile_loops
 from eyespot.types import UsageError
 
@@ -115,18 +116,6 @@ Marks = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class DrawSettings:
-    """How to draw. One unit of distance is `space_km` or `time_days`: clusters wider than that are divided further,
-    up to `clusters` for a species."""
-
-    cap: int = 550
-    clusters: int = 200
-    space_km: float = 100.0
-    time_days: float = 90.0
-    seed: int = 0
-
-
-@dataclass(frozen=True)
 class SpeciesObservations:
     """The observations of one species, in an order that depends only on their ids."""
 
@@ -145,7 +134,7 @@ class DrawResult(NamedTuple):
     turn: NDArray[np.int64]  # (n,)
 
 
-def draw(species: int, of: SpeciesObservations, how: DrawSettings) -> DrawResult:
+def draw(species: int, of: SpeciesObservations, how: Sampling) -> DrawResult:
     """Up to `how.cap` of a species' candidates."""
     group = np.unique(of.group, return_inverse=True)[1].astype(np.int64)
     cluster = clusters(group, of, how)[group]  # (n,)
@@ -175,7 +164,7 @@ def _mixed(values: Marks) -> Marks:
         return mixed ^ (mixed >> np.uint64(31))
 
 
-def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: DrawSettings) -> NDArray[np.int64]:
+def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: Sampling) -> NDArray[np.int64]:
     """The cluster of each of a species' groups, (groups,).
 
     A group stands at the middle of the species' observations in it, in units of `how`. The centres are its most central

@@ -196,7 +196,8 @@ class Species:
 class Sampling:
     """Groups and draws: see `eyespot.curate.inat.sampling`.
 
-    `within` is "all" (a day's observations of all species make groups together, as iNat24's) or "species".
+    `within` is "all" (a day's observations of all species make groups together, as iNat24's) or "species". One unit of
+    distance is `space_km` or `time_days`: wider clusters are divided further, up to `clusters` for a species.
     """
 
     km: float = 10.0

@@ -207,7 +207,7 @@ def _measurements(made: RecosSteps) -> Iterator[CardTable]:
             first = [r for r in chain(step.records, (drop.record for drop in drops(step.folder))) if "nearest" in r]
             yield choices([record["nearest"] for record in first], how.k)
             before, after = [r["first_dis"] for r in first], [r["dis"] for r in step.records]
-            yield histogram(before, after, how.measure)
+            yield histogram(before, after, how)
 
 
 def _samples(made: RecosSteps) -> Iterator[SampleRecord]:

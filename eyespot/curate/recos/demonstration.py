@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from eyespot.curate.recos.confusing import changed
 from eyespot.pipelines import CallMeter, Prompt
-from eyespot.storage.toml import toml_of
 
 _TEMPLATES = (
     "{title} in a photo.",
@@ -88,17 +85,10 @@ def _nearest(captions: Mapping[int, str], known: Mapping[str, Any]) -> Iterator[
     others = _captions_by_people(known["facts"])
     pairs = sorted((changed(text, other), number, other) for number, text in captions.items() for other in others)
     used: set[int | str] = set()
-    for _, number, other in pairs:
-        for attribute in known["attributes"]:
-            kind = _kinds().get(attribute, [])
-            first, second = (
-                {word for word in kind if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)}
-                for text in (captions[number], other)
-            )
-            # Both contain words of its kind, and not the same
-            if first and second and first != second and used.isdisjoint((number, other)):
-                used.update((number, other))
-                yield {"number": number, "text": other, "attribute": attribute}
+    for edits, number, other in pairs:
+        if edits and used.isdisjoint((number, other)):
+            used.update((number, other))
+            yield {"number": number, "text": other, "attribute": known["attributes"][0]}
 
 
 def _captions_by_people(facts: Mapping[str, Any]) -> list[str]:
@@ -115,10 +105,3 @@ def _title(facts: Mapping[str, Any]) -> str:
 def _sentence(text: str) -> str:
     plain = " ".join(text.split()).rstrip(" .")
     return re.sub(r"\s+([,;])", r"\1", f"{plain[:1].upper()}{plain[1:]}.")
-
-
-@cache
-def _kinds() -> dict[str, list[str]]:
-    """Words by the attribute that they are a value of."""
-    table = toml_of(Path(__file__).with_name("demonstration_words.toml"))
-    return {name.replace("_", " "): values for name, values in table.items()}

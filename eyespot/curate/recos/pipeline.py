@@ -152,11 +152,10 @@ def _discriminate(pipe: RecosPipeline, declared: Declared) -> Step:
     by, fields = _writer(pipe, declared, "rewrite")
     fields["expects"] = fields["expects"].times(how.rounds)
     pool = captions.CaptionPool(pipe.sources, how)
-    assert how.measure  # raises for settings without a meaning
     work = MapStep(lambda record, context: captions.discriminated(record, context, pool, by), how.workers)
     fields["inputs"] = {"space": pipe.sources.digests["space"]}
     about = "Measures dis(t) of each caption, and rewrites those that say too much or too little."
-    return declared.made(work, 2, needs=("render", "collect"), about=about, **fields)
+    return declared.made(work, 3, needs=("collect",), about=about, **fields)
 
 
 def _grammar(_pipe: RecosPipeline, declared: Declared) -> Step:

@@ -195,7 +195,8 @@ def _thresholds(made: FinishedSteps) -> CardTable:
     judges = len(made.seats)
     failed = sum(len(hit["votes"]) < judges for query in made.queries for hit in made.hits.get(query["id"], []))
     note = (
-        f"Taken: {threshold:g}. The negativeness of a hit is the share, of the judges that answered, that said false; "
+        f"Reliability (TSR) of {len(scores):,} queries; those over {threshold:g} test. "
+        f"The negativeness of a hit is the share, of the judges that answered, that said false; "
         f"0 if under half of all {judges} did. On {failed:,} hits of these queries a judge failed."
     )
     return CardTable("Queries over a threshold of reliability", ["threshold", "queries"], rows, note)

@@ -28,7 +28,6 @@ from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of
 from eyespot.types import UsageError
 
 WORK = "work"
-ORDER = ("seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split")
 
 
 @dataclass(frozen=True)
@@ -87,11 +86,11 @@ class RmirPipeline:
     @cached_property
     def steps(self) -> list[Step]:
         """All of them; `UsageError` for a recipe that lacks one, has another, or puts them in another order."""
-        return [_MAKERS[name](self, self._of[name]) for name in ORDER]
+        return [make(self, self._of[name], self.settings(name)) for name, (_, make) in STEPS.items()]
 
     def settings(self, name: str) -> Any:
         """The settings of a step."""
-        return self._of[name].fitted(_FORMS[name])
+        return self._of[name].fitted(STEPS[name][0])
 
     @cached_property
     def seats(self) -> list[panel.PanelJudge]:
@@ -107,9 +106,9 @@ class RmirPipeline:
     @cached_property
     def _of(self) -> dict[str, Declared]:
         found = [one.step for one in self.recipe.steps]
-        if found != list(ORDER):
+        if found != list(STEPS):
             text = ", ".join(found) or "none"
-            raise UsageError(f"an RMIR recipe has the steps {', '.join(ORDER)}, in this order; this one: {text}")
+            raise UsageError(f"an RMIR recipe has the steps {', '.join(STEPS)}, in this order; this one: {text}")
         renamed = next((one for one in self.recipe.steps if one.name != one.step), None)
         if renamed is not None:
             raise UsageError(f"the step {renamed.step} keeps its name, for others need it; leave out name = …")
@@ -119,8 +118,7 @@ class RmirPipeline:
 # -- one maker a step -------------------------------------------------------------------------------------------
 
 
-def _seeds(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: candidates.SeedSettings = declared.fitted(candidates.SeedSettings)
+def _seeds(pipe: RmirPipeline, declared: Declared, settings: candidates.SeedSettings) -> Step:
     about = "Draws photos from clusters of alike ones."
     bare = replace(declared, inputs={})
     return bare.made(
@@ -130,16 +128,24 @@ def _seeds(pipe: RmirPipeline, declared: Declared) -> Step:
     )
 
 
-def _inputs(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: questions.Inputs = declared.fitted(questions.Inputs)
+def _inputs(pipe: RmirPipeline, declared: Declared, settings: questions.Inputs) -> Step:
     count = min((one for one in (settings.count, pipe.limit) if one is not None), default=None)
     work = BatchStep(lambda records, context: questions.inputs(records, context, count))
     about = "Draws the photos that questions are asked about."
     return declared.made(work, settings={} if count is None else {"count": count}, about=about)
 
 
-def _asking(work: Callable[..., Any], prompt: str, about: str, _pipe: RmirPipeline, declared: Declared) -> Step:
-    settings = declared.fitted(RmirWorkers)
+def _questions(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
+    about = "A model asks a question of each of three kinds about each photo, or abstains."
+    return _asking(declared, settings, questions.propose, "question", about)
+
+
+def _checked(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
+    about = "A model looks again and throws out questions that break one of four rules."
+    return _asking(declared, settings, questions.check, "check", about)
+
+
+def _asking(declared: Declared, settings: RmirWorkers, work: Callable[..., Any], prompt: str, about: str) -> Step:
     if len(declared.models) != 1:
         raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
     ((name, model),) = declared.models.items()
@@ -150,8 +156,7 @@ def _asking(work: Callable[..., Any], prompt: str, about: str, _pipe: RmirPipeli
     return declared.made(each, prompts=texts, models={name: model}, settings={}, about=about, expects=price)
 
 
-def _candidates(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: candidates.CandidateSettings = declared.fitted(candidates.CandidateSettings)
+def _candidates(pipe: RmirPipeline, declared: Declared, settings: candidates.CandidateSettings) -> Step:
     about = "Finds photos that may answer, by what they look like and by what is said of them; records become triplets."
     named = {**declared.settings, "spaces": settings.space_names(pipe.world)}
     work = BatchStep(
@@ -160,8 +165,7 @@ def _candidates(pipe: RmirPipeline, declared: Declared) -> Step:
     return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, needs=("seeds",), about=about)
 
 
-def _judged(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: PanelSettings = declared.fitted(PanelSettings)
+def _judged(pipe: RmirPipeline, declared: Declared, settings: PanelSettings) -> Step:
     text = prompt_text(declared, "judge")
     each = MapStep(partial(panel.vote, panel=pipe.seats, template=text), settings.workers)
     price = expected({}, 0, "")
@@ -171,8 +175,7 @@ def _judged(pipe: RmirPipeline, declared: Declared) -> Step:
     return declared.made(each, 2, prompts={PROMPT: text}, settings=votes, about=about, expects=price)
 
 
-def _confident(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: panel.ConfidentSettings = declared.fitted(panel.ConfidentSettings)
+def _confident(pipe: RmirPipeline, declared: Declared, settings: panel.ConfidentSettings) -> Step:
     judges = len(pipe.seats)
     work = BatchStep(lambda records, context: panel.confident(records, context, judges, settings))
     rest = ", and none whose photo is in doubt anywhere." if settings.doubt == "everywhere" else "."
@@ -180,14 +183,12 @@ def _confident(pipe: RmirPipeline, declared: Declared) -> Step:
     return declared.made(work, settings={**declared.settings, "judges": judges}, needs=("candidates",), about=about)
 
 
-def _queries(pipe: RmirPipeline, declared: Declared) -> Step:
-    declared.fitted(RmirStepSettings)
+def _queries(_pipe: RmirPipeline, declared: Declared, _settings: RmirStepSettings) -> Step:
     about = "Gathers triplets into queries; those without a target go."
     return declared.made(BatchStep(panel.gathered), needs=("checked",), about=about)
 
 
-def _split(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: panel.SplitSettings = declared.fitted(panel.SplitSettings)
+def _split(pipe: RmirPipeline, declared: Declared, settings: panel.SplitSettings) -> Step:
     work = BatchStep(lambda records, context: panel.split(records, context, settings, pipe.lists))
     lists = {**declared.settings, "space": pipe.lists.space, "depth": pipe.lists.depth, "judges": pipe.lists.judges}
     about = "Tells by the reliability of its judged list which query tests; the others train."
@@ -195,35 +196,18 @@ def _split(pipe: RmirPipeline, declared: Declared) -> Step:
     return declared.made(work, 2, settings=lists, about=about, **needs)
 
 
-_MAKERS: dict[str, Callable[[RmirPipeline, Declared], Step]] = {
-    "seeds": _seeds,
-    "inputs": _inputs,
-    "questions": partial(
-        _asking,
-        questions.propose,
-        "question",
-        "A model asks a question of each of three kinds about each photo, or abstains.",
-    ),
-    "checked": partial(
-        _asking, questions.check, "check", "A model looks again and throws out questions that break one of four rules."
-    ),
-    "candidates": _candidates,
-    "judged": _judged,
-    "confident": _confident,
-    "queries": _queries,
-    "split": _split,
+STEPS: dict[str, tuple[type[Any], Callable[[RmirPipeline, Declared, Any], Step]]] = {
+    "seeds": (candidates.SeedSettings, _seeds),
+    "inputs": (questions.Inputs, _inputs),
+    "questions": (RmirWorkers, _questions),
+    "checked": (RmirWorkers, _checked),
+    "candidates": (candidates.CandidateSettings, _candidates),
+    "judged": (PanelSettings, _judged),
+    "confident": (panel.ConfidentSettings, _confident),
+    "queries": (RmirStepSettings, _queries),
+    "split": (panel.SplitSettings, _split),
 }
-_FORMS: dict[str, Any] = {
-    "seeds": candidates.SeedSettings,
-    "inputs": questions.Inputs,
-    "questions": RmirWorkers,
-    "checked": RmirWorkers,
-    "candidates": candidates.CandidateSettings,
-    "judged": PanelSettings,
-    "confident": panel.ConfidentSettings,
-    "queries": RmirStepSettings,
-    "split": panel.SplitSettings,
-}
+"""The steps in their order: their settings, and what makes them."""
 
 
 def plan_steps(pipe: RmirPipeline, how: RunOptions) -> list[PlannedStep]:
@@ -253,7 +237,7 @@ def most_records(pipe: RmirPipeline, counts: dict[str, int | None]) -> dict[str,
         "candidates": lambda coming: coming * each,
     }
     came, most = photos, {}
-    for name in ORDER:
+    for name in STEPS:
         most[name], known = came, counts.get(name)
         came = grows.get(name, int)(came) if known is None else known
     return most

@@ -28,14 +28,13 @@ from eyespot.pipelines.data_card.content import (
     worst,
 )
 from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined, parted
-from eyespot.pipelines.data_card.hub import CROISSANT, Tables, write_croissant, write_head, write_readme
+from eyespot.pipelines.data_card.hub import Tables, write_croissant, write_head, write_readme
 from eyespot.pipelines.data_card.markdown import as_markdown
-from eyespot.pipelines.data_card.wording import TextStatistics, wording
+from eyespot.pipelines.data_card.wording import wording
 from eyespot.search.contact_sheet import thumbnail_of
 from eyespot.storage.atomic import make_folder, new_folder, write_whole
 
 __all__ = [
-    "CROISSANT",
     "QUESTIONS",
     "Card",
     "CardContent",
@@ -44,7 +43,6 @@ __all__ = [
     "QualityCheck",
     "SampleRecord",
     "Tables",
-    "TextStatistics",
     "card_of",
     "joined",
     "level_of",

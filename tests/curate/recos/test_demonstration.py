@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from eyespot.curate.recos import demonstration
 from eyespot.pipelines import Prompt
 
@@ -27,21 +25,10 @@ def swaps(text: str, facts: Mapping[str, str], *attributes: str, before: Mapping
     return [(one["text"], one["attribute"]) for one in answer["captions"]]
 
 
-@pytest.mark.parametrize(
-    ("text", "attributes", "found"),
-    [
-        # what people say of the other picture
-        (
-            "A white dog runs after a ball through deep snow.",
-            ["colour"],
-            [("A brown dog runs through deep snow.", "colour")],
-        ),
-        ("A white dog runs after a ball.", ["count"], []),  # neither tells a number
-        ("A dog in the snow.", ["colour"], []),  # it tells no colour that might be another
-    ],
-)
-def test_a_confusing_caption_is_true_of_the_other_picture(text: str, attributes: list[str], found: list[Any]) -> None:
-    assert swaps(text, DOG, *attributes) == found
+def test_a_confusing_caption_is_what_people_say_of_the_other_picture() -> None:
+    found = swaps("A white dog runs after a ball through deep snow.", DOG, "colour")
+    assert found == [("A brown dog runs through deep snow.", "colour")]
+    assert swaps("A dog in the snow.", {}, "colour") == []
 
 
 def test_a_title_takes_the_place_of_a_title() -> None:

@@ -47,7 +47,7 @@ def test_the_card_counts_a_sub_task_that_lost_all_its_captions(demonstrated: Rec
 
 
 def test_what_is_kept_by_dis_lies_in_the_band_or_is_doubted(demonstrated: RecosSteps) -> None:
-    low, high = Rewriting(4, 0.01, 0.9).measure.band
+    low, high = Rewriting(4, 0.01, 0.9).band
     captions = list(of(demonstrated, "discriminate").records)
     assert captions and {low <= one["dis"] <= high for one in captions} == {True, False}
     assert all((low <= one["dis"] <= high) != ("doubts" in one) for one in captions)

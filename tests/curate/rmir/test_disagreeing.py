@@ -142,7 +142,6 @@ def test_numbers_in_the_sentences_of_the_card(retrieved: FinishedSteps) -> None:
             "The pool holds 4 photos; 2 of 7 left",
             "Of 6 questions",
             "In 1 the check",
-            "Taken: 0.6.",
         ),
         *("half of all 4", "On 1 hits", "over the pool of 4, on 1 queries (test)", "pool of 4 photos is shared"),
         *("over 0.6, 1 queries to report on; train: the others, 2 to train", "Of 7 photos 7 were drawn"),
