@@ -55,14 +55,14 @@ def rmir(
     from eyespot.curate.rmir.card import notes, summary
     from eyespot.curate.rmir.files import FinishedSteps
     from eyespot.curate.rmir.making import AUDIT, set_of, write_set
-    from eyespot.curate.rmir.pipeline import RmirPipeline, plan_steps
+    from eyespot.curate.rmir.pipeline import RmirPipeline
     from eyespot.formats.positions import as_it_is, without_position
-    from eyespot.pipelines import read_recipe
+    from eyespot.pipelines import plan, read_recipe
 
     pipe = RmirPipeline(read_recipe(recipe), out, gallery, limit)
     how = pipe.running(_limits(pipe.recipe.limits, calls, money), retry_failed)
     if dry_run:
-        _tell_planned(plan_steps(pipe, how), json)
+        _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
     pipe.check(how.limits)
     made = FinishedSteps(pipe, _carry_out(pipe.steps, pipe.work, how))
@@ -123,8 +123,9 @@ def recos(
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.curate.recos.card import notes
     from eyespot.curate.recos.making import galleries_of, place_of, recipe_at, set_of, write
-    from eyespot.curate.recos.pipeline import RecosPipeline, plan_steps
+    from eyespot.curate.recos.pipeline import RecosPipeline
     from eyespot.formats.positions import as_it_is, without_position
+    from eyespot.pipelines import plan
     from eyespot.storage.text_files import text_of
 
     if show:
@@ -136,7 +137,7 @@ def recos(
     pipe = RecosPipeline(recipe_at(recipe), out, galleries_of(gallery), limit)
     how = pipe.running(_limits(pipe.recipe.limits, calls, money), retry_failed)
     if dry_run:
-        _tell_planned(plan_steps(pipe, how), json)
+        _tell_planned(plan(pipe.steps, pipe.work, how), json)
         return
     pipe.check(how.limits)
     done = _carry_out(pipe.steps, pipe.work, how)

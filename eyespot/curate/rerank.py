@@ -229,10 +229,10 @@ def _assembled(
     dropped: list[DroppedQuery],
     limits: RerankLimits,
 ) -> RerankSet:
-    theirs = {query: judged.qrels.grades[query] for query in ranked}
-    grades = {q: {hit.image: max(theirs[q].get(hit.image, 0), 0) for hit in hits} for q, hits in ranked.items()}
+    judgements = {query: judged.qrels.grades[query] for query in ranked}
+    grades = {q: {hit.image: max(judgements[q].get(hit.image, 0), 0) for hit in hits} for q, hits in ranked.items()}
     unjudged = frozenset(
-        (q, hit.image) for q, hits in ranked.items() for hit in hits if theirs[q].get(hit.image, -1) < 0
+        (q, hit.image) for q, hits in ranked.items() for hit in hits if judgements[q].get(hit.image, -1) < 0
     )
     facts: dict[str, Columns] = {}
     for query, of_query in grades.items():

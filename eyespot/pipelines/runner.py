@@ -26,7 +26,7 @@ from eyespot.pipelines.step_folder import (
     digest_of_drops,
     numbered,
     place_of,
-    write_note,
+    write_manifest,
 )
 from eyespot.pipelines.work_db import FILE, Origin, ReservedBudget, StepCost, StepKey, WorkDB
 from eyespot.storage.atomic import new_folder
@@ -113,7 +113,7 @@ def plan(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> l
     check(steps)
     planned: list[PlannedStep] = []
     outputs: dict[str, Records] = {}  # by finished steps; what the others will keep is unknown
-    before, most = Records(), how.limit
+    before, most = Records(), how.limit if steps[0].grows is None else 0
     for number, step in enumerate(steps, 1):
         mark = mark_of(step, how, outputs) if set(step.needs) <= set(outputs) else None
         reached = len(outputs) == number - 1  # all before it are finished
@@ -129,7 +129,10 @@ def plan(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> l
         if mark and isinstance(step.work, MapStep) and (work / FILE).exists():
             with WorkDB(work) as memory:
                 known = min(memory.known(mark), most or 0)
-        planned.append(PlannedStep(step.name, False, most, known, step.expects.times((most or 0) - known)))
+        asked = max(0, (most or 0) - known)
+        asked = asked if step.asking is None else min(asked, step.asking)
+        planned.append(PlannedStep(step.name, False, most, known, step.expects.times(asked)))
+        most = step.grows(most or 0) if step.grows else most
     return planned
 
 
@@ -191,7 +194,7 @@ class _Turn:
             self.memory.forget_failures(self.mark)
         with new_folder(self.folder) as folder:
             counts = self._worked(before, folder)
-            write_note(folder, self.step, digest, counts)
+            write_manifest(folder, self.step, digest, counts)
         log.info("step %s ran: %s", self.step.name, counts)
         again = cached_result(self.folder)
         assert again is not None

@@ -117,6 +117,8 @@ class Step:
     about: str = ""  # a sentence for the data card
     expects: Spent = field(default_factory=Spent)
     always: bool = False  # runs every time: it looks at what changes outside, such as a folder of photos
+    grows: Callable[[int], int] | None = None  # for plans: the most that is kept of so many records; None: all
+    asking: int | None = None  # for plans: how many records ask a model at most; None: all
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,60}", self.name):

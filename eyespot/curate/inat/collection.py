@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import eyespot
-from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, told_position
+from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, published_position
 from eyespot.curate.inat.settings import Licence, Positions, licence_of
 from eyespot.curate.inat.sources import RANKS
 from eyespot.curate.set_folder import SHARE, TEXT, WHOLE, new_table, write_table
@@ -41,7 +41,7 @@ class CollectionInputs:
 def image_of(id: int, row: Row, inputs: CollectionInputs) -> Row:
     """The picture of a drawn row. A coarsened position has no group, whose other members would reveal it."""
     species = inputs.species[row["target"]]
-    position = told_position(row["latitude"], row["longitude"], row["accuracy"], inputs.positions, species.hidden)
+    position = published_position(row["latitude"], row["longitude"], row["accuracy"], inputs.positions, species.hidden)
     licence = licence_of(row["licence"], inputs.licence_version)
     assert licence is not None  # rows without one were dropped
     return {

@@ -24,7 +24,7 @@ from eyespot.pipelines.data_card import (
     CardTable,
     QualityCheck,
     SampleRecord,
-    joined,
+    content_of,
     level_of,
     licence_check,
     wilson,
@@ -35,7 +35,6 @@ from eyespot.storage.toml import toml_of
 
 K = 10  # the last of Recall@1, 5 and 10
 LIKE = 3  # pictures without captions in a sample
-OWN = ("citation", "licence")  # keys of the recipe's [card] that are not answers of the datasheet
 CITATION = (
     "Chen, Lou, Huang, Wan, Zhang, Yang: ReCoS: A Novel Benchmark for Cross-Modal Image-Text Retrieval in Complex "
     "Real-Life Scenarios. ACM Multimedia 2024 (the method)"
@@ -64,20 +63,16 @@ class RecosSteps:
 
     def card_content(self) -> CardContent:
         """The parts of its card that cannot be counted from the steps."""
-        recipe = self.pipe.recipe
-        given = {name: part for name, part in recipe.card.items() if name not in OWN}
-        return CardContent(
-            recipe.name,
-            recipe.about,
-            recipe.seed,
-            joined(answers(self), given),
-            {f"captions of {version}": [r["text"] for r in self.captions(version)] for version in VERSIONS[:2]},
-            list(_samples(self)),
-            [table for table in (_subtasks(self), _reviews(self), _changes(self), *_measurements(self)) if table.rows],
-            list(notes(self)),
-            str(recipe.card.get("citation", "")) or CITATION,
-            str(recipe.card.get("licence", "")),
-            list(quality_checks(self)),
+        tables = (_subtasks(self), _reviews(self), _changes(self), *_measurements(self))
+        return content_of(
+            self.pipe.recipe,
+            answers(self),
+            CITATION,
+            texts={f"captions of {name}": [r["text"] for r in self.captions(name)] for name in VERSIONS[:2]},
+            samples=list(_samples(self)),
+            tables=[table for table in tables if table.rows],
+            notes=list(notes(self)),
+            checks=list(quality_checks(self)),
         )
 
 

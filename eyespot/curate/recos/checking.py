@@ -18,7 +18,7 @@ from eyespot.pipelines.human_review import AWAITS, Case, reviewed
 CONFIRMED, CHANGED, UNSEEN = "confirmed", "changed", "unseen"
 """The column `review` of a caption: a person accepted it, rewrote it, or no person decided on it."""
 UNDECIDED = "undecided"  # in steps: unseen, though it was put to a person
-TOO_FEW, NOT_LOOKED_AT = "its picture has too few captions", "nobody looked"
+TOO_FEW, UNREVIEWED = "its picture has too few captions", "nobody looked"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ class Completing:
     version: str = "v0"
 
 
-def looked_at(records: Records, context: Context, queue: Path, sources: Sources, how: Reviewing) -> Iterator[Outcome]:
+def review_captions(
+    records: Records, context: Context, queue: Path, sources: Sources, how: Reviewing
+) -> Iterator[Outcome]:
     """Captions as a person accepts, edits or drops them."""
 
     def doubt(record: Record) -> Case | None:
@@ -60,7 +62,7 @@ def looked_at(records: Records, context: Context, queue: Path, sources: Sources,
         if how.undecided == "wait":
             return Failed(record, AWAITS)
         if how.undecided == "drop":
-            return Drop(record, NOT_LOOKED_AT)
+            return Drop(record, UNREVIEWED)
         return Keep(record if is_seen(record) else {**record, "review": UNDECIDED})
 
     return reviewed(records, queue, doubt, undecided, confirm)

@@ -12,19 +12,16 @@ from eyespot.curate.recos import captions, checking, confusing, grammar, picture
 from eyespot.curate.recos.captions import CAPTIONS, DEMONSTRATION
 from eyespot.curate.recos.confusing import Expanding
 from eyespot.curate.recos.demonstration import writer
-from eyespot.curate.recos.pictures import DrawnCounts
 from eyespot.curate.recos.sources import Sources
 from eyespot.pipelines import (
     BatchStep,
     CostLimits,
     Declared,
     MapStep,
-    PlannedStep,
     Recipe,
     RunOptions,
     Spent,
     Step,
-    plan,
 )
 from eyespot.pipelines.human_review import decisions_digest
 from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of, template
@@ -100,6 +97,17 @@ class RecosPipeline:
         named = {name: self.recipe.folder / path for name, path in self.collecting.galleries.items()}
         return Sources(self.work, dict(self.galleries) or named, self.collecting.encoder)
 
+    @cached_property
+    def drawing(self) -> pictures.DrawnCounts:
+        """How many pictures are drawn."""
+        return self.recipe.steps[0].fitted(pictures.DrawnCounts)
+
+    @cached_property
+    def wanted(self) -> tuple[int, int]:
+        """How many pictures v0 has at most, and how many of them are photos."""
+        counts = self.collecting.counts()
+        return sum(counts.values()), sum(count for name, count in counts.items() if not self.drawing.subtasks.get(name))
+
     def queues(self) -> list[Path]:
         """The review queues that have been written."""
         return sorted(path for path in (self.out / REVIEW).glob("*.jsonl") if not path.stem.endswith(".decisions"))
@@ -108,12 +116,13 @@ class RecosPipeline:
 # -- one function a step ----------------------------------------------------------------------------------------
 
 
-def _draw(_pipe: RecosPipeline, declared: Declared) -> Step:
-    how = declared.fitted(pictures.DrawnCounts)
+def _draw(pipe: RecosPipeline, declared: Declared) -> Step:
+    how = pipe.drawing
     for name in how.subtasks:
         pictures.generator_of(name)
     work = BatchStep(lambda _records, context: pictures.sampled(context, how))
-    return declared.made(work, about="Chooses sums, programs and signs with answers that differ.")
+    about, count = "Chooses sums, programs and signs with answers that differ.", sum(how.subtasks.values())
+    return declared.made(work, about=about, grows=lambda _came: count)
 
 
 def _render(pipe: RecosPipeline, declared: Declared) -> Step:
@@ -130,13 +139,15 @@ def _collect(pipe: RecosPipeline, declared: Declared) -> Step:
     if pipe.limit is not None:
         settings["trial"] = pipe.limit
     about = "Chooses the pictures of v0, by sub-task."
-    return declared.made(work, 2, settings=settings, inputs=pipe.sources.digests, about=about)
+    more = {"inputs": pipe.sources.digests, "grows": lambda _came: pipe.wanted[0]}
+    return declared.made(work, 2, settings=settings, about=about, **more)
 
 
 def _caption(pipe: RecosPipeline, declared: Declared) -> Step:
     how = declared.fitted(RecosWorkers)
     by, fields = _writer(pipe, declared, "caption")
     work = MapStep(lambda record, context: captions.captioned(record, context, by), how.workers)
+    fields |= {"grows": lambda came: came * CAPTIONS, "asking": pipe.wanted[1]}
     return declared.made(work, about="Writes five captions of each picture.", **fields)
 
 
@@ -153,7 +164,7 @@ def _discriminate(pipe: RecosPipeline, declared: Declared) -> Step:
     fields["expects"] = fields["expects"].times(how.rounds)
     pool = captions.CaptionPool(pipe.sources, how)
     work = MapStep(lambda record, context: captions.discriminated(record, context, pool, by), how.workers)
-    fields["inputs"] = {"space": pipe.sources.digests["space"]}
+    fields |= {"inputs": {"space": pipe.sources.digests["space"]}, "asking": pipe.wanted[1] * CAPTIONS}
     about = "Measures dis(t) of each caption, and rewrites those that say too much or too little."
     return declared.made(work, 3, needs=("collect",), about=about, **fields)
 
@@ -168,16 +179,17 @@ def _grammar(_pipe: RecosPipeline, declared: Declared) -> Step:
 def _review(pipe: RecosPipeline, declared: Declared) -> Step:
     how = declared.fitted(checking.Reviewing)
     queue = pipe.out / REVIEW / f"{declared.name}.jsonl"
-    work = BatchStep(lambda records, context: checking.looked_at(records, context, queue, pipe.sources, how))
+    work = BatchStep(lambda records, context: checking.review_captions(records, context, queue, pipe.sources, how))
     about = f"Shows captions of {how.version} to a person: {how.share:.0%} of them, and all in doubt."
     return declared.made(work, 4, inputs={"decisions": decisions_digest(queue)}, about=about)
 
 
 def _pair(pipe: RecosPipeline, declared: Declared) -> Step:
-    how = declared.fitted(confusing.Pairing)
+    how = declared.fitted(confusing.Copies)
     work = BatchStep(lambda records, context: confusing.paired(records, context, pipe.sources, how))
     about = "Finds for each picture the one of its source that looks most like it."
-    return declared.made(work, 3, needs=("render",), inputs=pipe.sources.digests, about=about)
+    more = {"inputs": pipe.sources.digests, "grows": lambda came: came + pipe.wanted[0]}
+    return declared.made(work, 3, needs=("render",), about=about, **more)
 
 
 def _confuse(pipe: RecosPipeline, declared: Declared) -> Step:
@@ -185,6 +197,7 @@ def _confuse(pipe: RecosPipeline, declared: Declared) -> Step:
     by, fields = _writer(pipe, declared, "confuse")
     work = MapStep(lambda record, context: confusing.confused(record, context, by, how), how.workers)
     about = "Makes captions of these from the first ones with the fewest words changed."
+    fields |= {"grows": lambda came: came + pipe.wanted[0] * (CAPTIONS - 1), "asking": pipe.wanted[1]}
     return declared.made(work, 2, about=about, **fields)
 
 
@@ -192,7 +205,9 @@ def _expand(pipe: RecosPipeline, declared: Declared) -> Step:
     how = declared.fitted(Expanding)
     work = BatchStep(lambda records, context: confusing.expanded(records, context, pipe.sources, how))
     about = f"Adds the {how.similar} pictures most like each, without captions."
-    return declared.made(work, 2, needs=("render",), inputs=pipe.sources.digests, about=about)
+    # For the pictures of v0 and of v1
+    more = {"inputs": pipe.sources.digests, "grows": lambda came: came + 2 * pipe.wanted[0] * how.similar}
+    return declared.made(work, 2, needs=("render",), about=about, **more)
 
 
 def _hash(pipe: RecosPipeline, declared: Declared) -> Step:
@@ -202,7 +217,7 @@ def _hash(pipe: RecosPipeline, declared: Declared) -> Step:
 
 
 def _distinct(pipe: RecosPipeline, declared: Declared) -> Step:
-    how = declared.fitted(confusing.Distinct)
+    how = declared.fitted(confusing.Copies)
     work = BatchStep(lambda records, _context: confusing.distinct(records, pipe.sources, how))
     return declared.made(work, 2, about="Removes near-duplicates from the pictures without captions.")
 
@@ -235,35 +250,3 @@ def _writer(pipe: RecosPipeline, declared: Declared, prompt: str) -> tuple[capti
     settings = {key: value for key, value in declared.settings.items() if key != "workers"}
     fields = {"prompts": {PROMPT: text}, "settings": settings, "expects": price}
     return captions.CaptionWriter(model, text, pipe.sources), fields
-
-
-REQUESTS = {"caption": 1, "discriminate": CAPTIONS, "confuse": 1}  # for each photo of v0
-
-
-def plan_steps(pipe: RecosPipeline, how: RunOptions) -> list[PlannedStep]:
-    """What a run would do; each step that is not finished with the most records that can reach it."""
-    declared = {step.step: step for step in pipe.recipe.steps}
-    kinds = {step.name: step.step for step in pipe.recipe.steps}
-    drawing: DrawnCounts = declared["draw"].fitted(DrawnCounts)
-    drawn = {name: count for name, count in drawing.subtasks.items() if count}
-    wanted = pipe.collecting.counts()
-    pictures, photos = sum(wanted.values()), sum(count for name, count in wanted.items() if name not in drawn)
-    similar = declared["expand"].fitted(Expanding).similar if "expand" in declared else 0
-    added = {
-        "draw": sum(drawn.values()),
-        "pair": pictures,
-        "confuse": pictures * (CAPTIONS - 1),
-        "expand": 2 * pictures * similar,  # for the pictures of v0 and of v1
-    }
-    planned, records = list[PlannedStep](), 0
-    for step, known in zip(pipe.steps, plan(pipe.steps, pipe.work, how), strict=True):
-        kind = kinds.get(step.name, "")
-        requests = max(0, min(REQUESTS.get(kind, 0) * photos, records - known.known))
-        most = known._replace(records=records, spent=step.expects.times(requests))
-        planned.append(known if known.finished else most)
-        if known.finished and known.records is not None:
-            records = known.records
-        else:
-            records = pictures if kind == "collect" else records * (CAPTIONS if kind == "caption" else 1)
-            records += added.get(kind, 0)
-    return planned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,33 +14,27 @@ from eyespot.curate.rmir.panel import ABSTAIN, FALSE, TEST, TRAIN, TRUE, settle_
 from eyespot.curate.rmir.quality import CUTOFFS, Shortcut, audit_tables, leaks, quality_checks, shortcuts
 from eyespot.curate.rmir.questions import CONSTRAINTS, KINDS
 from eyespot.pipelines import drops
-from eyespot.pipelines.data_card import CardContent, CardTable, SampleRecord, joined
+from eyespot.pipelines.data_card import CardContent, CardTable, SampleRecord, content_of
 from eyespot.runs.agreement import Ratings, fleiss_kappa, krippendorff_alpha
 
-CITATION = "RMIR: A Benchmark Dataset for Reasoning-Intensive Multimodal Image Retrieval"
+CITATION = "The method is that of RMIR: A Benchmark Dataset for Reasoning-Intensive Multimodal Image Retrieval"
 SHOWN, TARGETS = 8, 4  # queries that the card shows, and targets of each
-OWN = ("citation", "licence")  # of the recipe's [card], what is no part of the datasheet
 
 
 def card_content(made: FinishedSteps, audit: Path | None = None) -> CardContent:
     """The pipeline's own part of the card; `audit` is the folder of a person's decisions."""
-    recipe, found = made.pipe.recipe, shortcuts(made, made.in_split(TEST) or made.queries)
-    given = {name: part for name, part in recipe.card.items() if name not in OWN}
+    found = shortcuts(made, made.in_split(TEST) or made.queries)
     texts = {f"questions, {kind}": [q["question"] for q in made.queries if q["kind"] == kind] for kind in KINDS}
     texts |= {"target descriptions": [query["target"] for query in made.queries]}
-    closing = {name: str(recipe.card.get(name, "")) for name in OWN}
-    return CardContent(
-        recipe.name,
-        recipe.about,
-        recipe.seed,
-        answers(made, given),
-        texts,
-        _samples(made),
-        [*audit_tables(made, audit), *tables(made, found)],
-        notes(made),
-        closing["citation"] or f"The method is that of {CITATION}",
-        closing["licence"],
-        list(quality_checks(made, found, audit)),
+    return content_of(
+        made.pipe.recipe,
+        answers(made),
+        CITATION,
+        texts=texts,
+        samples=_samples(made),
+        tables=[*audit_tables(made, audit), *tables(made, found)],
+        notes=notes(made),
+        checks=list(quality_checks(made, found, audit)),
     )
 
 
@@ -91,9 +85,9 @@ def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable
     """All tables of the card; `found` are the shortcuts of its queries."""
     rows = []
     for kind in KINDS:
-        mine = [one for one in made.queries if one["kind"] == kind]
-        counts = [sum(one["split"] == name for one in mine) for name in (TEST, TRAIN)]
-        targets = sum(len(one["targets"]) for one in mine) / len(mine) if mine else 0
+        of_kind = [one for one in made.queries if one["kind"] == kind]
+        counts = [sum(one["split"] == name for one in of_kind) for name in (TEST, TRAIN)]
+        targets = sum(len(one["targets"]) for one in of_kind) / len(of_kind) if of_kind else 0
         rows.append([kind, *counts, f"{targets:.1f}"])
     note = f"The pool holds {len(made.pool):,} photos; {len(made.doubted):,} of {len(made.seeds):,} left the seed set."
     yield CardTable("Queries", ["kind", TEST, TRAIN, "targets of each"], rows, note)
@@ -144,13 +138,13 @@ def _judges(made: FinishedSteps) -> CardTable:
         for vote in one["votes"]:
             votes[vote["judge"]].append((one["id"], vote["verdict"]))
     rows = []
-    for seat, theirs in votes.items():
-        counts = Counter(verdict for _, verdict in theirs)
-        same = sum(majority[id] is (verdict == TRUE) for id, verdict in theirs if verdict != ABSTAIN)
-        shares = [_share(counts[verdict], len(theirs)) for verdict in (TRUE, FALSE, ABSTAIN)]
+    for seat, given in votes.items():
+        counts = Counter(verdict for _, verdict in given)
+        same = sum(majority[id] is (verdict == TRUE) for id, verdict in given if verdict != ABSTAIN)
+        shares = [_share(counts[verdict], len(given)) for verdict in (TRUE, FALSE, ABSTAIN)]
         others = [vote for name in votes if name != seat for vote in votes[name]]
-        with_majority = _share(same, len(theirs) - counts[ABSTAIN])
-        rows.append([seat, f"{len(theirs):,}", *shares, points(_true(theirs) - _true(others)), with_majority])
+        with_majority = _share(same, len(given) - counts[ABSTAIN])
+        rows.append([seat, f"{len(given):,}", *shares, points(_true(given) - _true(others)), with_majority])
     columns = ["judge", "votes", "true", "false", "abstain", "true, less the others (points)", "with the majority"]
     return CardTable("How the panel votes", columns, rows, "With the majority: of the votes that are true or false.")
 
@@ -215,11 +209,8 @@ def summary(made: FinishedSteps) -> dict[str, Any]:
 # -- datasheet --------------------------------------------------------------------------------------------------
 
 
-def answers(made: FinishedSteps, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a datasheet can answer by itself, by section and question; what is `given` goes before it.
-
-    What is given for another section is handed on, to be refused there.
-    """
+def answers(made: FinishedSteps) -> dict[str, dict[str, str]]:
+    """What a datasheet can answer by itself, by section and question."""
     found, split = made.pipe.settings("candidates"), made.pipe.settings("split")
     by_description = f" and the first {found.texts} by description" * (found.text_encoder is not None)
     depth = f"the first {found.images} of each index of pictures{by_description}"
@@ -247,7 +238,7 @@ def answers(made: FinishedSteps, given: Mapping[str, Any]) -> dict[str, Any]:
         "caution": "Questions, rules and verdicts are those of models; what a person confirmed is in the audit alone.",
         "unfit": "To tell how people reason, or what is true of those who can be seen in the pictures.",
     }
-    return joined({"composition": composition, "collection": collection, "uses": uses}, given)
+    return {"composition": composition, "collection": collection, "uses": uses}
 
 
 def _model_names(made: FinishedSteps, step: str) -> str:

@@ -65,11 +65,11 @@ def _check(query: Record) -> Mapping[str, Any]:
 
 
 def _vote(triplet: Record) -> Mapping[str, str]:
-    rule, theirs = _rule_of(triplet), triplet["candidate_labels"].casefold()
-    texts = {"target_description": theirs, "input_description": _labels(triplet), "reasoning": rule.reasoning}
-    if not theirs:
+    rule, labels = _rule_of(triplet), triplet["candidate_labels"].casefold()
+    texts = {"target_description": labels, "input_description": _labels(triplet), "reasoning": rule.reasoning}
+    if not labels:
         return {**texts, "verdict": "abstain"}
-    return {**texts, "verdict": "true" if _has_label(theirs, rule.answers) else "false"}
+    return {**texts, "verdict": "true" if _has_label(labels, rule.answers) else "false"}
 
 
 # -- rules and labels ---------------------------------------------------------------------------------------------

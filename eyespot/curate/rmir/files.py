@@ -178,8 +178,8 @@ def write_tables(made: FinishedSteps, folder: Path) -> None:
     for split in _splits(made):
         ids = {query["id"] for query in made.in_split(split)}
         for name, key in zip(BY_SPLIT, ("id", "query"), strict=True):
-            mine = (row for row in rows[name]() if row[key] in ids)
-            write_table(folder / HUB / f"{name}-{split}.parquet", mine, COLUMNS[name])
+            subset = (row for row in rows[name]() if row[key] in ids)
+            write_table(folder / HUB / f"{name}-{split}.parquet", subset, COLUMNS[name])
 
 
 def _splits(made: FinishedSteps) -> list[str]:

@@ -1,4 +1,4 @@
-"""The steps of RMIR's pipeline as a recipe declares them, and what they cost at most."""
+"""The steps of RMIR's pipeline as a recipe declares them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from eyespot.pipelines import (
     CostLimits,
     Declared,
     MapStep,
-    PlannedStep,
     Recipe,
     RunOptions,
     SqlStep,
     Step,
-    plan,
 )
 from eyespot.pipelines.prompts import PROMPT, Models, expected, options_of
 from eyespot.types import UsageError
@@ -120,24 +118,29 @@ class RmirPipeline:
 
 def _seeds(pipe: RmirPipeline, declared: Declared, settings: candidates.SeedSettings) -> Step:
     about = "Draws photos from clusters of alike ones."
-    bare = replace(declared, inputs={})
+    bare, photos = replace(declared, inputs={}), int(pipe.world.view(settings.space).live.sum())
+    drawn = photos if settings.clusters is None else settings.clusters * settings.each
     return bare.made(
         SqlStep(lambda _records, folder, context: candidates.draw(pipe.world, settings, folder, context)),
         inputs={"gallery": pipe.world.digest},
         about=about,
+        grows=lambda _count: min(photos, drawn),
     )
 
 
 def _inputs(pipe: RmirPipeline, declared: Declared, settings: questions.Inputs) -> Step:
     count = min((one for one in (settings.count, pipe.limit) if one is not None), default=None)
     work = BatchStep(lambda records, context: questions.inputs(records, context, count))
-    about = "Draws the photos that questions are asked about."
-    return declared.made(work, settings={} if count is None else {"count": count}, about=about)
+    about, named = "Draws the photos that questions are asked about.", {} if count is None else {"count": count}
+    return declared.made(
+        work, settings=named, about=about, grows=lambda came: min(came, came if count is None else count)
+    )
 
 
 def _questions(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
     about = "A model asks a question of each of three kinds about each photo, or abstains."
-    return _asking(declared, settings, questions.propose, "question", about)
+    step = _asking(declared, settings, questions.propose, "question", about)
+    return replace(step, grows=lambda came: came * len(KINDS))
 
 
 def _checked(_pipe: RmirPipeline, declared: Declared, settings: RmirWorkers) -> Step:
@@ -162,7 +165,9 @@ def _candidates(pipe: RmirPipeline, declared: Declared, settings: candidates.Can
     work = BatchStep(
         lambda records, context: candidates.retrieve(pipe.world, settings, records, context.earlier["seeds"])
     )
-    return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, needs=("seeds",), about=about)
+    each = settings.images * len(named["spaces"]) + (settings.texts if settings.text_encoder is not None else 0)
+    more: dict[str, Any] = {"needs": ("seeds",), "grows": lambda came: came * each}
+    return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, about=about, **more)
 
 
 def _judged(pipe: RmirPipeline, declared: Declared, settings: PanelSettings) -> Step:
@@ -208,36 +213,3 @@ STEPS: dict[str, tuple[type[Any], Callable[[RmirPipeline, Declared, Any], Step]]
     "split": (panel.SplitSettings, _split),
 }
 """The steps in their order: their settings, and what makes them."""
-
-
-def plan_steps(pipe: RmirPipeline, how: RunOptions) -> list[PlannedStep]:
-    """What running would do; each step that is not finished with the most records that can come to it."""
-    planned = plan(pipe.steps, pipe.work, how)
-    most = most_records(pipe, {one.name: one.records for one in planned if one.finished})
-    return [
-        one
-        if one.finished
-        else one._replace(records=most[one.name], spent=step.expects.times(max(0, most[one.name] - one.known)))
-        for one, step in zip(planned, pipe.steps, strict=True)
-    ]
-
-
-def most_records(pipe: RmirPipeline, counts: dict[str, int | None]) -> dict[str, int]:
-    """How many records come to each step at most; `counts` of those that are finished is what comes to the next."""
-    candidates, seeds = pipe.settings("candidates"), pipe.settings("seeds")
-    photos = int(pipe.world.view(seeds.space).live.sum())
-    drawn = photos if seeds.clusters is None else seeds.clusters * seeds.each
-    limits = [count for count in (pipe.settings("inputs").count, pipe.limit) if count is not None]
-    by_text = candidates.texts if candidates.text_encoder is not None else 0
-    each = candidates.images * len(candidates.space_names(pipe.world)) + by_text
-    grows: dict[str, Callable[[int], int]] = {
-        "seeds": lambda coming: min(coming, drawn),
-        "inputs": lambda coming: min((coming, *limits)),
-        "questions": lambda coming: coming * len(KINDS),
-        "candidates": lambda coming: coming * each,
-    }
-    came, most = photos, {}
-    for name in STEPS:
-        most[name], known = came, counts.get(name)
-        came = grows.get(name, int)(came) if known is None else known
-    return most

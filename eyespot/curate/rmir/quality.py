@@ -33,7 +33,7 @@ from eyespot.types import Composer, Mask, Query, Vectors
 CUTOFFS = (1, 10, 20, 50)
 K = 20  # the first places that Recall@20 looks at
 LARGE = 10  # a pool of this many times K leaves a random order a Recall@K of a tenth
-CHANCE = "a random order"
+RANDOM = "a random order"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
         chance_count = int(pool.sum())
         inside = [int(pool[list(left[one["id"]])].sum()) for one in subset]
         chances[k] = [min(1.0, k / max(1, chance_count - count)) for count in inside]
-    return [*found, Shortcut(CHANCE, chances)]
+    return [*found, Shortcut(RANDOM, chances)]
 
 
 def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mapping[str, int]) -> dict[str, Vectors]:
@@ -184,19 +184,19 @@ def quality_checks(made: FinishedSteps, found: Sequence[Shortcut], audit: Path |
 def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
     """Whether half of a query finds more targets than a random order, and as many as both halves."""
     found = {one.way: one.by_query[K] for one in shortcuts}
-    if CHANCE not in found or len(found[CHANCE]) < 2:  # of one query no interval is known
+    if RANDOM not in found or len(found[RANDOM]) < 2:  # of one query no interval is known
         return QualityCheck("Shortcuts", "red", "There are too few queries to try them on.")
-    chance, both, parts = found.pop(CHANCE), found.pop("both"), list[str]()
+    baseline, both, parts = found.pop(RANDOM), found.pop("both"), list[str]()
     level: Level = "green"
     for way, values in found.items():
-        over = Estimate.of(np.subtract(values, chance).tolist())
+        over = Estimate.of(np.subtract(values, baseline).tolist())
         short = Estimate.of(np.subtract(both, values).tolist())
         parts.append(f"{way} {100 * over.mean:+.1f} points ({100 * over.low:+.1f} to {100 * over.high:+.1f})")
         if over.low > 0:
             level = "red" if short.low <= 0 else "amber" if level == "green" else level
-    if np.mean(chance) > 0.5:
+    if np.mean(baseline) > 0.5:
         level = "red"
-    text = f"R@{K} beside that of a random order, {np.mean(chance):.1%}: {', '.join(parts)}."
+    text = f"R@{K} beside that of a random order, {np.mean(baseline):.1%}: {', '.join(parts)}."
     return QualityCheck("Shortcuts", level, text)
 
 

@@ -22,12 +22,13 @@ from eyespot.pipelines.data_card.content import (
     QualityCheck,
     SampleRecord,
     card_of,
+    content_of,
     level_of,
     licence_check,
     wilson,
     worst,
 )
-from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined, parted
+from eyespot.pipelines.data_card.datasheet import QUESTIONS, parted
 from eyespot.pipelines.data_card.hub import Tables, write_croissant, write_head, write_readme
 from eyespot.pipelines.data_card.markdown import as_markdown
 from eyespot.pipelines.data_card.wording import wording
@@ -44,7 +45,7 @@ __all__ = [
     "SampleRecord",
     "Tables",
     "card_of",
-    "joined",
+    "content_of",
     "level_of",
     "licence_check",
     "wilson",

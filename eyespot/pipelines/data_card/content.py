@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import eyespot
-from eyespot.pipelines import Provenance, Spent, Step, StepResult
+from eyespot.pipelines import Provenance, Recipe, Spent, Step, StepResult
 from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
 from eyespot.pipelines.data_card.wording import wording
 from eyespot.pipelines.outcomes import line_of
@@ -100,6 +100,16 @@ class CardContent:
     citation: str = ""
     licence: str = ""
     checks: Sequence[QualityCheck] = ()
+
+
+def content_of(recipe: Recipe, own: Mapping[str, Mapping[str, str]], citation: str, **parts: Any) -> CardContent:
+    """What a card tells of a recipe, whose `[card]` has licence, citation, and answers that replace `own` ones."""
+    answers: dict[str, Any] = dict(own)
+    for section, part in recipe.card.items():
+        if section not in ("citation", "licence"):  # anything but answers is handed on, to be refused
+            answers[section] = {**own.get(section, {}), **part} if isinstance(part, Mapping) else part
+    parts |= {"citation": str(recipe.card.get("citation") or citation), "licence": str(recipe.card.get("licence", ""))}
+    return CardContent(recipe.name, recipe.about, recipe.seed, answers, **parts)
 
 
 @dataclass(frozen=True)

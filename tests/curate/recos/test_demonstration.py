@@ -39,7 +39,8 @@ def test_a_title_takes_the_place_of_a_title() -> None:
 def test_of_several_captions_each_takes_one_that_no_other_has() -> None:
     captions = "1. A white dog runs after a ball.\n2. A white dog runs after a red ball."
     entries = reply("confuse", captions=captions, facts=DOG, before={}, attributes=["colour"])["captions"]
-    assert [(one["number"], one["text"]) for one in entries] == [(1, "A brown dog runs through deep snow.")]
+    assert {one["number"] for one in entries} == {1, 2}
+    assert {one["text"] for one in entries} == {"A brown dog runs through deep snow.", "A dog in the snow."}
 
 
 def test_what_cannot_be_told_more_of_is_left() -> None:

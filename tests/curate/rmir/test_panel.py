@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.rmir import candidates
-from eyespot.curate.rmir.pipeline import RmirPipeline, plan_steps
-from eyespot.pipelines import BatchStep, RunOptions, Step, drops, read_recipe, run
+from eyespot.curate.rmir.pipeline import RmirPipeline
+from eyespot.pipelines import BatchStep, RunOptions, Step, drops, plan, read_recipe, run
 from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
 from tests.wording import raises
@@ -76,7 +76,7 @@ def test_a_dry_run_goes_on_counting_after_the_finished_steps(tmp_path: Path, gal
     how = RunOptions(pipe.recipe.seed)
     run(pipe.steps[:2], pipe.work, how)
 
-    planned = plan_steps(pipe, how)
+    planned = plan(pipe.steps, pipe.work, how)
 
     calls = {one.name: one.spent.calls for one in planned}
     assert [one.name for one in planned if one.finished] == ["seeds", "inputs"]
