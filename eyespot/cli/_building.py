@@ -84,11 +84,11 @@ def rmir_audit(
 ) -> None:
     """Print how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
     from eyespot.curate.rmir.audit import agreements, last_hits
-    from eyespot.curate.rmir.making import AUDIT, finished
+    from eyespot.curate.rmir.making import AUDIT, finished_steps
     from eyespot.curate.rmir.pipeline import RmirPipeline
     from eyespot.pipelines import read_recipe
 
-    made = finished(RmirPipeline(read_recipe(recipe), out, gallery))
+    made = finished_steps(RmirPipeline(read_recipe(recipe), out, gallery))
     checks, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)
     lines = []
     for check in checks:

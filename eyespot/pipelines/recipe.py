@@ -78,7 +78,7 @@ class Recipe:
     strict: bool = False
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def models(self) -> dict[str, Any]:
         """The models that its steps ask, by their names."""
         return {name: model for one in self.steps for name, model in one.models.items()}
 

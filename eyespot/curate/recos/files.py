@@ -49,10 +49,7 @@ def write_set(
     pictures: dict[str, Record] = {}
     for record in rows:
         pictures.setdefault(record["image"], record)
-    captions = []
-    for record in rows:
-        if "text" in record:
-            captions.append({**record, "review": record["review"] if is_seen(record) else UNSEEN})
+    captions = [{**r, "review": r["review"] if is_seen(r) else UNSEEN} for r in rows if "text" in r]
     with new_folder(out) as folder:
         rights = sources.attributions(pictures.values())
         ids: dict[str, str] = {}

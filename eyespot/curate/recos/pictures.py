@@ -42,7 +42,7 @@ def generator_of(name: str) -> Generator:
     return generator
 
 
-def sampled(context: Context, how: DrawnCounts) -> Iterator[Outcome]:
+def sample_facts(context: Context, how: DrawnCounts) -> Iterator[Outcome]:
     """Pictures to draw. No two of a sub-task have the same answer, or a caption would be true of both."""
     for name, count in how.subtasks.items():
         generator, answers = generator_of(name), set[str]()

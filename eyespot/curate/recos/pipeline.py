@@ -67,7 +67,7 @@ class RecosPipeline:
 
     def check(self, limits: CostLimits | None = None) -> None:
         """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
-        Models({DEMONSTRATION: writer}).check(self.recipe.asked, limits or self.recipe.limits)
+        Models({DEMONSTRATION: writer}).check(self.recipe.models, limits or self.recipe.limits)
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -120,7 +120,7 @@ def _draw(pipe: RecosPipeline, declared: Declared) -> Step:
     how = pipe.drawing
     for name in how.subtasks:
         pictures.generator_of(name)
-    work = BatchStep(lambda _records, context: pictures.sampled(context, how))
+    work = BatchStep(lambda _records, context: pictures.sample_facts(context, how))
     about, count = "Chooses sums, programs and signs with answers that differ.", sum(how.subtasks.values())
     return declared.made(work, about=about, grows=lambda _came: count)
 

@@ -40,7 +40,7 @@ def card_content(made: FinishedSteps, audit: Path | None = None) -> CardContent:
 
 def notes(made: FinishedSteps) -> list[str]:
     """What somebody should know before they use it."""
-    uses = {str(model.get("use", "")).partition(":")[0] for model in made.pipe.recipe.asked.values()}
+    uses = {str(model.get("use", "")).partition(":")[0] for model in made.pipe.recipe.models.values()}
     failed = sum(one.counts.failed for one in made.done)
     few = "a demonstration: rules over labels stood where a model would look at pictures; this set tests nothing"
     if made.in_split(TEST):

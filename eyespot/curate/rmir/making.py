@@ -22,7 +22,7 @@ AUDIT = "audit"
 FOR_MTEB = "Corpus, queries and qrels as MTEB loads them. The data card stands in the folder above.\n"
 
 
-def finished(pipe: RmirPipeline) -> FinishedSteps:
+def finished_steps(pipe: RmirPipeline) -> FinishedSteps:
     """The set as it was made; `UsageError` if it is not finished, or the recipe has changed since."""
     if not all(one.finished for one in plan(pipe.steps, pipe.work, pipe.running())):
         raise UsageError(f"the set in {pipe.out} is not finished, or its recipe changed; run eyespot build rmir first")

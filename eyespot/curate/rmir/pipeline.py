@@ -71,7 +71,7 @@ class RmirPipeline:
 
     def check(self, limits: CostLimits | None = None) -> None:
         """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
-        Models({NAME: teacher}).check(self.recipe.asked, limits or self.recipe.limits)
+        Models({NAME: teacher}).check(self.recipe.models, limits or self.recipe.limits)
 
     @cached_property
     def world(self) -> PhotoWorld:

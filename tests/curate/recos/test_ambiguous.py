@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eyespot.curate.recos import checking
 from eyespot.curate.recos.card import RecosSteps
-from eyespot.curate.recos.pictures import AMBIGUOUS, DrawnCounts, generator_of, sampled
+from eyespot.curate.recos.pictures import AMBIGUOUS, DrawnCounts, generator_of, sample_facts
 from eyespot.curate.recos.sources import DRAWN
 from eyespot.pipelines import Keep, Record, drops
 from eyespot.pipelines.step import Context
@@ -31,7 +31,7 @@ def context(seed: int, pictures: list[Record] | None = None) -> Context:
 
 def drawn(seed: int, count: int) -> list[Record]:
     """So many pictures of each kind, as they would be drawn."""
-    found = (one.record for one in sampled(context(seed), DrawnCounts(dict.fromkeys(KINDS, count))))
+    found = (one.record for one in sample_facts(context(seed), DrawnCounts(dict.fromkeys(KINDS, count))))
     return [{**one, "image": f"image-{one['id']}", "source": DRAWN} for one in found]
 
 

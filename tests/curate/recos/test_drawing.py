@@ -14,7 +14,7 @@ import pytest
 
 from eyespot.curate.recos import drawing
 from eyespot.curate.recos.drawing.boards import PHRASES
-from eyespot.curate.recos.pictures import DrawnCounts, generator_of, rendered, sampled
+from eyespot.curate.recos.pictures import DrawnCounts, generator_of, rendered, sample_facts
 from eyespot.curate.recos.sources import Sources
 from eyespot.curate.recos.subtasks import names, subtask
 from eyespot.photos.pictures import id_of
@@ -85,13 +85,13 @@ def test_captions_of_a_drawn_picture_are_five_of_each_kind_and_the_usual_ones_te
 
 
 def test_no_two_pictures_of_a_sub_task_have_one_answer() -> None:
-    made = [one.record for one in sampled(CONTEXT, DrawnCounts({"numerical": 40, "translation": 30}))]
+    made = [one.record for one in sample_facts(CONTEXT, DrawnCounts({"numerical": 40, "translation": 30}))]
     assert [sum(one["subtask"] == name for one in made) for name in ("numerical", "translation")] == [40, 30]
     assert len({(one["subtask"], one["facts"]["answer"]) for one in made}) == 70
 
 
 def test_a_picture_is_found_under_the_digest_of_its_bytes(tmp_path: Path) -> None:
-    record = next(one.record for one in sampled(CONTEXT, DrawnCounts({"ocr": 1})))
+    record = next(one.record for one in sample_facts(CONTEXT, DrawnCounts({"ocr": 1})))
     sources = Sources(tmp_path, {})
 
     outcome = rendered(record, CONTEXT, sources)
